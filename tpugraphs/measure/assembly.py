@@ -82,14 +82,7 @@ class _Assembly(building.Module):
         values: Dict[int, Any],
         shapes: Dict[int, Any],
     ) -> Any:
-        """Adds an instruction.
-
-        Args:
-            computation: the new computation.
-            value: the instruction as XLA wrote it.
-            values: id that XLA gave -> instruction that was added before.
-            shapes: id that XLA gave -> shape as XLA wrote it.
-        """
+        """Adds an instruction of XLA; `values` are those added before, by XLA's ids."""
         if value.id in self._calls:
             sources, entry = self._calls[value.id]
             operands = []

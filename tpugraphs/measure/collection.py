@@ -190,7 +190,7 @@ class _Collector:
         item: _Item,
         split: str,
         configs: Sequence[Dict[str, Any]],
-        measured: session_lib.Measured,
+        measured: timing.Measured,
     ) -> None:
         """Writes the npz file of a kernel or program, and measured.json."""
         options = self.folder.options

@@ -237,11 +237,7 @@ def _storable(array: Any) -> np.ndarray:
 
 
 def _cast(value: Any, shape: Any, place: int) -> np.ndarray:
-    """Returns an argument as an array of its parameter's shape and type.
-
-    Raises:
-        ValueError: it has another shape, or a type that cannot be cast.
-    """
+    """Returns an argument as its parameter takes it; else raises ValueError."""
     array = np.asarray(value)
     name = building.NUMPY_TYPES[shape.element_type]
     kind = _dtype_of(name)

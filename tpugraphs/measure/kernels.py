@@ -228,12 +228,7 @@ def _write_module(
 
 
 def _check_supported(value: Any, inside: bool) -> None:
-    """Raises Unsupported for an instruction that a kernel cannot contain.
-
-    Args:
-        value: the instruction.
-        inside: whether it is inside of a fusion.
-    """
+    """Raises Unsupported if no kernel, or no inside of a fusion, can have it."""
     if value.shape.element_type == building.TUPLE:
         raise Unsupported('kernel of several arrays')
     if not building.is_array(value.shape):
@@ -308,12 +303,7 @@ class _RowMajor:
         return self._module.finish(self._entry, root)
 
     def _rewrite(self, value: Any, shape: Any) -> Any:
-        """Adds an instruction that is neither parameter nor constant.
-
-        Args:
-            value: the instruction as XLA wrote it.
-            shape: its row-major shape.
-        """
+        """Adds an instruction, no parameter or constant, with a row-major shape."""
         operands = [self.values[o][0] for o in value.operand_ids]
         sources = [self.values[o][1] for o in value.operand_ids]
         opcode = value.opcode
@@ -361,11 +351,7 @@ class _RowMajor:
     def _add_between_transposes(
         self, value: Any, shape: Any, operands: Sequence[Any], sources: Sequence[Any]
     ) -> Any:
-        """Adds an operation between transposes from and to layouts.
-
-        Elementwise operations whose arrays have one layout need no transposes.
-        `sources` are the operands' shapes as XLA wrote them.
-        """
+        """Adds an operation, between transposes from and to layouts if need be."""
         orders = [major_to_minor(s) for s in (value.shape, *sources) if s.dimensions]
         same = all(order == orders[0] for order in orders[1:])
         if same and is_elementwise(value):

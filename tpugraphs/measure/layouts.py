@@ -176,14 +176,7 @@ def constrain(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> An
 
 
 def _constraint(number: int, operand: int, shape: Any, order: Sequence[int]) -> Any:
-    """Returns a LayoutConstraint on a value.
-
-    Args:
-        number: id of the constraint.
-        operand: id of the value.
-        shape: of the value.
-        order: its dimensions, minor to major.
-    """
+    """Returns a LayoutConstraint with an id on a value: dimensions minor to major."""
     constraint = protos.protos().HloInstructionProto(
         id=number,
         name=f'constraint.{number}',

@@ -10,7 +10,6 @@ from baselines import files
 from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
-from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
 from tpugraphs.programs import extras
 
@@ -99,7 +98,7 @@ class Memory:
         self,
         kernel: str,
         described: Sequence[Dict[str, Any]],
-        measured: session_lib.Measured,
+        measured: timing.Measured,
         search_s: float = 0.0,
     ) -> None:
         """Records configurations that were timed together.

@@ -318,18 +318,7 @@ def _window_extent(
     result: int,
     size: int,
 ) -> Tuple[extents.Extent, Edge]:
-    """Returns the extent that a window covers for an extent of the result.
-
-    Args:
-        scope: the computation that arithmetic on starts goes to.
-        window: the dimension's WindowDimension.
-        extent: of the result.
-        result: size of the result's dimension.
-        size: size of the operand's dimension.
-
-    Returns:
-        The extent of the padded operand, and its padding.
-    """
+    """Returns the extent of the padded operand under windows, and the padding."""
     if extent.size == result:
         return extents.Extent(0, size), (0, 0, 0)
     reach = (window.size - 1) * max(window.window_dilation, 1) + 1

@@ -76,16 +76,7 @@ def _tuning_of(
     count: int,
     rng: np.random.Generator,
 ) -> Any:
-    """Returns an instruction as a module with candidates in the units of its tiles.
-
-    Args:
-        program: the program.
-        computation: of the instruction.
-        instruction: the instruction that has XLA's own tiles.
-        own: these tiles.
-        count: candidates at most.
-        rng: draws them.
-    """
+    """Returns an instruction as a module with candidates like its own tiles."""
     module = building.Module(f'{program.name}_{instruction.name}', program.module)
     entry = module.computation('entry')
     shapes = {i.id: i.shape for i in computation.instructions}
@@ -108,10 +99,7 @@ def _tuning_of(
 
 
 def _registers(shape: Any, bounds: Sequence[int]) -> List[int]:
-    """Returns the largest bounds of an output: its registers along every dimension.
-
-    An output of several arrays, or of another rank, keeps the bounds XLA chose.
-    """
+    """Returns the largest bounds of an output; those of XLA for several arrays."""
     order = kernels.major_to_minor(shape)
     if len(order) != len(bounds):
         return list(bounds)

@@ -183,11 +183,7 @@ def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
 
 
 def _parse(content: bytes) -> Union[Measurement, str]:
-    """Returns the measurement of a line, or the reason to leave it out.
-
-    Raises:
-        ValueError: the line is JSON, but no record.
-    """
+    """Returns the measurement of a line, or the reason to leave it out."""
     try:
         fields = untrusted.loads(content)
     except ValueError:

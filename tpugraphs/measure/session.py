@@ -14,8 +14,6 @@ import tempfile
 import time
 from typing import Any, Dict, List, Optional, Sequence
 
-import numpy as np
-
 from baselines import files
 from baselines.hlo import protos
 from tpugraphs.measure import backend
@@ -34,23 +32,6 @@ class WorkerError(Exception):
 
 class _Died(WorkerError):
     """The worker process has ended; the text says why."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Measured:
-    """The times of a kernel's configurations."""
-
-    kept: List[int]  # numbers of the timed configurations, the default (0) first
-    passes: np.ndarray  # int64 [passes, kept], nanoseconds
-    again: np.ndarray  # int64 [passes], nanoseconds of the default compiled again
-    dropped: Dict[int, str]  # number -> why the configuration was not timed
-    # number -> seconds that the configuration took to compile
-    compiling: Dict[int, float] = dataclasses.field(default_factory=dict)
-
-    @property
-    def times(self) -> np.ndarray:
-        """Returns the least time over all passes, int64 [kept], nanoseconds."""
-        return self.passes.min(0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +104,7 @@ class Session:
         seed: int,
         protocol: timing.Protocol,
         **options: Any,
-    ) -> Measured:
+    ) -> timing.Measured:
         """Times the configurations of a kernel; arguments are as of `Worker.measure`.
 
         The clock of `protocol` is replaced by that of the platform.  A configuration on
@@ -140,7 +121,7 @@ class Session:
         for _ in range(_MOST_CRASHES):
             self._compiling = None
             try:
-                kept, passes, refused, compiling = self._call(
+                measured = self._call(
                     'measure',
                     kernel=kernel,
                     modules=modules,
@@ -158,10 +139,8 @@ class Session:
                 if self._compiling is not None:
                     dropped[self._compiling] = str(how)
                 continue
-            dropped = dict(sorted({**dropped, **refused}.items()))
-            return Measured(
-                kept, passes[:, : len(kept)], passes[:, -1], dropped, compiling
-            )
+            refused = {**dropped, **measured.dropped}
+            return dataclasses.replace(measured, dropped=dict(sorted(refused.items())))
         raise WorkerError(f'{timing.DIED} {_MOST_CRASHES} times')
 
     def _call(self, method: str, **arguments: Any) -> Any:
@@ -172,12 +151,7 @@ class Session:
         return self._request(method, arguments)
 
     def _request(self, method: str, arguments: Dict[str, Any]) -> Any:
-        """Sends a request to the process and returns the result.
-
-        Raises:
-            WorkerError: the method raised an error.
-            _Died: the process has ended, or was ended after too long a time.
-        """
+        """Sends a request, and returns the result; raises WorkerError or _Died."""
         left = max(0.0, self._ends - time.monotonic()) + _GRACE
         seconds = min(self._limits.seconds, left)
         died = f'{timing.TOO_LONG} {seconds:.0f} s'
@@ -223,12 +197,7 @@ class Session:
 
 
 def _check_memory(module: bytes, inputs: List[dict]) -> None:
-    """Raises WorkerError if a module's parameters and results are too large.
-
-    Args:
-        module: serialised HloModuleProto.
-        inputs: the `dims` of each parameter.
-    """
+    """Raises WorkerError if parameters and results of a module are too large."""
     result = protos.protos().HloModuleProto.FromString(module).host_program_shape.result
     results = [shape.dimensions for shape in (*result.tuple_shapes, result)]
     # Inputs are drawn, and results compared, as float64.

@@ -245,15 +245,7 @@ class _Tiler:
         reduced: Optional[_Region] = None,
         start: Any = None,
     ) -> Any:
-        """Adds an operation on parts of its operands.
-
-        Args:
-            scope: the computation that the operation is added to.
-            value: the operation.
-            region: of its result.
-            reduced: region of the reduced or contracted dimensions; None for all.
-            start: initial value of a reduction in place of its own.
-        """
+        """Adds an operation on parts of its operands; `start` begins a reduction."""
         plan = self._plan
         shapes = plan.shapes(value)
         try:

@@ -9,7 +9,7 @@ passes.  Kendall's tau between halves of the passes shows how much of it is nois
 import dataclasses
 import math
 import time
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -52,6 +52,23 @@ class Protocol:
     compiling: float = 1e9  # of wall time after which nothing more is compiled
     deadline: float = 1e9  # seconds after which nothing is compiled and no pass begins
     clock: str = 'cpu'  # 'cpu' (process time) or 'wall'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measured:
+    """The times of a kernel's configurations."""
+
+    kept: List[int]  # numbers of the timed configurations, the default (0) first
+    passes: np.ndarray  # int64 [passes, kept], nanoseconds
+    again: np.ndarray  # int64 [passes], nanoseconds of the default compiled again
+    dropped: Dict[int, str]  # number -> why the configuration was not timed
+    # number -> seconds that the configuration took to compile
+    compiling: Dict[int, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Returns the least time over all passes, int64 [kept], nanoseconds."""
+        return self.passes.min(0)
 
 
 def measure(

@@ -200,14 +200,7 @@ def _tune(
 
 @dataclasses.dataclass(frozen=True)
 class _Tuner:
-    """Tunes kernels in a session.
-
-    Attributes:
-        options: of tuning.
-        score: ModuleTuningData -> a model's scores; None without a model.
-        session: the worker process that compiles and times.
-        memory: the tuning records.
-    """
+    """Tunes kernels in a session; `score` rates configurations as a model does."""
 
     options: Options
     score: Optional[Callable[[Any], np.ndarray]]

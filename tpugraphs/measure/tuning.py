@@ -122,7 +122,7 @@ def tune(
         seed: int,
         search_s: float = 0.0,
         **options: Any,
-    ) -> session_lib.Measured:
+    ) -> timing.Measured:
         """Times the default and these configurations together."""
         measured = session.measure(
             item.name,
@@ -175,7 +175,7 @@ def rounds_of(measure: int) -> List[int]:
     return [len(range(turn, measure, _ROUNDS)) for turn in range(_ROUNDS)]
 
 
-def judge(measured: session_lib.Measured) -> Tuple[int, Verdict]:
+def judge(measured: timing.Measured) -> Tuple[int, Verdict]:
     """Chooses a program by every other pass, and judges it by the rest.
 
     Returns:

@@ -72,7 +72,7 @@ class Whole:
         seed: int = 0,
         passes: int = 1,
         seconds: float = math.inf,
-    ) -> session_lib.Measured:
+    ) -> timing.Measured:
         """Times the original and other programs in one process, interleaved.
 
         Args:
@@ -145,7 +145,7 @@ def prove(
         limits: Tuple[int, int, float],
         seed: int,
         compiling: float = math.inf,
-    ) -> session_lib.Measured:
+    ) -> timing.Measured:
         """Times the original beside the program with sets of the faster kernels."""
         least, most, seconds = limits
         passes = np.clip(seconds * 1e9 / (once_ns * (len(sets) + 2)), least, most)

@@ -82,7 +82,7 @@ class Worker:
         most: int = 1 << 30,
         arrays: Optional[List[np.ndarray]] = None,
         tolerance: float = 0.0,
-    ) -> Tuple[List[int], np.ndarray, Dict[int, str], Dict[int, float]]:
+    ) -> timing.Measured:
         """Compiles the configurations of a kernel, checks them and times them.
 
         Args:
@@ -99,17 +99,15 @@ class Worker:
             tolerance: of results, relative to the largest value; that of their type
                 holds where it is larger.
 
-        Returns:
-            Numbers of the timed configurations; int64 [passes, timed + 1],
-            nanoseconds, the last column the default compiled again; number -> why a
-            configuration was dropped; number -> seconds that compiling one took.
+        Raises:
+            CompileError, RuntimeError: of XLA, for the default.
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
         drawn = arrays is None
         if arrays is None:
             arrays = [draw_array(rng, **spec) for spec in inputs]
-        checked = _Checked(arrays, drawn, tolerance)
+        default: Optional[_Default] = None
         runs: Dict[int, Callable[[], Any]] = {}
         dropped: Dict[int, str] = {}
         compiling: Dict[int, float] = {}
@@ -129,7 +127,11 @@ class Worker:
                 compiling.setdefault(index, time.monotonic() - started)
                 if distinct:
                     self._check_distinct(kernel, program, index)
-                runs[place] = checked.run_of(program)
+                if default is None:
+                    default = _Default(program, arrays, drawn)
+                else:
+                    default.check(program, tolerance)
+                runs[place] = default.run_of(program)
             except (backend_lib.CompileError, RuntimeError, _Dropped) as error:
                 if not index:
                     raise
@@ -140,7 +142,9 @@ class Worker:
             list(runs.values()), protocol, rng, lambda: os.getppid() != parent, began
         )
         kept = [place for place in runs if place < len(modules)]
-        return kept, passes, dropped, compiling
+        return timing.Measured(
+            kept, passes[:, : len(kept)], passes[:, -1], dropped, compiling
+        )
 
     def _check_distinct(
         self, kernel: str, program: backend_lib.Program, index: int
@@ -165,51 +169,32 @@ def _reason_of(error: Exception) -> str:
     return str(error)
 
 
-class _Checked:
-    """Checks the results and speed of configurations against the default, the first.
+class _Default:
+    """Keeps the results and the time of the default, to check others against it."""
 
-    Args:
-        arrays: inputs.
-        drawn: whether the inputs are random, and may be scaled for finite results.
-        tolerance: of results, as of `are_close`.
-    """
-
-    def __init__(self, arrays: List[np.ndarray], drawn: bool, tolerance: float):
-        self._arrays, self._drawn, self._tolerance = arrays, drawn, tolerance
-        self._buffers: List[Any] = []
-        self._expected: Optional[List[np.ndarray]] = None
-        self._slow_ns = 0
+    def __init__(
+        self, program: backend_lib.Program, arrays: List[np.ndarray], drawn: bool
+    ):
+        """Runs the default; random inputs are scaled if its results are not finite."""
+        self._buffers = program.place(arrays)
+        self._expected = program.outputs(self._buffers)
+        if drawn and not all(np.isfinite(_wide(a)).all() for a in self._expected):
+            self._buffers = program.place([scaled(array) for array in arrays])
+            self._expected = program.outputs(self._buffers)
+        self._slow_ns = timing.LIMIT * timing.time_once(self.run_of(program))
 
     def run_of(self, program: backend_lib.Program) -> Callable[[], Any]:
-        """Returns a function that runs a compiled configuration once.
+        """Returns a function that runs a program once with the inputs."""
+        return functools.partial(program.run, self._buffers)
 
-        Raises:
-            _Dropped: the results differ from the default's, or it is too slow.
-            RuntimeError: XLA cannot run it.
-        """
-        if self._expected is None:
-            return self._run_of_default(program)
-        run = functools.partial(program.run, self._buffers)
-        outputs = program.outputs(self._buffers)
-        taken = timing.time_once(run)
-        if not are_close(self._expected, outputs, self._tolerance):
+    def check(self, program: backend_lib.Program, tolerance: float) -> None:
+        """Raises _Dropped if results differ from the default's, or take too long."""
+        run, slow = self.run_of(program), self._slow_ns
+        outputs, taken = program.outputs(self._buffers), timing.time_once(run)
+        if not are_close(self._expected, outputs, tolerance):
             raise _Dropped(timing.WRONG)
-        slow = self._slow_ns
         if taken > slow and min(timing.time_once(run) for _ in range(3)) > slow:
             raise _Dropped(timing.TOO_SLOW)
-        return run
-
-    def _run_of_default(self, program: backend_lib.Program) -> Callable[[], Any]:
-        """Keeps the results and the time of the default; returns the same function."""
-        self._buffers = program.place(self._arrays)
-        self._expected = program.outputs(self._buffers)
-        finite = all(np.isfinite(_wide(array)).all() for array in self._expected)
-        if self._drawn and not finite:
-            self._buffers = program.place([scaled(array) for array in self._arrays])
-            self._expected = program.outputs(self._buffers)
-        run = functools.partial(program.run, self._buffers)
-        self._slow_ns = timing.LIMIT * timing.time_once(run)
-        return run
 
 
 def draw_array(

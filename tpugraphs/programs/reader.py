@@ -114,12 +114,7 @@ def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:
 
 
 def _read(source: str) -> bytes:
-    """Returns the bytes of a file.
-
-    Raises:
-        ValueError: it is a folder, or no regular file.
-        OSError: it cannot be read.
-    """
+    """Returns the bytes of a file; raises ValueError for a folder."""
     path = _existing(source, source)
     if os.path.isdir(path):
         raise ValueError(f'{source}: a folder without a SavedModel; give a file')
@@ -162,12 +157,7 @@ def _from_tuning(data: bytes, name: str, source: str) -> Program:
 
 
 def _check(module: Any) -> None:
-    """Checks a module's references; a single computation becomes the entry.
-
-    Raises:
-        ValueError: it has no entry computation, or uses an instruction or computation
-            that it does not have.
-    """
+    """Checks that references are there; makes a single computation the entry."""
     numbers = [computation.id for computation in module.computations]
     if len(numbers) == 1:
         [module.entry_computation_id] = numbers
@@ -192,11 +182,7 @@ def _check(module: Any) -> None:
 
 
 def _function_of(source: str) -> Optional[Tuple[str, str]]:
-    """Returns the path and name of `FILE.py:NAME`; None for anything else.
-
-    Raises:
-        ValueError: it is a Python file without a name.
-    """
+    """Returns the path and name of `FILE.py:NAME`; None for anything else."""
     path, _, name = source.rpartition(':')
     if path.endswith('.py'):
         return path, name

@@ -260,7 +260,11 @@ KERNEL = {
         ('[5, 6]', '[0, 6]', 'damaged (k: halves is not two rows of nanoseconds)'),
         ('[5, 6]', '[5, 6, 7]', 'damaged (k: halves is not two rows'),
         ('[5, 6]', '"x"', 'damaged (k: halves is not two rows'),
-        ('[{}, {}]', '[{}]', 'damaged (k: configs is not a list of 2, as the times are)'),
+        (
+            '[{}, {}]',
+            '[{}]',
+            'damaged (k: configs is not a list of 2, as the times are)',
+        ),
         ('"dropped": {}', '"dropped": 1', 'damaged (k: dropped is not an object)'),
         ('"passes": 4', '"passes": 4.5', 'damaged (k: passes is not a count)'),
     ],

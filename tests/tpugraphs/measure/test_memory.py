@@ -12,8 +12,8 @@ from tpugraphs.measure import kernels
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory as memory_lib
 from tpugraphs.measure import records
-from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
+from tpugraphs.measure import timing
 
 SIZES = [(8, 4), (8, 2), (8, 1), (4, 4), (2, 4)]
 DESCRIBED = [{'output': s, 'kernel': (), 'input': s} for s in SIZES]
@@ -30,7 +30,7 @@ def remembered(path, *kept, again=(10, 12), dropped=None, **more):
     memory = memory_lib.Memory(path, 'cpu', **more)
     numbers = [number for number, _ in kept]
     passes = np.array([times for _, times in kept]).T
-    found = session_lib.Measured(numbers, passes, np.array(again), dropped or {})
+    found = timing.Measured(numbers, passes, np.array(again), dropped or {})
     memory.add(KERNEL, DESCRIBED, found)
     return memory
 

@@ -33,7 +33,7 @@ def measured(columns, rng):
     passes = np.array(columns)[None] * np.exp(rng.normal(0, 0.02, (40, len(columns))))
     passes = passes.astype(np.int64)
     again = (columns[0] * np.exp(rng.normal(0, 0.02, 40))).astype(np.int64)
-    return session_lib.Measured(list(range(len(columns))), passes, again, {})
+    return timing.Measured(list(range(len(columns))), passes, again, {})
 
 
 def judged(columns, seed=0):

@@ -10,6 +10,7 @@ from tests.helpers import measured_programs
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import timing
 from tpugraphs.measure import whole
 from tpugraphs.measure import worker
 
@@ -103,7 +104,7 @@ class Clock(session_lib.Session):
         noise = np.exp(self._rng.normal(0, 0.01, (protocol.most, len(kept) + 1)))
         columns = [self._milliseconds.get(names[i], 10) for i in (*kept, 0)]
         passes = (1e6 * np.array(columns) * noise).astype(np.int64)
-        return session_lib.Measured(kept, passes[:, :-1], passes[:, -1], dropped)
+        return timing.Measured(kept, passes[:, :-1], passes[:, -1], dropped)
 
 
 class Assembled(str):
