@@ -1,9 +1,8 @@
 """Proposes candidate configurations for the kernels of a program without any."""
 
 import collections
-import itertools
 import math
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence
 
 import numpy as np
 
@@ -88,8 +87,8 @@ def _tuning_of(
     entry.add(instruction.opcode, instruction.shape, operands, like=instruction)
     tuning = protos.protos().ModuleTuningData(module=module.finish(entry))
     highest = [*_registers(instruction.shape, own.output), *own.kernel]
-    rows = _draw([*own.output, *own.kernel], highest, count, rng)
-    for row in rows:
+    choices = [tiles.sizes(most) for most in highest]
+    for row in tiles.draw_rows((*own.output, *own.kernel), choices, rng, count):
         sizes = tuning.runs.add().op_config.tile_size_config
         sizes.output_bounds.extend(row[: len(own.output)])
         sizes.kernel_bounds.extend(row[len(own.output) :])
@@ -108,25 +107,3 @@ def _registers(shape: Any, bounds: Sequence[int]) -> List[int]:
         if len(sizes) >= -place:
             sizes[place] = math.ceil(sizes[place] / size)
     return [max(size, bound) for size, bound in zip(sizes, bounds)]
-
-
-def _draw(
-    own: Sequence[int], highest: Sequence[int], count: int, rng: np.random.Generator
-) -> List[Tuple[int, ...]]:
-    """Draws distinct rows of bounds from 1 to the highest, XLA's own first."""
-    choices = [tiles.sizes(most) for most in highest]
-    rows = {tuple(own): None}
-    if math.prod(map(len, choices)) <= count:
-        rows.update(dict.fromkeys(itertools.product(*choices)))
-        return list(rows)[:count]
-    for _ in range(50 * count):
-        if len(rows) == count:
-            break
-        # Half of the bounds stay as XLA chose them.
-        rows[
-            tuple(
-                bound if rng.random() < 0.5 else sizes[rng.integers(len(sizes))]
-                for bound, sizes in zip(own, choices)
-            )
-        ] = None
-    return list(rows)

@@ -4,7 +4,7 @@ import collections
 import dataclasses
 import itertools
 import math
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -132,11 +132,6 @@ def sizes(size: int) -> List[int]:
 def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling.Tiles]:
     """Returns distinct configurations of a kernel; the untiled one is the first.
 
-    If few are possible, all are taken; else `count` are drawn.  Half of the dimensions
-    stay whole, since tiles of all dimensions are mostly small.  A fifth has size one:
-    XLA drops such dimensions and then compiles another kernel (a product in place of
-    a convolution of one pixel).
-
     Args:
         plan: of the kernel.
         rng: draws.
@@ -150,30 +145,59 @@ def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling
     ]
     outputs = len(plan.output)
 
-    def tiles(parts: Sequence[int]) -> tiling.Tiles:
-        return tiling.Tiles(tuple(parts[:outputs]), tuple(parts[outputs:]))
+    def tiles(row: Tuple[int, ...]) -> tiling.Tiles:
+        return tiling.Tiles(row[:outputs], row[outputs:])
 
-    configs = {plan.untiled: None}
+    whole = (*plan.output, *plan.reduced)
+    fits = lambda row: _fits(plan, tiles(row))
+    return list(map(tiles, draw_rows(whole, choices, rng, count, fits)))
+
+
+def draw_rows(
+    default: Tuple[int, ...],
+    choices: Sequence[Sequence[int]],
+    rng: np.random.Generator,
+    count: int,
+    fits: Callable[[Tuple[int, ...]], bool] = lambda row: True,
+) -> List[Tuple[int, ...]]:
+    """Draws distinct rows of sizes, the default first.
+
+    If few are possible, all are taken; else half of the sizes stay those of the
+    default, since tiles of all dimensions are mostly small.  A fifth are the smallest:
+    XLA drops dimensions of size one and then compiles another kernel (a product in
+    place of a convolution of one pixel).
+
+    Args:
+        default: the first row.
+        choices: possible sizes, ascending, by place in a row.
+        rng: draws.
+        count: rows at most, with the default.
+        fits: tells whether a row is possible.
+    """
+    drawn: Iterable[Any]
     if math.prod(map(len, choices)) <= 4 * count:
         combinations = list(itertools.product(*choices))
         drawn = (combinations[index] for index in rng.permutation(len(combinations)))
     else:
-        drawn = (_draw_sizes(choices, rng) for _ in range(50 * count))
-    for parts in drawn:
-        if len(configs) == count:
+        drawn = (_draw_row(default, choices, rng) for _ in range(50 * count))
+    rows = {default: None}
+    for row in drawn:
+        if len(rows) == count:
             break
-        if _fits(plan, tiles(parts)):
-            configs[tiles(parts)] = None
-    return list(configs)
+        if fits(row):
+            rows[row] = None
+    return list(rows)
 
 
-def _draw_sizes(choices: Sequence[List[int]], rng: np.random.Generator) -> List[int]:
-    """Draws a tile size for every dimension from its choices."""
+def _draw_row(
+    default: Sequence[int], choices: Sequence[Sequence[int]], rng: np.random.Generator
+) -> Tuple[int, ...]:
+    """Draws a row of sizes, as `draw_rows` describes."""
     kinds = rng.random(len(choices))
-    return [
-        s[-1] if kind < 0.5 else s[0 if kind < 0.7 else rng.integers(len(s))]
-        for s, kind in zip(choices, kinds)
-    ]
+    return tuple(
+        size if kind < 0.5 else s[0 if kind < 0.7 else rng.integers(len(s))]
+        for size, s, kind in zip(default, choices, kinds)
+    )
 
 
 def _fits(plan: tiling.Plan, tiles: tiling.Tiles) -> bool:

@@ -141,73 +141,58 @@ def tune(
         score = scorers.load(options.model_dir, options.limits.platform)
     with session_lib.Session(options.limits) as session:
         memory = memory_lib.Memory(options.records, session.device, options.fresh)
-        return _tune(program, _Tuner(options, score, session, memory), arrays, ends)
-
-
-def _tune(
-    program: reader.Program,
-    tuner: '_Tuner',
-    arrays: Optional[List[np.ndarray]],
-    ends: float,
-) -> tune_results.Result:
-    """Tunes a program in a session; see `tune`.
-
-    Args:
-        program: the program.
-        tuner: tunes the kernels.
-        arrays: the program's arguments; None for random ones.
-        ends: the `time.monotonic()` soon after which tuning ends.
-    """
-    session, seed = tuner.session, tuner.options.seed
-    skipped: collections.Counter[str] = collections.Counter()
-    optimised = optimising.optimise_with(session, program.module, program.name)
-    items = tiles.items_of(optimised, program.name, set(), skipped)
-    if not items:
-        why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
-        raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
-    rows = [tuning.Row(item) for item in items]
-    whole = whole_lib.Whole(program.name, program.module, session, seed, arrays)
-    began, once_ns, problem = time.monotonic(), 0, ''
-    if programs_lib.collectives(optimised):
-        problem = 'its collectives need several devices'
-    else:
-        try:
-            once_ns = int(whole.measure(passes=_PASSES).times[0])
-        except session_lib.WorkerError as error:
-            problem = str(error)
-    needed = (time.monotonic() - began) * whole_lib.COMPILED / 2
-    left = ends - began
-    tuner.time_defaults(rows, time.monotonic() + left * _TIMING_SHARE)
-    tuner.tune_all(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
-    proof = None
-    faster = [row for row in rows if row.saving_ns]
-    if once_ns and not faster and time.monotonic() > ends:
-        problem = 'no time left'
-    elif once_ns:
-        try:
-            proof = whole_lib.prove(whole, optimised, faster, once_ns, ends)
-        except (session_lib.WorkerError, kernels.Unsupported) as error:
-            problem = str(error)
-    return tune_results.Result(
-        rows,
-        proof,
-        problem,
-        _origin(tuner.options, rows),
-        skipped,
-        proof.verdict.default_ns if proof else once_ns,
-    )
+        return _Tuner(options, score, session, memory).tune(program, arrays, ends)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Tuner:
-    """Tunes kernels in a session; `score` rates configurations as a model does."""
+    """Tunes a program in a session; `score` rates configurations as a model does."""
 
     options: Options
     score: Optional[Callable[[Any], np.ndarray]]
     session: session_lib.Session
     memory: memory_lib.Memory
 
-    def time_defaults(self, rows: List[tuning.Row], ends: float) -> None:
+    def tune(
+        self, program: reader.Program, arrays: Optional[List[np.ndarray]], ends: float
+    ) -> tune_results.Result:
+        """Tunes a program until soon after `ends`, a `time.monotonic()`; see `tune`."""
+        session, options = self.session, self.options
+        skipped: collections.Counter[str] = collections.Counter()
+        optimised = optimising.optimise_with(session, program.module, program.name)
+        items = tiles.items_of(optimised, program.name, set(), skipped)
+        if not items:
+            why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
+            raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
+        rows = [tuning.Row(item) for item in items]
+        whole = whole_lib.Whole(
+            program.name, program.module, session, options.seed, arrays
+        )
+        began, once_ns, proof, problem = time.monotonic(), 0, None, ''
+        if programs_lib.collectives(optimised):
+            problem = 'its collectives need several devices'
+        else:
+            try:
+                once_ns = int(whole.measure(passes=_PASSES).times[0])
+            except session_lib.WorkerError as error:
+                problem = str(error)
+        needed = (time.monotonic() - began) * whole_lib.COMPILED / 2
+        left = ends - began
+        self._time_defaults(rows, time.monotonic() + left * _TIMING_SHARE)
+        self._tune_kernels(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
+        faster = [row for row in rows if row.saving_ns]
+        if once_ns and not faster and time.monotonic() > ends:
+            problem = 'no time left'
+        elif once_ns:
+            try:
+                proof = whole_lib.prove(whole, optimised, faster, once_ns, ends)
+            except (session_lib.WorkerError, kernels.Unsupported) as error:
+                problem = str(error)
+        program_ns = proof.verdict.default_ns if proof else once_ns
+        origin = _origin(options, rows)
+        return tune_results.Result(rows, proof, problem, origin, skipped, program_ns)
+
+    def _time_defaults(self, rows: List[tuning.Row], ends: float) -> None:
         """Times untiled kernels until time is up; sorts the longest times first."""
         protocol = timing.Protocol(_PASSES, _PASSES)
         for row in phases.each(rows, 'timing', len(rows), 'kernel'):
@@ -224,18 +209,14 @@ class _Tuner:
                 row.problem = str(error)
         rows.sort(key=lambda row: -row.total_ns)
 
-    def tune_all(self, rows: List[tuning.Row], ends: float) -> None:
-        """Tunes one kernel after the other, until time is up.
-
-        Raises:
-            ValueError: no kernel could be measured.
-        """
+    def _tune_kernels(self, rows: List[tuning.Row], ends: float) -> None:
+        """Tunes kernels until time is up; raises ValueError if none can be measured."""
         with phases.Phase('tuning', len(rows), 'kernel') as phase:
             for row in rows:
                 if time.monotonic() > ends:
                     break
                 try:
-                    self._tune_one(row)
+                    self._tune_kernel(row)
                 except session_lib.WorkerError as error:
                     row.default_ns, row.problem = 0, str(error)
                 phase.update()
@@ -244,7 +225,7 @@ class _Tuner:
         if all(row.problem for row in rows):
             raise ValueError(f'no kernel could be measured: {rows[0].problem}')
 
-    def _tune_one(self, row: tuning.Row) -> None:
+    def _tune_kernel(self, row: tuning.Row) -> None:
         """Tunes a kernel; raises WorkerError if it cannot be measured."""
         item, options = row.item, self.options
         batch = item.batch(
