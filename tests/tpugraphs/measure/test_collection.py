@@ -38,50 +38,42 @@ def deadly():
     return module
 
 
-def test_a_crash_is_blamed_on_one_configuration():
-    modules = [pointwise(64, 64), pointwise(64, 64), deadly(), pointwise(64, 64)]
-    modules = [module.SerializeToString() for module in modules]
+@pytest.fixture(name='session', scope='module')
+def _session():
     with session_lib.Session() as session:
-        measured = session.measure('k', modules, INPUTS, 0, QUICK)
-    assert measured.kept == [0, 1, 3]
-    assert measured.dropped == {2: 'XLA ended the process'}
-    assert measured.passes.shape == (2, 3) and (measured.passes > 0).all()
-    assert measured.again.shape == (2,)
+        yield session
 
 
-def test_what_is_wrong_does_not_compile_or_has_another_result():
+def serialized(*modules):
+    return [module.SerializeToString() for module in modules]
+
+
+def test_a_configuration_that_cannot_be_timed_has_its_reason(session):
     broken = pointwise(64, 64)
     broken.computations[-1].instructions[1].opcode = 'no-such-thing'
-    modules = [
-        pointwise(64, 64),
-        pointwise(64, 64, opcode='abs'),
-        broken,
-        pointwise(64, 64),
-    ]
-    modules = [module.SerializeToString() for module in modules]
-    with session_lib.Session() as session:
-        measured = session.measure('k', modules, INPUTS, 0, QUICK)
-        assert measured.kept == [0, 3]
-        assert measured.dropped[1] == 'wrong result'
-        assert measured.dropped[2].startswith('XLA: ')
-        with pytest.raises(session_lib.WorkerError, match='no-such-thing'):
-            session.measure('l', modules[2:], INPUTS, 0, QUICK)
-        dead = [deadly().SerializeToString()] * 2
-        with pytest.raises(session_lib.WorkerError, match='on the untiled kernel'):
-            session.measure('m', dead, INPUTS, 0, QUICK)
-        # It serves on.
-        assert session.optimise(modules[0])
+    good, wrong = pointwise(64, 64), pointwise(64, 64, opcode='abs')
+    modules = serialized(good, wrong, broken, deadly(), good)
+    measured = session.measure('k', modules, INPUTS, 0, QUICK)
+    assert measured.kept == [0, 4]
+    assert measured.dropped.pop(2).startswith('XLA: ')
+    assert measured.dropped == {1: 'wrong result', 3: 'XLA ended the process'}
+    assert measured.passes.shape == (2, 2) and (measured.passes > 0).all()
+    assert measured.again.shape == (2,)
+    with pytest.raises(session_lib.WorkerError, match='no-such-thing'):
+        session.measure('l', modules[2:], INPUTS, 0, QUICK)
+    with pytest.raises(session_lib.WorkerError, match='on the untiled kernel'):
+        session.measure('m', modules[3:], INPUTS, 0, QUICK)
+    # It serves on.
+    assert session.optimise(modules[0])
 
 
-def test_a_result_in_bfloat16_is_compared():
+def test_a_result_in_bfloat16_is_compared(session):
     modules = [pointwise(64, 64), pointwise(64, 64), pointwise(64, 64, opcode='abs')]
     for module in modules:
         for instruction in module.computations[-1].instructions:
             instruction.shape.element_type = 16
     inputs = [{**INPUTS[0], 'type': 'bfloat16'}]
-    with session_lib.Session() as session:
-        serialized = [module.SerializeToString() for module in modules]
-        measured = session.measure('k', serialized, inputs, 0, QUICK)
+    measured = session.measure('n', serialized(*modules), inputs, 0, QUICK)
     assert measured.kept == [0, 1] and measured.dropped == {2: 'wrong result'}
 
 
@@ -125,11 +117,11 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path, monkeypatch):
     assert len(report.records) == 3
     assert report.configs + sum(report.dropped.values()) == 12
     out = tmp_path / 'out'
-    found = sorted(out.glob('*/*.npz'))
-    assert len(found) == 3
+    paths = sorted(out.glob('*/*.npz'))
+    assert len(paths) == 3
     sidecar = collection_folder.read_sidecar(str(out))
     assert sidecar['machine']['jaxlib'] and sidecar['machine']['flags']
-    for path in found:
+    for path in paths:
         record = records.read_tile(str(path))
         kernel = sidecar['kernels'][path.stem]
         assert record.node_feat.shape[1] == 140
@@ -147,11 +139,11 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match='was begun with other seed'):
         collect(tmp_path, seed=1, resume=True)
     # What is there is not measured again; what is missing is.
-    times = {path: path.stat().st_mtime_ns for path in found}
-    found[1].unlink()
+    before = paths[0].stat().st_mtime_ns
+    paths[1].unlink()
     assert len(collect(tmp_path, resume=True).records) == 3
-    assert list(out.glob(f'*/{found[1].name}'))  # among the noisy ones, perhaps
-    assert found[0].stat().st_mtime_ns == times[found[0]]
+    assert list(out.glob(f'*/{paths[1].name}'))  # among the noisy ones, perhaps
+    assert paths[0].stat().st_mtime_ns == before
 
     # Every time is on record, for `tune`.
     measurements, _ = tuning_records.read(memory)
@@ -193,7 +185,7 @@ def test_a_request_ends_soon_after_the_time_is_spent(monkeypatch):
     ends = time.monotonic() + 60
     with session_lib.Session(ends=ends) as session:
         session._ends = time.monotonic()
-        modules = [pointwise(64, 64).SerializeToString()] * 2
+        modules = serialized(*[pointwise(64, 64)] * 2)
         endless = timing.Protocol(least=1 << 40, most=1 << 40)
         with pytest.raises(session_lib.WorkerError, match='took more than 0 s'):
             session.measure('k', modules, INPUTS, 0, endless)
@@ -246,12 +238,10 @@ KERNEL = {
     [
         ('}}}', '', 'damaged (Expecting'),
         ('"tau": 1', '"tau": NaN', 'damaged (NaN is no number); collect again'),
-        ('"tau": 1', '"tau": 1, "tau": 1', 'damaged (a key occurs twice)'),
         ('"tau": 1', '"tau": true', 'damaged (k: tau is not a number)'),
         ('"kernels": {', '"kernels": [{', 'damaged (Expecting'),
         ('"kernels"', '"kernel"', 'damaged (kernels is not an object)'),
         ('k.npz', '../k.npz', 'damaged (k: file is not inside the folder)'),
-        ('"k.npz"', '7', 'damaged (k: file is not inside the folder)'),
         ('{"k"', '{"../k"', 'damaged (../k: name is not a name of letters'),
         ('"p"', '"p/"', 'damaged (k: program is not a name of letters'),
         ('"fusion"', 'null', 'damaged (k: origin is not text)'),
@@ -259,7 +249,6 @@ KERNEL = {
         ('false', '0', 'damaged (k: noisy is not true or false)'),
         ('[5, 6]', '[0, 6]', 'damaged (k: halves is not two rows of nanoseconds)'),
         ('[5, 6]', '[5, 6, 7]', 'damaged (k: halves is not two rows'),
-        ('[5, 6]', '"x"', 'damaged (k: halves is not two rows'),
         (
             '[{}, {}]',
             '[{}]',
@@ -329,7 +318,6 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
     assert len(sidecar['kernels']) == 1
     assert collection.run(['a', 'b'], options(tmp_path, resume=True), load) == 0
     assert '2 kernels or programs with ' in capsys.readouterr().out
-    assert len(collect(tmp_path, 'ab', resume=True).records) == 2
 
 
 def test_a_worker_that_is_killed_is_replaced():
@@ -348,7 +336,7 @@ def test_a_worker_that_is_killed_is_replaced():
                 os.kill(killed[0], signal.SIGKILL)
             self._number = number
 
-    modules = [pointwise(512, 512).SerializeToString()] * 3
+    modules = serialized(*[pointwise(512, 512)] * 3)
     inputs = [{**INPUTS[0], 'dims': [512, 512]}]
     protocol = timing.Protocol(least=200, most=200)  # not over before it is killed
     with Killing() as session:
@@ -361,24 +349,24 @@ def test_a_worker_that_is_killed_is_replaced():
 @pytest.mark.slow
 def test_minutes_are_kept(tmp_path):
     began = time.monotonic()
-    changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.04)
+    changes = dict(passes=(1 << 30, 1 << 30), configs=40, minutes=0.02)
     with pytest.raises(ValueError, match='too little time|spent on compiling'):
         collect(tmp_path, 'a', **changes)
-    # 2.4 s, on a machine that others use; without the limit it would never end.
-    assert 2.0 < time.monotonic() - began < 30
+    # 1.2 s, on a machine that others use; without the limit it would never end.
+    assert 1.0 < time.monotonic() - began < 30
     with pytest.raises(ValueError, match='spent on compiling 0 of 1 programs'):
         collect(tmp_path, 'a', minutes=1e-9)
 
 
 def test_splits_keep_families_together():
     items = [(f'k{i}', f'{name}_batch_{i}') for i, name in enumerate('aabbccdd')]
-    found = collection.assign_splits(items, (50, 25, 25))
+    splits = collection.assign_splits(items, (50, 25, 25))
     for i in range(0, 8, 2):
-        assert found[f'k{i}'] == found[f'k{i + 1}']
-    assert sorted(found.values()) == ['test'] * 2 + ['train'] * 4 + ['valid'] * 2
+        assert splits[f'k{i}'] == splits[f'k{i + 1}']
+    assert sorted(splits.values()) == ['test'] * 2 + ['train'] * 4 + ['valid'] * 2
     # One program: its kernels are divided; two kernels of three splits are not.
     items = [(f'k{i}', 'one') for i in range(10)]
-    found = list(collection.assign_splits(items, (80, 10, 10)).values())
-    assert [found.count(s) for s in collections.SPLITS] == [8, 1, 1]
+    splits = list(collection.assign_splits(items, (80, 10, 10)).values())
+    assert [splits.count(name) for name in collections.SPLITS] == [8, 1, 1]
     assert set(collection.assign_splits(items, None).values()) == {''}
     assert set(collection.assign_splits(items[:2], (8, 1, 1)).values()) == {'train'}

@@ -1,49 +1,12 @@
-"""Tuning records in the T4 format: by its schema, and as its readers take them."""
+"""Tuning records in the T4 format, by its schema."""
 
 import json
-import re
 
 import pytest
 
 from tests.helpers import measurements
 from tpugraphs.measure import history
 from tpugraphs.measure import t4
-
-NUMBER = (int, float)
-# The schema of results, version 1.0.0: the type of each key, or what it may be.
-TIMES = {
-    'compilation_time': NUMBER,
-    'framework': NUMBER,
-    'search_algorithm': NUMBER,
-    'validation': NUMBER,
-    'runtimes': list,
-}
-RESULT = {
-    'timestamp': str,
-    'configuration': dict,
-    'objectives': list,
-    'times': dict,
-    'invalidity': str,
-    'correctness': NUMBER,
-    'measurements': list,
-}
-INVALIDITY = 'timeout compile runtime correctness constraints correct'.split()
-MEASUREMENT = {'name': str, 'value': (int, float, str), 'unit': str}
-
-
-def check(content, schema):
-    for name, kind in schema.items():
-        assert isinstance(content[name], kind), name
-
-
-def check_file(content):
-    assert re.fullmatch(r'\d+\.\d+\.\d+', content['schema_version'])
-    for result in content['results']:
-        check(result, RESULT)
-        check(result['times'], TIMES)
-        assert result['invalidity'] in INVALIDITY
-        for measurement in result['measurements']:
-            check(measurement, MEASUREMENT)
 
 
 @pytest.fixture(name='exported')
@@ -64,10 +27,10 @@ def _exported(tmp_path):
 
 
 def test_it_keeps_to_the_schema(exported):
-    check_file(exported)
     assert exported['schema_version'] == '1.0.0'
-    found = {r['configuration']['output_1']: r for r in exported['results']}
-    assert found[2] == {
+    assert exported['metadata']['timeunit'] == 'milliseconds'
+    results = {r['configuration']['output_1']: r for r in exported['results']}
+    assert results[2] == {
         'timestamp': '2026-01-02T03:04:05+00:00',
         'configuration': {'output_0': 8, 'output_1': 2},
         'objectives': ['time'],
@@ -85,7 +48,7 @@ def test_it_keeps_to_the_schema(exported):
         'correctness': 1.0,
         'measurements': [{'name': 'time', 'value': 1.0, 'unit': 'ms'}],
     }
-    failures = [found[n] for n in range(5, 10)]
+    failures = [results[n] for n in range(5, 10)]
     wanted = ['compile', 'runtime', 'correctness', 'timeout', 'constraints']
     assert [f['invalidity'] for f in failures] == wanted
     assert [f['correctness'] for f in failures] == [1, 1, 0, 1, 1]
@@ -94,17 +57,6 @@ def test_it_keeps_to_the_schema(exported):
     # What the hub's scripts take for no time.
     wanted = {'CompilationFailedConfig', 'RuntimeFailedConfig', 'InvalidConfig'}
     assert values == wanted
-
-
-def test_a_search_is_replayed_from_a_file(exported):
-    """As a searcher does it: a table of configurations, and the best by its value."""
-    times = {
-        tuple(result['configuration'].values()): result['measurements'][0]['value']
-        for result in exported['results']
-        if result['invalidity'] == 'correct'
-    }
-    assert exported['metadata']['timeunit'] == 'milliseconds'
-    assert min(times, key=times.get) == (8, 2) and times[8, 2] == 1
 
 
 def test_of_several_times_the_latest_counts():

@@ -4,7 +4,6 @@ import functools
 
 import pytest
 
-from tests.helpers import made_runs
 from tests.helpers import program_forms
 from tpugraphs import commands
 from tpugraphs.measure import optimising
@@ -15,11 +14,6 @@ from tpugraphs.programs import conversion
 _NEED_JAXLIB = ('text', 'bytecode')
 # TensorFlow traces, or JAX is imported.
 _SLOW = ('function', 'tf.', 'model', 'Model')
-
-
-@pytest.fixture(scope='module')
-def model_dir(tmp_path_factory):
-    return made_runs.make_tile_run(tmp_path_factory.mktemp('run'))
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -73,8 +67,8 @@ def test_show(source, capsys, _kernels_as_they_stand):
 
 
 @every_form
-def test_rank(source, model_dir, capsys, _kernels_as_they_stand):
-    assert commands.run('rank', [source, '--dir', str(model_dir), '--top', '2']) == 0
+def test_rank(source, capsys, _kernels_as_they_stand):
+    assert commands.run('rank', [source, '--dir', 'estimate', '--top', '2']) == 0
     told = capsys.readouterr().out
     assert (
         'output ' in told and "XLA's own choice: place " in told or 'slowdown' in told
@@ -107,11 +101,11 @@ def test_collect_and_tune(source, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow  # starts XLA
 @pytest.mark.parametrize('source', ['HLO text'], indirect=True)
-def test_kernels_are_those_of_xla(source, model_dir, capsys):
+def test_kernels_are_those_of_xla(source, capsys):
     assert commands.run('show', [source]) == 0
     told = capsys.readouterr().out
     assert "kernels         2, as XLA's CPU compiler makes them" in told
-    assert commands.run('rank', [source, '--dir', str(model_dir)]) == 0
+    assert commands.run('rank', [source, '--dir', 'estimate']) == 0
     # tanh and the dot, each with up to 200 candidates.
     assert '2 modules with ' in capsys.readouterr().out
 
