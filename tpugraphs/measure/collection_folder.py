@@ -13,7 +13,7 @@ import os
 import re
 import resource
 import time
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -121,7 +121,8 @@ class CollectionFolder:
         self.options = options
         self.records: Dict[str, Dict[str, Any]] = {}
         self.left = 0
-        self.skipped, self.failed = _Reasons(), []
+        self.skipped: _Reasons = _Reasons()
+        self.failed: List[str] = []
         self._about = {
             'task': options.task,
             'seed': options.seed,
