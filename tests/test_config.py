@@ -6,7 +6,6 @@ import math
 import re
 import subprocess
 import sys
-import types
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -112,34 +111,31 @@ def test_prediction_script_has_the_published_flags():
     assert 'epochs' not in found
 
 
-def _from_flags(**changes):
-    values = config.to_json(config.TileConfig())
-    values.update(changes)
-    return scripts.from_flags(
-        config.TileConfig,
-        {
-            name: types.SimpleNamespace(value=value, present=1)
-            for name, value in values.items()
-        },
-    )
+def _parsed(kind, *words):
+    """Settings as a script of its own would read them from the command line."""
+    from absl import flags
+
+    values = flags.FlagValues()
+    scripts.define_flags(kind, values=values)
+    values(['script', *words])
+    return scripts.from_flags(kind, values)
 
 
 def test_from_flags_reads_and_checks():
-    assert _from_flags() == config.TileConfig()
-    assert _from_flags(lr=0.5, batch=3) == config.TileConfig(lr=0.5, batch=3)
+    assert _parsed(config.TileConfig) == config.TileConfig()
+    changed = _parsed(config.TileConfig, '--lr=0.5', '--batch=3')
+    assert changed == config.TileConfig(lr=0.5, batch=3)
     with pytest.raises(ValueError, match='^--batch should be at least 1, not 0$'):
-        _from_flags(batch=0)
+        _parsed(config.TileConfig, '--batch=0')
 
 
 @pytest.mark.parametrize(
     'kind, setting, value, wanted',
     [
-        (config.TileConfig, 'epochs', 0, 'at least 1, not 0'),
         (config.TileConfig, 'configs', 1, 'at least 2, not 1'),
         (config.TileConfig, 'lr', 0.0, 'more than 0, not 0.0'),
         (config.TileConfig, 'lr', math.nan, 'more than 0, not nan'),
         (config.TileConfig, 'warmup', 1.5, 'at most 1, not 1.5'),
-        (config.TileConfig, 'weight_decay', math.nan, 'at least 0, not nan'),
         (config.TileConfig, 'schedule', 'step', "one of constant, cosine, not 'step'"),
         (config.LayoutConfig, 'search', '', "one of random, default, not ''"),
         (config.LayoutConfig, 'max_configs', 1, 'at least 2, or -1, not 1'),
@@ -153,21 +149,13 @@ def test_values_out_of_range(kind, setting, value, wanted):
     assert str(caught.value) == f'--{setting} should be {wanted}'
 
 
-@pytest.mark.parametrize(
-    'kind, setting, value',
-    [
-        (config.TileConfig, 'configs', 2),
-        (config.TileConfig, 'lr', 1e-9),
-        (config.TileConfig, 'warmup', 1.0),
-        (config.TileConfig, 'validate_batches', -1),
-        (config.LayoutConfig, 'max_configs', -1),
-        (config.LayoutConfig, 'max_configs', 2),
-        (config.LayoutConfig, 'source', 'nlp'),
-    ],
-)
-def test_values_at_the_edge(kind, setting, value):
-    wanted = kind(**{setting: value})
-    assert config.checked(wanted) is wanted
+def test_values_at_the_edge():
+    for settings in (
+        config.TileConfig(configs=2, lr=1e-9, warmup=1.0, validate_batches=-1),
+        config.LayoutConfig(max_configs=-1, source='nlp'),
+        config.LayoutConfig(max_configs=2),
+    ):
+        assert config.checked(settings) is settings
 
 
 @pytest.mark.parametrize(
@@ -184,22 +172,10 @@ def test_values_at_the_edge(kind, setting, value):
     ],
 )
 def test_bad_model_kwargs(text, message):
-    for refuse in (
-        lambda: config.model_kwargs(text),
-        lambda: config.checked(config.TileConfig(model_kwargs_json=text)),
-    ):
-        with pytest.raises(ValueError) as caught:
-            refuse()
-        assert message in str(caught.value)
-        assert '\n' not in str(caught.value)
-
-
-def test_model_kwargs():
-    assert config.model_kwargs('{}') == {}
-    assert config.model_kwargs('{"num_gnns": 2, "directed": true}') == {
-        'num_gnns': 2,
-        'directed': True,
-    }
+    with pytest.raises(ValueError) as caught:
+        config.checked(config.TileConfig(model_kwargs_json=text))
+    assert message in str(caught.value)
+    assert '\n' not in str(caught.value)
 
 
 @pytest.mark.parametrize('kind, published', _BOTH)
@@ -211,31 +187,31 @@ def test_json_is_flat_and_complete(kind, published):
     assert kind(**described) == settings
 
 
-@pytest.mark.parametrize('kind, name', _NAMES)
-def test_every_setting_has_help_and_cannot_be_changed(kind, name):
-    text = config.help_of(kind, name)
-    assert text.endswith('.') and '\n' not in text
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(kind(), name, 1.0)
+def test_every_setting_has_help_and_cannot_be_changed():
+    for kind, name in _NAMES:
+        text = config.help_of(kind, name)
+        assert text.endswith('.') and '\n' not in text, name
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(kind(), name, 1.0)
 
 
 def _other(value):
     """A value of the same type that differs."""
-    return (
-        not value
-        if isinstance(value, bool)
-        else (value + 'x' if isinstance(value, str) else value + 1)
-    )
+    if isinstance(value, bool):
+        return not value
+    return value + 'x' if isinstance(value, str) else value + 1
 
 
-@pytest.mark.parametrize('kind, name', _NAMES)
-def test_training_key_follows_what_shapes_the_model(kind, name):
-    plain = kind()
-    changed = dataclasses.replace(plain, **{name: _other(getattr(plain, name))})
-    same = config.training_key(plain, 'data') == config.training_key(changed, 'data')
-    declared = {field.name: field for field in dataclasses.fields(kind)}[name]
-    assert same == (not declared.metadata.get('shapes', True))
-    assert same == (name in _NOT_SHAPING) or name not in {**PUBLISHED, **LAYOUT}
+def test_training_key_follows_what_shapes_the_model():
+    for kind, name in _NAMES:
+        plain = kind()
+        changed = dataclasses.replace(plain, **{name: _other(getattr(plain, name))})
+        keys = {config.training_key(one, 'data') for one in (plain, changed)}
+        is_same = len(keys) == 1
+        rules = {f.name: f.metadata for f in dataclasses.fields(kind)}[name]
+        assert is_same == (not rules.get('shapes', True)), name
+        if name in {**PUBLISHED, **LAYOUT}:
+            assert is_same == (name in _NOT_SHAPING), name
 
 
 def test_training_key_follows_the_data():
@@ -245,20 +221,6 @@ def test_training_key_follows_the_data():
     assert key != config.training_key(settings, 'train', 'other')
     assert key != config.training_key(settings, 'trainvalid')
     assert len(key) == 16 and int(key, 16) >= 0
-
-
-def _parsed(kind, *words):
-    """Settings as a script of its own would read them from the command line."""
-    from absl import flags
-
-    values = flags.FlagValues()
-    scripts.define_flags(kind, values=values)
-    values(['script', *words])
-    return scripts.from_flags(kind, values)
-
-
-def test_without_a_recipe_the_defaults_hold():
-    assert _parsed(config.TileConfig) == config.TileConfig()
 
 
 def test_a_recipe_stands_in_for_defaults(capsys):
@@ -304,29 +266,19 @@ def test_what_is_given_goes_before_the_recipe():
     assert other.schedule == 'cosine'
 
 
-@pytest.mark.parametrize('source', ['xla', 'nlp'])
-@pytest.mark.parametrize('search', ['random', 'default'])
-def test_every_layout_collection_has_its_recipe(source, search):
-    settings = _parsed(
-        config.LayoutConfig,
-        '--recipe=strong',
-        f'--source={source}',
-        f'--search={search}',
-    )
-    assert settings.collection.name == f'layout:{source}:{search}'
+def test_the_recipe_of_layouts():
+    words = ['--recipe=strong', '--source=nlp', '--search=default']
+    settings = _parsed(config.LayoutConfig, *words)
+    changes = recipes.settings('strong', 'layout:nlp:default')
     assert settings == config.LayoutConfig(
-        recipe='strong',
-        source=source,
-        search=search,
-        **recipes.settings('strong', settings.collection.name),
+        recipe='strong', source='nlp', search='default', **changes
     )
+    assert settings.model == 'Trees'
 
 
 def test_there_is_no_other_recipe():
     with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
         _parsed(config.TileConfig, '--recipe=weak')
-    with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
-        recipes.settings('weak', 'tile:xla')
 
 
 def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):

@@ -54,10 +54,9 @@ model_kwargs_json = {num_gnns = 2}
 
 
 def test_the_measured_data_have_two_names(toml):
-    wanted = config.TileConfig(sample_data=True)
-    assert _parsed('--sample_data') == wanted
-    assert _parsed('--measured_data') == wanted
-    assert _parsed(f'--config={toml("measured_data = true")}') == wanted
+    words = ['--sample_data', '--measured_data']
+    for word in [*words, f'--config={toml("measured_data = true")}']:
+        assert _parsed(word) == config.TileConfig(sample_data=True)
 
 
 def test_a_flagfile_and_a_toml_in_it(toml, tmp_path):
@@ -77,13 +76,10 @@ def test_settings_of_toml_go_before_the_recipe(toml):
     'words, message',
     [
         ('epoch = 3', "there is no flag 'epoch'; did you mean 'epochs'?"),
-        ('zzz = 3', "there is no flag 'zzz'"),
         ('epochs = 3.5', 'epochs should be a whole number, not 3.5'),
-        ('epochs = true', 'epochs should be a whole number, not True'),
         ('lr = "fast"', "lr should be a number, not 'fast'"),
         ('toy_data = 1', 'toy_data should be true or false, not 1'),
         ('model = ["MLP"]', "model should be text, not ['MLP']"),
-        ('lr = 2020-01-01', 'lr should be a number, not datetime.date(2020, 1, 1)'),
         (
             'model_kwargs_json = {a = 2020-01-01}',
             'model_kwargs_json cannot be written as JSON: Object of type date is not '
@@ -98,18 +94,11 @@ def test_bad_settings_in_toml(toml, words, message):
     assert str(caught.value) == f'--config: {path}: {message}'
 
 
-def test_values_of_toml_are_checked_as_flags_are(toml):
-    with pytest.raises(ValueError, match='^--epochs should be at least 1, not 0$'):
-        _parsed(f'--config={toml("epochs = 0")}')
-
-
-def test_no_toml(toml, tmp_path):
+def test_no_toml(toml):
     with pytest.raises(ValueError, match='is not TOML: .*line 1, column'):
         _parsed(f'--config={toml("lr 0.5")}')
     with pytest.raises(ValueError, match='is not TOML: too many brackets'):
         _parsed(f'--config={toml("a = " + 100_000 * "[")}')
-    with pytest.raises(FileNotFoundError):
-        _parsed(f'--config={tmp_path}/nothing.toml')
 
 
 @pytest.mark.parametrize('flag', ['--config', '--flagfile'])

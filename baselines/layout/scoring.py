@@ -68,6 +68,9 @@ class LayoutScorer:
         Raises:
             ValueError: a score is not finite.
         """
+        if len(np.unique(program.group)) < len(program.codes):
+            # A split with some configurations: those that are left out cost nothing.
+            program = _subset(program, np.arange(program.num_configs))
         scores = self._score(program)
         if not np.isfinite(scores).all():
             raise ValueError(

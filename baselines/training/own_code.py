@@ -5,7 +5,6 @@ another shape, a variable without a gradient, a loss that ignores the scores.
 """
 
 import contextlib
-import dataclasses
 from typing import Any, Callable, Dict, Iterator, NamedTuple
 
 import numpy as np
@@ -160,10 +159,8 @@ def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _B
     make = {reading.TILE: _tile_record, reading.LAYOUT: _layout_record}[task]
     records = [make(rng, configs) for _ in range(graphs)]
     store = stores_lib.STORES[task].of_records('made up', records)
-    changes: Any = {'recipe': '', 'init_from': '', 'max_configs': -1}
-    changes = {key: v for key, v in changes.items() if hasattr(settings, key)}
-    settings = dataclasses.replace(settings, batch=graphs, configs=configs, **changes)
-    data, numbers = task_data.DATA[task](settings, {'train': store}), np.arange(graphs)
+    defaults = type(settings)(batch=graphs, configs=configs)
+    data, numbers = task_data.DATA[task](defaults, {'train': store}), np.arange(graphs)
     packed = data.pack(numbers[np.newaxis], np.tile(np.arange(configs), (1, graphs, 1)))
     tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
     graph, labels = data.unpack(tensors, 0, graphs)

@@ -166,7 +166,9 @@ class Task:
     def loaded_elsewhere(self) -> Dict[str, List[np.ndarray]]:
         """Trainable variables of every saved model as another process sees them."""
         folders = {name: self.saved_by_keras(name) for name in distinct(self.models())}
-        elsewhere.run('load_models.py', self.folder, *folders.values())
+        elsewhere.finish(
+            elsewhere.start(['load_models.py', self.folder, *folders.values()])
+        )
         result = {}
         for name, folder in folders.items():
             with np.load(f'{folder}.npz') as stored:

@@ -1,5 +1,6 @@
 """Runs scripts in processes where our package does not exist."""
 
+import json
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ PUBLISHED_TREE = places.ROOT / 'tests' / 'published_tree'
 # An installed `baselines` would be found, wherever the process runs; so its
 # name is made unknown.
 _PRELUDE = """
-import runpy, sys
+import json, runpy, sys
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
@@ -18,24 +19,25 @@ class Absent:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Absent())
-del sys.argv[0]
-sys.path[:0] = sys.argv.pop(0).split(':')
-runpy.run_path(sys.argv[0], run_name='__main__')
+folders, *calls = map(json.loads, sys.argv[1:])
+sys.path[:0] = folders
+for call in calls:
+    sys.argv = call
+    runpy.run_path(call[0], run_name='__main__')
 """
 
 
-def start(script: str, *arguments, path=()) -> subprocess.Popen:
-    """Starts a script of `published_tree`; `path` goes before it on sys.path."""
+def start(*calls, path=()) -> subprocess.Popen:
+    """Starts scripts of `published_tree` one after the other, in one process.
+
+    Args:
+        *calls: the name of a script and its arguments, each.
+        path: folders that go before it on sys.path.
+    """
     folders = [*map(str, path), str(PUBLISHED_TREE)]
+    words = [[str(PUBLISHED_TREE / name), *map(str, args)] for name, *args in calls]
     return subprocess.Popen(
-        [
-            sys.executable,
-            '-c',
-            _PRELUDE,
-            ':'.join(folders),
-            str(PUBLISHED_TREE / script),
-            *map(str, arguments),
-        ],
+        [sys.executable, '-c', _PRELUDE, *map(json.dumps, [folders, *words])],
         cwd='/',
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -48,8 +50,3 @@ def finish(process: subprocess.Popen) -> str:
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     return output
-
-
-def run(script: str, *arguments, path=()) -> str:
-    """Runs a script of `published_tree` to its end."""
-    return finish(start(script, *arguments, path=path))

@@ -75,7 +75,7 @@ def _write_run(folder, model, info):
     return model_dir
 
 
-def make_layout_run(folder, **changes):
+def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
     """Writes a run of a layout model with random weights."""
     node = np.zeros((2, 140), np.float32)
     node[1] = 50  # every column is kept
@@ -90,21 +90,10 @@ def make_layout_run(folder, **changes):
         config_max=config_feat[1],
     )
     tf.keras.utils.set_random_seed(0)
-    model = tasks.TASKS['layout'].make_model('ResModel', {}, '', 2, 121, normalizer)
-    return _write_run(
-        folder,
-        model,
-        {
-            'args': {
-                'model': 'ResModel',
-                'model_kwargs_json': '{}',
-                'configs': 2,
-                'source': 'xla',
-                'search': 'random',
-                'keep_nodes': 5000,
-            },
-            'normalizer': normalizer.to_json(),
-            'num_ops': 121,
-            **changes,
-        },
-    )
+    task = tasks.TASKS['layout']
+    kwargs = kwargs or {}
+    args = {'model': model, 'model_kwargs_json': json.dumps(kwargs), 'configs': 2}
+    args.update(source='xla', search='random', keep_nodes=5000)
+    info = {'args': args, 'normalizer': normalizer.to_json(), 'num_ops': 121}
+    made = task.make_model(model, kwargs, code, 2, 121, normalizer)
+    return _write_run(folder, made, {**info, **changes})

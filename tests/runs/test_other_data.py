@@ -31,81 +31,52 @@ def _tiles(tmp_path_factory):
     return root, tile_runs.train(root, epochs=1, **tile_runs.TINY)[0]
 
 
-def _refused(tmp_path, model_dir, tiny, data_root, *words):
-    """Neither ranks the data nor measures on it."""
-    data = prediction.DataOptions(str(data_root), str(tmp_path / 'cache'))
-    output = tmp_path / 'p.csv'
-    finished_runs.assert_refused(
-        lambda: loading.write_predictions(
-            [str(model_dir)], data, str(output), tiny['models_file']
-        ),
-        *words,
-    )
-    assert not output.exists()
-    finished_runs.assert_refused(
-        lambda: loading.load_predictor(
-            str(model_dir), data, tiny['models_file']
-        ).measure('test'),
-        *words,
-    )
+@pytest.fixture(name='refused')
+def _refused_by(tmp_path):
+    """Makes sure that a run neither ranks data nor measures on them."""
+
+    def refused(model_dir, tiny, data_root, *words):
+        code = tiny['models_file']
+        data = prediction.DataOptions(str(data_root), str(tmp_path / 'cache'))
+        output = tmp_path / 'p.csv'
+        finished_runs.assert_refused(
+            lambda: loading.write_predictions(
+                [str(model_dir)], data, str(output), code
+            ),
+            *words,
+        )
+        assert not output.exists()
+        predictor = loading.load_predictor(str(model_dir), data, code)
+        finished_runs.assert_refused(lambda: predictor.measure('test'), *words)
+
+    return refused
 
 
-def test_a_tile_run_on_layout_data(layouts, tiles, tmp_path):
+def test_a_tile_run_on_layout_data(layouts, tiles, refused):
     root = layouts[0] / 'data'
-    _refused(
-        tmp_path,
-        tiles[1],
-        tile_runs.TINY,
-        root,
-        f'{root}/test: there is no such folder',
-        '--data_root',
-    )
+    there = f'{root}/test: there is no such folder'
+    refused(tiles[1], tile_runs.TINY, root, there, '--data_root')
     root = root / 'xla' / 'random'
-    _refused(
-        tmp_path,
-        tiles[1],
-        tile_runs.TINY,
-        root,
-        f'{root}/test/program_0.npz: the array config_feat is missing',
-    )
+    missing = f'{root}/test/program_0.npz: the array config_feat is missing'
+    refused(tiles[1], tile_runs.TINY, root, missing)
 
 
-def test_a_layout_run_on_tile_data(layouts, tiles, tmp_path):
+def test_a_layout_run_on_tile_data(layouts, tiles, refused, tmp_path):
     root = tiles[0] / 'data'
-    _refused(
-        tmp_path,
-        layouts[1],
-        layout_runs.TINY,
-        root,
-        f'{root}/xla/random/test: there is no such folder',
-        '--data_root',
-    )
+    there = f'{root}/xla/random/test: there is no such folder'
+    refused(layouts[1], layout_runs.TINY, root, there, '--data_root')
     root = tmp_path / 'data'
     shutil.copytree(tiles[0] / 'data', root / 'xla' / 'random')
-    _refused(
-        tmp_path,
-        layouts[1],
-        layout_runs.TINY,
-        root,
-        f'{root}/xla/random/test/program_0_0000.npz: the array',
-        'node_config_ids',
-    )
+    missing = f'{root}/xla/random/test/program_0_0000.npz: the array'
+    refused(layouts[1], layout_runs.TINY, root, missing, 'node_config_ids')
     finished_runs.assert_refused(
         lambda: layout_runs.train(tmp_path, **layout_runs.TINY),
         f'{root}/xla/random/train/program_0_0000.npz: the array',
     )
 
 
-def test_layouts_of_another_width(layouts, tmp_path):
-    root = tmp_path / 'data'
-    layout_files.write_split(
-        root / 'xla' / 'random' / 'test', layout_runs.programs(2, 0, node_features=141)
-    )
-    _refused(
-        tmp_path,
-        layouts[1],
-        layout_runs.TINY,
-        root,
-        f'{root}/xla/random/test: node_feat has 141 columns, but 140 in what '
-        'the model was trained on',
-    )
+def test_layouts_of_another_width(layouts, refused, tmp_path):
+    folder = tmp_path / 'data' / 'xla' / 'random' / 'test'
+    layout_files.write_split(folder, layout_runs.programs(2, 0, node_features=141))
+    wide = f'{folder}: node_feat has 141 columns, but 140 in what the model was trained'
+    refused(layouts[1], layout_runs.TINY, tmp_path / 'data', wide)

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from typing import Dict, NamedTuple
 
 import numpy as np
 import pytest
@@ -24,7 +25,6 @@ from tests.helpers import elsewhere
 from tests.helpers import finished_runs
 from tests.helpers import layout_runs
 from tests.helpers import places
-from tests.helpers import processes
 from tests.helpers import tile_graphs
 from tests.helpers import tile_records
 from tests.helpers import tiny_layout_models
@@ -114,8 +114,25 @@ def _trained(data_root, tmp_path_factory):
     return settings, jobs.train(settings)
 
 
-@pytest.mark.slow
-def test_our_models_score_the_same_in_the_published_tree(tmp_path):
+class _Published(NamedTuple):
+    """What the published tree makes of our models, and what we do.
+
+    Attributes:
+        scores: of a kernel by model, once with `call`, and once with `forward`.
+        expected: our scores by model.
+        tolerance: by model, what rounding may change.
+        ranking: rows of the course's script, of the trained run.
+    """
+
+    scores: Dict[str, np.ndarray]
+    expected: Dict[str, np.ndarray]
+    tolerance: Dict[str, float]
+    ranking: Dict[str, str]
+
+
+@pytest.fixture(scope='module', name='published')
+def _published(trained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp('published')
     rng = np.random.default_rng(0)
     kernel = tile_graphs.random_kernel(
         rng, 6, 5, edges=[(1, 0), (2, 0), (2, 0), (4, 3), (5, 5)]
@@ -132,8 +149,7 @@ def test_our_models_score_the_same_in_the_published_tree(tmp_path):
     )
     expected, tolerance = {}, {}
     models = registry.tile_models()
-    names = conformance.distinct(models)
-    for name in names:
+    for name in conformance.distinct(models):
         model = models[name](5, tile_graphs.NUM_OPS)
         model(graph)
         for i, variable in enumerate(model.trainable_variables):
@@ -141,42 +157,35 @@ def test_our_models_score_the_same_in_the_published_tree(tmp_path):
             inputs[f'{name}_{i}'] = variable.numpy()
         expected[name] = model(graph).numpy()
         tolerance[name] = conformance.rounding(model, graph)
-    np.savez(tmp_path / 'inputs.npz', **inputs)
-    elsewhere.run(
-        'score_models.py',
-        tmp_path / 'inputs.npz',
-        tmp_path / 'scores.npz',
-        *names,
-        path=[_published_tree(tmp_path)],
+    np.savez(folder / 'inputs.npz', **inputs)
+    settings, model_dir = trained
+    process = elsewhere.start(
+        ['score_models.py', folder / 'inputs.npz', folder / 'scores.npz', *expected],
+        ['course_script.py', model_dir, settings.data_root, folder / 'theirs.csv'],
+        path=[_published_tree(folder)],
     )
-    scores = np.load(tmp_path / 'scores.npz')
-    for name in names:
-        for way in (name, name + '_forward'):
-            conformance.assert_close(scores[way], expected[name], tolerance[name])
+    elsewhere.finish(process)
+    with np.load(folder / 'scores.npz') as stored:
+        scores = dict(stored)
+    return _Published(scores, expected, tolerance, _rows(folder / 'theirs.csv'))
 
 
 @pytest.mark.slow
-def test_the_course_script_ranks_as_ours_does(trained, tmp_path):
+def test_our_models_score_the_same_in_the_published_tree(published):
+    for name, expected in published.expected.items():
+        for way in (name, name + '_forward'):
+            tolerance = published.tolerance[name]
+            conformance.assert_close(published.scores[way], expected, tolerance)
+
+
+@pytest.mark.slow
+def test_the_course_script_ranks_as_ours_does(published, trained, tmp_path):
     settings, model_dir = trained
-    theirs, ours = tmp_path / 'theirs.csv', tmp_path / 'ours.csv'
-    course = elsewhere.start(
-        'course_script.py',
-        model_dir,
-        settings.data_root,
-        theirs,
-        path=[_published_tree(tmp_path)],
-    )
-    script = processes.start(
-        'tiles_gen_predictions_csv.py',
-        f'--dir={model_dir}/',
-        f'--output={ours}',
-        f'--cache_dir={settings.cache_dir}',
-    )
-    assert script.communicate(timeout=300)[1] == '' and script.returncode == 0
-    elsewhere.finish(course)
-    rows = _rows(ours)
+    output = str(tmp_path / 'ours.csv')
+    loading.write_predictions([f'{model_dir}/'], _data(settings), output)
+    rows = _rows(output)
     assert len(rows) == 1 + 5
-    assert _rows(theirs) == rows == _rows(settings.results_csv)
+    assert published.ranking == rows == _rows(settings.results_csv)
     assert sorted(row.count(';') for row in rows.values()) == [0, 1, 4, 4, 4, 4]
 
 
@@ -314,8 +323,6 @@ def _imports(path):
 @pytest.mark.parametrize('task', sorted(_ALLOWED))
 def test_models_import_only_what_both_trees_have(task):
     path = _ROOT / 'baselines' / task / 'models.py'
-    if not path.exists():
-        pytest.skip(f'no models for {task} yet')
     libraries = {*_STANDARD_LIBRARY, 'tensorflow', 'tensorflow_gnn'}
     allowed = _ALLOWED[task] | {('', name) for name in libraries}
     assert not _imports(path) - allowed

@@ -13,6 +13,7 @@ from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import made_runs
 from tests.helpers import processes
+from tests.helpers import tiny_layout_models
 import tpugraphs
 
 _COLLECTIONS = [
@@ -32,6 +33,9 @@ def test_the_list_of_a_small_graph_repeats_configurations():
     numbers = published.validation_lists('layout:xla:random')['unet_3d.4x4.bf16']
     assert np.unique(numbers).tolist() == list(range(481))
     assert published.validation_lists('tile:xla') == {}
+
+
+_CODE = tiny_layout_models.__file__
 
 
 def _program(name, seed=0, configs=12):
@@ -57,9 +61,9 @@ def test_a_split_with_some_configurations():
 
 @pytest.fixture(name='root', scope='module')
 def _root(tmp_path_factory):
-    """A run, and a validation split of two programs."""
+    """A run of a random model, and a validation split of two programs."""
     root = tmp_path_factory.mktemp('protocol')
-    made_runs.make_layout_run(root / 'out')
+    made_runs.make_layout_run(root / 'out', 'Tiny', {'start': 1.0}, _CODE)
     programs = [_program('a'), _program('b', seed=1)]
     layout_files.write_split(root / 'xla' / 'random' / 'valid', programs)
     return root
@@ -67,6 +71,7 @@ def _root(tmp_path_factory):
 
 def _evaluate(root, *words):
     data = [f'--data_root={root}', f'--cache_dir={root}/cache']
+    data.append(f'--models_file={_CODE}')
     path = root / 'e.json'
     words = [root / 'out' / 'latest', '--output', path, *data, *words]
     return processes.command('evaluate', *words), path
@@ -84,7 +89,7 @@ def test_the_published_protocol_is_the_default_of_its_graphs(root, monkeypatch, 
     found = json.loads(path.read_text())
     assert found['protocol'] == 'published'
     # What the run says of all configurations, of those listed.
-    run = tpugraphs.load(root / 'out' / 'latest')
+    run = tpugraphs.load(root / 'out' / 'latest', _CODE)
     taus, slowdowns = [], []
     for name, seed in (('a', 0), ('b', 1)):
         program, numbers = _program(name, seed), lists[name]
@@ -109,7 +114,7 @@ def test_the_published_protocol_is_the_default_of_its_graphs(root, monkeypatch, 
 
 @pytest.mark.slow
 def test_graphs_that_are_not_published(root, monkeypatch, capsys):
-    run = tpugraphs.load(root / 'out' / 'latest')
+    run = tpugraphs.load(root / 'out' / 'latest', _CODE)
     measure = lambda protocol: run.evaluate(
         data=root, cache_dir=str(root / 'cache'), protocol=protocol
     )

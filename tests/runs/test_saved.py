@@ -79,12 +79,6 @@ def _run(model_dir, tmp_path):
     return tmp_path / 'model_abc', tmp_path / 'run_abc.jsonz'
 
 
-def test_hashes_are_new_and_plain():
-    hashes = {saved.new_hash() for _ in range(50)}
-    assert len(hashes) == 50
-    assert all(len(h) == 32 and int(h, 16) >= 0 for h in hashes)
-
-
 def test_a_run_is_a_pair(model_dir):
     out_dir, name = os.path.split(model_dir)
     assert name == 'model_abc'
@@ -128,12 +122,10 @@ def test_a_run_is_never_overwritten(run):
     assert len(os.listdir(run[0].parent)) == 2
 
 
-@pytest.mark.parametrize('value', [float('nan'), float('inf')])
-def test_nan_never_goes_into_json(tmp_path, value):
-    assert 'JSON' in _message(
-        ValueError, saved.Run.save, str(tmp_path), 'x', {'a': [value]}, _model()
-    )
-    assert os.listdir(tmp_path) == []
+def test_nan_never_goes_into_json(tmp_path):
+    info = {'a': [float('nan')]}
+    message = _message(ValueError, saved.Run.save, str(tmp_path), 'x', info, _model())
+    assert 'JSON' in message and os.listdir(tmp_path) == []
 
 
 def test_no_room_for_the_model_leaves_nothing(tmp_path):
@@ -161,7 +153,6 @@ def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
 @pytest.mark.parametrize(
     'failing, error',
     [
-        ('model', KeyboardInterrupt),
         ('model', PermissionError(13, 'No')),
         ('run file', PermissionError(13, 'No')),
         ('rename', KeyboardInterrupt),
@@ -233,16 +224,12 @@ _WHOLE = gzip.compress(json.dumps({**_INFO, 'x': list(range(999))}).encode(), mt
     [
         (b'', 'is damaged'),
         (b'text', 'is damaged: Not a gzipped file'),
-        (_WHOLE[:5], 'is damaged'),
         (_WHOLE[: len(_WHOLE) // 2], 'is damaged'),
-        (_WHOLE[:-1], 'is damaged'),
         (_WHOLE[:40] + bytes(20) + _WHOLE[60:], 'is damaged'),
         (_gzipped('{"args": '), 'is damaged'),
         (_gzipped(b'\xff\xfe{}'), 'is damaged'),
         (_gzipped('[' * 100_000), 'is damaged'),
         (_gzipped('[1, 2]'), 'does not say which model it is (args.model)'),
-        (_gzipped('null'), 'does not say which model'),
-        (_gzipped('{}'), 'does not say which model'),
         (_gzipped('{"args": ["model"]}'), 'does not say which model'),
         (_gzipped('{"args": {"model": 7}}'), 'does not say which model'),
     ],
@@ -258,9 +245,7 @@ def test_load_a_damaged_run_file(run, content, what):
     'key, value',
     [
         ('model_kwargs_json', {'num_gnns': 2}),
-        ('model_kwargs_json', 3),
         ('configs', '10'),
-        ('configs', [10]),
         ('configs', 0),
         ('configs', True),
     ],
@@ -280,9 +265,7 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
     assert 'it unpacks to more than 1000 bytes' in message
 
 
-@pytest.mark.parametrize(
-    'piece, megabytes', [(b'[],', 70), (b'[],', 4), (b'{},', 4), (b'"",', 13)]
-)
+@pytest.mark.parametrize('piece, megabytes', [(b'[],', 70), (b'{},', 4), (b'"",', 13)])
 def test_a_run_file_of_too_many_values(run, piece, megabytes):
     text = b'{"args": [' + piece * (megabytes * 10**6 // len(piece)) + b'0]}'
     run[1].write_bytes(gzip.compress(text, 1))
@@ -298,22 +281,16 @@ def test_a_number_that_takes_minutes_to_read(run):
     )
 
 
-@pytest.mark.parametrize(
-    'name', ['variables/variables.index', 'variables/variables.data-00000-of-00001']
-)
-def test_pipes_and_devices_in_place_of_weights(run, name):
-    for make in (os.mkfifo, lambda path: path.symlink_to('/dev/zero')):
-        (run[0] / name).unlink()
-        make(run[0] / name)
-        assert f'{run[0] / name}: not a regular file' == _message(
+def test_a_pipe_in_place_of_a_file(run):
+    for path in (run[0] / 'variables/variables.index', run[1]):
+        content = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        assert f'{path}: not a regular file' in _message(
             ValueError, saved.Run.load, str(run[0])
         )
-
-
-def test_a_pipe_in_place_of_the_run_file(run):
-    run[1].unlink()
-    os.mkfifo(run[1])
-    assert 'not a regular file' in _message(ValueError, saved.Run.load, str(run[0]))
+        path.unlink()
+        path.write_bytes(content)
 
 
 def test_weights_of_another_run(run):
@@ -409,21 +386,17 @@ def _variables(run, name):
     return run[0] / 'variables' / name
 
 
-def _change_a_byte(path):
-    content = path.read_bytes()
-    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+_DATA = 'variables.data-00000-of-00001'
 
 
 @pytest.mark.parametrize(
     'damage',
     [
-        lambda run: os.truncate(_variables(run, 'variables.data-00000-of-00001'), 9),
-        lambda run: _change_a_byte(_variables(run, 'variables.data-00000-of-00001')),
-        lambda run: _variables(run, 'variables.data-00000-of-00001').unlink(),
-        lambda run: os.truncate(_variables(run, 'variables.index'), 40),
+        lambda run: os.truncate(_variables(run, _DATA), 9),
+        lambda run: _variables(run, _DATA).unlink(),
         lambda run: _variables(run, 'variables.index').write_bytes(os.urandom(500)),
     ],
-    ids=['data cut', 'data changed', 'data gone', 'index cut', 'index random'],
+    ids=['data cut', 'data gone', 'index random'],
 )
 def test_a_damaged_checkpoint(run, damage):
     damage(run)

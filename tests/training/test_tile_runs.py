@@ -1,7 +1,6 @@
 """The tile collection's jobs from end to end, on small random data."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -48,51 +47,29 @@ def test_a_report_of_a_run(root, run, tmp_path, capsys):
 
 
 def test_a_run_that_is_named_twice_is_evaluated_once(root, run, capsys):
-    assert (
-        processes.command(
-            'evaluate',
-            '--dirs',
-            run,
-            f'{run}/',
-            '--json',
-            '--cache_dir',
-            root / 'cache',
-            '--output',
-            run.parent / 'all.json',
-        )
-        == 0
-    )
+    output = run.parent / 'all.json'
+    words = ['--dirs', run, f'{run}/', '--json', '--output', output]
+    assert processes.command('evaluate', *words, '--cache_dir', root / 'cache') == 0
     captured = capsys.readouterr()
     assert captured.err == (
         f'note: {run} is named 2 times ({run}, {run}/); it counts once\n'
     )
     printed = json.loads(captured.out)
-    assert printed == json.loads((run.parent / 'all.json').read_text())
+    assert printed == json.loads(output.read_text())
     assert printed['overall']['graphs'] == 4
     assert printed['name'] == printed['group'] == 'MLP'
 
 
 def test_evaluate_without_runtimes(root, run, capsys):
-    assert (
-        processes.command(
-            'evaluate',
-            '--dir',
-            run,
-            '--split',
-            'test',
-            '--output',
-            run.parent / 'none.json',
-            '--cache_dir',
-            root / 'cache',
-        )
-        == 1
-    )
-    printed = capsys.readouterr()
-    assert printed.out == '' and printed.err == (
+    output = run.parent / 'none.json'
+    words = ['--dir', run, '--split', 'test', '--output', output]
+    assert processes.command('evaluate', *words, '--cache_dir', root / 'cache') == 1
+    assert capsys.readouterr() == (
+        '',
         f'error: {root}/data/test: all runtimes are 0, as in the published test '
-        'files; there is nothing to compare with\n'
+        'files; there is nothing to compare with\n',
     )
-    assert not (run.parent / 'none.json').exists()
+    assert not output.exists()
 
 
 def test_a_run_file_names_no_code_to_run(data, run, capsys):
@@ -122,10 +99,7 @@ def test_the_stored_graph_is_not_executed(data, run):
     'change, words',
     [
         ({'num_ops': 0}, 'num_ops should be a number up to 65536, not 0'),
-        ({'num_ops': 10**9}, 'num_ops should be a number'),
-        ({'num_ops': None}, 'num_ops should be a number'),
         ({'num_ops': 90}, 'holds variable 0 of shape'),
-        ({'normalizer': []}, 'normalizer'),
         ({'normalizer': {'node_used': 'x'}}, 'normalizer'),
     ],
 )
@@ -147,17 +121,6 @@ def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
         '--data_root',
     )
     assert not (tmp_path / 'p.csv').exists()
-
-
-def test_metrics_need_runtimes(root, tmp_path):
-    finished_runs.assert_refused(
-        lambda: tile_runs.train(
-            root, test_mode='metrics', out_dir=str(tmp_path / 'out')
-        ),
-        f'--test_mode=metrics: all runtimes in {root}/data/test are 0',
-        'use --test_mode=predictions',
-    )
-    assert os.listdir(tmp_path / 'out') == []
 
 
 def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):

@@ -10,7 +10,6 @@ import types
 import numpy as np
 import pytest
 
-from baselines import config
 from baselines import recipes
 from baselines.evaluation import ensembles
 from baselines.layout import flat
@@ -20,7 +19,6 @@ from baselines.runs import saved
 from baselines.runs import trees as trees_lib
 from baselines.training import growing
 from tests.helpers import finished_runs
-from tests.helpers import hlo_modules
 from tests.helpers import layout_runs
 from tests.helpers import made_runs
 from tests.helpers import processes
@@ -49,7 +47,7 @@ def _predicted(root, model_dir, *words):
     return path.read_text()
 
 
-def test_a_tile_run(tiles):
+def test_a_tile_run(tiles, tmp_path):
     root, model_dir, printed = tiles
     assert 'Trees: at most 4 trees' in printed
     assert processes.listing(model_dir) == ['trees.txt']
@@ -60,26 +58,13 @@ def test_a_tile_run(tiles):
     assert curve['epoch'] == [*range(len(curve['train_loss']))]
     assert len(curve['val_opa']) == len(curve['epoch'])
     assert info['best_epoch'] < 4
-    assert _predicted(root, model_dir) == finished_runs.csv_of(model_dir)
-
-
-def test_the_directory_and_its_run_file_are_enough(tiles, tmp_path):
-    root, model_dir, _ = tiles
+    # The directory, its run file and the graphs to rank are enough.
     shutil.copytree(model_dir, tmp_path / model_dir.name)
     shutil.copy(saved.run_file(str(model_dir)), tmp_path)
     shutil.copytree(root / 'data' / 'test', tmp_path / 'data' / 'test')
     words = ('--data_root', tmp_path / 'data')
-    found = _predicted(tmp_path, tmp_path / model_dir.name, *words)
-    assert found == finished_runs.csv_of(model_dir)
-
-
-def test_raw_files_are_ranked(tiles, tmp_path, capsys):
-    _, model_dir, _ = tiles
-    raw = tmp_path / 'raw.pb'
-    raw.write_bytes(hlo_modules.tile_file(made_runs.FIRST))
-    assert processes.command('rank', raw, '--dir', model_dir, '--top', '3') == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert sorted(int(row.split()[1]) for row in printed[2:5]) == [0, 1, 2]
+    predicted = _predicted(tmp_path, tmp_path / model_dir.name, *words)
+    assert predicted == finished_runs.csv_of(model_dir)
 
 
 def test_its_settings_shape_it_and_seeds_repeat(tiles, tmp_path):
@@ -128,17 +113,6 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
     load = lambda: loading.load_predictor(str(model_dir), prediction.DataOptions())
     finished_runs.assert_refused(load, f'{model_dir} {wanted}')
     assert 'trees' not in recipes.settings('strong', 'tile:xla')
-
-
-def test_one_line_errors(tiles):
-    root, *_ = tiles
-    bad = dict(_TREES, model_kwargs_json='{"leaves": 3}')
-    finished_runs.assert_refused(
-        lambda: tile_runs.train(root, **bad), "Trees has no option 'leaves'"
-    )
-    finished_runs.assert_refused(
-        lambda: tile_runs.train(root, model='Tree'), "did you mean 'Trees'?"
-    )
 
 
 @pytest.mark.slow
@@ -205,11 +179,6 @@ def test_trees_of_training_programs_alone_are_no_longer_used(tmp_path, capsys):
     assert note.endswith('no longer used; its graph model scores')
 
 
-def test_layouts_have_no_trees_beside_a_graph_model():
-    with pytest.raises(TypeError, match='trees'):
-        config.LayoutConfig(trees=True)
-
-
 class _Table:
     """A table of three graphs whose one column counts configurations."""
 
@@ -262,11 +231,3 @@ def _targets(runtimes, by_tau):
     rng = np.random.default_rng(0)
     rows = growing.draw(rng, task, None, table, np.array([0]), len(runtimes))
     return rows.targets[np.argsort(rows.columns[:, 0])]
-
-
-def test_options_have_defaults_that_are_allowed():
-    assert growing.Options.of({}) == growing.Options()
-    assert growing.FEWER.trees < growing.Options().trees
-    assert not config.TileConfig().trees
-    assert recipes.settings('strong', 'tile:xla')['trees']
-    assert 'trees' not in recipes.settings('strong', 'tile:xla', ('model',))
