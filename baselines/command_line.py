@@ -198,10 +198,10 @@ class _Printable:
     def __init__(self, stream: TextIO):
         self._stream = stream
 
-    def write(self, words: str) -> int:
-        """Writes them; returns how many letters were taken."""
-        self._stream.write(text.printable_lines(words))
-        return len(words)
+    def write(self, content: str) -> int:
+        """Writes text; returns its number of letters."""
+        self._stream.write(text.printable_lines(content))
+        return len(content)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -226,14 +226,14 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         return 141
     except (KeyboardInterrupt, Exception) as error:
         if text.is_interrupt(error):
-            said = 'interrupted'
+            message = 'interrupted'
             if isinstance(error, KeyboardInterrupt) and error.args:
                 # A training says what it kept; Ctrl-C itself says nothing.
-                said = f'{error}; go on with: {this_command("--resume")}'
-            print(f'\n{said}', file=sys.stderr)
+                message = f'{error}; go on with: {this_command("--resume")}'
+            print(f'\n{message}', file=sys.stderr)
             return 130
-        is_users = isinstance(error, (ValueError, OSError))
-        if not is_users or os.environ.get('TPUGRAPHS_DEBUG'):
+        is_of_user = isinstance(error, (ValueError, OSError))
+        if not is_of_user or os.environ.get('TPUGRAPHS_DEBUG'):
             raise
         message = text.one_line(error)
         print(f'error: {message}', file=sys.stderr)

@@ -35,17 +35,17 @@ def _setting(default: Any, **rules: Any) -> Any:
 
 
 def _instead(base: Any, name: str, default: Any) -> Any:
-    """The setting of a base class with another default."""
+    """Declares the setting of a base class with another default."""
     rules = base.__dataclass_fields__[name].metadata
     return dataclasses.field(default=default, metadata=rules)
 
 
 def _losses() -> str:
-    known = registry.declared('baselines.training.losses', 'register')
+    names = registry.declared('baselines.training.losses', 'register')
     return (
         'Losses and weights, such as ListMLELoss:1,MSE:0.02, or a function of yours: '
         'my_file.py:my_loss:1, or a loss of TensorFlow Ranking: tfr.ApproxNDCGLoss:1.  '
-        f'There are {", ".join(known)}: `tpugraphs losses` says what they are.'
+        f'There are {", ".join(names)}: `tpugraphs losses` says what they are.'
     )
 
 
@@ -240,13 +240,13 @@ def help_of(config_class: Any, name: str) -> str:
     rules = config_class.__dataclass_fields__[name].metadata
     if 'help' in rules:
         return rules['help']()
-    found = [_texts().get(one.__name__, {}) for one in config_class.__mro__]
-    return next(texts[name] for texts in found if name in texts)
+    of_classes = [_texts().get(base.__name__, {}) for base in config_class.__mro__]
+    return next(texts[name] for texts in of_classes if name in texts)
 
 
 @functools.lru_cache(maxsize=None)
 def _texts() -> Dict[str, Dict[str, str]]:
-    """What stands below the settings, in a line each, by class and name."""
+    """Reads the help texts below the settings, by class and name."""
     module: Any = ast.parse(inspect.getsource(sys.modules[__name__]))
     return {
         node.name: {
@@ -268,17 +268,17 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     for field in dataclasses.fields(config):
         value, rule = getattr(config, field.name), field.metadata
         if 'choices' in rule and value not in rule['choices']:
-            wanted = f'one of {", ".join(filter(None, rule["choices"]))}'
+            accepted = f'one of {", ".join(filter(None, rule["choices"]))}'
         elif 'low' in rule and not value >= rule['low'] and value != rule.get('also'):
             also = f', or {rule["also"]}' if 'also' in rule else ''
-            wanted = f'at least {rule["low"]}{also}'
+            accepted = f'at least {rule["low"]}{also}'
         elif 'high' in rule and value > rule['high']:
-            wanted = f'at most {rule["high"]}'
+            accepted = f'at most {rule["high"]}'
         elif 'above' in rule and not value > rule['above']:
-            wanted = f'more than {rule["above"]}'
+            accepted = f'more than {rule["above"]}'
         else:
             continue
-        raise ValueError(f'--{field.name} should be {wanted}, not {value!r}')
+        raise ValueError(f'--{field.name} should be {accepted}, not {value!r}')
     model_kwargs(config.model_kwargs_json)
     return config
 
@@ -297,7 +297,7 @@ def typed(
         ValueError: there is no such setting, or a value is of another type.
     """
     defaults = {f.name: f.default for f in dataclasses.fields(config_class)}
-    found = {}
+    result = {}
     for name, value in values.items():
         name = ALIASES.get(name, name)
         if name not in defaults:
@@ -313,8 +313,8 @@ def typed(
             value = float(value)
         if type(value) is not kind:
             raise ValueError(f'{name} should be {_TYPES[kind]}, not {value!r}')
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def from_options(kind: Any, options: Any, **others: Any) -> Any:
@@ -326,8 +326,8 @@ def from_options(kind: Any, options: Any, **others: Any) -> Any:
         **others: fields that are no options, or not as they were parsed.
     """
     names = [field.name for field in dataclasses.fields(kind)]
-    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    return kind(**{**given, **others})
+    parsed = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return kind(**{**parsed, **others})
 
 
 def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
@@ -397,7 +397,7 @@ def as_flags(config: Any, names: Collection[str]) -> List[str]:
 
 
 def training_key(config: Any, *more: str) -> str:
-    """Hash of the settings that shape the model, and of `more`.
+    """Hashes the settings that shape the model, and `more`.
 
     An interrupted run is found again by it.
     """

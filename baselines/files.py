@@ -50,12 +50,12 @@ def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
             raise ValueError(f'{path}: a link to a file that is not there') from None
         raise
     try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError(f'{path}: not a regular file')
-        if max_bytes is not None and found.st_size > max_bytes:
+        if max_bytes is not None and status.st_size > max_bytes:
             raise ValueError(
-                f'{path}: {found.st_size:,} bytes are more than the {max_bytes:,} '
+                f'{path}: {status.st_size:,} bytes are more than the {max_bytes:,} '
                 'that such a file may have'
             )
         return os.fdopen(handle, 'rb')
@@ -119,7 +119,7 @@ def locked(path: str, refusal: str) -> Iterator[None]:
 
 
 def say_without_locks(path: str) -> None:
-    """Says that processes cannot keep each other from a file, as flock has failed."""
+    """Warns that the file system of a path has no locks."""
     print(
         f'note: {shown(path)}: this file system has no locks; let no other process '
         'write there meanwhile',
@@ -267,5 +267,5 @@ def _sync_folder(folder: str) -> None:
 def environment() -> Dict[str, str]:
     """Returns the variables of a process that is to import this package."""
     root = str(pathlib.Path(__file__).resolve().parents[1])
-    known = os.environ.get('PYTHONPATH')
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, [root, known]))}
+    path = os.pathsep.join(filter(None, [root, os.environ.get('PYTHONPATH')]))
+    return {**os.environ, 'PYTHONPATH': path}

@@ -1,4 +1,4 @@
-"""Shows where long work stands: a bar on a terminal, plain lines in a log.
+"""Shows the progress of long work: a bar on a terminal, plain lines in a log.
 
     with phases.Phase('packing train', 2242, 'kernel') as phase:
         for kernel in kernels:
@@ -68,7 +68,7 @@ class Phase:
             self._log(level, f'done in {time.monotonic() - self._began:.1f} s')
 
     def update(self, count: int = 1) -> None:
-        """Notes that some more items are done."""
+        """Counts items that are done."""
         self.done += count
         self._bar.update(count)
         now = time.monotonic()
@@ -76,17 +76,17 @@ class Phase:
             self._said = now
             done = self.done / 1e6 if self._unit == 'B' else self.done
             seconds = now - self._began
-            words = f'{done:,.0f} of {self._all} in {seconds:.0f} s{self._remark}'
-            self._log(logging.INFO, words)
+            progress = f'{done:,.0f} of {self._all} in {seconds:.0f} s{self._remark}'
+            self._log(logging.INFO, progress)
 
-    def remark(self, words: str) -> None:
-        """Sets what stands behind the numbers."""
-        self._remark = f', {words}'
-        self._bar.set_postfix_str(words)
+    def remark(self, remark: str) -> None:
+        """Sets the text that stands behind the numbers."""
+        self._remark = f', {remark}'
+        self._bar.set_postfix_str(remark)
 
-    def _log(self, level: int, words: str) -> None:
+    def _log(self, level: int, message: str) -> None:
         if self._is_logged:
-            logger().log(level, '%s: %s', self._title, words)
+            logger().log(level, '%s: %s', self._title, message)
 
 
 def each(items: Iterable[_Item], title: str, total: int, unit: str) -> Iterator[_Item]:

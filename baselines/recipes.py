@@ -14,43 +14,38 @@ from baselines import registry
 from baselines import text
 from baselines import untrusted
 
-# How the models that are not published are trained.
-TILE_TRAINING: Mapping[str, Any] = {
-    'configs': 64,
-    'batch': 5,
-    'lr': 3e-3,
-    'schedule': 'cosine',
-    'warmup': 0.05,
-    'averaging': 'ema:0.99',
-    'early_stop': 100,
-}
-LAYOUT_TRAINING: Mapping[str, Any] = {
-    'epochs': 300,
-    'early_stop': 100,
-    'batch': 4,
-    'configs': 32,
-    'keep_nodes': -1,
-    'sampling': 'uniform',
-    'validation_configs': 300,
-    'lr': 1e-2,
-    'schedule': 'cosine',
-    'warmup': 0.05,
-    'averaging': 'ema:0.99',
-    'clip': 'global',
-    'clip_norm': 1.0,
-}
-
 # By name and task.
 RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     'strong': {
         'tile': {
-            **TILE_TRAINING,
+            'configs': 64,
+            'batch': 5,
+            'lr': 3e-3,
+            'schedule': 'cosine',
+            'warmup': 0.05,
+            'averaging': 'ema:0.99',
+            'early_stop': 100,
             'model': 'LateJoinResSAGE',
             'estimate': True,
             'tile_columns': True,
             'trees': True,
         },
-        'layout': {**LAYOUT_TRAINING, 'model': 'Trees'},
+        'layout': {
+            'epochs': 300,
+            'early_stop': 100,
+            'batch': 4,
+            'configs': 32,
+            'keep_nodes': -1,
+            'sampling': 'uniform',
+            'validation_configs': 300,
+            'lr': 1e-2,
+            'schedule': 'cosine',
+            'warmup': 0.05,
+            'averaging': 'ema:0.99',
+            'clip': 'global',
+            'clip_norm': 1.0,
+            'model': 'Trees',
+        },
     }
 }
 
@@ -58,7 +53,7 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 # stranger's, sets none of them.
 LOCAL = 'models_file init_from data_root cache_dir out_dir results_csv'.split()
 
-# What only makes sense for the recipe's own model.
+# Settings that only make sense for the recipe's own model.
 _OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns', 'trees')
 
 
@@ -68,7 +63,7 @@ def settings(
     given: Collection[str] = (),
     say: Callable[[str], Any] = lambda line: None,
 ) -> Dict[str, Any]:
-    """Returns what a recipe sets; a graph model alone where LightGBM is missing.
+    """Returns the settings of a recipe; a graph model alone without LightGBM.
 
     Args:
         recipe: its name, or a file of `tpugraphs sweep`.
@@ -100,7 +95,7 @@ def settings(
 
 
 def is_file(recipe: str) -> bool:
-    """Whether --recipe is the path of a file, and no name."""
+    """Tells whether --recipe is the path of a file, and no name."""
     return recipe.endswith('.json') or os.sep in recipe
 
 
@@ -142,5 +137,5 @@ def _of_file(path: str, collection: str) -> Dict[str, Any]:
 
 
 def has_trees() -> bool:
-    """Whether LightGBM is installed, which --trees needs; it is not imported."""
+    """Tells whether LightGBM is installed, which --trees needs; does not import it."""
     return importlib.util.find_spec('lightgbm') is not None

@@ -1,4 +1,4 @@
-"""Things by name: what there is, and what was probably meant."""
+"""Finds models and other things by name, and names the nearest of a wrong one."""
 
 import ast
 import difflib
@@ -64,16 +64,16 @@ Own = Union[str, Sequence[type]]
 def resolve(
     name: str,
     choices: Mapping[str, Any],
-    what: str,
+    noun: str,
     removed: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Any:
     """Returns `choices[name]`.
 
     Args:
         name: as the user wrote it.
-        choices: what there is.
-        what: a noun for the message, such as 'model'.
-        removed: what there was, and the choice to take in its place.
+        choices: values by name.
+        noun: for the message, such as 'model'.
+        removed: names of earlier versions, and the choice to take in their place.
 
     Raises:
         ValueError: there is no such name; lists the names, the nearest first, or
@@ -83,14 +83,14 @@ def resolve(
         return choices[name]
     if name in removed:
         raise ValueError(
-            f'the {what} {name} was removed after 0.1.0; train it again with '
+            f'the {noun} {name} was removed after 0.1.0; train it again with '
             f'--model={removed[name]}'
         )
-    raise ValueError(f'there is no {what} {name!r}{suggest(name, choices)}')
+    raise ValueError(f'there is no {noun} {name!r}{suggest(name, choices)}')
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
-    """The end of a message about an unknown name."""
+    """Writes the end of a message about an unknown name: the nearest, and all."""
     choices = sorted(choices)
     return f'{meant(name, choices) or ";"} There are: {", ".join(choices)}'
 
@@ -119,45 +119,34 @@ def declared(module: str, decorator: str) -> Dict[str, str]:
         By that name, the first line of the docstring of what it decorates.
     """
     spec: Any = importlib.util.find_spec(module)
-    found = {}
+    lines = {}
     for node in ast.parse(spec.loader.get_source(module)).body:
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             continue
         for call in node.decorator_list:
             if isinstance(call, ast.Call) and ast.unparse(call.func) == decorator:
                 text = ast.get_docstring(node) or ''
-                found[ast.literal_eval(call.args[0])] = text.partition('\n')[0]
-    return found
+                lines[ast.literal_eval(call.args[0])] = text.partition('\n')[0]
+    return lines
 
 
-def check_kwargs(model_class: type, kwargs: Mapping[str, Any]) -> None:
-    """Checks --model_kwargs_json against a model's constructor.
-
-    Raises:
-        ValueError: it has no such keyword; names the nearest.
-    """
-    names = options(model_class)
-    if names is not None:
-        check_options(model_class.__name__, kwargs, names)
-
-
-def check_options(model: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raises ValueError for an option that a model does not have."""
-    for name in given:
-        if name not in known:
+def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> None:
+    """Raises ValueError for the name of an option that a model does not have."""
+    for name in names:
+        if name not in options:
             raise ValueError(
                 f'--model_kwargs_json: {model} has no option {name!r}'
-                f'{suggest(name, known)}'
+                f'{suggest(name, options)}'
             )
 
 
 def options(model_class: type) -> Optional[List[str]]:
-    """Names of the keywords that a model's constructor takes.
+    """Names the keywords that a model's constructor takes.
 
     A constructor with `**kwargs` hands them on to the one that it overrides.
 
     Returns:
-        The names; None where they cannot be known.
+        The names; None for a constructor that takes any.
     """
     names: List[str] = []
     for one in model_class.__mro__:
@@ -199,16 +188,16 @@ def _models(task: str, own: Own) -> Dict[str, type]:
             models.setdefault(name, model_class)
     if not isinstance(own, str):
         return {**models, **{one.__name__: one for one in own}}
-    found = models_in(load_models_file(own, task)) if own else {}
-    if own and not found:
+    added = models_in(load_models_file(own, task)) if own else {}
+    if own and not added:
         raise ValueError(
             f'--models_file: {files.expand(own)} defines no public tf.keras.Model'
         )
-    return {**models, **found}
+    return {**models, **added}
 
 
 def _zoo(task: str) -> Iterator[types.ModuleType]:
-    """The files of baselines/<task>/zoo, where there is such a package."""
+    """Yields the modules of baselines/<task>/zoo, where there is such a package."""
     name = f'baselines.{task}.zoo'
     if importlib.util.find_spec(name):
         zoo = importlib.import_module(name)
@@ -237,7 +226,9 @@ def construct(
             the model's code says.
         Whatever that raises where no option can be the reason.
     """
-    check_kwargs(model_class, kwargs)
+    names = options(model_class)
+    if names is not None:
+        check_options(model_class.__name__, kwargs, names)
     try:
         model = model_class(num_configs, num_ops, **kwargs)
         first_call(model)

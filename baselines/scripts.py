@@ -98,31 +98,31 @@ def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
     from absl import app
     from absl import flags
 
-    words = sys.argv[1:]
-    if any(word in _HELP_WORDS for word in words):
-        own = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
-        shown = help_text(doc or '', own, whole=HELP_ALL in words)
+    argv = sys.argv[1:]
+    if any(word in _HELP_WORDS for word in argv):
+        key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
+        shown = help_text(doc or '', key_flags, whole=HELP_ALL in argv)
         sys.exit(command_line.guarded(lambda: print(shown)))
-    code = command_line.guarded(lambda: check_flag_files(words))
+    code = command_line.guarded(lambda: check_flag_files(argv))
     if code:
         sys.exit(code)
-    app.run(main, [sys.argv[0], *as_absl(words, flags.FLAGS)])
+    app.run(main, [sys.argv[0], *as_absl(argv, flags.FLAGS)])
 
 
-def check_flag_files(words: Sequence[str]) -> None:
+def check_flag_files(argv: Sequence[str]) -> None:
     """Checks files of --flagfile, and those that they name, before absl reads them.
 
     absl would wait for a pipe, read a device until memory ends, and read a file as
     often as others name it.
 
     Args:
-        words: of the command line.
+        argv: the words of the command line.
 
     Raises:
         ValueError: a file is none, is too large, is no text, or is named twice.
         OSError: it cannot be read.
     """
-    waiting, checked = _flag_files(words), set()
+    waiting, checked = _flag_files(argv), set()
     while waiting:
         path = waiting.pop()
         if path in checked:
@@ -135,10 +135,10 @@ def check_flag_files(words: Sequence[str]) -> None:
                 waiting += _flag_files(content.decode().splitlines())
 
 
-def _flag_files(words: Sequence[str]) -> List[str]:
+def _flag_files(argv: Sequence[str]) -> List[str]:
     """Returns the paths that --flagfile names, with = or in the next word."""
     paths = []
-    for word, following in zip(words, [*words[1:], '']):
+    for word, following in zip(argv, [*argv[1:], '']):
         flag, equals, path = word.partition('=')
         path = path.strip() if equals else following
         if flag in ('--flagfile', '-flagfile') and path:
@@ -182,10 +182,10 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
 def next_steps(settings: Any) -> str:
     """Returns commands to try after a training, for people."""
     task = settings.collection.task
-    which = ['--dir', 'latest']
+    latest = ['--dir', 'latest']
     if settings.out_dir != type(settings).out_dir:
-        which += ['--out_dir', settings.out_dir]
-    commands = [['evaluate', *which], ['rank', 'FILE.pb', *which]]
+        latest += ['--out_dir', settings.out_dir]
+    commands = [['evaluate', *latest], ['rank', 'FILE.pb', *latest]]
     if not settings.recipe:
         data = config.as_flags(settings, config.DATA)
         commands.append(['train', task, *data, '--recipe=strong'])
@@ -194,7 +194,7 @@ def next_steps(settings: Any) -> str:
 
 
 def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) -> int:
-    """`tpugraphs train TASK`: as the script, with flags of its own.
+    """Runs `tpugraphs train TASK`: as the script, with flags of its own.
 
     Raises:
         ValueError: a flag is unknown, or its value is of another type.
@@ -204,8 +204,8 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
     values = flags.FlagValues()
     define_flags(config_class, values=values)
     if any(word in _HELP_WORDS for word in argv):
-        own = [values[flag] for flag in values]
-        print(help_text(doc, own, name, whole=HELP_ALL in argv))
+        defined = [values[flag] for flag in values]
+        print(help_text(doc, defined, name, whole=HELP_ALL in argv))
         return 0
     try:
         check_flag_files(argv)
@@ -233,12 +233,12 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
         ValueError: a value is out of range; names the flag.
     """
     path = values['config'].value if 'config' in values else ''
-    given = from_toml(config_class, path) if path else {}
+    chosen = from_toml(config_class, path) if path else {}
     for field in dataclasses.fields(config_class):  # type: ignore
         flag = values[field.name]
         if flag.present:  # under either name
-            given[field.name] = flag.value
-    return config.with_recipe(config_class(**given), given)
+            chosen[field.name] = flag.value
+    return config.with_recipe(config_class(**chosen), chosen)
 
 
 def from_toml(config_class: type, path: str) -> Dict[str, Any]:
@@ -297,18 +297,20 @@ def to_toml(settings: Mapping[str, Any]) -> str:
     return ''.join(lines)
 
 
-def help_text(doc: str, own: Sequence[Any], name: str = '', whole: bool = True) -> str:
-    """Returns what --help shows.
+def help_text(
+    doc: str, defined: Sequence[Any], name: str = '', whole: bool = True
+) -> str:
+    """Writes the text of --help.
 
     Args:
         doc: the docstring of the script.
-        own: its own absl flags.
+        defined: the absl flags that it defines.
         name: of the command; by default the script's.
         whole: whether all flags of a training are shown, not the basic ones alone.
     """
     name = name or f'python {sys.argv[0]}'
     lines = [f'usage: {name} [--flag=value ...]\n', doc.strip(), '']
-    by_name = {flag.name: flag for flag in own}
+    by_name = {flag.name: flag for flag in defined}
     trains = 'epochs' in by_name
     if trains and not whole:
         number = len(by_name)

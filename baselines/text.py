@@ -60,8 +60,8 @@ def html_table(rows: Sequence[Sequence[str]], most: Optional[int] = None) -> str
     """
 
     def line(cells: Sequence[str], tag: str) -> str:
-        found = ''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)
-        return f'<tr>{found}</tr>'
+        row = ''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)
+        return f'<tr>{row}</tr>'
 
     head, *others = rows
     shown = others[:most]
@@ -82,7 +82,7 @@ def wrapped(words: str, indent: int = 0) -> str:
 
 
 def is_interrupt(error: Optional[BaseException]) -> bool:
-    """Whether Ctrl-C led to an error: a library may fail as it cleans up after it."""
+    """Tells whether Ctrl-C led to an error: a library may fail as it cleans up."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -178,8 +178,8 @@ def printable(words: str) -> str:
 
 
 def printable_lines(words: str) -> str:
-    """The same, but line ends and tabs stay."""
-    return _NO_LINE.sub(lambda found: printable(found[0]), words)
+    """Escapes all that is no letter, digit, sign, space, line end or tab."""
+    return _NO_LINE.sub(lambda line: printable(line[0]), words)
 
 
 def _escaped(letter: str) -> str:

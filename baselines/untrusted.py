@@ -1,4 +1,4 @@
-"""JSON that may come from a stranger: strict, and of the types that are expected."""
+"""Reads JSON that may come from a stranger: strictly, and of expected types."""
 
 import json
 import re
@@ -6,19 +6,19 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 
 _MOST_NUMBER = 1 << 53  # where JSON's readers begin to round
 
-# What reading JSON, and taking out of it what may not be there, raises.
+# Errors of reading JSON, and of taking out fields that may be missing.
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
-# Whether a value is what it should be, and what that is.
+# A test of values, and the noun for those that pass it.
 Rule = Tuple[Callable[[Any], bool], str]
 
 
 def loads(content: Union[bytes, str]) -> Any:
-    """Returns what JSON says.
+    """Parses JSON.
 
     Raises:
-        ValueError: it is none: infinity and NaN, a key that occurs twice, and what is
-            nested too deeply are none either.
+        ValueError: it is not JSON, holds infinity or NaN, has a key that occurs
+            twice, or is nested too deeply.
     """
     try:
         return json.loads(content, object_pairs_hook=_unique, parse_constant=_constant)
@@ -47,22 +47,22 @@ def check(fields: Any, rules: Mapping[str, Rule]) -> None:
 
 
 def is_bool(value: Any) -> bool:
-    """Whether it is true or false."""
+    """Tells whether a value is true or false."""
     return isinstance(value, bool)
 
 
 def is_int(value: Any, least: int = 0) -> bool:
-    """Whether it is an integer, at least `least`, that JSON's readers agree on."""
+    """Tells whether a value is an integer >= `least` that JSON's readers agree on."""
     return type(value) is int and least <= value < _MOST_NUMBER
 
 
 def are_ints(value: Any, least: int = 0) -> bool:
-    """Whether it is a list of integers; see `is_int`."""
+    """Tells whether a value is a list of integers; see `is_int`."""
     return isinstance(value, list) and all(is_int(n, least) for n in value)
 
 
 def is_number(value: Any, least: float = -_MOST_NUMBER) -> bool:
-    """Whether it is a number, at least `least`, with which one can calculate."""
+    """Tells whether a value is a finite number, at least `least`."""
     return type(value) in (int, float) and least <= value < _MOST_NUMBER
 
 

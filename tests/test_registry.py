@@ -119,24 +119,29 @@ class _Narrower(_Narrow):
 def test_keywords_that_are_handed_on_are_checked_too():
     assert registry.options(_Narrower) == ['order', 'hidden_dim', 'num_gnns']
     assert registry.options(_Wide) is None
-    registry.check_kwargs(_Narrower, {'order': 1, 'num_gnns': 2})
+    names = registry.options(_Narrower)
+    registry.check_options('Narrower', ['order', 'num_gnns'], names)
     assert "no option 'ordre'; did you mean 'order'?" in _message(
-        registry.check_kwargs, _Narrower, {'ordre': 1}
+        registry.check_options, 'Narrower', ['ordre'], names
     )
 
 
-def test_check_kwargs():
-    registry.check_kwargs(_Narrow, {'num_gnns': 2, 'hidden_dim': 8})
-    registry.check_kwargs(_Wide, {'anything': 1})
-    message = _message(registry.check_kwargs, _Narrow, {'hiden_dim': 8})
-    assert message == (
+def _construct(model_class, **kwargs):
+    return registry.construct(model_class, 10, 120, kwargs, lambda model: None)
+
+
+def test_options_of_a_constructor():
+    assert isinstance(_construct(_Narrow, num_gnns=2, hidden_dim=8), _Narrow)
+    assert isinstance(_construct(_Wide, anything=1), _Wide)
+    with pytest.raises(ValueError) as caught:
+        _construct(_Narrow, hiden_dim=8)
+    assert str(caught.value) == (
         "--model_kwargs_json: _Narrow has no option 'hiden_dim'; did you mean "
         "'hidden_dim'? There are: hidden_dim, num_gnns"
     )
     # What we pass ourselves cannot be passed twice.
-    assert "no option 'num_ops'" in _message(
-        registry.check_kwargs, _Narrow, {'num_ops': 8}
-    )
+    with pytest.raises(ValueError, match="no option 'num_ops'"):
+        _construct(_Narrow, num_ops=8)
 
 
 def test_models_file(tmp_path, monkeypatch):

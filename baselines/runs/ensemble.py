@@ -28,7 +28,7 @@ class Scored(NamedTuple):
 
     @property
     def first(self) -> run_predictor.RunPredictor:
-        """The first run, which says what graphs and rows are like."""
+        """The first run: others read the same graphs, and write the same rows."""
         return next(iter(self.predictors.values()))
 
 
@@ -55,15 +55,18 @@ def load(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(names)}'
         )
-    of_run = {d: run_predictor.collection_of(run).name for d, run in runs.items()}
+    names_of = {d: run_predictor.collection_of(run).name for d, run in runs.items()}
     first = next(iter(runs))
-    for model_dir, name in of_run.items():
-        if name != of_run[first]:
+    for model_dir, name in names_of.items():
+        if name != names_of[first]:
             raise ValueError(
                 f'--dirs: {model_dir} is a run of {name}, but {first} of '
-                f'{of_run[first]}'
+                f'{names_of[first]}'
             )
-    return loading.predictors_of(runs, data, models_file)
+    return {
+        model_dir: run_predictor.RunPredictor(run, data, models_file)
+        for model_dir, run in runs.items()
+    }
 
 
 def score(
@@ -80,7 +83,7 @@ def score(
 
     Raises:
         ValueError: they would score different graphs; the data are unusable;
-            runtimes are needed and not known.
+            runtimes are needed and all 0.
     """
     first_dir = next(iter(predictors))
     scores, first_store = [], None
@@ -103,7 +106,7 @@ def score(
 def average(
     scored: Scored, weights: Optional[Sequence[float]] = None, by: str = 'scores'
 ) -> List[np.ndarray]:
-    """Averages what the runs say: float64 [configurations] of each graph.
+    """Averages the scores of the runs: float64 [configurations] of each graph.
 
     Args:
         scored: from `score`.

@@ -13,6 +13,7 @@ another folder stand behind it: `~/out/mine/latest`.  A folder stands for the on
 run in it.
 """
 
+import contextlib
 import fnmatch
 import glob
 import os
@@ -26,7 +27,7 @@ from baselines import text
 from baselines.runs import run_files
 
 LATEST = 'latest'
-ESTIMATE = 'estimate'  # no run: what nobody trained, for the commands that take it
+ESTIMATE = 'estimate'  # no run: formulas, for the commands that take them
 FORMS = (
     "a directory, 'latest', the beginning of a hash, a --run_id, a pattern or a model"
 )
@@ -72,28 +73,30 @@ def find(name: str, task: str = '') -> List[str]:
     beside = re.sub(r'run_(\w+)\.jsonz$', r'model_\1', path)
     if beside != path and os.path.isdir(beside):
         return [beside]
+    missing = f'--dir: there is no directory {path}'
     folder, word = os.path.split(name.rstrip('/'))
     folders = default_folders()
     if folder:
         folders = sorted(glob.glob(files.expand(folder)))
         if not any(map(os.path.isdir, folders)):
-            raise ValueError(f'--dir: there is no directory {path}')
-    runs = [d for one in folders for d in run_files.list_dirs(one)]
-    if not runs:
+            raise ValueError(missing)
+    model_dirs = [d for one in folders for d in run_files.list_dirs(one)]
+    if not model_dirs:
         if folder and word != LATEST and not _MAGIC.search(word):
-            raise ValueError(f'--dir: there is no directory {path}')
+            raise ValueError(missing)
         raise ValueError(f'--dir: {nothing(folders, word)}')
-    runs, damaged = _by_finish_time(runs)
-    matches = _of_hash(word, [*damaged, *runs]) or _named(word, runs, damaged, task)
+    runs, damaged = _read(model_dirs)
+    matches = _of_hash(word, model_dirs) or _named(word, runs, damaged, task)
     if matches:
         return matches
     if folder and run_files.hash_of(path):
-        raise ValueError(f'--dir: there is no directory {path}')
+        raise ValueError(missing)
     if word == LATEST:  # with `task`; or all runs are damaged
         raise ValueError(f'--dir: {nothing(folders, task=task)}')
     raise ValueError(
         f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
-        f'{FORMS}. The newest are {_listed([*reversed(runs), *damaged])}; '
+        f'{FORMS}. The newest are '
+        f'{_listed([*(run.model_dir for run in reversed(runs)), *damaged])}; '
         '`tpugraphs runs` lists all'
     )
 
@@ -117,8 +120,8 @@ def find_all(names: Sequence[str], task: str = '') -> Dict[str, List[str]]:
     """Finds several runs, all of them before any is used; see `find`.
 
     Returns:
-        By model directory, in the order of first mention, the names that it was
-        given: more than one where it was named repeatedly.
+        By model directory, in the order of first mention, its names: more than one
+        where it was named repeatedly.
 
     Raises:
         ValueError: see `find`.
@@ -132,18 +135,18 @@ def find_all(names: Sequence[str], task: str = '') -> Dict[str, List[str]]:
     return named
 
 
-def _by_finish_time(runs: Sequence[str]) -> Tuple[List[str], List[str]]:
-    """Sorts runs, the oldest first; those with a damaged run file are kept apart."""
-    finished, damaged = {}, []
-    for model_dir in runs:
+def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.RunFile], List[str]]:
+    """Reads run files, the oldest first; returns directories of damaged ones apart."""
+    runs, damaged = [], []
+    for model_dir in model_dirs:
         try:
-            finished[model_dir] = run_files.read(model_dir).finished
+            runs.append(run_files.read(model_dir))
         except (ValueError, OSError):
             damaged.append(model_dir)
-    return sorted(finished, key=lambda model_dir: finished[model_dir]), damaged
+    return sorted(runs, key=lambda run: run.finished), damaged
 
 
-def _of_hash(word: str, runs: Sequence[str]) -> List[str]:
+def _of_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
     """Returns the run whose hash begins with a word, or none.
 
     Raises:
@@ -152,7 +155,7 @@ def _of_hash(word: str, runs: Sequence[str]) -> List[str]:
     start = word[len('model_') :] if word.startswith('model_') else word
     if len(start) < _SHORTEST:
         return []
-    matches = [d for d in runs if run_files.hash_of(d).startswith(start)]
+    matches = [d for d in model_dirs if run_files.hash_of(d).startswith(start)]
     if len(matches) > 1:
         raise ValueError(
             f'--dir: {word!r} is the beginning of {len(matches)} runs: '
@@ -162,57 +165,45 @@ def _of_hash(word: str, runs: Sequence[str]) -> List[str]:
 
 
 def _named(
-    word: str, runs: Sequence[str], damaged: Sequence[str], task: str
+    word: str, runs: Sequence[run_files.RunFile], damaged: Sequence[str], task: str
 ) -> List[str]:
-    """Returns the runs that 'latest', a pattern or a --run_id stands for.
+    """Returns the runs that 'latest', a pattern, a --run_id or a model stands for.
 
-    Damaged runs, of which nobody knows, are named on stderr.
+    Damaged runs, which may be among them, are named on stderr.
     """
     if word == LATEST:
         matches = _latest(runs, task)
     elif _MAGIC.search(word):
-        matches = [
-            run
-            for run in runs
-            if any(fnmatch.fnmatchcase(called, word) for called in _names_of(run))
-        ]
+        matches = [run for run in runs if fnmatch.filter(_names_of(run), word)]
     else:
         matches = [run for run in runs if word in _names_of(run)]
-        matches = matches or [run for run in runs if word == _model_of(run)]
+        matches = matches or [run for run in runs if word == run.args['model']]
     if matches:
         for model_dir in damaged:
             print(
                 f'note: {run_files.run_file(model_dir)} is damaged; left out',
                 file=sys.stderr,
             )
-    return matches
+    return [run.model_dir for run in matches]
 
 
-def _latest(runs: Sequence[str], task: str) -> List[str]:
+def _latest(runs: Sequence[run_files.RunFile], task: str) -> List[run_files.RunFile]:
     """Returns the last of runs, or of those of a task; none where there is none."""
-    of_task = [d for d in runs if not task or run_files.read(d).task == task]
-    if of_task and of_task[-1] != runs[-1]:
+    of_task = [run for run in runs if task in ('', run.task)]
+    if of_task and of_task[-1] is not runs[-1]:
         print(
-            f'note: {os.path.basename(runs[-1])}, the latest run, is not of {task}s; '
-            f'taking {os.path.basename(of_task[-1])}, the latest that is',
+            f'note: model_{runs[-1].hash}, the latest run, is not of {task}s; '
+            f'taking model_{of_task[-1].hash}, the latest that is',
             file=sys.stderr,
         )
     return of_task[-1:]
 
 
-def _names_of(model_dir: str) -> List[str]:
+def _names_of(run: run_files.RunFile) -> List[str]:
     """Returns the names of a run: its directory, its hash, its --run_id."""
-    names = [os.path.basename(model_dir), run_files.hash_of(model_dir)]
-    run_id = run_files.read(model_dir).args.get('run_id')
+    names = [f'model_{run.hash}', run.hash]
+    run_id = run.args.get('run_id')
     return [*names, run_id] if run_id and isinstance(run_id, str) else names
-
-
-def _model_of(model_dir: str) -> str:
-    """Returns the --model of a run; '' where its run file cannot be read."""
-    try:
-        return str(run_files.read(model_dir).args.get('model', ''))
-    except (ValueError, OSError):
-        return ''  # a damaged file is told of when it is asked for
 
 
 def _only(folder: str) -> str:
@@ -240,17 +231,14 @@ def nothing(folders: Iterable[str], word: str = '', task: str = '') -> str:
     )
 
 
-def _listed(runs: Iterable[str]) -> str:
-    words = []
-    for run in runs:
-        name = f'model_{run_files.hash_of(run)[:12]}'
-        try:
-            run_file = run_files.read(run)
-        except (ValueError, OSError):
-            words.append(f'{name} (its run file is damaged)')
-            continue
-        when = f'{run_file.finished:%Y-%m-%d %H:%M}'
-        words.append(f'{name} ({text.printable(run_file.args["model"])}, {when})')
-        if len(words) == 5:
-            break
-    return ', '.join(words)
+def _listed(model_dirs: Sequence[str]) -> str:
+    """Lists the first five runs, with their models and dates."""
+    parts = []
+    for model_dir in model_dirs[:5]:
+        about = 'its run file is damaged'
+        with contextlib.suppress(ValueError, OSError):
+            run = run_files.read(model_dir)
+            model = text.printable(run.args['model'])
+            about = f'{model}, {run.finished:%Y-%m-%d %H:%M}'
+        parts.append(f'model_{run_files.hash_of(model_dir)[:12]} ({about})')
+    return ', '.join(parts)

@@ -24,7 +24,7 @@ def find_runs(names: Sequence[str], task: str = '') -> Dict[str, saved.Run]:
     Args:
         names: of the runs, as `finding.find` takes them; one that is named more
             than once is there once, and a note says so.
-        task: of the latest run, where that is wanted; see `finding.find`.
+        task: of the latest run; see `finding.find`.
 
     Returns:
         By model directory, in the order of the names.
@@ -43,27 +43,6 @@ def find_runs(names: Sequence[str], task: str = '') -> Dict[str, saved.Run]:
     return {model_dir: saved.Run.load(model_dir) for model_dir in named}
 
 
-def predictors_of(
-    runs: Mapping[str, saved.Run],
-    data: prediction.DataOptions,
-    models_file: registry.Own = '',
-) -> Dict[str, run_predictor.RunPredictor]:
-    """Makes several runs ready to score, before any of them is used.
-
-    Args:
-        runs: the runs, by model directory.
-        data: where graphs come from.
-        models_file: a models.py, or classes, beside ours.
-
-    Raises:
-        ValueError: a run is incomplete or does not fit the model's code.
-    """
-    return {
-        model_dir: run_predictor.RunPredictor(run, data, models_file)
-        for model_dir, run in runs.items()
-    }
-
-
 def load_predictor(
     name: str,
     data: prediction.DataOptions,
@@ -79,12 +58,12 @@ def load_predictor(
         data: where graphs come from.
         models_file: a models.py, or classes, beside ours.
         once: see `RunPredictor`.
-        task: of the latest run or the estimate, where that is wanted.
+        task: of the latest run or the estimate.
         collection: of the estimate; '' for the first one of `task`, or of all.
 
     Raises:
         ValueError: a run is incomplete or does not fit the model's code; there is no
-            such collection, or it is told of a run.
+            such collection, or one is named for a run.
     """
     if name == finding.ESTIMATE:
         return _estimate(data, task, collection)
@@ -108,8 +87,10 @@ def load_predictors(
     trained = [name for name in names if name != finding.ESTIMATE]
     if len(trained) == len(names):
         check_no_collection(collection)
-    predictors: Dict[str, prediction.Predictor] = {}
-    predictors.update(predictors_of(find_runs(trained, task), data, models_file))
+    predictors: Dict[str, prediction.Predictor] = {
+        model_dir: run_predictor.RunPredictor(run, data, models_file)
+        for model_dir, run in find_runs(trained, task).items()
+    }
     if len(trained) < len(names):
         predictors[finding.ESTIMATE] = _estimate(data, task, collection)
     return predictors
@@ -125,7 +106,7 @@ def _estimate(
 
 
 def check_no_collection(collection: str) -> None:
-    """Raises ValueError where --collection is told without the estimate."""
+    """Raises ValueError where --collection is given without the estimate."""
     if collection:
         raise ValueError(
             f'--collection={collection} is for --dir estimate: a run is of the '
@@ -136,8 +117,8 @@ def check_no_collection(collection: str) -> None:
 def labels_of(
     predictors: Mapping[str, prediction.Predictor],
 ) -> Dict[str, differences.Label]:
-    """Labels predictors by what tells them apart, by their names."""
-    runs = {name: one.run for name, one in predictors.items() if one.run}
+    """Returns labels by name of the predictor: their models, and differing settings."""
+    runs = {name: p.run for name, p in predictors.items() if p.run}
     labels = dict(zip(runs, differences.labels(list(runs.values()))))
     untrained = differences.Label(finding.ESTIMATE, finding.ESTIMATE)
     return {name: labels.get(name, untrained) for name in predictors}
@@ -155,13 +136,13 @@ def write_predictions(
     """Ranks a split with each run and writes a CSV for each.
 
     Args:
-        names: of the runs, as `finding.find` takes them, or 'estimate'.
-        data: where graphs come from.
+        names: of the runs; see `load_predictors`, also for the other arguments.
+        data: where graphs are.
         output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
             name.
         models_file: a models.py, or classes, beside ours.
         split: which graphs to rank.
-        task: of the latest run, where that is wanted; see `finding.find`.
+        task: of the latest run.
         collection: of the estimate.
 
     Returns:
@@ -179,8 +160,8 @@ def write_predictions(
         path = files.expand(output)
         if len(predictors) > 1:
             stem, ending = os.path.splitext(path)
-            called = predictor.run.hash if predictor.run else predictor.name
-            path = f'{stem}_{called}{ending}'
+            suffix = predictor.run.hash if predictor.run else predictor.name
+            path = f'{stem}_{suffix}{ending}'
         predictor.write(path, store, predictor.score(store))
         written.append(path)
     return written

@@ -1,4 +1,4 @@
-"""What ranks graphs, a run or the untrained estimate, and where graphs come from.
+"""Ranks graphs, with a run or the untrained estimate, and says where graphs are.
 
 predictor = loading.load_predictor('latest', DataOptions())
 for scores in predictor.score(predictor.open_split('test')):  # a graph's
@@ -54,7 +54,7 @@ class Workers(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-    """Where graphs come from; the settings of a training serve as well.
+    """The place of graphs; the settings of a training serve as well.
 
     Attributes:
         data_root: folder of the data; '' for where the run was trained, if
@@ -134,7 +134,7 @@ def mean_score(members: Members) -> np.ndarray:
 
 
 class Predictor(abc.ABC):
-    """Scores graphs: what is alike for runs and for the untrained estimate.
+    """Scores graphs, with a run or with the untrained estimate.
 
     Attributes:
         name: the run's model directory, or 'estimate'.
@@ -142,16 +142,10 @@ class Predictor(abc.ABC):
         run: the run; None for the estimate.
         collection: the graphs that it is for.
         task: of the collection.
-        options: where graphs come from.
-        variant: what the columns mean that it reads.
+        options: the place of graphs, with the task's defaults.
+        variant: the meaning of the columns that it reads.
         num_ops: it reads the opcodes below this number.
         split: the one that was opened last.
-
-    Args:
-        name: as above.
-        model_name: as above.
-        collection: as above.
-        data: where graphs come from; the rest are the task's defaults.
     """
 
     run: Optional[saved.Run] = None
@@ -306,21 +300,21 @@ class Predictor(abc.ABC):
             float32 [configurations]; lower is faster.
 
         Raises:
-            ValueError: it cannot be scored, or one of its arrays is not what it
-                should be.
+            ValueError: it cannot be scored, or one of its arrays is of a wrong
+                type or shape.
         """
         return mean_score(self.score_record_members(record))
 
     def score_record_members(self, record: Any) -> Members:
         """Returns the members' scores of a graph in memory; see `score_record`."""
-        wanted = RECORDS[self.collection.task]
-        if not isinstance(record, wanted):
+        kind = RECORDS[self.collection.task]
+        if not isinstance(record, kind):
             raise ValueError(
-                f'the run ranks {wanted.__name__}s, not {type(record).__name__}'
+                f'the run ranks {kind.__name__}s, not {type(record).__name__}'
             )
-        record = record.checked()
-        kind = stores_lib.STORES[self.collection.task]
-        return next(self.score_members(kind.of_records(record.graph_id, [record])))
+        store_class = stores_lib.STORES[self.collection.task]
+        store = store_class.of_records(record.graph_id, [record.checked()])
+        return next(self.score_members(store))
 
 
 class EstimatePredictor(Predictor):
@@ -329,21 +323,21 @@ class EstimatePredictor(Predictor):
     Tiles by `features.estimate`, layouts by `layout.estimate`.
 
     Args:
-        collection: name of the collection whose graphs it scores.
-        data: where graphs come from.
+        name: of the collection whose graphs it scores.
+        data: where graphs are.
 
     Raises:
         ValueError: there is no such collection.
     """
 
-    def __init__(self, collection: str, data: DataOptions = DataOptions()):
-        chosen = collections.of_name(collection)
-        super().__init__(finding.ESTIMATE, finding.ESTIMATE, chosen, data)
-        self.variant = variants.Variant(config_features=chosen.config_columns)
+    def __init__(self, name: str, data: DataOptions = DataOptions()):
+        collection = collections.of_name(name)
+        super().__init__(finding.ESTIMATE, finding.ESTIMATE, collection, data)
+        self.variant = variants.Variant(config_features=collection.config_columns)
         self.num_ops = max(schema.OPCODE_NUMBERS.values()) + 1
 
     def check(self, store: splits.PackedSplit) -> None:
-        """See `Predictor`; columns are the published ones."""
+        """Makes sure that columns are the published ones."""
         self.variant.check(store, 'the estimate reads')
 
     def _member_scores(self, store: splits.PackedSplit) -> Iterator[Members]:

@@ -35,7 +35,7 @@ class Scaling(NamedTuple):
 
 
 def collection_of(run: saved.Run) -> collections.Collection:
-    """Returns what a run was trained on.
+    """Returns the collection that a run was trained on.
 
     Raises:
         ValueError: there is no such collection.
@@ -48,7 +48,7 @@ def stored_scaling(run: saved.Run) -> Optional[Scaling]:
     """Returns the scaling that a run holds, or None.
 
     Raises:
-        ValueError: they are not what they should be.
+        ValueError: they are damaged.
     """
     info = run.info
     if 'normalizer' not in info:
@@ -65,8 +65,9 @@ def data_of(run: saved.Run, data: prediction.DataOptions) -> prediction.DataOpti
     if data.data_root or data.sample_data:
         return data
     args = run.args
-    untold = [n for n in ('toy_data', 'skip_bad_files') if getattr(data, n) is None]
-    of_run: Dict[str, Any] = {name: bool(args.get(name)) for name in untold}
+    names = ('toy_data', 'skip_bad_files')
+    unset = [name for name in names if getattr(data, name) is None]
+    of_run: Dict[str, Any] = {name: bool(args.get(name)) for name in unset}
     data = dataclasses.replace(data, **of_run)
     if args.get('sample_data'):
         if not run.info.get('measured_data'):
@@ -86,18 +87,16 @@ class RunPredictor(prediction.Predictor):
     """Scores graphs with a run.
 
     Attributes:
-        run: the run.
-        variant: what the columns meant that it was trained on.
-        models_file: as below.
-        normalizer: scales features as the run was trained on them.
         model: the graph model; None where trees score alone.
         trees: None where the graph model scores alone.
+        normalizer: scales features as the run was trained on them.
+        models_file: a models.py, or classes, beside ours.  The one that the run file
+            names is not run: the file may come from a stranger.
 
     Args:
         run: the run.
-        data: where graphs come from; '' for where the run was trained.
-        models_file: a models.py, or classes, beside ours.  The one that the run file
-            names is not run: the file may come from a stranger.
+        data: where graphs are; '' for where the run was trained.
+        models_file: as above.
         once: whether the process ends when it has scored, so that a few small graphs
             are not worth compiling for.
 
@@ -116,16 +115,16 @@ class RunPredictor(prediction.Predictor):
         models_file: registry.Own = '',
         once: bool = False,
     ):
-        own = data_of(run, data)
-        super().__init__(run.model_dir, run.args['model'], collection_of(run), own)
+        options = data_of(run, data)
+        super().__init__(run.model_dir, run.args['model'], collection_of(run), options)
         self.run = run
         self._is_own_data = (
             not data.data_root
             and not data.sample_data
-            and bool(own.toy_data) == bool(run.args.get('toy_data'))
+            and bool(options.toy_data) == bool(run.args.get('toy_data'))
         )
         self.models_file = models_file
-        _note_what_is_missing(run, models_file)
+        _note_unused(run, models_file)
         with text.located(saved.run_file(run.model_dir)):
             self.variant = variants.Variant.from_json(
                 run.info, self.collection.config_columns
@@ -174,50 +173,46 @@ class RunPredictor(prediction.Predictor):
         """
         if not self.split:
             self._note_toy_data()
-        fold = self.run.args.get('fold')
-        known = self.run.info.get('data_fingerprint')
-        known = known if isinstance(known, dict) else {}
+        self.split = split
+        fold = str(self.run.args.get('fold') or '')
+        fingerprints = self.run.info.get('data_fingerprint')
+        trained_on = fingerprints.get(split) if isinstance(fingerprints, dict) else ''
         if not fold or split == 'test':
             store = super().open_split(split)
-            if self._is_own_data and known.get(split, '') not in (
-                '',
-                store.fingerprint,
-            ):
+            if self._is_own_data and trained_on not in ('', None, store.fingerprint):
                 print(
                     f'note: {store.source} is not as it was when {self.run.model_dir} '
                     'was trained',
                     file=sys.stderr,
                 )
             return store
-        self.split = split
         stores = {
             name: stores_lib.open_split(self.collection, self.options, name)
             for name in ('train', 'valid')
         }
-        if known.get(split) == folds.fingerprint(str(fold), stores, split):
+        if trained_on == folds.fingerprint(fold, stores, split):
             cache_dir = self.options.cache_dir
-            made = folds.with_fold(str(fold), stores, self.task.program_of, cache_dir)
-            return made[split]
+            return folds.with_fold(fold, stores, self.task.program_of, cache_dir)[split]
         print(
-            f'note: {self.run.model_dir} is of fold '
-            f'{text.printable(str(fold))} of other data; {stores[split].source} '
-            'is taken whole',
+            f'note: {self.run.model_dir} is of fold {text.printable(fold)} of other '
+            f'data; {stores[split].source} is taken whole',
             file=sys.stderr,
         )
         return stores[split]
 
     def _note_toy_data(self) -> None:
-        """Says which part of the data is taken, of a run of a part."""
-        if not self.run.args.get('toy_data'):
-            return
+        """Prints which part of the data is taken for a run of --toy_data."""
         part = 'whole splits are taken here'
         if self.options.toy_data:
-            files_taken = f'the first {self.collection.toy_files} files of each split'
-            part = f'{files_taken} are taken here, too (--no-toy_data: all)'
-        print(
-            f'note: {self.run.model_dir} was trained with --toy_data; {part}',
-            file=sys.stderr,
-        )
+            part = (
+                f'the first {self.collection.toy_files} files of each split are taken '
+                'here, too (--no-toy_data: all)'
+            )
+        if self.run.args.get('toy_data'):
+            print(
+                f'note: {self.run.model_dir} was trained with --toy_data; {part}',
+                file=sys.stderr,
+            )
 
     def graphs(self, store: splits.PackedSplit) -> Any:
         """Returns the graphs of a split with features scaled as in the training.
@@ -229,7 +224,7 @@ class RunPredictor(prediction.Predictor):
         return self.task.graphs(store, self.normalizer, False)
 
     def check(self, store: splits.PackedSplit) -> None:
-        """See `Predictor`; columns and opcodes are those of the training."""
+        """Makes sure that columns and opcodes are those of the training."""
         self.variant.check(store, 'the model was trained on')
         graph = int(np.argmax(store.max_opcode))
         opcode = store.max_opcode[graph]
@@ -241,7 +236,7 @@ class RunPredictor(prediction.Predictor):
             )
 
     def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
-        """See `Predictor`; with workers, these score."""
+        """Yields the scores of each graph; workers score, if there are any."""
         if self.options.workers is None:
             yield from super().score(store)
         else:
@@ -257,7 +252,7 @@ class RunPredictor(prediction.Predictor):
         graphs: Any,
         numbers: Optional[np.ndarray] = None,
     ) -> Iterator[np.ndarray]:
-        """Yields the scores of some graphs of a checked split.
+        """Yields the scores of graphs of a checked split.
 
         Args:
             store: the split.
@@ -293,8 +288,8 @@ class RunPredictor(prediction.Predictor):
         return Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
 
-def _note_what_is_missing(run: saved.Run, models_file: registry.Own) -> None:
-    """Says what a run was trained with that is not used here."""
+def _note_unused(run: saved.Run, models_file: registry.Own) -> None:
+    """Prints the trees and the models.py of a training that are not used here."""
     if run.has_trees_of_programs:
         print(
             f'note: {run.model_dir}: its trees are of its training programs alone and '

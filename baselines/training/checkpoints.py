@@ -24,19 +24,19 @@ _MAX_STATE_BYTES = 1 << 40
 
 
 class Unfinished:
-    """The unfinished run of some settings and data, in a file of its own.
+    """The unfinished run of settings and data, whose state is a file.
 
     As a context manager it keeps other processes from the same training, and says
     on Ctrl-C how many epochs are kept.
+
+    Args:
+        config: the settings.
+        stores: the splits, by name.
 
     Attributes:
         key: of the settings and data.
         run_hash: of the run when it is finished.
         started: milliseconds since 1970, when it was begun.
-
-    Args:
-        config: the settings.
-        stores: the splits, by name.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class Unfinished:
         )
         self.run_hash = saved.new_hash()
         self.started = time.time_ns() // 1_000_000
-        path = os.path.join(config.out_dir, f'unfinished_{self.key}.npz')
-        self._checkpoint = Checkpoint(path)
+        self._folder = files.expand(config.out_dir)
+        self._path = os.path.join(self._folder, f'unfinished_{self.key}.npz')
         self._config = config
         self._read: Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]] = None
         self._keeps = False  # whether the file, if there is one, is of this run
@@ -56,10 +56,11 @@ class Unfinished:
         self._lock = contextlib.ExitStack()
 
     def __enter__(self) -> 'Unfinished':
-        folder = os.path.dirname(self._checkpoint.path)
-        saved.remove_leftovers(folder)
-        lock = os.path.join(folder, f'.unfinished_{self.key}.lock')
-        refusal = f'--out_dir {folder}: another training of these settings writes there'
+        saved.remove_leftovers(self._folder)
+        lock = os.path.join(self._folder, f'.unfinished_{self.key}.lock')
+        refusal = (
+            f'--out_dir {self._folder}: another training of these settings writes there'
+        )
         self._lock.enter_context(files.locked(lock, refusal))
         return self
 
@@ -70,17 +71,17 @@ class Unfinished:
         if not text.is_interrupt(error):
             return
         # Ctrl-C may have come as the file took its name: it alone knows.
-        kept = self._checkpoint.read() if self._keeps else None
+        kept = read(self._path) if self._keeps else None
         if kept is not None:
             # `command_line` adds how to go on.
-            said = text.count(len(kept[1]['curve']['epoch']), 'epoch')
-            raise KeyboardInterrupt(f'kept {said}') from None
+            epochs = text.count(len(kept[1]['curve']['epoch']), 'epoch')
+            raise KeyboardInterrupt(f'kept {epochs}') from None
         if not isinstance(error, KeyboardInterrupt):  # Keras has failed cleaning up
             raise KeyboardInterrupt from None
 
     @property
     def seconds(self) -> float:
-        """Of work on this run, also before it was interrupted."""
+        """The time of work on this run, also before it was interrupted."""
         return self._before + time.monotonic() - self._began
 
     def finished(self) -> Optional[saved.Run]:
@@ -94,7 +95,7 @@ class Unfinished:
         """
         if not self._config.resume:
             return None
-        self._read = self._checkpoint.read()
+        self._read = read(self._path)
         if self._read is None:
             return saved.find(self._config.out_dir, self.key)
         described = self._read[1]
@@ -104,8 +105,7 @@ class Unfinished:
         self._before = float(described.pop('seconds', 0.0))
         if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
             raise ValueError(
-                f'{self._checkpoint.path} is damaged (run_hash); delete it to '
-                'start anew'
+                f'{self._path} is damaged (run_hash); delete it to start anew'
             )
         return saved.finished(self._config.out_dir, self.run_hash)
 
@@ -115,17 +115,16 @@ class Unfinished:
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
         without_arrays = dataclasses.replace(state, best_weights=[], variables=[])
         described = dataclasses.asdict(without_arrays)
-        own = {
-            'run_hash': self.run_hash,
-            'started': self.started,
-            'seconds': self.seconds,
-        }
+        described.update(
+            run_hash=self.run_hash, started=self.started, seconds=self.seconds
+        )
         self._keeps = True
-        self._checkpoint.write(arrays, {**described, **own})
+        write(self._path, arrays, described)
 
     def remove(self) -> None:
-        """Ends it: the run is saved."""
-        self._checkpoint.remove()
+        """Removes the state, if there is one: the run is saved."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
 
     def state(self) -> loop.State:
         """Returns the state to go on from: of an interrupted run, or a new one.
@@ -134,7 +133,7 @@ class Unfinished:
             ValueError: the file is damaged, or of other code.
         """
         if not self._config.resume:
-            if os.path.exists(self._checkpoint.path):
+            if os.path.exists(self._path):
                 print(
                     'note: a run of these settings was interrupted; --resume would '
                     'go on with it.\nStarting anew'
@@ -162,50 +161,39 @@ class Unfinished:
     def misfit(self, error: Exception) -> ValueError:
         """Returns what to raise where the state is of other code."""
         return ValueError(
-            f'{self._checkpoint.path} does not fit this code ({error}); delete it to '
-            'start anew'
+            f'{self._path} does not fit this code ({error}); delete it to start anew'
         )
 
 
-class Checkpoint:
-    """The state of an unfinished training, in one file, replaced atomically."""
+def write(path: str, arrays: Dict[str, np.ndarray], described: Dict[str, Any]) -> None:
+    """Replaces the file of a state, whole or not at all: named arrays, and JSON."""
+    # The names, as a damaged zip directory may leave a member out.
+    listed = {**described, _NAMES: sorted(arrays)}
+    described_json = np.frombuffer(json.dumps(listed).encode(), np.uint8)
+    # In memory first: on a full disk a zip file complains once more, on
+    # stderr, when it is collected.
+    content = io.BytesIO()
+    np.savez(content, json=described_json, **arrays)
+    with files.write_atomically(path, 'wb') as stream:
+        stream.write(content.getbuffer())
 
-    def __init__(self, path: str):
-        self.path = files.expand(path)
 
-    def write(self, arrays: Dict[str, np.ndarray], described: Dict) -> None:
-        """Replaces the file: named arrays, and JSON."""
-        # The names, as a damaged zip directory may leave a member out.
-        listed = {**described, _NAMES: sorted(arrays)}
-        described_json = np.frombuffer(json.dumps(listed).encode(), np.uint8)
-        # In memory first: on a full disk a zip file complains once more, on
-        # stderr, when it is collected.
-        content = io.BytesIO()
-        np.savez(content, json=described_json, **arrays)
-        with files.write_atomically(self.path, 'wb') as stream:
-            stream.write(content.getbuffer())
+def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]]:
+    """Returns the arrays and the JSON of a state, or None where there is no file.
 
-    def read(self):
-        """Returns what `write` was given, or None where there is no file.
-
-        Raises:
-            ValueError: the file is damaged.
-        """
-        if not os.path.exists(self.path):
-            return None
-        try:
-            arrays = npz.read_all(self.path, _MAX_STATE_BYTES)
-            described = json.loads(arrays.pop('json').tobytes())
-            missing = set(described.pop(_NAMES)) ^ set(arrays)
-            if missing:
-                raise ValueError(f'without {min(missing)}')
-        except Exception as error:  # zip, zlib, header, JSON: all the same
-            raise ValueError(
-                f'{self.path} is damaged ({error}); delete it to start anew'
-            ) from None
-        return arrays, described
-
-    def remove(self) -> None:
-        """Deletes the file, if it is there."""
-        if os.path.exists(self.path):
-            os.unlink(self.path)
+    Raises:
+        ValueError: the file is damaged.
+    """
+    if not os.path.exists(path):
+        return None
+    try:
+        arrays = npz.read_all(path, _MAX_STATE_BYTES)
+        described = json.loads(arrays.pop('json').tobytes())
+        missing = set(described.pop(_NAMES)) ^ set(arrays)
+        if missing:
+            raise ValueError(f'without {min(missing)}')
+    except Exception as error:  # zip, zlib, header, JSON: all the same
+        raise ValueError(
+            f'{path} is damaged ({error}); delete it to start anew'
+        ) from None
+    return arrays, described

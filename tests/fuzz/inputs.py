@@ -173,10 +173,7 @@ def targets() -> Dict[str, Target]:
         'unfinished.npz': Target(
             _unfinished(),
             _read_unfinished,
-            (
-                'baselines.data.npz.read_all',
-                'baselines.training.checkpoints.Checkpoint.read',
-            ),
+            ('baselines.data.npz.read_all', 'baselines.training.checkpoints.read'),
         ),
         'archive.tar': Target(_archive(), _unpack, ('baselines.data.archives.unpack',)),
         'ranking.csv': Target(
@@ -481,18 +478,16 @@ def _load_run(path: str) -> None:
 
 
 def _unfinished() -> bytes:
-    folder = os.environ.get('TMPDIR', '/tmp')
-    checkpoint = checkpoints.Checkpoint(os.path.join(folder, f'fuzz_{os.getpid()}.npz'))
     arrays = {f'now_{i:04d}': np.arange(3.0) + i for i in range(12)}
-    checkpoint.write(arrays, {'curve': {'epoch': [0, 1]}})
-    with open(checkpoint.path, 'rb') as stream:
-        content = stream.read()
-    checkpoint.remove()
-    return content
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'unfinished.npz')
+        checkpoints.write(path, arrays, {'curve': {'epoch': [0, 1]}})
+        with open(path, 'rb') as stream:
+            return stream.read()
 
 
 def _read_unfinished(path: str) -> Any:
-    arrays, described = checkpoints.Checkpoint(path).read()
+    arrays, described = checkpoints.read(path)
     return {key: value.tolist() for key, value in arrays.items()}, described
 
 

@@ -70,15 +70,15 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
     Returns:
         What `train` raised, which is `seen`.
     """
-    write = checkpoints.Checkpoint.write
+    write = checkpoints.write
 
-    def stop(self, arrays, described):
-        write(self, arrays, described)
+    def stop(path, arrays, described):
+        write(path, arrays, described)
         if len(described['curve']['epoch']) == epochs:
             raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.Checkpoint, 'write', stop)
+        patch.setattr(checkpoints, 'write', stop)
         with pytest.raises(seen) as caught:
             train()
     return caught.value

@@ -81,5 +81,5 @@ def _epochs(stdout):
 def _kept(out_dir):
     """The curve in the state that is kept."""
     for path in out_dir.glob('unfinished_*.npz'):
-        return checkpoints.Checkpoint(str(path)).read()[1]['curve']
+        return checkpoints.read(str(path))[1]['curve']
     return {'epoch': []}

@@ -425,48 +425,36 @@ _ARRAYS = {'now_0000': np.arange(3.0), 'now_0001': np.array(7, np.int64)}
 _STATE = {'curve': {'epoch': [0, 1]}, 'best_epoch': 1}
 
 
-def test_checkpoint_gives_back_what_it_was_given(tmp_path):
-    checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
-    assert checkpoint.read() is None
-    checkpoint.remove()
-    checkpoint.write({}, {})
-    checkpoint.write(_ARRAYS, _STATE)
-    arrays, described = checkpoint.read()
+def test_a_state_is_read_as_it_was_written(tmp_path):
+    path = str(tmp_path / 'unfinished.npz')
+    assert checkpoints.read(path) is None
+    checkpoints.write(path, {}, {})
+    checkpoints.write(path, _ARRAYS, _STATE)
+    arrays, described = checkpoints.read(path)
     assert described == _STATE and set(arrays) == set(_ARRAYS)
     for key, value in _ARRAYS.items():
         assert arrays[key].dtype == value.dtype
         np.testing.assert_array_equal(arrays[key], value)
-    assert os.listdir(tmp_path) == ['unfinished.npz']
-    checkpoint.remove()
-    assert os.listdir(tmp_path) == []
-
-
-def test_checkpoint_is_replaced_whole_or_not_at_all(tmp_path):
-    checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
-    checkpoint.write(_ARRAYS, _STATE)
+    # It is replaced whole or not at all.
     with disks.room(2_000), pytest.raises(OSError, match='unfinished.npz'):
-        checkpoint.write({'big': np.zeros(10_000)}, {})
-    assert checkpoint.read()[1] == _STATE
+        checkpoints.write(path, {'big': np.zeros(10_000)}, {})
+    assert checkpoints.read(path)[1] == _STATE
     assert os.listdir(tmp_path) == ['unfinished.npz']
 
 
-def test_damaged_checkpoints_say_so(tmp_path):
-    checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
-    checkpoint.write(_ARRAYS, _STATE)
-    whole = pathlib.Path(checkpoint.path).read_bytes()
+def test_damaged_states_say_so(tmp_path):
+    path = tmp_path / 'unfinished.npz'
+    checkpoints.write(str(path), _ARRAYS, _STATE)
+    whole = path.read_bytes()
     for size in [*range(0, len(whole), 37), len(whole) - 1]:
-        pathlib.Path(checkpoint.path).write_bytes(whole[:size])
-        message = _message(ValueError, checkpoint.read)
-        assert message.startswith(f'{checkpoint.path} is damaged (')
+        path.write_bytes(whole[:size])
+        message = _message(ValueError, checkpoints.read, str(path))
+        assert message.startswith(f'{path} is damaged (')
         assert message.endswith('; delete it to start anew')
-    np.savez(checkpoint.path, **_ARRAYS)
-    assert 'is damaged' in _message(ValueError, checkpoint.read)
-
-
-def test_checkpoints_are_never_unpickled(tmp_path):
-    checkpoint = checkpoints.Checkpoint(str(tmp_path / 'unfinished.npz'))
-    np.savez(checkpoint.path, json=np.array([{}], object))
-    message = _message(ValueError, checkpoint.read)
+    np.savez(path, **_ARRAYS)
+    assert 'is damaged' in _message(ValueError, checkpoints.read, str(path))
+    np.savez(path, json=np.array([{}], object))
+    message = _message(ValueError, checkpoints.read, str(path))
     assert 'holds pickled Python objects' in message
 
 

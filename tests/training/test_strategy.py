@@ -83,7 +83,7 @@ def test_two_workers_learn_as_one_until_one_is_killed(alone, tmp_path):
 def _curve_kept(out):
     """The curve in the state of an unfinished training."""
     for state in out.glob('unfinished_*.npz'):
-        return checkpoints.Checkpoint(str(state)).read()[1]['curve']
+        return checkpoints.read(str(state))[1]['curve']
     return {'epoch': []}
 
 

@@ -48,7 +48,10 @@ def run(args: argparse.Namespace) -> None:
             f'a report is of one collection, not {" and ".join(sorted(collections))}'
         )
     data = beam.data_options(args)
-    predictors = loading.predictors_of(runs, data, args.models_file)
+    predictors = {
+        model_dir: run_predictor.RunPredictor(run, data, args.models_file)
+        for model_dir, run in runs.items()
+    }
     labels = loading.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():
