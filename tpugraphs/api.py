@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import sys
 import threading
@@ -10,11 +11,20 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 from baselines import starting
 from tpugraphs import callbacks as callbacks_lib
 from tpugraphs import data as data_lib
-from tpugraphs import messages
 from tpugraphs import results
 
 Path = results.Path
 Own = Union[str, Sequence[type]]
+
+# The curves of a plot: the title of a panel -> its curves and their labels.
+_CURVES = {
+    'score': {
+        'train_opa': 'OPA, training',
+        'val_opa': 'OPA, validation',
+        'val_tau': "Kendall's tau, validation",
+    },
+    'loss': {'train_loss': 'training', 'val_loss': 'validation'},
+}
 
 
 class Ranker:
@@ -31,7 +41,6 @@ class Ranker:
     def __repr__(self) -> str:
         return f'<Ranker with {self._predictor.model_name}: {self._predictor.name}>'
 
-    @messages.in_python
     def __call__(self, record: Any, configs: Any = None) -> Any:
         """Scores the configurations of one graph.
 
@@ -113,12 +122,24 @@ class Run:
         Returns:
             The axes: one of scores, one of losses.
         """
-        from tpugraphs import curves
+        if axes is None:
+            from matplotlib import pyplot
 
+            _, axes = pyplot.subplots(1, 2, figsize=(9, 3), layout='constrained')
         best = self.info.get('best_epoch')
-        return curves.plot(self.curve, -1 if best is None else best, axes)
+        for panel, (title, labels) in zip(axes, _CURVES.items()):
+            for name, label in labels.items():
+                values = self.curve.get(name) or ()
+                points = [math.nan if value is None else value for value in values]
+                if points:
+                    panel.plot(range(1, len(points) + 1), points, label=label)
+            if best is not None and best >= 0:
+                panel.axvline(best + 1, color='grey', linestyle=':', label='best')
+            panel.set(xlabel='epoch', ylabel=title)
+            panel.locator_params(axis='x', integer=True)
+            panel.legend()
+        return axes
 
-    @messages.in_python
     def evaluate(
         self,
         split: str = 'valid',
@@ -151,7 +172,6 @@ class Run:
         with self._lock:
             return predictor.measure(split, protocol)[0]
 
-    @messages.in_python
     def rank(
         self, what: Any, candidates: Optional[Sequence[Mapping[str, Any]]] = None
     ) -> results.Ranking:
@@ -174,7 +194,6 @@ class Run:
             ranked, outcome = ranking.rank(predictor, what, candidates)
         return results.Ranking(ranked, self.dir, outcome)
 
-    @messages.in_python
     def ranker(self) -> Ranker:
         """Loads the model, to score configurations again and again."""
         return Ranker(self._predictor(), self._lock)
@@ -199,7 +218,6 @@ class Run:
             return self._predictors[key]
 
 
-@messages.in_python
 def load(
     which: Path = 'latest',
     model: Union[type, str, None] = None,
@@ -239,7 +257,6 @@ def load(
     return Run(run_file, own)
 
 
-@messages.in_python
 def runs(out_dir: Optional[Path] = None) -> results.Runs:
     """Lists the finished runs of a folder, the latest last.
 
@@ -255,7 +272,6 @@ def runs(out_dir: Optional[Path] = None) -> results.Runs:
     return results.Runs(listing.ordered(listing.rows(folders), 'when'))
 
 
-@messages.in_python
 def train(
     task: str = 'tile',
     *,
@@ -344,7 +360,6 @@ def train(
     return Run(run_files.read(model_dir), models)
 
 
-@messages.in_python
 def hlo_module(
     function: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any
 ) -> Any:

@@ -5,7 +5,6 @@ import inspect
 from typing import Dict
 
 from baselines import starting
-from tpugraphs import messages
 
 
 class Catalogue(Dict[str, str]):
@@ -22,7 +21,6 @@ class Catalogue(Dict[str, str]):
         return text.html_table([['name', 'what it is'], *map(list, self.items())])
 
 
-@messages.in_python
 def models(task: str = 'tile') -> Catalogue:
     """Returns the models of a task, and the first lines of their docstrings.
 

@@ -1,12 +1,10 @@
 """Opens splits of the collections as lists of records, which are read on demand."""
 
 from collections.abc import Sequence
+import contextlib
 import glob
 import os
 from typing import Any, Dict, Union
-import zipfile
-
-from tpugraphs import messages
 
 # Either name means the measured data that ship.
 PACKAGED = ('sample', 'measured')
@@ -48,18 +46,14 @@ class Records(Sequence):
     def _repr_html_(self) -> str:
         from baselines import text
 
-        nodes, configs = (
-            offsets[1:] - offsets[:-1]
-            for offsets in (self._store.node_offsets, self._store.config_offsets)
-        )
-        rows = [
-            [name, f'{n:,}', f'{c:,}'] for name, n, c in zip(self.ids, nodes, configs)
-        ]
+        offsets, counts = self._store.node_offsets, self._store.config_counts
+        nodes = offsets[1:] - offsets[:-1]
+        sizes = ([f'{n:,}', f'{c:,}'] for n, c in zip(nodes, counts))
+        rows = [[name, *size] for name, size in zip(self.ids, sizes)]
         head = ['graph', 'nodes', 'configurations']
         return text.html_table([head, *rows], _MOST_ROWS)
 
 
-@messages.in_python
 def open_records(
     root: Union[str, 'os.PathLike[str]'],
     split: str = 'train',
@@ -134,13 +128,11 @@ def check_split(split: str) -> None:
 
 def _task_of(folder: str) -> str:
     """Returns the task of the first file of a split; '' if it is damaged."""
+    from tpugraphs.inspect import contents
+
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*.npz')))[:1]:
-        try:
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-        except (zipfile.BadZipFile, OSError):
-            return ''  # opening it raises the error
-        return 'layout' if 'node_config_feat.npy' in names else 'tile'
+        with contextlib.suppress(ValueError, OSError):  # opening it raises them again
+            return contents.task_of(path)
     return ''
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import pruning
-from baselines.layout import sparse
+from baselines.tiles import implicit
 
 # Configurations of a slice, if memory allows: more share more states, but what
 # a slice computes should stay in cache.
@@ -39,10 +39,7 @@ class _Cells:
         arrays = self._layers[layer]
         count = tf.shape(arrays['node'])[0]
         return tf.add_n(
-            [
-                sparse.multiply(sparse.Matrix(*matrix), x, count)
-                for matrix, x in zip(arrays['messages'], messages)
-            ]
+            [_multiply(m, x, count) for m, x in zip(arrays['messages'], messages)]
         )
 
     def pool(self, x: tf.Tensor):
@@ -54,10 +51,8 @@ class _Cells:
     def _sum(self, x: tf.Tensor, count: Optional[tf.Tensor], of_config: tf.Tensor):
         """Sums over groups of nodes, then over those of each configuration."""
         state = self._pool['state'][:count]
-        of_state = sparse.Matrix(
-            state, tf.range(tf.size(state)), tf.ones(tf.shape(state), x.dtype)
-        )
-        sums = sparse.multiply(of_state, x, self._pool['num_states'])
+        members = (state, tf.range(tf.size(state)), tf.ones(tf.shape(state), x.dtype))
+        sums = _multiply(members, x, self._pool['num_states'])
         configs, groups = tf.unstack(tf.shape(of_config))
         return tf.sparse.segment_sum(
             sums,
@@ -65,6 +60,12 @@ class _Cells:
             tf.repeat(tf.range(configs), groups),
             num_segments=configs,
         )
+
+
+def _multiply(entries: Sequence[tf.Tensor], x: tf.Tensor, num_rows: tf.Tensor):
+    """Multiplies a matrix of (rows, columns, values) with x, [columns, d]."""
+    shape = (num_rows, tf.shape(x)[0])
+    return implicit.Multiplier(shape, implicit.Entries(*entries)) @ x
 
 
 def _add_to_first(x: tf.Tensor, y: tf.Tensor, rows: tf.Tensor):

@@ -26,9 +26,8 @@ class LayoutScorer:
     """Scores all configurations of programs with one model.
 
     A model that shows its parts as `ResModel` does is evaluated once for each
-    distinct state of a node (`pruned`); of any other, `forward` is called with
-    slices of configurations.  One whose `scores_depend_on_list` sees random
-    lists of them, the same every time (`ListScorer`).
+    distinct state of a node (`pruned`); of any other, `forward` is called
+    (`ForwardScorer`).
 
     Args:
         model: has `forward(graph, num_configs)`.
@@ -37,17 +36,15 @@ class LayoutScorer:
     """
 
     def __init__(self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY):
-        if getattr(model, 'scores_depend_on_list', False):
-            self._score = ListScorer(model).score
-        elif shows_parts(model):
-            self._score = pruned.PrunedScorer(model, memory_budget).score
-        else:
-            self._score = SlicedScorer(model, memory_budget).score
+        in_lists = getattr(model, 'scores_depend_on_list', False)
+        by_parts = shows_parts(model) and not in_lists
+        kind = pruned.PrunedScorer if by_parts else ForwardScorer
+        self._score = kind(model, memory_budget).score
 
     def scores(
         self, graphs: Sequence[graphs_lib.Program], numbers: Optional[np.ndarray] = None
     ) -> Iterator[np.ndarray]:
-        """See `runs.tasks.ModelScorer`."""
+        """Yields the scores of programs; see `runs.tasks.ModelScorer`."""
         if numbers is None:
             numbers = np.arange(len(graphs))
         return (self.score(graphs[number]) for number in numbers)
@@ -55,7 +52,7 @@ class LayoutScorer:
     def chosen(
         self, graphs: Sequence[graphs_lib.Program], configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """See `runs.tasks.ModelScorer`."""
+        """Scores some configurations of programs; see `runs.tasks.ModelScorer`."""
         programs = [_subset(graphs[n], some) for n, some in enumerate(configs)]
         return lambda: self.scores(programs)
 
@@ -110,79 +107,59 @@ def shows_parts(model: tf.keras.Model) -> bool:
     )
 
 
-class SlicedScorer:
-    """Scores with any model, a slice of the configurations at a time.
+class ForwardScorer:
+    """Scores with `forward` of any model, a part of the configurations at a time.
+
+    A model that compares the configurations of a list gets lists that are cut at
+    random, several ways, and the scores are averaged; how long a list is shapes
+    scores, so it does not depend on memory.  Any other model gets slices.
 
     Args:
-        model: has `forward(graph, num_configs)`.
+        model: has `forward(graph, num_configs)`; where it compares configurations, also
+            for a tensor num_configs.
         memory_budget: bytes that computing a slice may take.
     """
 
-    def __init__(self, model: tf.keras.Model, memory_budget: int):
+    def __init__(self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY):
         self._model = model
+        self._in_lists = getattr(model, 'scores_depend_on_list', False)
         self._budget = memory_budget
-        self._compiled: Dict[int, Callable] = {}
+        self._compiled: Dict[Optional[int], Callable] = {}
 
     def score(self, program: graphs_lib.Program) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
-        fit = self._budget // (_BYTES_PER_PAIR * program.num_nodes)
-        # Powers of two, so that few sizes are compiled.
-        most = 1 << (min(max(fit, 1), _MOST_CONFIGS).bit_length() - 1)
-        graphs, distinct = _distinct(program)
-        if most not in self._compiled:
-            self._compiled[most] = _compiled(self._model, graphs, most)
-        scores = np.empty(len(distinct), np.float32)
-        for start in range(0, len(distinct), most):
+        graphs = graphs_lib.LayoutGraphs([program])
+        distinct = np.unique(program.group, return_index=True)[1]
+        size = None if self._in_lists else self._slice_size(program)
+        if size is None:
+            cuts = arrays.list_cuts(len(distinct))
+        else:
+            ends = range(size, len(distinct), size)
+            cuts = np.split(np.arange(len(distinct)), ends)
+        if size not in self._compiled:
+            self._compiled[size] = self._compile(graphs, size)
+
+        def scores_of(cut: np.ndarray) -> np.ndarray:
             # The last slice is filled up with its last configuration.
-            rows = np.arange(start, start + most).clip(max=len(distinct) - 1)
+            rows = np.pad(cut, (0, (size or len(cut)) - len(cut)), 'edge')
             packed = graphs.items(_FIRST, distinct[rows][np.newaxis, np.newaxis])
-            scores[rows] = self._compiled[most](packed, most).numpy()
-        return scores
+            return self._compiled[size](packed, len(rows)).numpy()[: len(cut)]
 
+        return arrays.mean_scores(len(distinct), cuts, map(scores_of, cuts))
 
-class ListScorer:
-    """Scores with a model that compares the configurations of a list.
+    def _slice_size(self, program: graphs_lib.Program) -> int:
+        """Returns how many configurations fit: a power of two, so few are compiled."""
+        fit = self._budget // (_BYTES_PER_PAIR * program.num_nodes)
+        return 1 << (min(max(fit, 1), _MOST_CONFIGS).bit_length() - 1)
 
-    They are cut into lists, several ways, and the scores averaged.  How long a
-    list is shapes scores, so it does not depend on memory.
+    def _compile(
+        self, graphs: graphs_lib.LayoutGraphs, configs: Optional[int]
+    ) -> Callable:
+        """Compiles scoring of a program's packed configurations and their number."""
 
-    Args:
-        model: has `forward(graph, num_configs)`, also for a tensor num_configs.
-    """
+        def score(packed: Dict[str, tf.Tensor], count: tf.Tensor):
+            graph, _ = graphs_lib.unpack(packed, 0, 1, configs)
+            return self._model.forward(graph, configs or count)[0]
 
-    def __init__(self, model: tf.keras.Model):
-        self._model = model
-        self._compiled: Optional[Callable] = None
-
-    def score(self, program: graphs_lib.Program) -> np.ndarray:
-        """Scores the distinct configurations: float32 [u]."""
-        graphs, distinct = _distinct(program)
-        self._compiled = self._compiled or _compiled(self._model, graphs)
-        cuts = arrays.list_cuts(len(distinct))
-        lists_of = (distinct[chosen][np.newaxis, np.newaxis] for chosen in cuts)
-        scored = (
-            self._compiled(graphs.items(_FIRST, configs), configs.size).numpy()
-            for configs in lists_of
-        )
-        return arrays.mean_scores(len(distinct), cuts, scored)
-
-
-def _distinct(program: graphs_lib.Program):
-    """Returns a program alone, and a configuration of every group, int64 [u]."""
-    graphs = graphs_lib.LayoutGraphs([program])
-    return graphs, np.unique(program.group, return_index=True)[1]
-
-
-def _compiled(
-    model: tf.keras.Model,
-    graphs: graphs_lib.LayoutGraphs,
-    configs: Optional[int] = None,
-) -> Callable:
-    """Compiles scoring of a program's packed configurations and their number."""
-
-    def score(packed: Dict[str, tf.Tensor], count: tf.Tensor):
-        graph, _ = graphs_lib.unpack(packed, 0, 1, configs)
-        return model.forward(graph, configs or count)[0]
-
-    signature = [graphs.signature(batch=1), tf.TensorSpec([], tf.int32)]
-    return tf.function(score, input_signature=signature)
+        signature = [graphs.signature(batch=1), tf.TensorSpec([], tf.int32)]
+        return tf.function(score, input_signature=signature)

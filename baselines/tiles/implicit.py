@@ -22,15 +22,15 @@ import tensorflow_gnn as tfgnn
 _Size = Union[int, tf.Tensor]
 
 
-class _Entries(NamedTuple):
+class Entries(NamedTuple):
     """A sparse matrix as coordinates; repeated coordinates add up."""
 
     rows: tf.Tensor  # int32 [entries]
     cols: tf.Tensor  # int32 [entries]
     values: tf.Tensor  # float32 [entries]
 
-    def transposed(self) -> '_Entries':
-        return _Entries(self.cols, self.rows, self.values)
+    def transposed(self) -> 'Entries':
+        return Entries(self.cols, self.rows, self.values)
 
 
 class Multiplier:
@@ -42,7 +42,7 @@ class Multiplier:
             steps.
     """
 
-    def __init__(self, shape: Tuple[_Size, _Size], entries: Optional[_Entries]):
+    def __init__(self, shape: Tuple[_Size, _Size], entries: Optional[Entries]):
         self.shape = shape
         self.entries = entries
 
@@ -68,7 +68,7 @@ class Multiplier:
             b=x,
         )
 
-    def _all_entries(self) -> _Entries:
+    def _all_entries(self) -> Entries:
         """Returns the entries; classes without them override what calls this."""
         if self.entries is None:
             raise NotImplementedError
@@ -143,7 +143,7 @@ class AdjacencyMultiplier(Multiplier):
             _num_nodes(graph, adjacency.node_set_name(tfgnn.SOURCE)),
         )
         ones = tf.ones(tf.shape(rows), tf.float32)
-        super().__init__(shape, _Entries(rows, cols, ones))
+        super().__init__(shape, Entries(rows, cols, ones))
 
 
 def _num_nodes(graph: tfgnn.GraphTensor, node_set_name: str) -> tf.Tensor:
@@ -157,7 +157,7 @@ class DiagMatrix(Multiplier):
         self._diagonal = tf.convert_to_tensor(diagonal)
         size = tf.shape(self._diagonal)[0]
         index = tf.range(size)
-        super().__init__((size, size), _Entries(index, index, self._diagonal))
+        super().__init__((size, size), Entries(index, index, self._diagonal))
 
     def transpose(self):
         return self
@@ -165,7 +165,7 @@ class DiagMatrix(Multiplier):
     def _times(self, x: tf.Tensor):
         return self._diagonal[:, tf.newaxis] * x
 
-    def scale_rows(self, entries: _Entries) -> _Entries:
+    def scale_rows(self, entries: Entries) -> Entries:
         """The entries of (this @ matrix)."""
         factors = tf.gather(self._diagonal, entries.rows)
         return entries._replace(values=factors * entries.values)
@@ -184,7 +184,7 @@ class Sum(Multiplier):
         parts = [term.entries for term in terms]
         entries = None
         if all(part is not None for part in parts):
-            entries = _Entries(*[tf.concat(column, 0) for column in zip(*parts)])
+            entries = Entries(*[tf.concat(column, 0) for column in zip(*parts)])
         super().__init__(terms[0].shape, entries)
 
     def transpose(self):
@@ -207,7 +207,7 @@ class Product(Multiplier):
     def transpose(self):
         return Product(*[f.transpose() for f in reversed(self._factors)])
 
-    def _folded(self) -> Optional[_Entries]:
+    def _folded(self) -> Optional[Entries]:
         # Diagonal factors fold into the one that is not; two general sparse
         # factors are multiplied one after the other instead.
         general = [

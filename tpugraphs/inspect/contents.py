@@ -86,12 +86,17 @@ def is_npz(path: str) -> bool:
         return stream.read(2) == b'PK'
 
 
-def _npz_content(path: str) -> Content:
-    """Reads the graph of an npz file; see `load` for the errors."""
+def task_of(path: str) -> str:
+    """Returns the task of an npz file: 'tile' or 'layout'; see `load` for errors."""
     with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
         is_layout = 'node_config_feat.npy' in archive.namelist()
-    kind, default = reading.LAYOUT if is_layout else reading.TILE, None
-    if is_layout:
+    return reading.LAYOUT if is_layout else reading.TILE
+
+
+def _npz_content(path: str) -> Content:
+    """Reads the graph of an npz file; see `load` for the errors."""
+    kind, default = task_of(path), None
+    if kind == reading.LAYOUT:
         record: Any = layout_store.LayoutStore.read(path)
     else:
         record = records.read_tile(path)

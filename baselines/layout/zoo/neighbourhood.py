@@ -1,12 +1,12 @@
 """Models of the configurable nodes of a program and of their neighbours alone."""
 
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines.hlo import schema
-from baselines.layout import sparse
+from baselines.tiles import implicit
 
 RANK = schema.RANK
 _NODE = range(len(schema.NODE))
@@ -34,10 +34,18 @@ class Neighbourhood(NamedTuple):
         sums = tf.math.unsorted_segment_sum(x, self.program, self.sizes.shape[0])
         return sums / self.sizes
 
-    def both_ways(self) -> Tuple[tf.Tensor, tf.Tensor]:
-        """Returns receiver and sender of messages along all edges: int32 [2 m]."""
-        ends = (self.consumer, self.producer)
-        return tf.concat(ends, 0), tf.concat(ends[::-1], 0)
+    @property
+    def adjacency(self) -> implicit.Multiplier:
+        """Passes messages from consumers to producers: an [n, n] matrix."""
+        ones = tf.ones(tf.shape(self.consumer))
+        n = tf.size(self.nodes)
+        entries = implicit.Entries(self.producer, self.consumer, ones)
+        return implicit.Multiplier((n, n), entries)
+
+    @property
+    def both_ways(self) -> implicit.Multiplier:
+        """Passes messages along all edges in both directions: an [n, n] matrix."""
+        return self.adjacency + self.adjacency.transpose()
 
 
 def cut_out(graph: tfgnn.GraphTensor, chosen: tf.Tensor) -> Neighbourhood:
@@ -213,10 +221,8 @@ class _Unscaled:
         self, part: str, x: tf.Tensor, columns: Sequence[int], missing: float
     ) -> tf.Tensor:
         """Reads raw columns, not rounded; `missing` where there is no such column."""
-        if self._scaling is None:
-            width = x.shape[-1]
-            used, low, high = [1.0] * width, [0.0] * width, [1.0] * width
-        else:
+        used, low, high = [1.0] * x.shape[-1], [0.0] * x.shape[-1], [1.0] * x.shape[-1]
+        if self._scaling is not None:
             used, low, high = (
                 list(self._scaling[f'{part}_{name}']) for name in ('used', 'min', 'max')
             )
@@ -270,17 +276,3 @@ def hat(x: tf.Tensor) -> tf.Tensor:
 def _marked(numbers: tf.Tensor, size: Union[int, tf.Tensor]) -> tf.Tensor:
     """Makes a mask, bool [size], that is true at `numbers`, int32."""
     return tf.math.unsorted_segment_sum(tf.ones_like(numbers), numbers, size) > 0
-
-
-def degrees(receiver: tf.Tensor, num_nodes: Union[int, tf.Tensor]) -> tf.Tensor:
-    """Counts the messages that arrive at each node: float32 [num_nodes]."""
-    return tf.math.unsorted_segment_sum(
-        tf.ones(tf.shape(receiver)), receiver, num_nodes
-    )
-
-
-def propagate(matrix: sparse.Matrix, x: tf.Tensor) -> tf.Tensor:
-    """Multiplies an [n, n] matrix with x, float32 [n, c, h], over its first axis."""
-    shape = tf.shape(x)
-    wide = tf.reshape(x, [shape[0], shape[1] * x.shape[-1]])
-    return tf.reshape(sparse.multiply(matrix, wide, shape[0]), shape)

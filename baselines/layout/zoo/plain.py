@@ -4,11 +4,10 @@ References to compare with: of layouts they know the numbers alone, and no layer
 has more than its paper says.  Messages go along edges in both directions.
 """
 
-from typing import Any, Tuple
+from typing import Any
 
 import tensorflow as tf
 
-from baselines.layout import sparse
 from baselines.layout.zoo import neighbourhood
 
 
@@ -99,9 +98,8 @@ class _Convolution(tf.keras.layers.Layer):
         self._activation = activation
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
-        receiver, sender = _with_loops(part)
-        y = neighbourhood.propagate(_symmetric(receiver, sender, part), x)
-        return self._activation(self._dense(y))
+        matrix = part.both_ways.add_eye().normalize_symmetric()
+        return self._activation(self._dense(matrix @ x))
 
 
 class _Chebyshev(tf.keras.layers.Layer):
@@ -115,13 +113,12 @@ class _Chebyshev(tf.keras.layers.Layer):
         self._activation = activation
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
-        matrix = _symmetric(*part.both_ways(), part)
+        matrix = part.both_ways.normalize_symmetric()
         y = self._zeroth(x)
         before, last = tf.zeros_like(x), x
         for number, dense in enumerate(self._others):
             factor = 2.0 if number else 1.0
-            product = -factor * neighbourhood.propagate(matrix, last)
-            before, last = last, product - before
+            before, last = last, -factor * (matrix @ last) - before
             y += dense(last)
         return self._activation(y)
 
@@ -139,7 +136,7 @@ class _Attention(tf.keras.layers.Layer):
         self._shape = (heads, dim // heads)
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
-        receiver, sender = _with_loops(part)
+        receiver, sender, _ = part.both_ways.add_eye().entries
         n, values = tf.size(part.nodes), self._values(x)
         logits = tf.nn.leaky_relu(
             tf.gather(self._of_receiver(values), receiver)
@@ -154,20 +151,3 @@ class _Attention(tf.keras.layers.Layer):
         messages = tf.gather(in_heads, sender) * shares[..., tf.newaxis]
         y = tf.math.unsorted_segment_sum(messages, receiver, n)
         return self._activation(tf.reshape(y, tf.shape(values)))
-
-
-def _with_loops(part: neighbourhood.Neighbourhood) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Returns the ends of all edges in both directions and of loops."""
-    itself = tf.range(tf.size(part.nodes))
-    receiver, sender = part.both_ways()
-    return tf.concat([receiver, itself], 0), tf.concat([sender, itself], 0)
-
-
-def _symmetric(
-    receiver: tf.Tensor, sender: tf.Tensor, part: neighbourhood.Neighbourhood
-) -> sparse.Matrix:
-    """Makes D^-1/2 A D^-1/2 of a symmetric A, given as the ends of its edges."""
-    degree = neighbourhood.degrees(receiver, tf.size(part.nodes))
-    scale = tf.math.rsqrt(tf.maximum(degree, 1.0))
-    values = tf.gather(scale, receiver) * tf.gather(scale, sender)
-    return sparse.Matrix(receiver, sender, values)

@@ -1,10 +1,9 @@
 """The competition winners' model: everything about layouts is learned."""
 
-from typing import Any, List, Union
+from typing import Any, List
 
 import tensorflow as tf
 
-from baselines.layout import sparse
 from baselines.layout.zoo import neighbourhood
 
 
@@ -81,20 +80,10 @@ class TGraph(neighbourhood.NeighbourhoodModel):
         centred = x - tf.gather(part.means(x), part.program)
         variance = tf.gather(part.means(centred**2), part.program)
         y = centred * tf.math.rsqrt(variance + 1e-3)
-        n = tf.size(part.nodes)
-        consumers = _mean_over(part.producer, part.consumer, n)
-        producers = _mean_over(part.consumer, part.producer, n)
-        h = own(y) + neighbourhood.propagate(consumers, inwards(y))
-        h += neighbourhood.propagate(producers, outwards(y))
+        to_producers, to_consumers = part.adjacency, part.adjacency.transpose()
+        h = own(y) + to_producers.normalize_left() @ inwards(y)
+        h += to_consumers.normalize_left() @ outwards(y)
         h *= excite(squeeze(h))
         count = tf.cast(tf.shape(h)[1], tf.float32)
         h *= count * tf.nn.softmax(h * tf.exp(-self._temperatures[number]), axis=1)
         return self._activation(x + h)
-
-
-def _mean_over(
-    receiver: tf.Tensor, sender: tf.Tensor, num_nodes: Union[int, tf.Tensor]
-) -> sparse.Matrix:
-    """Makes the matrix that averages over the senders of each receiver."""
-    degree = neighbourhood.degrees(receiver, num_nodes)
-    return sparse.Matrix(receiver, sender, 1.0 / tf.gather(degree, receiver))

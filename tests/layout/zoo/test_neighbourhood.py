@@ -10,7 +10,6 @@ from baselines import registry
 from baselines.hlo import schema
 from baselines.layout import graphs
 from baselines.layout.zoo import neighbourhood
-from baselines.layout.zoo import tgraph
 from tests.helpers import layout_programs
 
 
@@ -37,12 +36,6 @@ def test_programs_are_pruned_to_configurable_nodes_and_neighbours():
     # Numbered anew, 1 reads 0 and 2 reads 1.
     edges = np.stack([part.consumer.numpy(), part.producer.numpy()], 1)
     assert np.sort(edges, 0).tolist() == [[1, 0], [2, 1], [4, 3], [5, 4]]
-
-
-def test_means_over_repeated_edges():
-    matrix = tgraph._mean_over(tf.constant([0, 0, 0]), tf.constant([1, 1, 2]), 3)
-    x = tf.constant([[[0.0]], [[3.0]], [[6.0]]])
-    assert neighbourhood.propagate(matrix, x).numpy().ravel().tolist() == [4, 0, 0]
 
 
 def test_places_beyond_the_rank_hold_no_layout():
