@@ -10,6 +10,17 @@ import pytest
 from tests.helpers import places
 import tpugraphs
 
+
+def _run(code, **environment):
+    return subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=places.ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
 _IMPORT = """
 import sys, threading
 import tpugraphs
@@ -21,14 +32,9 @@ print(tpugraphs.__version__)
 
 
 def test_the_import_is_quiet_and_waits_for_nothing():
-    done = subprocess.run(
-        [sys.executable, '-c', _IMPORT], cwd=places.ROOT, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (
-        0,
-        f'{tpugraphs.__version__}\n',
-        '',
-    )
+    done = _run(_IMPORT)
+    version = f'{tpugraphs.__version__}\n'
+    assert (done.returncode, done.stdout, done.stderr) == (0, version, '')
 
 
 _ESTIMATE = """
@@ -42,18 +48,14 @@ sys.exit(code)
 
 
 def test_ranking_by_the_estimate_does_not_wait_for_tensorflow():
-    done = subprocess.run(
-        [sys.executable, '-c', _ESTIMATE],
-        cwd=places.ROOT,
-        capture_output=True,
-        text=True,
-    )
+    done = _run(_ESTIMATE)
     assert (done.returncode, done.stderr) == (0, '')
     assert done.stdout.startswith('4 modules with ')
 
 
 _RANKING = """
-import sys
+import os, sys
+del os.environ['TF_CPP_MIN_LOG_LEVEL']  # a user's is not set
 from baselines import starting
 starting.start_tensorflow()
 import baselines.runs.loading, tpugraphs.ranking
@@ -67,15 +69,7 @@ for number in range(12):
 
 @pytest.mark.slow  # imports TensorFlow
 def test_ranking_waits_for_nothing_and_users_get_no_advice_about_our_code():
-    environment = dict(os.environ)
-    environment.pop('TF_CPP_MIN_LOG_LEVEL', None)  # a user's is not set
-    done = subprocess.run(
-        [sys.executable, '-c', _RANKING],
-        cwd=places.ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    done = _run(_RANKING, TF_CPP_MIN_LOG_LEVEL='')
     assert (done.returncode, done.stdout, done.stderr) == (0, 'set()\n', '')
 
 

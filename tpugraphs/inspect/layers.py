@@ -1,6 +1,6 @@
 """Places the nodes of a graph for drawing: in layers, with few crossings."""
 
-from typing import Dict, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 import numpy as np
 
@@ -10,35 +10,20 @@ _SWEEPS = 12
 def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
     """Computes the layers of nodes, below their operands: int64 [n], 0 is the top.
 
-    A node stands right above its first user: HLO graphs are nearly trees, so
-    this leaves few long lines.  Nodes on a cycle (in damaged files) stay in the layer
-    in which they were reached first.
+    A node stands right above its first user, as HLO graphs are nearly trees.
 
     Args:
         num_nodes: n.
         edges: int [m, 2], (consumer, producer).
     """
-    consumers: List[List[int]] = [[] for _ in range(num_nodes)]
-    waiting = np.zeros(num_nodes, np.int64)
-    for consumer, producer in edges.tolist():
-        consumers[producer].append(consumer)
-        waiting[consumer] += 1
-    layer = np.zeros(num_nodes, np.int64)
-    ready = np.flatnonzero(waiting == 0).tolist()
-    reached = []
-    while ready:
-        producer = ready.pop()
-        reached.append(producer)
-        for consumer in consumers[producer]:
-            layer[consumer] = max(layer[consumer], layer[producer] + 1)
-            waiting[consumer] -= 1
-            if not waiting[consumer]:
-                ready.append(consumer)
-    for node in reversed(reached):
-        if consumers[node]:
-            lowest = min(layer[c] for c in consumers[node]) - 1
-            layer[node] = max(layer[node], lowest)
-    return layer
+    consumer, producer = edges.T
+    height = np.zeros(num_nodes, np.int64)
+    for _ in range(num_nodes):  # on a cycle, in a damaged file, heights never settle
+        before = height.copy()
+        np.maximum.at(height, producer, before[consumer] + 1)
+        if (height == before).all():
+            break
+    return height.max(initial=0) - height
 
 
 def place(
@@ -59,46 +44,41 @@ def place(
         x of every node, float [n]; and for every edge its points (x, layer),
         float [p, 2], from producer to consumer.
     """
-    all_layers = layer.tolist()
-    room = list(gaps)
+    row_of, room = layer.tolist(), list(gaps)
     chains = []
     for consumer, producer in edges.tolist():
-        chain = [producer]
-        for between in range(all_layers[producer] + 1, all_layers[consumer]):
-            chain.append(len(all_layers))
-            all_layers.append(between)
-            room.append(min(gaps) / 3)
-        chains.append(chain + [consumer])
-    above: Dict[int, List[int]] = {i: [] for i in range(len(all_layers))}
-    below: Dict[int, List[int]] = {i: [] for i in range(len(all_layers))}
-    for chain in chains:
-        for upper, lower in zip(chain, chain[1:]):
-            above[lower].append(upper)
-            below[upper].append(lower)
-    rows: List[List[int]] = [[] for _ in range(max(all_layers, default=-1) + 1)]
-    for node, row in enumerate(all_layers):
-        rows[row].append(node)
-    x = np.zeros(len(all_layers))
+        between = range(row_of[producer] + 1, row_of[consumer])
+        points = range(len(row_of), len(row_of) + len(between))
+        chains.append([producer, *points, consumer])
+        row_of += between
+        room += [min(gaps) / 3] * len(between)
+    widths, count = np.array(room), len(row_of)
+    links = [link for chain in chains for link in zip(chain, chain[1:])]
+    upper, lower = np.array(links, np.int64).reshape(-1, 2).T
+    both = np.concatenate([lower, upper]), np.concatenate([upper, lower])
+    rows = [np.flatnonzero(np.equal(row_of, row)) for row in range(max(row_of) + 1)]
+    x = np.zeros(count)
     for row in rows:
-        x[row] = _spread(np.zeros(len(row)), [room[i] for i in row])
+        x[row] = _spread(x[row], widths[row])
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
-        near = above if down else below
+        nodes, neighbours = (lower, upper) if down else (upper, lower)
         if sweep >= _SWEEPS - 2:
-            near = {i: above[i] + below[i] for i in above}
+            nodes, neighbours = both
+        degree = np.bincount(nodes, minlength=count)
         for row in rows if down else rows[::-1]:
-            means = np.array([np.mean(x[near[i]]) if near[i] else x[i] for i in row])
+            sums = np.bincount(nodes, x[neighbours], count)
+            means = np.where(degree, sums / np.maximum(degree, 1), x)[row]
             order = np.argsort(means, kind='stable')
-            row[:] = [row[i] for i in order]
-            x[row] = _spread(means[order], [room[i] for i in row])
-    paths = [np.array([(x[i], all_layers[i]) for i in chain]) for chain in chains]
+            row[:] = row[order]
+            x[row] = _spread(means[order], widths[row])
+    paths = [np.array([(x[i], row_of[i]) for i in chain]) for chain in chains]
     return x[: len(layer)], paths
 
 
-def _spread(targets: np.ndarray, room: Sequence[float]) -> np.ndarray:
+def _spread(targets: np.ndarray, room: np.ndarray) -> np.ndarray:
     """Returns the positions nearest to `targets` (ascending) that keep the room."""
-    sizes = np.asarray(room)
-    offsets = np.cumsum(sizes) * 2 - sizes
+    offsets = np.cumsum(room) * 2 - room
     # Without the offsets, the places only have to ascend.
     from scipy import optimize
 

@@ -1,30 +1,31 @@
-"""`tpugraphs combine`: prediction files of the collections into one."""
+"""`tpugraphs combine` and create_kaggle_csv.py: prediction files into a submission.
+
+What is merged, and how, is in tests/evaluation/test_submit.py.
+"""
 
 import pathlib
+import subprocess
+import sys
 
+from absl import flags
 import pytest
 
-from baselines.data import collections
-from baselines.evaluation import submission
+import create_kaggle_csv
 from tests.helpers import places
 from tpugraphs import commands
 
-_TEMPLATE = places.SHARED / 'sample_submission.csv'
 _ROWS = (
     'ID,TopConfigs\n'
     'tile:xla:a,0;1;2;3;4\n'
     'tile:xla:b,0;1;2;3;4\n'
     'layout:xla:default:d,0;1;2\n'
-    'layout:xla:random:d,0;1;2\n'
-    'layout:nlp:default:e,0;1\n'
     'layout:nlp:random:e,0;1;2\n'
 )
 _FILES = {
     'tile.csv': 'tile:xla:b,9;8;7;6;5\ntile:xla:a,1;0\n',
-    'xla_default.csv': 'layout:xla:default:d,2;0;1\n',
-    'xla_random.csv': 'layout:xla:random:d,1;2;0\n',
-    'nlp_default.csv': 'layout:nlp:default:e,1;0\n',
-    'nlp_random.csv': 'layout:nlp:random:e,2;1;0\n',
+    'xla.csv': 'layout:xla:default:d,2;0;1\n',
+    'nlp.csv': 'layout:nlp:random:e,2;1;0\n',
+    'broken.csv': 'layout:nlp:random:e,2;1\n',
 }
 
 
@@ -32,6 +33,7 @@ _FILES = {
 def _folder(tmp_path, monkeypatch):
     """The current folder: a template, and a prediction file per collection."""
     monkeypatch.chdir(tmp_path)
+    # A home of its own: ~/data/tpugraphs of the person testing must not count.
     monkeypatch.setenv('HOME', str(tmp_path / 'home'))
     pathlib.Path('template.csv').write_text(_ROWS)
     for name, rows in _FILES.items():
@@ -43,88 +45,54 @@ def _combine(*words):
     return commands.run('combine', list(words))
 
 
-def _written(name='submission.csv'):
+def _script(*words):
+    values = flags.FlagValues()
+    create_kaggle_csv.define_flags(values)
+    return create_kaggle_csv.main(values(['create_kaggle_csv.py', *words]), values)
+
+
+def _started(*words):
+    """The script in a process of its own."""
+    return subprocess.run(
+        [sys.executable, str(places.ROOT / 'create_kaggle_csv.py'), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _written(name):
     lines = pathlib.Path(name).read_text().splitlines()
     assert lines[0] == 'ID,TopConfigs'
     return lines[1:]
 
 
-def test_five_collections(capsys):
+_WHOLE = [
+    'tile:xla:a,1;0;1;1;1',
+    'tile:xla:b,9;8;7;6;5',
+    'layout:xla:default:d,2;0;1',
+    'layout:nlp:random:e,2;1;0',
+]
+
+
+def test_several_collections(capsys):
     # In any order; what counts is the template's.
-    assert _combine(*sorted(_FILES), '--sample', 'template.csv') == 0
-    assert _written() == [
-        'tile:xla:a,1;0;1;1;1',
-        'tile:xla:b,9;8;7;6;5',
-        'layout:xla:default:d,2;0;1',
-        'layout:xla:random:d,1;2;0',
-        'layout:nlp:default:e,1;0',
-        'layout:nlp:random:e,2;1;0',
-    ]
+    assert _combine('xla.csv', 'nlp.csv', 'tile.csv', '--sample', 'template.csv') == 0
+    assert _written('submission.csv') == _WHOLE
     assert capsys.readouterr() == (
         'tile:xla: 2 predicted, 0 from the template\n'
         'layout:xla:default: 1 predicted, 0 from the template\n'
-        'layout:xla:random: 1 predicted, 0 from the template\n'
-        'layout:nlp:default: 1 predicted, 0 from the template\n'
         'layout:nlp:random: 1 predicted, 0 from the template\n'
-        'submission.csv: 6 rows written, 6 from predictions, 0 from the '
-        'template\n',
+        'submission.csv: 4 rows written, 4 from predictions, 0 from the template\n',
         '',
     )
 
 
-def test_fewer_keep_rows_of_the_template_or_an_earlier_submission(capsys):
-    assert (
-        _combine(
-            'nlp_random.csv', '--sample', 'template.csv', '--output', 'out/one.csv'
-        )
-        == 0
-    )
-    assert _written('out/one.csv')[:1] + _written('out/one.csv')[-1:] == [
-        'tile:xla:a,0;1;2;3;4',
-        'layout:nlp:random:e,2;1;0',
-    ]
-    assert _combine('tile.csv', '--sample', 'out/one.csv') == 0
-    assert _written() == [
-        'tile:xla:a,1;0;1;1;1',
-        'tile:xla:b,9;8;7;6;5',
-        'layout:xla:default:d,0;1;2',
-        'layout:xla:random:d,0;1;2',
-        'layout:nlp:default:e,0;1',
-        'layout:nlp:random:e,2;1;0',
-    ]
-    assert 'layout:xla:random: 0 predicted, 1 from the template\n' in (
-        capsys.readouterr().out
-    )
-
-
-def test_the_template_is_looked_for(folder):
-    (folder / 'home/data/tpugraphs').mkdir(parents=True)
-    (folder / 'template.csv').rename(
-        folder / 'home/data/tpugraphs/sample_submission.csv'
-    )
-    assert _combine('tile.csv', '--output', '~/out.csv') == 0
-    assert len(_written('home/out.csv')) == 6
-
-
 def test_without_a_template(capsys):
-    assert (
-        _combine(
-            'nlp_random.csv',
-            'xla_default.csv',
-            'tile.csv',
-            '--no_template',
-            '--output',
-            'all.csv',
-        )
-        == 0
-    )
+    words = ['nlp.csv', 'xla.csv', 'tile.csv', '--no_template', '--output', 'all.csv']
+    assert _combine(*words) == 0
     # By collection, as Kaggle has them; kernels in the order of their file.
-    assert _written('all.csv') == [
-        'tile:xla:b,9;8;7;6;5',
-        'tile:xla:a,1;0;1;1;1',
-        'layout:xla:default:d,2;0;1',
-        'layout:nlp:random:e,2;1;0',
-    ]
+    assert _written('all.csv') == [_WHOLE[1], _WHOLE[0], *_WHOLE[2:]]
     assert capsys.readouterr().out == (
         'tile:xla: 2 predicted\n'
         'layout:xla:default: 1 predicted\n'
@@ -135,7 +103,30 @@ def test_without_a_template(capsys):
     )
     # Which is a template for the next.
     assert _combine('tile.csv', '--sample', 'all.csv') == 0
-    assert _written() == _written('all.csv')
+    assert _written('submission.csv') == _written('all.csv')
+
+
+def test_the_script_with_its_defaults(folder):
+    """In the current folder are the template and the predictions."""
+    (folder / 'template.csv').rename('sample_submission.csv')
+    (folder / 'tile.csv').rename('predictions_output_model.csv')
+    done = _started()
+    assert (done.returncode, done.stderr) == (0, '')
+    assert done.stdout.splitlines()[-1] == (
+        'predictions_kaggle.csv: 4 rows written, 2 from predictions, 2 from the '
+        'template'
+    )
+    assert (folder / 'predictions_kaggle.csv').read_bytes().splitlines(True)[:2] == [
+        b'ID,TopConfigs\n',
+        b'tile:xla:a,1;0;1;1;1\n',
+    ]
+    # An earlier submission is a template, too, and the output may be anywhere.
+    sample, output = '--sample=predictions_kaggle.csv', 'out/all.csv'
+    assert _script('--inputcsv=nlp.csv,xla.csv', sample, f'--output={output}') == 0
+    assert _written(output) == _WHOLE
+    assert _script('--inputcsv=nlp.csv', '--inputcsv=xla.csv', sample) == 1  # replaced
+    assert _script('--inputcsv=nlp.csv', '--inputcsv=xla.csv') == 0
+    assert _written('predictions_kaggle.csv')[2:] == _WHOLE[2:]
 
 
 def test_a_gap_in_a_collection_is_a_warning(capsys):
@@ -147,58 +138,57 @@ def test_a_gap_in_a_collection_is_a_warning(capsys):
     )
 
 
+def test_the_template_is_looked_for_at_home(folder):
+    (folder / 'home/data/tpugraphs').mkdir(parents=True)
+    (folder / 'template.csv').rename(
+        folder / 'home/data/tpugraphs/sample_submission.csv'
+    )
+    assert _combine('tile.csv', '--output', '~/out.csv') == 0
+    assert len(_written('home/out.csv')) == 4
+
+
 @pytest.mark.parametrize(
-    'words, message',
+    'run, words, message',
     [
         (
+            _combine,
             ['none.csv', '--no_template'],
             'none.csv: there is no such file; `tpugraphs predict` makes one',
         ),
-        (['tile.csv', '--sample', 'none.csv'], 'none.csv'),
-        (['tile.csv'], 'sample_submission.csv is neither in the current folder nor in'),
+        (_combine, ['tile.csv', '--sample', 'none.csv'], 'none.csv'),
         (
-            ['tile.csv', './tile.csv', '--no_template'],
-            'tile:xla:b is predicted in both tile.csv and ./tile.csv',
+            _combine,
+            ['tile.csv'],
+            'sample_submission.csv is neither in the current folder nor in',
         ),
         (
-            ['tile.csv', 'tile.csv', '--sample', 'template.csv'],
-            'tile:xla:b is predicted in both tile.csv and tile.csv',
-        ),
-        (
-            ['tile.csv', 'short.csv', '--sample', 'template.csv'],
-            'layout:xla:random:d ranks 2 configurations, the template has 3',
-        ),
-        (
-            ['other.csv', '--sample', 'template.csv'],
-            '1 of 1 predicted IDs are not in the template: layout:nlp:random:sim',
-        ),
-        (
+            _combine,
             ['broken.csv', '--no_template'],
             'broken.csv, line 2: layout:nlp:random:e: index 2 is ranked but 0 is not',
         ),
         (
+            _combine,
             ['tile.csv', '--no_template', '--output', './tile.csv'],
             '--output ./tile.csv would replace its own input',
         ),
         (
-            ['tile.csv', '--sample', 'template.csv', '--output', 'template.csv'],
-            '--output template.csv would replace its own input',
-        ),
-        (
+            _combine,
             ['tile.csv', '--no_template', '--output', 'template.csv/out.csv'],
             'template.csv',
         ),
+        (_script, ['--inputcsv=none.csv'], '--inputcsv none.csv: there is no such'),
+        (_script, ['--inputcsv=,'], '--inputcsv names no file'),
+        (
+            _script,
+            ['--inputcsv=tile.csv'],
+            'predict-ai-model-runtime/data and give its path as --sample',
+        ),
+        (_script, ['my.csv'], "'my.csv' is not a flag: input files are named by"),
     ],
 )
-def test_user_errors_are_one_line(folder, capsys, words, message):
-    for name, row in [
-        ('short', 'layout:xla:random:d,1;0'),
-        ('other', 'layout:nlp:random:sim,0;1'),
-        ('broken', 'layout:nlp:random:e,2;1'),
-    ]:
-        (folder / f'{name}.csv').write_text(f'ID,TopConfigs\n{row}\n')
+def test_user_errors_are_one_line(folder, capsys, run, words, message):
     before = {path: path.read_text() for path in folder.iterdir()}
-    assert _combine(*words) == 1
+    assert run(*words) == 1
     printed = capsys.readouterr()
     assert printed.out == ''
     assert printed.err.startswith('error: ') and printed.err.count('\n') == 1
@@ -213,23 +203,7 @@ def test_a_template_and_none_at_once(capsys):
     assert 'not allowed with argument' in capsys.readouterr().err
 
 
-def test_published_template_in_five_files(folder):
-    if not _TEMPLATE.exists():
-        pytest.skip(f'{_TEMPLATE} is not there')
-    rows = submission.read_predictions(str(_TEMPLATE))
-    names = collections.in_kaggle_order()
-    assert list(dict.fromkeys(row.collection for row in rows)) == names
-    paths = []
-    for name in names:
-        some = [
-            submission.Row(row.id, row.configs[::-1])
-            for row in rows
-            if row.collection == name
-        ]
-        paths.append(name.replace(':', '_') + '.csv')
-        submission.write_predictions(paths[-1], some[::-1])
-    assert _combine(*paths, '--sample', str(_TEMPLATE)) == 0
-    assert submission.read_predictions('submission.csv') == [
-        submission.Row(row.id, row.configs[::-1]) for row in rows
-    ]
-    assert len(rows) == 894 and (folder / 'submission.csv').exists()
+def test_an_unknown_flag_of_the_script_is_refused():
+    done = _started('--ouput=x')
+    assert done.returncode == 1
+    assert "Unknown command line flag 'ouput'" in done.stderr

@@ -83,37 +83,17 @@ def test_the_latest_run_is_that_of_the_files(
 def test_the_table(raw, run_dir, capsys):
     assert _rank(raw, '--dir', run_dir) == 0
     scores = _scores(run_dir, [made_runs.FIRST])[0]
-    times, words = [40, 10, 20], ['1x0', '2x8', '3x16']
+    times, bounds = [40, 10, 20], ['1x0', '2x8', '3x16']
     expected = [
-        [
-            str(rank + 1),
-            str(i),
-            f'{scores[i]:.4f}',
-            str(times[i]),
-            'ns',
-            f'{times[i] / 10:.3f}',
-            'output',
-            '-,',
-            'kernel',
-            words[i] + ',',
-            'input',
-            '-',
-            *['(default)'] * bool(i == 0),
-        ]
-        for rank, i in enumerate(metrics.best_first(scores))
+        f'{rank} {i} {scores[i]:.4f} {times[i]} ns {times[i] / 10:.3f} '
+        f'output -, kernel {bounds[i]}, input -{" (default)" * (i == 0)}'
+        for rank, i in enumerate(metrics.best_first(scores), 1)
     ]
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0] == 'fusion_1_000000000000000a  3 nodes, 3 configurations'
-    assert lines[1].split() == [
-        'rank',
-        'run',
-        'score',
-        'runtime',
-        'slowdown',
-        'configuration',
-    ]
-    assert [line.split() for line in lines[2:5]] == expected
+    assert lines[1].split() == 'rank run score runtime slowdown configuration'.split()
+    assert [' '.join(line.split()) for line in lines[2:5]] == expected
     first = times[metrics.best_first(scores)[0]]
     assert lines[5] == (
         f'  best of the first 1 / 5 / 10: {first / 10:.3f} / 1.000 / 1.000 x '
@@ -221,10 +201,8 @@ def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path):
     assert _rank(raw, '--dir', model_dir, '--output', output) == 0
     expected = _scores(model_dir, [made_runs.FIRST, made_runs.SECOND], pad=-1)
     for module, scores in zip(json.loads(output.read_text())['modules'], expected):
-        found = {c['run_index']: c['score'] for c in module['configurations']}
-        np.testing.assert_allclose(
-            [found[i] for i in range(len(scores))], scores, atol=1e-5
-        )
+        configs = sorted(module['configurations'], key=lambda c: c['run_index'])
+        np.testing.assert_allclose([c['score'] for c in configs], scores, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -325,25 +303,17 @@ def test_layouts(tmp_path, capsys):
     single = hlo_modules.tuning(
         hlo_modules.chain(), [hlo_modules.layout_run([[[1]]])], 1, [2]
     )
-    for name, wrong, message in [
-        (
-            'b',
-            tile_file(made_runs.FIRST),
-            'is a tile file, and the model ranks '
-            'layout files; give a model that was trained on tiles',
-        ),
-        ('c', bad.SerializeToString(), "module 'fusion.1': .*node_config_feat has 200"),
-        (
-            'd',
-            single.SerializeToString(),
-            "'fusion.1': only one run without error mark",
-        ),
-    ]:
-        path = _write(tmp_path / f'{name}.pb', wrong)
-        assert _rank(path, '--dir', model_dir) == 1
-        out, err = capsys.readouterr()
-        assert out == '' and err.count('\n') == 1
-        assert re.search(message, err)
+    tile = _write(tmp_path / 'b.pb', tile_file(made_runs.FIRST))
+    bad = _write(tmp_path / 'c.pb', bad.SerializeToString())
+    assert _rank(tile, bad, '--dir', model_dir) == 1
+    out, err = capsys.readouterr()
+    first, second = err.splitlines()
+    assert out == '' and 'is a tile file, and the model ranks layout files' in first
+    assert re.search("module 'fusion.1': .*node_config_feat has 200", second)
+    single = _write(tmp_path / 'd.pb', single.SerializeToString())
+    assert _rank(single, '--dir', model_dir) == 1
+    error = "error: nothing to rank: 'fusion.1': only one run without error mark\n"
+    assert capsys.readouterr() == ('', error)
 
 
 def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):

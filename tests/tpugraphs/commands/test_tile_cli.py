@@ -1,4 +1,4 @@
-"""The tile scripts as processes: interrupted, killed, and given damaged runs."""
+"""The tile scripts as processes: interrupted, and given damaged runs."""
 
 import gzip
 import os
@@ -12,16 +12,15 @@ from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tiny_models
-from tpugraphs import commands
 
 pytestmark = pytest.mark.slow
 
 _ROOT = places.ROOT
 
 
-def test_ctrl_c_and_kill_lose_an_epoch_at_most(tmp_path):
+def test_ctrl_c_loses_an_epoch_at_most(tmp_path):
     tile_records.write_splits(tmp_path / 'data')
-    processes.interrupt_and_kill(
+    processes.interrupt(
         tmp_path / 'out',
         'tiles_train.py',
         f'--models_file={tiny_models.__file__}',
@@ -31,46 +30,28 @@ def test_ctrl_c_and_kill_lose_an_epoch_at_most(tmp_path):
     )
 
 
-def _no_model(folder):
-    shutil.rmtree(folder / 'model_abc')
-
-
-def _cut_run_file(folder):
-    os.truncate(folder / 'run_abc.jsonz', 20)
-
-
 @pytest.mark.parametrize('command', ['predict', 'evaluate'])
 @pytest.mark.parametrize(
-    'damage, words',
+    'name, message',
     [
-        (_no_model, '--dir: there is no directory {}/model_abc'),
-        (
-            lambda folder: shutil.rmtree(folder / 'model_abc' / 'variables'),
-            '--dir: {}/model_abc holds no saved model',
-        ),
-        (
-            lambda folder: (folder / 'run_abc.jsonz').unlink(),
-            'the run file {}/run_abc.jsonz is missing',
-        ),
-        (_cut_run_file, 'the run file {}/run_abc.jsonz is damaged'),
+        ('model_abc', '--dir: there is no directory {}/model_abc'),
+        ('model_abc/variables', '--dir: {}/model_abc holds no saved model'),
+        ('run_abc.jsonz', 'the run file {}/run_abc.jsonz is missing'),
     ],
-    ids=['no directory', 'no model', 'no run file', 'cut run file'],
 )
-def test_damaged_runs(tmp_path, capsys, command, damage, words):
+def test_parts_of_a_run_that_are_missing(tmp_path, capsys, command, name, message):
     variables = tmp_path / 'model_abc' / 'variables'
     variables.mkdir(parents=True)
     (variables / 'variables.index').write_text('')
-    (tmp_path / 'run_abc.jsonz').write_bytes(
-        gzip.compress(b'{"args": {"model": "MLP"}}')
-    )
-    damage(tmp_path)
+    run_file = gzip.compress(b'{"args": {"model": "MLP"}}')
+    (tmp_path / 'run_abc.jsonz').write_bytes(run_file)
+    missing = tmp_path / name
+    (shutil.rmtree if missing.is_dir() else os.remove)(missing)
     before = processes.listing(tmp_path)
-    code = commands.run(
-        command,
-        ['--dir', str(tmp_path / 'model_abc'), '--output', str(tmp_path / 'out')],
-    )
+    words = ['--dir', tmp_path / 'model_abc', '--output', tmp_path / 'out']
+    assert processes.command(command, *words) == 1
     stderr = capsys.readouterr().err
-    assert code == 1 and stderr.startswith('error: ' + words.format(tmp_path))
+    assert stderr.startswith('error: ' + message.format(tmp_path))
     assert stderr.count('\n') == 1
     assert processes.listing(tmp_path) == before
 
