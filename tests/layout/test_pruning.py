@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines.layout import graphs
 from baselines.layout import models
 from baselines.layout import pruning
 from baselines.layout import scoring
 from tests.helpers import layout_programs
-from tests.helpers import places
 
 
 def _matrix(rows, cols):
@@ -46,63 +44,18 @@ def test_states_are_the_distinct_joint_codes():
         assert last.of_config[joint][example] == state
 
 
-def test_states_do_not_depend_on_how_large_codes_are():
-    structure = pruning.Structure.build([_PATH], [2, 4, 4])
-    codes = np.array([[5, 7], [5, 9], [6, 7], [8, 9]] * 2 + [[5, 7]])
-    small, large = structure.states(codes), structure.states(1000 * codes)
-    for one, other in zip(small, large):
-        np.testing.assert_array_equal(one.of_config, other.of_config)
-        np.testing.assert_array_equal(one.start, other.start)
-
-
-def test_nodes_with_too_many_states_get_one_for_each_configuration():
-    structure = pruning.Structure.build([_PATH], [2, 4, 4])
-    codes = np.array([[0, 0], [1, 1], [0, 1], [1, 1]])
-    last = structure.states(codes)[2]
-    np.testing.assert_array_equal(last.counts, [2, 2, 4])
-    np.testing.assert_array_equal(last.of_config[2], [0, 1, 2, 3])
-
-
-def test_cells_exchange_messages_in_their_states():
-    structure = pruning.Structure.build([_PATH], [2, 4])
-    codes = np.array([[3, 4], [3, 5], [3, 6]])
-    states = structure.states(codes)
-    assert structure.num_cells(states) == (8, 8)
-    cells = structure.cells(codes, states)
-    # Layer 0: node 0 with code 3; node 1 with 4, 5, 6.
-    np.testing.assert_array_equal(cells['codes'], [3, 4, 5, 6])
-    layer = cells['layers'][1]
-    np.testing.assert_array_equal(layer['node'], [0, 1, 1, 1, 2, 3, 3, 3])
-    np.testing.assert_array_equal(layer['first'], [0, 1, 2, 3])
-    [messages] = layer['messages']
-    passed = sorted(zip(messages.rows, messages.cols, messages.values))
-    assert passed == [
-        (0, 0, 7),
-        (1, 1, 8),
-        (2, 2, 8),
-        (3, 3, 8),  # self loops of 0 and 1
-        (4, 0, 2),  # 2 hears 0, which has one state
-        (5, 1, 5),
-        (6, 2, 5),
-        (7, 3, 5),  # 3 hears 1 in the same state
-    ]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    'options, plain',
+    'options, directions',
     [
-        ({'num_gnns': 1, 'mlp_layers': 1}, {'num_gnns': 1, 'mlp_layers': 1}),
-        (
-            {'num_gnns': 3, 'adj_normalization': 'asym', 'hidden_dim': 8},
-            {'num_gnns': 3, 'directions': 2},
-        ),
-        ({'num_gnns': 0, 'mlp_layers': 3}, {'num_gnns': 0, 'mlp_layers': 3}),
+        ({'num_gnns': 3, 'mlp_layers': 1, 'adj_normalization': 'asym'}, 2),
+        ({'num_gnns': 0, 'mlp_layers': 3}, 1),
     ],
 )
-def test_scores_are_those_of_the_plain_formula(options, plain):
+def test_scores_are_those_of_the_plain_formula(options, directions):
     model = models.ResModel(4, 10, **options)
     scorer = scoring.LayoutScorer(model)
+    plain = {key: options[key] for key in ('num_gnns', 'mlp_layers')}
     for seed, shape in enumerate(
         [
             {},
@@ -118,7 +71,7 @@ def test_scores_are_those_of_the_plain_formula(options, plain):
     ):
         program = layout_programs.random_program(seed, **shape)
         scores = scorer.score(program)
-        wanted = layout_programs.plain_scores(model, program, **plain)
+        wanted = layout_programs.plain_scores(model, program, directions, **plain)
         layout_programs.assert_close(scores, wanted)
 
 
@@ -127,15 +80,6 @@ def whole():
     """A model and its scorer, which is compiled once for all programs."""
     model = models.ResModel(4, 10)
     return model, scoring.LayoutScorer(model)
-
-
-@pytest.mark.slow
-def test_program_without_configurable_nodes_scores_the_same_everywhere(whole):
-    program = layout_programs.random_program(0, configurable=0)
-    model, scorer = whole
-    scores = scorer.score(program)
-    assert scores.shape == (30,)
-    layout_programs.assert_close(scores, layout_programs.plain_scores(model, program))
 
 
 @pytest.mark.slow
@@ -161,27 +105,15 @@ def test_scores_of_any_program_are_those_of_the_plain_formula(
 
 
 @pytest.mark.slow
-def test_scores_do_not_depend_on_the_memory_budget(whole):
-    program = layout_programs.random_program(1, nodes=200, configs=100)
-    model, scorer = whole
-    wanted = scorer.score(program)
-    pieces = scoring.LayoutScorer(model, memory_budget=200_000).score(program)
-    single = scoring.LayoutScorer(model, memory_budget=1).score(program)
-    layout_programs.assert_close(pieces, wanted)
-    layout_programs.assert_close(single, wanted)
-
-
-@pytest.mark.slow
 def test_equal_configurations_are_scored_once(whole):
     program = layout_programs.random_program(2, configs=4)
     program = dataclasses.replace(
         program, group=np.array([3, 0, 0, 1, 2]), runtimes=np.ones(5)
     )
     model, scorer = whole
-    for each in scorer, scoring.LayoutScorer(_Other(model)):
-        scores = each.score(program)
-        wanted = layout_programs.plain_scores(model, program)[program.group]
-        layout_programs.assert_close(scores, wanted)
+    wanted = layout_programs.plain_scores(model, program)[program.group]
+    for one in scorer, scoring.LayoutScorer(_Other(model)):
+        layout_programs.assert_close(one.score(program), wanted)
 
 
 class _Other(tf.keras.Model):
@@ -220,30 +152,3 @@ def test_scores_that_are_not_finite_are_an_error(whole):
     program = dataclasses.replace(program, feats=program.feats * np.inf)
     with pytest.raises(ValueError, match='gives random_4 a score that is not'):
         whole[1].score(program)
-
-
-_REAL = places.SHARED / 'npz/layout/xla/random/test/main_10904.npz'
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not _REAL.exists(), reason=f'{_REAL} is missing')
-def test_real_program_scores_as_by_the_plain_formula():
-    arrays = np.load(_REAL)
-    vectors, codes = layout_programs.encode_configs(arrays['node_config_feat'])
-    low, high = arrays['node_feat'].min(0), arrays['node_feat'].max(0)
-    feats = (arrays['node_feat'] - low) / np.where(high > low, high - low, 1)
-    program = graphs.Program(
-        graph_id='main_10904',
-        op=arrays['node_opcode'].astype(np.int32),
-        feats=feats.astype(np.float32),
-        edges=arrays['edge_index'].astype(np.int32),
-        config_ops=arrays['node_config_ids'].astype(np.int32),
-        vectors=(vectors + 1) / np.float32(6),
-        codes=codes[:8],
-        group=np.arange(8),
-        runtimes=arrays['config_runtime'][:8],
-    )
-    model = models.ResModel(8, 120)
-    scores = scoring.LayoutScorer(model).score(program)
-    wanted = layout_programs.plain_scores(model, program)
-    layout_programs.assert_close(scores, wanted)

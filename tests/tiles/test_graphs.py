@@ -33,21 +33,13 @@ def _split(tmp_path_factory):
     width = dict(node_features=6, config_features=4)
     records = tile_records.make_records(_NUM_KERNELS - 2, **width)
     no_edges = np.zeros((0, 2), np.int32)
-    records.append(
-        tile_records.make_record(
-            rng, 'single_node', nodes=1, configs=2, edge_index=no_edges, **width
-        )
-    )
-    records.append(
-        tile_records.make_record(
-            rng,
-            'wide',
-            nodes=40,
-            configs=3,
-            edge_index=rng.integers(0, 40, (70, 2)).astype(np.int32),
-            **width,
-        )
-    )
+    edges = rng.integers(0, 40, (70, 2)).astype(np.int32)
+    for name, nodes, configs, edge_index in (
+        ('single_node', 1, 2, no_edges),
+        ('wide', 40, 3, edges),
+    ):
+        sizes = dict(nodes=nodes, configs=configs, edge_index=edge_index)
+        records.append(tile_records.make_record(rng, name, **sizes, **width))
     for record in records:
         record.node_feat[:, 2] = 5  # constant: the normaliser drops it
     records = tile_records.write_split(folder / 'train', records)
@@ -142,43 +134,6 @@ def test_training_items_are_the_kernels_one_by_one(split, batch, static_configs)
         np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
 
 
-def test_labels_are_runtimes_over_normalisers(tmp_path):
-    rng = np.random.default_rng(0)
-    record = tile_records.make_record(
-        rng,
-        nodes=2,
-        configs=3,
-        config_runtime=np.array([300, 100, 900]),
-        config_runtime_normalizers=np.array([100, 200, 300]),
-    )
-    tile_records.write_split(tmp_path / 'train', [record])
-    store = store_lib.TileStore.open(str(tmp_path / 'train'), str(tmp_path))
-    graphs = graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
-    packed = graphs.training_items(np.array([[0]]), np.array([[[2, 0]]]))
-    _, labels = graphs_lib.unpack(_tensors(packed), 0, batch=1, configs=2)
-    assert labels.dtype == tf.float32
-    np.testing.assert_array_equal(labels, [[3.0, 3.0]])
-
-
-def test_packed_arrays_have_the_signature(split):
-    for packed, batch in (
-        (
-            split.graphs.training_items(
-                np.array([[0, 1]]), np.array([[[0, 1], [1, 0]]])
-            ),
-            2,
-        ),
-        (split.graphs.scoring_items(np.array([3, 1])), 1),
-        (split.graphs.chosen_items(np.array([2]), [np.array([1])]), 1),
-    ):
-        signature = split.graphs.signature(batch)
-        assert set(packed) == set(signature)
-        for key, spec in signature.items():
-            tensor = tf.convert_to_tensor(packed[key])
-            assert spec.is_compatible_with(tensor), (key, spec, tensor)
-    assert split.graphs.signature(1)['feats'].shape[1] == 5  # of 6 columns
-
-
 def test_compiled_unpacking_has_one_trace_and_a_static_batch(split):
     batch, traces = 3, []
 
@@ -255,10 +210,9 @@ def test_slices_of_a_kernel_share_its_nodes(split):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('cells', [None, 12])
-def test_scoring_items_are_the_kernels_one_by_one(split, cells):
+def test_scoring_items_are_the_kernels_one_by_one(split):
     kernels = np.array([5, 0, 4])
-    packed = _tensors(split.graphs.scoring_items(kernels, cells))
+    packed = _tensors(split.graphs.scoring_items(kernels, cells=12))
     item = 0
     for k in kernels:
         first, kernel = 0, split.kernels[k]

@@ -75,21 +75,6 @@ def test_a_graph_without_edges_is_the_zero_matrix():
     _assert_is(implicit.AdjacencyMultiplier(graph, 'feed'), np.zeros((3, 3)))
 
 
-def test_diag_matrix(feed):
-    diagonal = np.arange(7, dtype=np.float32) - 2
-    scale = implicit.DiagMatrix(diagonal)
-    _assert_is(scale, np.diag(diagonal))
-    _assert_is(implicit.Product(scale, feed), np.diag(diagonal) @ _FEED)
-    _assert_is(implicit.Product(feed, scale), _FEED @ np.diag(diagonal))
-    _assert_is(implicit.Product(scale, scale), np.diag(diagonal**2))
-
-
-def test_add_eye(feed):
-    _assert_is(feed.add_eye(), _FEED + np.eye(7))
-    _assert_is(feed.add_eye(0.5), _FEED + 0.5 * np.eye(7))
-    _assert_is(feed.add_eye(3).transpose(), _FEED.T + 3 * np.eye(7))
-
-
 def test_row_and_column_sums_replace_zeros(feed):
     rows = [0, 2, 1, 0, 2, 0, 0]
     columns = [3, 0, 0, 0, 1, 1, 0]
@@ -130,18 +115,6 @@ def test_operands_of_any_rank_are_multiplied_along_their_first_axis(feed, shape)
         expected = np.tensordot(matrix, x, axes=1)
         np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(feed @ x, np.tensordot(_FEED, x, axes=1), 1e-5)
-
-
-def test_rectangular_products_change_the_first_axis():
-    members = implicit.AdjacencyMultiplier(_graph(), 'g_op')
-    of_node = np.random.default_rng(2).random((7, 2, 3), np.float32)
-    pooled = members.transpose() @ of_node
-    np.testing.assert_allclose(
-        pooled, np.stack([of_node[:4].sum(0), of_node[4:].sum(0)]), rtol=1e-6
-    )
-    np.testing.assert_allclose(
-        members @ pooled, np.repeat(pooled.numpy(), [4, 3], axis=0), rtol=1e-6
-    )
 
 
 # Random expressions ----------------------------------------------------------
