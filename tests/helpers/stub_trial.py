@@ -13,8 +13,6 @@ def train(config, after_epoch):
     """Stands for `training.train_model`."""
     print(f'seed {config.seed}, fold {config.fold}')
     way = config.averaging
-    if way == 'crash':
-        os._exit(3)
     if way == 'killed':
         os.kill(os.getpid(), signal.SIGKILL)
     if way == 'memory':

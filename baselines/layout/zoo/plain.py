@@ -136,8 +136,9 @@ class _Attention(tf.keras.layers.Layer):
         self._shape = (heads, dim // heads)
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
-        receiver, sender, _ = part.both_ways.add_eye().entries
         n, values = tf.size(part.nodes), self._values(x)
+        receiver = tf.concat([part.consumer, part.producer, tf.range(n)], 0)
+        sender = tf.concat([part.producer, part.consumer, tf.range(n)], 0)
         logits = tf.nn.leaky_relu(
             tf.gather(self._of_receiver(values), receiver)
             + tf.gather(self._of_sender(values), sender),
