@@ -6,7 +6,8 @@
 A kernel is marked where the graph model and the trees of `--recipe=strong` order few of
 its pairs of configurations alike.  Scored are the recipe's runs of the leaderboard.
 The gain with ten is that of the ten first choices and that of the rounds of `tpugraphs
-tune`, which learn from what is measured.
+tune`, which learn from what is measured.  Then follow the kernels of each part that
+cost most, with their part of the mean error.
 """
 
 from typing import Iterator, List, Tuple
@@ -21,6 +22,7 @@ from baselines.evaluation import choices
 from baselines.evaluation import ensembles
 
 _TITLE = 'strong, with trees'
+_WORST = 3
 
 
 def main() -> None:
@@ -36,6 +38,7 @@ def main() -> None:
         *('kernels', 'number', 'top-1 error', 'top-5 error', 'OPA'),
         *('gain with ten measured', 'in rounds of `tune`'),
     )
+    worst = []
     for part in leaderboard.parts('tile'):
         judged: List[Tuple[bool, List[float]]] = []
         for seed in args.seeds:
@@ -44,6 +47,15 @@ def main() -> None:
         figures = np.array([row for _, row in judged])
         for name, chosen in (('unsure', unsure), ('others', ~unsure)):
             _row(f'{part.name}, {name}', figures[chosen], len(args.seeds))
+        errors = figures[:, :2].reshape(len(args.seeds), -1, 2).mean(0) / len(
+            part.graphs
+        )
+        for number in np.argsort(-errors[:, 0])[:_WORST]:
+            worst.append((part.graphs[number].name, *errors[number]))
+    print()
+    results.head('kernel', 'of the mean top-1 error', 'of the mean top-5 error')
+    for name, error1, error5 in worst:
+        results.row(name, f'{error1:.1%}', f'{error5:.1%}')
 
 
 def _judged(part: leaderboard.Part, out_dir: str) -> Iterator[Tuple[bool, List[float]]]:
