@@ -31,6 +31,7 @@ import zlib
 import numpy as np
 
 from baselines import files
+from baselines import text
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -52,7 +53,7 @@ Lengths = Dict[str, Tuple[int, str]]  # of a letter, and the key that has it
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """What a file may hold under one key.
+    """The arrays that a file may hold under one key.
 
     Attributes:
         kinds: the numpy dtype kinds that are accepted, of any width; 'iu' means
@@ -92,7 +93,7 @@ class StreamedField(NamedTuple):
 
 
 class FieldError(ValueError):
-    """A mistake that already names file and key."""
+    """A mistake in a field of a file that is whole."""
 
 
 def read_arrays(
@@ -121,7 +122,7 @@ def read_arrays(
     """
     with open_archive(path, max_file_bytes or max_bytes) as archive:
         names = archive.namelist()
-        arrays = _read_members(path, archive, schema, max_bytes)
+        arrays = _read_members(archive, schema, max_bytes)
     # A key that is missing says more than one that is not expected.
     checked = check_arrays(path, arrays, schema)
     expected = sorted({*schema, *(others or ())})
@@ -147,7 +148,7 @@ def read_all(path: str, max_bytes: int) -> Dict[str, np.ndarray]:
     """
     with open_archive(path, max_bytes) as archive:
         keys = [name[: -len('.npy')] for name in archive.namelist()]
-        return _read_members(path, archive, keys, max_bytes)
+        return _read_members(archive, keys, max_bytes)
 
 
 def read_blocks(
@@ -172,17 +173,17 @@ def read_blocks(
     """
     with open_archive(path, max_bytes) as archive:
         if f'{key}.npy' not in archive.namelist():
-            raise _missing(path, key, archive.namelist())
+            raise _missing(key, archive.namelist())
         info = archive.getinfo(f'{key}.npy')
-        _check_total(path, [info], max_bytes)
+        _check_total([info], max_bytes)
         with archive.open(info) as member:
-            shape, fortran, dtype = _read_header(path, key, member, info.file_size)
-            _check_kind(path, key, dtype, field)
-            _check_shape(path, key, shape, field.shape, lengths)
+            shape, fortran, dtype = _read_header(key, member, info.file_size)
+            _check_kind(key, dtype, field)
+            _check_shape(key, shape, field.shape, lengths)
             if fortran:
                 raise FieldError(
-                    f'{path}: {key} is in Fortran order and cannot be read row by '
-                    'row; save it again with numpy.ascontiguousarray'
+                    f'{key} is in Fortran order and cannot be read row by row; save '
+                    'it again with numpy.ascontiguousarray'
                 )
             row_bytes = math.prod(shape[1:]) * dtype.itemsize
             most = max(1, _BLOCK_BYTES // row_bytes)
@@ -202,16 +203,16 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
 
     Raises:
         ValueError: it is no regular file, too large or damaged, or has a member
-            twice; a `FieldError` of the block goes through as it is.
+            twice.
         OSError: it cannot be read.
     """
-    with files.open_regular(path, max_bytes) as stream:
+    with files.open_regular(path, max_bytes) as stream, text.located(path):
         try:
             with zipfile.ZipFile(stream) as archive:
                 names = archive.namelist()
                 for name in names:
                     if names.count(name) > 1:
-                        raise FieldError(f'{path}: holds {name!r} twice')
+                        raise FieldError(f'holds {name!r} twice')
                 yield archive
         except FieldError:
             raise
@@ -220,8 +221,8 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise OSError(error.errno, error.strerror, path) from error
             raise ValueError(
-                f'{path}: not a complete npz file ({error}); it is damaged, or its '
-                'download broke off'
+                f'not a complete npz file ({error}); it is damaged, or its download '
+                'broke off'
             ) from error
 
 
@@ -234,16 +235,16 @@ def check_arrays(
     """
     checked: Dict[str, np.ndarray] = {}
     lengths: Lengths = {}
-    for key, field in schema.items():
-        if key not in arrays:
-            if field.optional:
-                continue
-            raise _missing(path, key, arrays)
-        array = arrays[key]
-        _check_kind(path, key, array.dtype, field)
-        _check_shape(path, key, array.shape, field.shape, lengths)
-        _check_range(path, key, array, field, lengths)
-        checked[key] = _converted(path, key, array, field.dtype)
+    with text.located(path):
+        for key, field in schema.items():
+            if key in arrays:
+                array = arrays[key]
+                _check_kind(key, array.dtype, field)
+                _check_shape(key, array.shape, field.shape, lengths)
+                _check_range(key, array, field, lengths)
+                checked[key] = _converted(key, array, field.dtype)
+            elif not field.optional:
+                raise _missing(key, arrays)
     return checked
 
 
@@ -279,42 +280,38 @@ def write_arrays(
 
 
 def _read_members(
-    path: str, archive: zipfile.ZipFile, keys: Iterable[str], max_bytes: int
+    archive: zipfile.ZipFile, keys: Iterable[str], max_bytes: int
 ) -> Dict[str, np.ndarray]:
     """Reads the arrays of these keys that are there, after adding up their sizes."""
-    there = {info.filename: info for info in archive.infolist()}
-    members = {key: there[f'{key}.npy'] for key in keys if f'{key}.npy' in there}
-    _check_total(path, members.values(), max_bytes)
+    infos = {info.filename: info for info in archive.infolist()}
+    members = {key: infos[f'{key}.npy'] for key in keys if f'{key}.npy' in infos}
+    _check_total(members.values(), max_bytes)
     arrays = {}
     for key, info in members.items():
         with archive.open(info) as member:
-            shape, fortran, dtype = _read_header(path, key, member, info.file_size)
+            shape, fortran, dtype = _read_header(key, member, info.file_size)
             content = _read_whole(member, math.prod(shape) * dtype.itemsize)
         flat = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
         arrays[key] = flat.reshape(shape, order='F' if fortran else 'C')
     return arrays
 
 
-def _check_total(path: str, infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
+def _check_total(infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
     """Refuses members that unpack to more than `max_bytes`."""
     total = sum(info.file_size for info in infos)
     if total > max_bytes:
         raise FieldError(
-            f'{path}: its arrays claim {total:,} bytes, more than the '
-            f'{max_bytes:,} that such a file may have'
+            f'its arrays claim {total:,} bytes, more than the {max_bytes:,} that '
+            'such a file may have'
         )
 
 
 def _read_header(
-    path: str, key: str, member: IO[bytes], size: int
+    key: str, member: IO[bytes], size: int
 ) -> Tuple[Tuple[int, ...], bool, np.dtype]:
-    """Reads the header of a member of `size` bytes, and leaves it at its data.
+    """Reads shape, Fortran order and dtype of a member of `size` bytes.
 
-    Returns:
-        Shape, whether the data is in Fortran order, dtype.
-
-    Raises:
-        ValueError: no header, pickled objects, or a shape of another size.
+    Raises ValueError for pickled objects, or a shape of another size.
     """
     version = np.lib.format.read_magic(member)
     if version not in ((1, 0), (2, 0)):
@@ -323,13 +320,13 @@ def _read_header(
     shape, fortran, dtype = read(member)
     if dtype.hasobject:
         raise FieldError(
-            f'{path}: {key} holds pickled Python objects, which are never '
-            'loaded; save it as a plain array'
+            f'{key} holds pickled Python objects, which are never loaded; save it as '
+            'a plain array'
         )
     held = size - member.tell()
     if math.prod(shape) * dtype.itemsize != held:
         raise FieldError(
-            f'{path}: {key} claims shape {shape} of {dtype}, but holds {held:,} bytes'
+            f'{key} claims shape {shape} of {dtype}, but holds {held:,} bytes'
         )
     return shape, fortran, dtype
 
@@ -342,48 +339,41 @@ def _read_whole(member: IO[bytes], size: int) -> bytes:
     return content
 
 
-def _missing(path: str, key: str, there: Iterable[str]) -> FieldError:
-    names = ', '.join(sorted(name.removesuffix('.npy') for name in there))
-    return FieldError(f'{path}: the array {key} is missing (there: {names or "none"})')
+def _missing(key: str, keys: Iterable[str]) -> FieldError:
+    """Returns the error of a file without a key, but with others."""
+    names = ', '.join(sorted(name.removesuffix('.npy') for name in keys))
+    return FieldError(f'the array {key} is missing (there: {names or "none"})')
 
 
-def _check_kind(path: str, key: str, dtype: np.dtype, field: Field) -> None:
+def _check_kind(key: str, dtype: np.dtype, field: Field) -> None:
     if dtype.kind not in field.kinds:
-        raise FieldError(
-            f'{path}: {key} holds {dtype}, expected {_KIND_NAMES[field.kinds[0]]}'
-        )
+        raise FieldError(f'{key} holds {dtype}, expected {_KIND_NAMES[field.kinds[0]]}')
 
 
 def _check_shape(
-    path: str,
-    key: str,
-    shape: Tuple[int, ...],
-    expected: Optional[Shape],
-    lengths: Lengths,
+    key: str, shape: Tuple[int, ...], expected: Optional[Shape], lengths: Lengths
 ) -> None:
     """Compares a shape with a field's; binds letters to (length, key)."""
     if expected is None:
         return
     if len(shape) != len(expected):
-        text = ', '.join(map(str, expected))
+        axes = ', '.join(map(str, expected))
         raise FieldError(
-            f'{path}: {key} has shape {shape}, expected {len(expected)} axes [{text}]'
+            f'{key} has shape {shape}, expected {len(expected)} axes [{axes}]'
         )
     for axis, (length, name) in enumerate(zip(shape, expected)):
         if isinstance(name, int):
-            wanted, owner = name, ''
+            allowed, owner = name, ''
         else:
-            wanted, owner = lengths.setdefault(name, (length, key))
-        if length != wanted:
+            allowed, owner = lengths.setdefault(name, (length, key))
+        if length != allowed:
             raise FieldError(
-                f'{path}: {key} has shape {shape}, but axis {axis} should have '
-                f'{wanted} entries{owner and f" as {owner} has"}'
+                f'{key} has shape {shape}, but axis {axis} should have '
+                f'{allowed} entries{owner and f" as {owner} has"}'
             )
 
 
-def _check_range(
-    path: str, key: str, array: np.ndarray, field: Field, lengths: Lengths
-) -> None:
+def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) -> None:
     """Compares values with a field's limits, before any narrowing."""
     low, high = field.low, field.high
     if low is None or high is None or not array.size:
@@ -394,27 +384,20 @@ def _check_range(
         if not low <= value <= high:
             row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
             raise FieldError(
-                f'{path}: {key} has {value} in row {row}, allowed is {low} to {high}'
+                f'{key} has {value} in row {row}, allowed is {low} to {high}'
                 f'{field.why and ": " + field.why}'
             )
 
 
-def _converted(
-    path: str, key: str, array: np.ndarray, dtype: Optional[type]
-) -> np.ndarray:
+def _converted(key: str, array: np.ndarray, dtype: Optional[type]) -> np.ndarray:
     """Returns the array in `dtype`; its floats are finite there."""
     if dtype is not None:
         with np.errstate(over='ignore'):
             array = array.astype(dtype, order='C', copy=False)
-    if array.dtype.kind == 'f':
-        finite = np.isfinite(array)
-        if not finite.all():
-            bad = np.argwhere(~finite)
-            place = ', '.join(
-                f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0])
-            )
-            raise FieldError(
-                f'{path}: {key} has {len(bad)} NaN or infinite values, the '
-                f'first in {place}'
-            )
+    if array.dtype.kind == 'f' and not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))
+        place = ', '.join(f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0]))
+        raise FieldError(
+            f'{key} has {len(bad)} NaN or infinite values, the first in {place}'
+        )
     return array
