@@ -23,7 +23,7 @@ _DAMAGE = (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError
 
 
 class Unpacked(NamedTuple):
-    """What `unpack` did: numbers of files.
+    """The result of `unpack`: numbers of files.
 
     Attributes:
         written: new files.

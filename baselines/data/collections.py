@@ -66,7 +66,7 @@ NAMES = tuple(collection.name for collection in COLLECTIONS)
 
 
 def in_kaggle_order() -> List[str]:
-    """The names, in the order of Kaggle's template."""
+    """Returns the names in the order of Kaggle's template."""
     return [c.name for c in sorted(COLLECTIONS, key=lambda c: c.kaggle_place)]
 
 
@@ -94,12 +94,12 @@ def of_flags(flags: Mapping[str, Any]) -> Collection:
     for collection in alike:
         if all(flags[name] == value for name, value in collection.flags.items()):
             return collection
-    wanted = ' '.join(f'--{name}={flags[name]}' for name in alike[0].flags)
+    chosen = ' '.join(f'--{name}={flags[name]}' for name in alike[0].flags)
     raise ValueError(
-        f'there is no collection {wanted}; there are {", ".join(c.name for c in alike)}'
+        f'there is no collection {chosen}; there are {", ".join(c.name for c in alike)}'
     )
 
 
 def choices(flag: str) -> List[str]:
-    """The values of a flag that some collection has."""
+    """Returns the values that a flag has in the collections."""
     return list(dict.fromkeys(c.flags[flag] for c in COLLECTIONS if flag in c.flags))

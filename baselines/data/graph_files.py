@@ -36,7 +36,7 @@ _Record = TypeVar('_Record', bound='GraphRecord')
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GraphRecord:
-    """What records of both collections have: one graph and its configurations.
+    """One graph and its configurations: the fields of records of both collections.
 
     Attributes:
         graph_id: the file's stem.

@@ -88,7 +88,7 @@ class Ranked:
         return int(times.min()) if len(times) else None
 
     def row(self, position: int) -> Dict[str, Any]:
-        """What there is to tell of the configuration of a rank, from 0.
+        """Describes the configuration of a rank, from 0.
 
         Returns:
             `rank`, from 1, `run_index` and `score`; `runtime_ns` and `slowdown`, over

@@ -170,7 +170,7 @@ WRITERS: Dict[str, Any] = {'.csv': Csv, '.json': Json}
 
 
 def writer_of(path: str) -> Any:
-    """What writes a file of that name; raises ValueError unless its end tells."""
+    """Returns the writer for a file's name; raises ValueError unless its end tells."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in WRITERS:
         raise ValueError(

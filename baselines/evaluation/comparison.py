@@ -1,6 +1,7 @@
 """Models beside each other, on the same graphs: gains, tests, and tables of both."""
 
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+import warnings
 
 import numpy as np
 
@@ -14,30 +15,10 @@ _FEWEST = 6  # programs: all six gaining has p = 2 / 2**6 = 0.03, all five 0.06
 _Results = Sequence[report.GraphResult]
 
 
-def paired_gain(
-    task: str, ours: _Results, theirs: Sequence[_Results]
-) -> Dict[str, Dict[str, Any]]:
-    """How much better one model is than others, on the same graphs.
-
-    Args:
-        task: 'tile' or 'layout'.
-        ours: the graphs, scored by the one.
-        theirs: the same graphs in the same order, scored by each of the others;
-            on each graph it is compared with the mean of their figures.
-
-    Returns:
-        For each measure a dict: `gain`, the mean over graphs of the difference,
-        positive where ours is better; `low` and `high`, its 95 % interval with
-        programs drawn as a whole, None where it is unknown.  All are None for a
-        measure that is defined on no graph.
-    """
-    return {pairs.key: _interval(pairs) for pairs in _paired(task, [ours], theirs)}
-
-
 def paired_test(
     task: str, ours: Sequence[_Results], theirs: Sequence[_Results]
 ) -> Dict[str, Dict[str, Any]]:
-    """Whether one model is better than another, on the same graphs.
+    """Tests whether one model is better than another, on the same graphs.
 
     Two questions, kept apart.  Would it be so on other programs?  The interval
     draws whole programs, and Wilcoxon's signed-rank test asks whether programs
@@ -54,74 +35,56 @@ def paired_test(
     Returns:
         For each measure a dict: `ours` and `theirs`, means over graphs;
         `ours_over_seeds` and `theirs_over_seeds`, standard deviations of these
-        over runs, None for one run; `gain`, `low`, `high` as in `paired_gain`;
-        `programs`; `won` and `lost`, how many of them gain and lose; `p`; `seen`:
-        'better', 'worse' or 'no difference seen'.
+        over runs, None for one run; `gain`, the mean over graphs of the difference,
+        positive where ours is better; `low` and `high`, its 95 % interval with
+        programs drawn as a whole, None for a single one; `programs`; `won` and
+        `lost`, how many of them gain and lose; `p`; `seen`: 'better', 'worse' or 'no
+        difference seen'.  Means are None for a measure that is defined on no graph.
     """
+    from scipy import stats
+
+    group_of = report.TASKS[task].group_of
+    groups = np.array([group_of(result.graph_id) for result in ours[0]])
     tests = {}
-    for pairs in _paired(task, ours, theirs):
-        interval = _interval(pairs)
-        _, members = np.unique(pairs.groups, return_inverse=True)
-        gains = np.bincount(members, pairs.gain) / np.bincount(members)  # of programs
-        p = _signed_rank(gains)
-        low, high = interval['low'], interval['high']
+    for measure in metrics.MEASURES[task]:
+        a, b = (
+            np.array(
+                [[measure.of_graph(r.scores, r.runtimes) for r in run] for run in side],
+                np.float64,
+            )
+            for side in (ours, theirs)
+        )
+        gain = (a.mean(axis=0) - b.mean(axis=0)) * (1 if measure.more_is_better else -1)
+        defined = ~np.isnan(gain)
+        gain, mean, low, high = gain[defined], None, None, None
+        if len(gain):
+            mean = float(gain.mean())
+            low, high = metrics.grouped_interval(gain, groups[defined])
+        _, members = np.unique(groups[defined], return_inverse=True)
+        of_programs = np.bincount(members, gain) / np.bincount(members)
+        p = 1.0
+        if of_programs.any():
+            with warnings.catch_warnings():  # of few programs, some without a gain
+                warnings.simplefilter('ignore')
+                p = float(stats.wilcoxon(of_programs).pvalue)
         seen = low is not None and low * high > 0 and p < _SIGNIFICANT
-        tests[pairs.key] = {
-            **_over_runs('ours', pairs.ours),
-            **_over_runs('theirs', pairs.theirs),
-            **interval,
-            'programs': len(gains),
-            'won': int((gains > 0).sum()),
-            'lost': int((gains < 0).sum()),
+        tests[measure.key] = {
+            **_over_runs('ours', a[:, defined]),
+            **_over_runs('theirs', b[:, defined]),
+            'gain': mean,
+            'low': low,
+            'high': high,
+            'programs': len(of_programs),
+            'won': int((of_programs > 0).sum()),
+            'lost': int((of_programs < 0).sum()),
             'p': p,
             'seen': NOT_SEEN if not seen else 'better' if low > 0 else 'worse',
         }
     return tests
 
 
-class _Pairs(NamedTuple):
-    """A measure where it is defined: float64 [runs, n] of two models."""
-
-    key: str
-    ours: np.ndarray
-    theirs: np.ndarray
-    gain: np.ndarray  # [n], positive where ours is better
-    groups: np.ndarray  # [n], the programs
-
-
-def _paired(
-    task: str, ours: Sequence[_Results], theirs: Sequence[_Results]
-) -> Iterator[_Pairs]:
-    groups = np.array(
-        [report.TASKS[task].group_of(result.graph_id) for result in ours[0]]
-    )
-    mine = [report.per_graph(task, results) for results in ours]
-    others = [report.per_graph(task, results) for results in theirs]
-    for measure in metrics.MEASURES[task]:
-        a, b = (
-            np.stack([values[measure.key] for values in runs])
-            for runs in (mine, others)
-        )
-        gain = (a.mean(axis=0) - b.mean(axis=0)) * (1 if measure.more_is_better else -1)
-        known = ~np.isnan(gain)
-        yield _Pairs(measure.key, a[:, known], b[:, known], gain[known], groups[known])
-
-
-def _interval(pairs: _Pairs) -> Dict[str, Any]:
-    if not len(pairs.gain):
-        return {'gain': None, 'low': None, 'high': None}
-    low, high = metrics.grouped_interval(pairs.gain, pairs.groups)
-    return {'gain': float(pairs.gain.mean()), 'low': low, 'high': high}
-
-
-def _signed_rank(gains: np.ndarray) -> float:
-    """p of Wilcoxon's test that gains are symmetric about 0, two-sided."""
-    from scipy import stats
-
-    return float(stats.wilcoxon(gains).pvalue) if gains.any() else 1.0
-
-
 def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
+    """Returns mean and deviation over runs of figures [runs, n] of a model."""
     if not values.size:
         return {name: None, f'{name}_over_seeds': None}
     means = values.mean(axis=1)
@@ -200,11 +163,10 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
         A table for each collection, with an empty line in between.
     """
     tables = []
-    for some in _by_collection(summaries):
-        rows = _runs_rows(some)
+    for of_collection, rows in zip(_by_collection(summaries), runs_tables(summaries)):
         means = [number for number, row in enumerate(rows) if not row[1]]
         lines = text.table(rows, rules=[1, *means[:1]], width=text.WIDTH)
-        measured_on = dict.fromkeys(map(report.measured_on, some))
+        measured_on = dict.fromkeys(map(report.measured_on, of_collection))
         tables.append('\n'.join([*measured_on, *lines]))
     return '\n\n'.join(tables)
 
@@ -220,7 +182,7 @@ def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[st
             which tells the run from the others, and `group`, which only runs
             share that differ in seed and fold alone.
     """
-    return [_runs_rows(some) for some in _by_collection(summaries)]
+    return [_runs_rows(alike) for alike in _by_collection(summaries)]
 
 
 def _by_collection(
@@ -241,11 +203,11 @@ def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
         by_group.setdefault(summary['group'], []).append(summary)
-    for group, some in by_group.items():
-        if len(some) > 1:
-            rows.append([f'mean of {len(some)}: {group}', '', *_cells(measures, some)])
-            spread = _cells(measures, some, lambda values: np.std(values, ddof=1))
-            over = 'folds' if len({one.get('fold') for one in some}) > 1 else 'seeds'
+    for group, runs in by_group.items():
+        if len(runs) > 1:
+            rows.append([f'mean of {len(runs)}: {group}', '', *_cells(measures, runs)])
+            spread = _cells(measures, runs, lambda values: np.std(values, ddof=1))
+            over = 'folds' if len({run.get('fold') for run in runs}) > 1 else 'seeds'
             rows.append([f'  deviation over {over}', '', *spread])
     return rows
 

@@ -35,7 +35,7 @@ def best_first(scores: ArrayLike) -> np.ndarray:
 
 
 def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
-    """Best runtime among the k configurations ranked first, over the best of all.
+    """Divides the best runtime of the k configurations ranked first by the best.
 
     This is what an autotuner pays that measures only the model's k favourites:
     1 means that the fastest configuration is among them.
@@ -57,20 +57,8 @@ def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
 
 
 def top_k_error(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
-    """(best runtime among the k ranked first - best of all) / best of all.
-
-    `slowdown` less 1; arguments and errors as there.
-    """
+    """Returns `slowdown` less 1; arguments and errors as there."""
     return slowdown(scores, runtimes, k) - 1.0
-
-
-def kaggle_tile_score(scores: ArrayLike, runtimes: ArrayLike) -> float:
-    """The competition's score of a kernel: 2 - slowdown at k = 5.
-
-    1 is perfect; a kernel whose five choices all take more than twice the best
-    runtime counts negative.  Arguments and errors as of `slowdown`.
-    """
-    return 2.0 - slowdown(scores, runtimes, 5)
 
 
 def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
@@ -97,7 +85,7 @@ def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
 
 
 def ordered_pair_accuracy(scores: ArrayLike, runtimes: ArrayLike) -> float:
-    """Share of pairs in the right order; NaN when no two runtimes differ.
+    """Returns the share of pairs in the right order; NaN if no two runtimes differ.
 
     Arguments and errors as of `ordered_pairs`.
     """
@@ -106,7 +94,7 @@ def ordered_pair_accuracy(scores: ArrayLike, runtimes: ArrayLike) -> float:
 
 
 def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
-    """Kendall's tau-b of scores and runtimes, the competition's layout score.
+    """Computes Kendall's tau-b of scores and runtimes, Kaggle's layout score.
 
     Returns:
         Between -1 and 1; NaN when all scores or all runtimes are equal (also
@@ -128,7 +116,7 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
 
 
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
-    """Expected `top_k_error` when k distinct configurations are drawn at random.
+    """Computes the expected `top_k_error` of k distinct random configurations.
 
     With the runtimes sorted, y_1 <= ... <= y_c, all k drawn lie beyond the
     first i with probability S_i = C(c-i, k) / C(c, k), and the expected minimum
@@ -153,7 +141,7 @@ def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
 
 
 def bootstrap_interval(values: ArrayLike) -> Interval:
-    """Confidence interval of the mean over graphs, by BCa bootstrap.
+    """Estimates a confidence interval of the mean over graphs, by BCa bootstrap.
 
     Says how far the mean could move with other graphs of the same kind; it
     knows nothing of the noise between training runs.
@@ -191,7 +179,7 @@ def bootstrap_interval(values: ArrayLike) -> Interval:
 
 
 def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:
-    """Confidence interval of a mean over graphs that come in groups.
+    """Estimates a confidence interval of a mean over graphs that come in groups.
 
     Kernels of one program are alike, so they are not that many independent
     measurements: whole groups are drawn with replacement, and the mean over all
@@ -241,8 +229,7 @@ class Measure(NamedTuple):
 
 
 def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
-    """A model that gives all configurations one score knows as much as chance
-    does.  Leaving it out of the mean would reward it."""
+    """Returns tau, 0 of equal scores: leaving them out of means would reward them."""
     tau = kendall_tau(scores, runtimes)
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
 
@@ -278,7 +265,8 @@ _TAU = Measure(
 _KAGGLE = Measure(
     'kaggle_score',
     'Kaggle',
-    kaggle_tile_score,
+    # Five choices that all take more than twice the best runtime count negative.
+    lambda scores, runtimes: 2.0 - slowdown(scores, runtimes, 5),
     lambda runtimes: 1.0 - random_top_k_error(runtimes, 5),
     'Kaggle: 1 - top-5.',
     more_is_better=True,

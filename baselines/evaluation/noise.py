@@ -16,7 +16,7 @@ _MOST = 2000  # different configurations that are drawn: the cost is their squar
 
 
 class Noise(NamedTuple):
-    """What is known of a graph whose configurations were measured repeatedly.
+    """The noise of a graph whose configurations were measured repeatedly.
 
     Attributes:
         repeated: how many configurations have more than one measurement.
@@ -83,7 +83,7 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise
 
 
 def _true(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
-    """Tweedie's formula: with that density it is the mean of near means."""
+    """Applies Tweedie's formula: with that density it is the mean of near means."""
     if not stds.any():
         return means
     weights = np.exp(-0.5 * ((means[:, np.newaxis] - means) / stds[:, np.newaxis]) ** 2)
@@ -91,6 +91,6 @@ def _true(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
 
 
 def _mean(taus: Sequence[float]) -> Optional[float]:
-    """Mean of those that are defined, or None."""
-    known = [tau for tau in taus if not np.isnan(tau)]
-    return float(np.mean(known)) if known else None
+    """Averages those that are defined; None without any."""
+    defined = [tau for tau in taus if not np.isnan(tau)]
+    return float(np.mean(defined)) if defined else None

@@ -39,7 +39,7 @@ class GraphResult(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What graphs and groups of them are called, and which group a graph is of."""
+    """The nouns for graphs and groups of them, and the group of a graph's id."""
 
     graph: str
     group: str
@@ -111,7 +111,7 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
 
 
 def final_error(task_name: str, results: Sequence[GraphResult]) -> Dict[str, float]:
-    """The errors of a split that a run file keeps, as published.
+    """Measures the errors of a split that a run file keeps, as published.
 
     Returns:
         Means over graphs: of a tile split the top-k errors '1', '5', '10'; of a
@@ -136,7 +136,7 @@ def format_gain(results: Sequence[GraphResult], chosen: int = 5) -> str:
     """
 
     def gain(over: Callable[[GraphResult], float]) -> float:
-        """Geometric mean of the default's time over `over` times the fastest."""
+        """Returns the mean of the default's time over `over` times the fastest."""
         times = [result.runtimes.min() * over(result) for result in results]
         return float(np.exp(-np.mean(np.log(times))))
 
@@ -160,25 +160,10 @@ def format_final_error(task_name: str, errors: Dict[str, float]) -> str:
     return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)} ({PROTOCOLS[ALL]})'
 
 
-def per_graph(task_name: str, results: Sequence[GraphResult]) -> Dict[str, np.ndarray]:
-    """Measures graphs one by one.
-
-    Returns:
-        float64 [graphs] by measure, NaN where it is not defined.
-
-    Raises:
-        ValueError: what `metrics` refuses.
-    """
-    return {
-        m.key: np.array([m.of_graph(r.scores, r.runtimes) for r in results], np.float64)
-        for m in metrics.MEASURES[task_name]
-    }
-
-
 def _measured(
     measures: Sequence[metrics.Measure], result: GraphResult
 ) -> Dict[str, Any]:
-    """All measures of one graph: {key: {'mean': of the model, 'random': ...}}."""
+    """Measures one graph: {key: {'mean': of the model, 'random': ...}}."""
     scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
     row: Dict[str, Any] = {
         'pairs': metrics.ordered_pairs(scores, runtimes),
@@ -200,7 +185,7 @@ def _measured(
 def _group(
     measures: Sequence[metrics.Measure], rows: List[Dict[str, Any]], draw: str
 ) -> Dict[str, Any]:
-    """Summary of some graphs; what intervals draw is 'group' or 'graph_id'."""
+    """Summarises graphs of which intervals draw the 'group' or the 'graph_id'."""
     drawn = np.array([row[draw] for row in rows])
     correct, total = np.sum([row['pairs'] for row in rows], axis=0)
     group: Dict[str, Any] = {
@@ -216,7 +201,7 @@ def _group(
 
 
 def _mean_of(figures: Sequence[Dict[str, float]], drawn: np.ndarray) -> Dict[str, Any]:
-    """Summary of a measure, of its figures in the rows of some graphs."""
+    """Summarises a measure, of its figures in the rows of graphs."""
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     known = ~np.isnan(table[:, 0])
     table, drawn = table[known], drawn[known]
@@ -232,7 +217,7 @@ def _mean_of(figures: Sequence[Dict[str, float]], drawn: np.ndarray) -> Dict[str
 
 
 def _mean_noise(rows: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """Means over the graphs that were measured repeatedly; None without any."""
+    """Averages the noise of graphs that were measured repeatedly; None without any."""
     known = [
         {**row['noise']._asdict(), 'tau': row['kendall_tau']['mean']}
         for row in rows
@@ -312,7 +297,7 @@ def format_table(summary: Dict[str, Any]) -> str:
 
 
 def _as_published(overall: Dict[str, Any]) -> List[str]:
-    """The figures in the form in which the published script prints them."""
+    """Returns the figures in the form in which the published script prints them."""
     tau = text.cell(overall['kendall_tau']['mean'], '.4f')
     slowdowns = [overall[f'slowdown_{k}']['mean'] - 1 for k in (1, 10, 100)]
     return [

@@ -23,7 +23,7 @@ _Range = Tuple[np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Normalizer:
-    """Which columns a model sees, and how they are scaled.
+    """The columns that a model sees, and their scaling.
 
     F and K are the widths of the node and configuration features.  Rows of the latter
     are a tile configuration each, or one for every configuration and configurable node
@@ -53,22 +53,18 @@ class Normalizer:
         cls,
         store: splits.PackedSplit,
         graphs: Union[Sequence[int], np.ndarray, None] = None,
-        estimate: bool = False,
-        tile_columns: bool = False,
-        loop_columns: bool = False,
+        parts: Sequence[str] = (),
     ) -> 'Normalizer':
         """Fits to graphs of a training split, from their summaries alone.
 
         Args:
             store: the training split, of either collection.
             graphs: indices of the graphs to fit to; None means all.
-            estimate: with the columns of the analytical estimate; tiles only.
-            tile_columns: with the columns of the tile against its arrays.
-            loop_columns: with those of loops in elements, and of what they access.
+            parts: of a tile configuration's table, see `tile_table.PARTS`.
 
         Raises:
-            ValueError: no kernel is given, a column's range overflows, or there
-                is no estimate of these columns.
+            ValueError: no kernel is given, a column's range overflows, or the table
+                is not of these columns.
         """
         rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
         fields: Dict[str, Any] = {}
@@ -89,13 +85,6 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': low != high, f'{part}_min': low, f'{part}_max': high}
             )
-        asked = {
-            'tile_columns': tile_columns,
-            'loop_columns': loop_columns,
-            'access_columns': loop_columns,
-            'estimate': estimate,
-        }
-        parts = [name for name, on in asked.items() if on]
         if parts:
             kernels = cast(tile_store.TileStore, store)  # programs have no such parts
             table = tile_table.TileTable(kernels, parts)

@@ -60,7 +60,8 @@ class TileColumns:
             exists, np.take_along_axis(x, self._order, axis=1), fill
         )
         self._exists = exists
-        self._units = fastest_first(units, 1.0)
+        # Layouts that make no sense leave dimensions without a size.
+        self._units = np.maximum(fastest_first(units, 1.0), 1.0)
         self._unit = fastest_first(facts.unit, 1.0)
         self._loop_elements = facts.loop_elements
         self._log_sizes = np.log(np.maximum(fastest_first(facts.loop_sizes, 1.0), 1.0))

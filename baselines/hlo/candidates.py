@@ -41,15 +41,15 @@ def read(path: str) -> List[Any]:
     """
     with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
         try:
-            found = untrusted.loads(stream.read())
+            candidates = untrusted.loads(stream.read())
         except ValueError as error:
             raise ValueError(f'--candidates: {path} is not JSON: {error}') from None
-    if not isinstance(found, list):
+    if not isinstance(candidates, list):
         raise ValueError(
             f'--candidates: {path} should be a list of configurations such as '
             '[{"output_bounds": [8, 128]}]'
         )
-    return found
+    return candidates
 
 
 def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
@@ -68,15 +68,15 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
             f'--candidates: {text.count(len(candidates), "configuration")}, so there '
             'is nothing to choose'
         )
-    found = protos.protos().ModuleTuningData(fingerprint=tuning.fingerprint)
-    found.module.CopyFrom(tuning.module)
+    data = protos.protos().ModuleTuningData(fingerprint=tuning.fingerprint)
+    data.module.CopyFrom(tuning.module)
     lengths = Lengths(tuning)
     nodes: List[str] = []
     for number, candidate in enumerate(candidates):
         with text.located(f'--candidates: number {number}'):
             if not isinstance(candidate, dict):
                 raise ValueError(f'it should be an object, not {candidate!r}')
-            run = found.runs.add(is_default=bool(candidate.get('is_default')))
+            run = data.runs.add(is_default=bool(candidate.get('is_default')))
             if kind == reading.TILE:
                 sizes = run.op_config.tile_size_config
                 bounds_by_name = bounds_of(candidate)
@@ -92,24 +92,24 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
                 if set(layouts) != set(nodes):
                     raise ValueError('its nodes are not those of the first')
                 _set_layouts(run, [layouts[node] for node in nodes])
-    found.config_index_to_node.extend(map(_node, nodes))
-    return found
+    data.config_index_to_node.extend(map(_node, nodes))
+    return data
 
 
 def bounds_of(candidate: Mapping[str, Any]) -> Dict[str, List[int]]:
-    """The lists of a tile candidate that are features, checked.
+    """Returns the lists of a tile candidate that are features, checked.
 
     Raises:
         ValueError: there is none, one is no list of whole numbers, or another key is
             none that a candidate has.
     """
     _check_keys(candidate, schema.TILE_LISTS)
-    found = {name: candidate[name] for name in schema.TILE_LISTS if name in candidate}
-    if not found:
+    lists = {name: candidate[name] for name in schema.TILE_LISTS if name in candidate}
+    if not lists:
         raise ValueError(f'it has none of {", ".join(schema.TILE_LISTS)}')
-    for name, bounds in found.items():
+    for name, bounds in lists.items():
         _check(name, bounds, reading.TILE)
-    return found
+    return lists
 
 
 class Lengths:

@@ -21,7 +21,7 @@ def tile_json(run: Any) -> Dict[str, List[int]]:
 
 
 def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
-    """The same from the 24 columns of a configuration.
+    """Returns the same as `tile_json`, from the 24 columns of a configuration.
 
     Args:
         row: float32 [24].
@@ -65,7 +65,7 @@ def layout_json(
 
 
 def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
-    """The same from the columns of a configuration, of all nodes.
+    """Returns the same as `layout_json`, from the columns of a configuration.
 
     Args:
         rows: float32 [k, 18].

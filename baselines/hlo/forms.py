@@ -132,7 +132,7 @@ def _modules_of(data: bytes) -> List[Any]:
 
 
 def _is_tuned(tuning: Any) -> bool:
-    """Whether a ModuleTuningData is more than a module."""
+    """Tells whether a ModuleTuningData is more than a module."""
     if tuning.fingerprint:
         return True
     runs = [_parsed(protos.protos().ConfigProfile, run) for run in tuning.runs]
@@ -140,7 +140,7 @@ def _is_tuned(tuning: Any) -> bool:
 
 
 def _is_module(outline: Any) -> bool:
-    """Whether an outline of an HloModuleProto has an instruction."""
+    """Tells whether an outline of an HloModuleProto has an instruction."""
     outlines = protos.outlines()
     for content in outline.computations:
         computation = _parsed(outlines.HloComputationProto, content)
@@ -205,7 +205,7 @@ def _kind_of_entry(data: bytes) -> Optional[str]:
 
 
 def _has_unknown_fields(parsed: message.Message) -> bool:
-    """Whether a message itself has fields that its type does not; drops them all."""
+    """Drops fields of a message that its type lacks; tells whether it had any."""
     size = parsed.ByteSize()
     parsed.DiscardUnknownFields()
     return parsed.ByteSize() != size

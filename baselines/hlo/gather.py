@@ -24,7 +24,7 @@ class Fields:
 
     def __init__(self, messages: Sequence[Any]):
         self.messages = messages
-        self._known: Dict[str, Tuple[np.ndarray, Sequence[Any]]] = {
+        self._present: Dict[str, Tuple[np.ndarray, Sequence[Any]]] = {
             '': (np.arange(len(messages)), messages)
         }
 
@@ -42,22 +42,22 @@ class Fields:
         way, _, field = path.rpartition('.')
         rows, messages = self.present(way)
         if way.endswith('[]'):
-            found = arrays.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
+            lists = arrays.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
         else:
-            found = arrays.Ragged.of(getattr(m, field)[:] for m in messages)
-        return found.spread(len(self.messages), rows)
+            lists = arrays.Ragged.of(getattr(m, field)[:] for m in messages)
+        return lists.spread(len(self.messages), rows)
 
     def present(self, way: str) -> Tuple[np.ndarray, Sequence[Any]]:
         """Returns the rows that have a sub-message (behind '[]': some), and these."""
-        if way not in self._known:
+        if way not in self._present:
             above, _, field = way.rpartition('.')
             name = field.replace('[]', '')
             has = len if name != field else None
-            found = [
+            inner = [
                 (row, getattr(m, name))
                 for row, m in zip(*self.present(above))
                 if (has(getattr(m, name)) if has else m.HasField(name))
             ]
-            rows = np.fromiter((row for row, _ in found), np.int64, len(found))
-            self._known[way] = rows, [m for _, m in found]
-        return self._known[way]
+            rows = np.fromiter((row for row, _ in inner), np.int64, len(inner))
+            self._present[way] = rows, [m for _, m in inner]
+        return self._present[way]

@@ -50,7 +50,7 @@ def find_files(patterns: List[str]) -> List[str]:
     Raises:
         ValueError: an argument names nothing.
     """
-    found = []
+    paths: List[str] = []
     for pattern in patterns:
         path = files.expand(pattern)
         if os.path.isdir(path):
@@ -64,8 +64,8 @@ def find_files(patterns: List[str]) -> List[str]:
             matches = sorted(glob.glob(path, recursive=True))
             if not matches:
                 raise ValueError(f'{path}: no such file')
-        found += matches
-    return list(dict.fromkeys(found))
+        paths += matches
+    return list(dict.fromkeys(paths))
 
 
 def read_bytes(path: str) -> bytes:
@@ -116,7 +116,7 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
 
 
 def parse_tuning(data: bytes, kind: Optional[str] = None) -> RawFile:
-    """The same of bytes; errors name no file."""
+    """Parses the bytes of a raw file as `read_tuning` does; errors name no file."""
     try:
         detected = forms.detect_kind(data)
     except ValueError as error:
@@ -135,8 +135,8 @@ def parse_tuning(data: bytes, kind: Optional[str] = None) -> RawFile:
             f'{_MESSAGES[kind]} ({kind})'
         )
     # A bare module can be either; as a layout file its HLO must make sense.
-    known = kind or detected
-    kinds = [known] if known else [LAYOUT, TILE]
+    decided = kind or detected
+    kinds = [decided] if decided else [LAYOUT, TILE]
     for candidate in kinds:
         try:
             check_memory(data, _MESSAGES[candidate])

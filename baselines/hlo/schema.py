@@ -12,7 +12,7 @@ RANK = 6  # dimensions that a list of columns has room for
 
 
 class ElementType(NamedTuple):
-    """Of an array.
+    """The type of an array's elements.
 
     Attributes:
         name: as XLA writes it, in lower case.
@@ -64,7 +64,7 @@ class Columns:
         return len(self.names)
 
     def at(self, name: str) -> int:
-        """Position of a column.
+        """Returns the position of a column.
 
         Raises:
             ValueError: there is no such column.
@@ -72,7 +72,7 @@ class Columns:
         return self.names.index(name)
 
     def block(self, name: str) -> slice:
-        """Positions of the entries of a list, `<name>_0`, `<name>_1`, ..
+        """Returns the positions of the entries of a list, `<name>_0`, `<name>_1`, ..
 
         Raises:
             ValueError: there is no such list.
@@ -110,12 +110,12 @@ class Field(NamedTuple):
 def parts(
     name: str, path: str, fields: str, entries: Entries = ()
 ) -> Tuple[Field, ...]:
-    """Fields of one message that have the same entries; `fields` are words."""
+    """Makes fields of one message with the same entries; `fields` are words."""
     return tuple(Field(f'{name}_{f}', f'{path}.{f}', entries) for f in fields.split())
 
 
 def convolution(fields: str, entries: Entries = ()) -> Tuple[Field, ...]:
-    """The same of ConvolutionDimensionNumbers, which columns call dim_numbers."""
+    """Makes fields of ConvolutionDimensionNumbers, which columns call dim_numbers."""
     paths = [f'convolution_dimension_numbers.{field}' for field in fields.split()]
     return tuple(
         Field(path.replace('.', '_').replace('dimension', 'dim'), path, entries)
@@ -124,7 +124,7 @@ def convolution(fields: str, entries: Entries = ()) -> Tuple[Field, ...]:
 
 
 def columns_of(fields: Iterable[Field]) -> Tuple[str, ...]:
-    """The names of all columns of some fields."""
+    """Returns the names of all columns of fields."""
     return tuple(name for field in fields for name in field.columns)
 
 

@@ -134,7 +134,7 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
           ensemble: its summary, as `Predictor.measure` returns it.
           members: {model directory: summary}.
           gain_over_mean: gains over the mean of the runs' figures, from
-            `comparison.paired_gain`.
+            `comparison.paired_test`.
     """
     store, predictor = scored.store, scored.first
     ours, *members = results_of(scored, [averaged, *scored.scores])
@@ -142,6 +142,7 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
     described = predictor.describe(store)
     described.update(model='ensemble', name=f'ensemble by {by}', by=by)
     labels = loading.labels_of(scored.predictors)
+    tests = comparison.paired_test(task, [ours], members)
     return {
         'ensemble': {**described, **report.summarise(task, ours)},
         'members': {
@@ -152,5 +153,8 @@ def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str
             }
             for (model_dir, member), theirs in zip(scored.predictors.items(), members)
         },
-        'gain_over_mean': comparison.paired_gain(task, ours, members),
+        'gain_over_mean': {
+            measure: {name: test[name] for name in ('gain', 'low', 'high')}
+            for measure, test in tests.items()
+        },
     }

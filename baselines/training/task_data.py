@@ -8,7 +8,7 @@ for drawn in data.draws(epoch=0):
 import abc
 import dataclasses
 import functools
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
 
 import numpy as np
 import tensorflow as tf
@@ -87,9 +87,8 @@ class TaskData(abc.ABC):
             self.start, scaling = init_from.read(settings, train, self.num_ops)
             self.normalizer, self.num_ops = scaling
         else:
-            options = self._feature_options()
             self.normalizer = normalizer_lib.Normalizer.fit(
-                train, self.chosen, **options
+                train, self.chosen, self._table_parts()
             )
         self.graphs = {
             split: self.task.graphs(store, self.normalizer, split == 'train')
@@ -97,9 +96,9 @@ class TaskData(abc.ABC):
         }
         self.batch = min(settings.batch, len(self.chosen))
 
-    def _feature_options(self) -> Dict[str, Any]:
-        """Returns what the settings ask of `Normalizer.fit`."""
-        return {}
+    def _table_parts(self) -> Sequence[str]:
+        """Returns the parts of a tile table that the settings ask for."""
+        return ()
 
     @property
     @abc.abstractmethod
@@ -169,16 +168,18 @@ class TileData(TaskData):
         self.patience_steps = settings.early_stop_steps
         super().__init__(settings, stores)
 
-    def _feature_options(self) -> Dict[str, Any]:
-        """Returns the columns that settings add; a recipe those of loops that fit."""
+    def _table_parts(self) -> Sequence[str]:
+        """Returns the parts that settings add; a recipe those of loops that fit."""
         settings = self.settings
-        return {
-            'estimate': settings.estimate,
-            'tile_columns': settings.tile_columns,
-            'loop_columns': settings.loop_columns
-            or bool(settings.recipe and settings.tile_columns)
-            and loop_columns.fits(self.stores['train']),
-        }
+        parts = ['estimate'] * settings.estimate
+        parts += ['tile_columns'] * settings.tile_columns
+        if settings.loop_columns or (
+            settings.recipe
+            and settings.tile_columns
+            and loop_columns.fits(self.stores['train'])
+        ):
+            parts += ['loop_columns', 'access_columns']
+        return parts
 
     @property
     def steps_per_epoch(self) -> int:

@@ -163,10 +163,9 @@ def test_a_later_call_goes_on(server, split, tmp_path):
     assert not part.exists()
 
 
-@pytest.mark.parametrize('contents', [{'n.npz': b'n' * 900_000}, {'n.npz': b''}])
-def test_a_file_that_changed_on_the_server_starts_over(
-    server, split, tmp_path, contents
-):
+@pytest.mark.parametrize('size', [900_000, 0])
+def test_a_file_that_changed_on_the_server_starts_over(server, split, tmp_path, size):
+    contents = {'n.npz': b'n' * size}
     server.cut_after = [1500, 0]
     with pytest.raises(OSError):
         download.download(split, str(tmp_path), server.url)
@@ -203,9 +202,7 @@ def test_senseless_answers(server, split, tmp_path, headers, message):
     assert not _data(tmp_path).exists()
 
 
-@pytest.mark.parametrize(
-    'text', [None, 'bytes 0-1/2', 'bytes 1000-2000/215040', 'bytes */5', 'x']
-)
+@pytest.mark.parametrize('text', [None, 'bytes 1000-2000/215040', 'x'])
 def test_senseless_ranges(server, split, tmp_path, text):
     server.cut_after = [1000]
     server.headers = {'Content-Range': text}

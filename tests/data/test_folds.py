@@ -11,14 +11,8 @@ from baselines.data.layout import store as layout_store
 from baselines.data.tile import store as tile_store
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
+from tests.helpers import same_records
 from tests.helpers import tile_records
-
-
-def _assert_same(record, expected):
-    for field in dataclasses.fields(expected):
-        np.testing.assert_array_equal(
-            getattr(record, field.name), getattr(expected, field.name), field.name
-        )
 
 
 @pytest.mark.parametrize('task', ['tile', 'layout'])
@@ -51,7 +45,7 @@ def test_a_fold_holds_its_graphs_as_they_were(tmp_path, task):
             assert set(part.arrays) == set(stores['train'].arrays)
             for number, graph_id in enumerate(part.graph_ids):
                 store, graph = origin[graph_id]
-                _assert_same(part.record(number), store.record(graph))
+                same_records.assert_same(part.record(number), store.record(graph))
                 for name in kind.columns:
                     np.testing.assert_array_equal(
                         part.part(name, number), store.part(name, graph)
@@ -130,7 +124,7 @@ def test_folds_of_a_split(tmp_path):
     stores = {'train': _split(_TRAIN), 'valid': _split(_VALID, 1)}
     assert folds.fingerprint('2/3', stores, 'valid') == found[1]['valid'].fingerprint
     record = found[1]['valid'].record(1)
-    _assert_same(record, stores['valid'].record(0))
+    same_records.assert_same(record, stores['valid'].record(0))
 
 
 def test_no_fold_changes_nothing():

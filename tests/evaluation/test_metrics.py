@@ -52,8 +52,9 @@ def test_equal_scores_are_taken_in_index_order():
 
 def test_kaggle_tile_score_by_hand():
     # Fastest ranked sixth of six: best of five is 2, best 1: 2 - 2 = 0.
-    assert metrics.kaggle_tile_score([1, 2, 3, 4, 5, 6], [2, 3, 4, 5, 6, 1]) == 0.0
-    assert metrics.kaggle_tile_score([1, 2, 3], [9, 9, 1]) == 1.0
+    score = next(m for m in metrics.MEASURES['tile'] if m.title == 'Kaggle').of_graph
+    assert score(np.arange(6), np.array([2, 3, 4, 5, 6, 1])) == 0.0
+    assert score(np.arange(3), np.array([9, 9, 1])) == 1.0
 
 
 @pytest.mark.parametrize('j', [0, 1])

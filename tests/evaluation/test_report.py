@@ -193,23 +193,6 @@ def test_kernels_of_one_program_are_not_drawn_one_by_one():
     assert alone['low'] is None  # one program says nothing of others
 
 
-def test_table_stays_within_100_columns():
-    scores = np.arange(4_000.0)
-    many = [
-        GraphResult(f'{name}_{i:x}', scores, scores / 4_000 + 1)
-        for i, name in enumerate(['z', 'very_long_' * 12 + 'end', 'a' * 30] * 9)
-    ]
-    lines = report.format_table(report.summarise('tile', many)).splitlines()
-    assert max(map(len, lines)) == 100
-    assert '108,000' in '\n'.join(lines)
-    first, second, third = [line.split()[0] for line in lines[2:5]]
-    assert (first, third) == ('a' * 30, 'z')
-    assert second.startswith('very_long') and '...' in second and second.endswith('end')
-    layout = report.format_table(report.summarise('layout', many[:3])).splitlines()
-    assert layout[0].split()[3:] == 'tau slowd@1 slowd@10 slowd@100 OPA'.split()
-    assert max(map(len, layout)) <= 100
-
-
 def test_final_errors_of_programs():
     slow = GraphResult('slow', [0.0, 1.0], [3.0, 2.0])  # 3 / 2 of the best
     same = GraphResult('same', [0.0, 1.0], [5.0, 5.0])  # tau is not defined

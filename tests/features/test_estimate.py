@@ -311,7 +311,7 @@ def test_any_columns_give_finite_estimates(seed, pad):
         record.config_feat[rng.random(record.config_feat.shape) < 0.3] = pad
     store = hlo_kernels.store(*kernels)
     of_row = np.repeat(np.arange(3), store.config_counts)
-    table = tile_table.TileTable(store, ['estimate'])
+    table = tile_table.TileTable(store, ['tile_columns', 'estimate'])
     columns = table.rows(np.arange(len(of_row)))
     assert np.isfinite(columns).all()
     assert (columns[:, table.names.index('log_tiles')] >= 0).all()
@@ -366,7 +366,7 @@ def _kernels():
 
 def test_rows_that_are_drawn_are_those_that_are_scored():
     store = _kernels()
-    fitted = normalizer_lib.Normalizer.fit(store, estimate=True)
+    fitted = normalizer_lib.Normalizer.fit(store, parts=['estimate'])
     made = graphs.TileGraphs(store, fitted)
     every = made.scoring_items(np.arange(3))['config_feats']
     drawn = made.training_items(np.array([[2, 0]]), np.array([[[1, 0], [2, 1]]]))[

@@ -3,15 +3,10 @@
 import json
 
 import numpy as np
-import pytest
 
 from baselines.data.layout import store as layout_store
 from baselines.features import normalizer
 from tests.helpers import layout_files
-from tests.helpers import places
-
-_SHARED = places.SHARED
-_SPLITS = (('train', 'train'), ('valid', 'validation'), ('test', 'test'))
 
 
 def test_rows_are_configurations_and_nodes(tmp_path):
@@ -62,36 +57,3 @@ def test_rows_are_configurations_and_nodes(tmp_path):
     assert scaled.ravel().tolist() == [0, 0, 0, 0, 0, 1]
     loaded = normalizer.Normalizer.from_json(json.loads(json.dumps(fitted.to_json())))
     assert loaded.to_json() == fitted.to_json()
-
-
-@pytest.mark.skipif(not _SHARED.is_dir(), reason=f'{_SHARED} is not there')
-def test_golden(tmp_path):
-    golden = np.load(_SHARED / 'parity/dataset_norm.npz')
-    stores = {
-        split: layout_store.LayoutStore.open(
-            str(_SHARED / 'npz/layout/xla/random' / split), str(tmp_path)
-        )
-        for split, _ in _SPLITS
-    }
-    fitted = normalizer.Normalizer.fit(stores['train'])
-    assert fitted.num_node_features == 96 and fitted.num_config_features == 9
-    for ours, theirs in (('node', 'node_feat'), ('config', 'node_config_feat')):
-        for what in ('used', 'min', 'max'):
-            np.testing.assert_array_equal(
-                getattr(fitted, f'{ours}_{what}'), golden[f'layout_{theirs}_{what}']
-            )
-    opcodes = [store.max_opcode for store in stores.values()]
-    assert normalizer.num_ops(*opcodes) == golden['layout_num_ops']
-    for split, theirs in _SPLITS:
-        for name, scaled in (
-            ('node_feat', fitted.nodes(stores[split].node_feat)),
-            (
-                'node_config_feat',
-                fitted.configs(stores[split].record(0).node_config_feat).reshape(-1, 9),
-            ),
-        ):
-            np.testing.assert_allclose(
-                scaled.sum(axis=0, dtype=np.float64),
-                golden[f'layout_{theirs}_{name}_colsum'],
-                rtol=1e-6,
-            )

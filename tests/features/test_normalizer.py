@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 import numpy as np
 import pytest
 
+from baselines.data.layout import store as layout_store
 from baselines.data.tile import store as store_lib
 from baselines.features import normalizer
 from tests.helpers import places
@@ -175,46 +176,40 @@ def test_num_ops(store):
 
 
 @pytest.mark.skipif(not _SHARED.is_dir(), reason=f'{_SHARED} is not there')
-@pytest.mark.parametrize('prefix, min_configs', [('tile_all', 0), ('tile_min10', 10)])
-def test_golden(tmp_path, prefix, min_configs):
+@pytest.mark.parametrize(
+    'prefix, kind, folder, configs, min_configs',
+    [
+        ('tile_all', store_lib.TileStore, 'tile/xla', 'config_feat', 0),
+        ('tile_min10', store_lib.TileStore, 'tile/xla', 'config_feat', 10),
+        (
+            'layout',
+            layout_store.LayoutStore,
+            'layout/xla/random',
+            'node_config_feat',
+            0,
+        ),
+    ],
+)
+def test_golden(tmp_path, prefix, kind, folder, configs, min_configs):
     golden = np.load(_SHARED / 'parity/dataset_norm.npz')
     stores = {
-        split: store_lib.TileStore.open(
-            str(_SHARED / 'npz/tile/xla' / split), str(tmp_path)
-        )
+        split: kind.open(str(_SHARED / 'npz' / folder / split), str(tmp_path))
         for split in ('train', 'valid', 'test')
     }
-    kept = {
-        'train': stores['train'].with_at_least(min_configs),
-        'valid': np.arange(5),
-        'test': np.arange(5),
-    }
-    ids = {stores['train'].graph_ids[i] for i in kept['train']}
-    assert ids == set(golden[f'{prefix}_train_ids'].tolist())
-
+    kept = {split: np.arange(len(store)) for split, store in stores.items()}
+    kept['train'] = stores['train'].with_at_least(min_configs)
     fitted = normalizer.Normalizer.fit(stores['train'], kept['train'])
-    for ours, theirs in (('node', 'node_feat'), ('config', 'config_feat')):
-        for what in ('used', 'min', 'max'):
+    for ours, theirs in (('node', 'node_feat'), ('config', configs)):
+        for name in ('used', 'min', 'max'):
             np.testing.assert_array_equal(
-                getattr(fitted, f'{ours}_{what}'), golden[f'{prefix}_{theirs}_{what}']
+                getattr(fitted, f'{ours}_{name}'), golden[f'{prefix}_{theirs}_{name}']
             )
-    assert (
-        normalizer.num_ops(*(stores[split].max_opcode[kept[split]] for split in stores))
-        == (golden[f'{prefix}_num_ops'])
-    )
-
-    for split, theirs in (
-        ('train', 'train'),
-        ('valid', 'validation'),
-        ('test', 'test'),
-    ):
-        kernels = [stores[split].record(i) for i in kept[split]]
-        for name, scaled in (
-            ('node_feat', [fitted.nodes(k.node_feat) for k in kernels]),
-            ('config_feat', [fitted.configs(k.config_feat) for k in kernels]),
-        ):
-            np.testing.assert_allclose(
-                np.concatenate(scaled).astype(np.float64).sum(axis=0),
-                golden[f'{prefix}_{theirs}_{name}_colsum'],
-                rtol=1e-6,
-            )
+    opcodes = [stores[split].max_opcode[kept[split]] for split in stores]
+    assert normalizer.num_ops(*opcodes) == golden[f'{prefix}_num_ops']
+    for split, theirs in zip(stores, ('train', 'validation', 'test')):
+        records = [stores[split].record(i) for i in kept[split]]
+        for name, scale in (('node_feat', fitted.nodes), (configs, fitted.configs)):
+            rows = [scale(getattr(record, name)) for record in records]
+            sums = [r.reshape(-1, r.shape[-1]).sum(axis=0, dtype=float) for r in rows]
+            expected = golden[f'{prefix}_{theirs}_{name}_colsum']
+            np.testing.assert_allclose(np.sum(sums, axis=0), expected, rtol=1e-6)

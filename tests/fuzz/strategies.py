@@ -14,7 +14,15 @@ from typing import Any, List, Tuple
 from hypothesis import strategies as st
 import numpy as np
 
-from tests.fuzz import mutations
+_WAYS = ('flip', 'set', 'insert', 'delete', 'cut', 'repeat', 'zero')
+
+_Change = Tuple[int, int, str]  # a place, a number and what is done there
+
+_CHANGES = st.lists(
+    st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from(_WAYS)),
+    min_size=1,
+    max_size=4,
+)
 
 _NUMBERS = [-1, 0, 1, 2**31, 2**63, 10**400, -(10**20), 0.5, float('nan'), float('inf')]
 _TEXTS = [
@@ -90,7 +98,7 @@ OBJECTS = (
 def contents(target: Any) -> st.SearchStrategy:
     """Returns changed bytes of a format; see `inputs.Target`."""
     good = target.good
-    in_bytes = mutations.CHANGES.map(lambda c: mutations.mutated(good, c))
+    in_bytes = _CHANGES.map(lambda c: _mutated(good, c))
     if target.form == 'json':
         return in_bytes | _DEEP | _EDITS.map(lambda e: _edited(good, e))
     if target.form == 'gzip':
@@ -129,3 +137,25 @@ def _reworded(content: bytes, edits: List[Tuple[int, str]]) -> bytes:
     for place, word in edits:
         parts[2 * (place % (len(parts) // 2)) + 1] = word
     return ''.join(parts).encode()
+
+
+def _mutated(data: bytes, changes: List[_Change]) -> bytes:
+    """Changes bytes one after the other."""
+    content = bytearray(data)
+    for place, value, how in changes:
+        at = place % (len(content) + 1)
+        if how == 'flip' and at < len(content):
+            content[at] ^= 1 << value % 8
+        elif how == 'set' and at < len(content):
+            content[at] = value
+        elif how == 'insert':
+            content.insert(at, value)
+        elif how == 'delete':
+            del content[at : at + 1 + value % 4]
+        elif how == 'cut':
+            del content[at:]
+        elif how == 'repeat':
+            content[at:at] = content[at : at + value]
+        elif how == 'zero':
+            content[at : at + value] = bytes(len(content[at : at + value]))
+    return bytes(content)

@@ -52,7 +52,8 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, **changes):
     """Writes a run with random weights; returns its directory."""
     records = kernel_records([FIRST, SECOND], pad)
     store = tile_store.TileStore.of_records('here', records)
-    normalizer = normalizer_lib.Normalizer.fit(store, estimate=estimate)
+    parts = ['estimate'] * estimate
+    normalizer = normalizer_lib.Normalizer.fit(store, parts=parts)
     tf.keras.utils.set_random_seed(0)
     model = tasks.TASKS['tile'].make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer

@@ -31,18 +31,6 @@ def test_positions():
         schema.NODE.at('no_such_column')
 
 
-def test_bytes_of_element_types():
-    sizes = {kind.name: kind.bytes for kind in schema.ELEMENT_TYPES}
-    assert (sizes['pred'], sizes['bf16'], sizes['s64'], sizes['c128']) == (1, 2, 8, 16)
-    # What has no elements has no size.
-    assert [name for name, size in sizes.items() if not size] == [
-        'invalid_type',
-        'tuple',
-        'opaque_type',
-        'token',
-    ]
-
-
 def test_numbers_of_opcodes():
     assert len(schema.OPCODES) == 120 and schema.OPCODES[-1] == 'tan'
     found = arrays.opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])

@@ -70,9 +70,9 @@ class ConfigEncoder:
                 whole numbers from -1 to 127.
         """
         keys = self._key(features)
-        places, known = self._find(keys)
-        if not known.all():
-            self._extend(np.unique(keys[~known]))
+        places, are_there = self._find(keys)
+        if not are_there.all():
+            self._extend(np.unique(keys[~are_there]))
             places, _ = self._find(keys)
         rows = slice(self._added, self._added + len(features))
         self._codes[rows] = self._order[places]
@@ -127,11 +127,11 @@ class ConfigEncoder:
         at = np.searchsorted(self._keys, keys)
         self._order = np.insert(self._order, at, np.arange(count, count + len(keys)))
         self._keys = np.insert(self._keys, at, keys)
-        wanted = next(
+        dtype = next(
             kind for kind in _CODE_TYPES if len(self._keys) <= np.iinfo(kind).max + 1
         )
-        if wanted != self._codes.dtype:
-            wider = np.empty(self._codes.shape, wanted)
+        if dtype != self._codes.dtype:
+            wider = np.empty(self._codes.shape, dtype)
             wider[: self._added] = self._codes[: self._added]
             self._codes = wider
 

@@ -57,7 +57,7 @@ class LayoutRecord(graph_files.GraphRecord):
 
     @staticmethod
     def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
-        """See the base class."""
+        """Checks the graph, its segments and all features; see the base class."""
         _check_program(path, arrays)
         check_config_values(path, arrays['node_config_feat'])
 

@@ -106,7 +106,7 @@ class LayoutStore(splits.PackedSplit):
     def pack(
         writer: columns_lib.Writer, record: EncodedProgram
     ) -> Dict[str, np.ndarray]:
-        """See the base class."""
+        """Appends a program, its configurations as codes; see the base class."""
         configs = record.configs
         arrays = {
             **{key: getattr(record, key) for key in _ARRAYS},
@@ -132,7 +132,7 @@ class LayoutStore(splits.PackedSplit):
     def of_records(
         cls, source: str, records: Iterable[records.LayoutRecord]
     ) -> 'LayoutStore':
-        """See the base class; raises ValueError where a record is not valid."""
+        """Packs programs, once they are checked; see the base class."""
         return super().of_records(source, map(encoded, records))
 
     @property

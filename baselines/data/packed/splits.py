@@ -239,7 +239,7 @@ class PackedSplit:
 def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listing:
     """Lists the files of a split, of which there is at least one."""
     parent = os.path.dirname(split_dir)
-    known = [
+    names = [
         c.name
         for c in collections.COLLECTIONS
         if c.task == kind.collection and parent.endswith(c.subfolder)
@@ -247,7 +247,7 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
     advice = (
         f'it should hold one .npz file per {kind.noun}. Point --data_root at the '
         'folder of train, valid and test; or get the published files: `tpugraphs '
-        f'download --collection {(known or ["all"])[0]}`; or try --sample_data'
+        f'download --collection {(names or ["all"])[0]}`; or try --sample_data'
     )
     if not os.path.isdir(split_dir):
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')

