@@ -67,7 +67,10 @@ def paired_test(
             with warnings.catch_warnings():  # of few programs, some without a gain
                 warnings.simplefilter('ignore')
                 p = float(stats.wilcoxon(of_programs).pvalue)
-        seen = low is not None and low * high > 0 and p < _SIGNIFICANT
+        seen = NOT_SEEN
+        if low is not None and high is not None:
+            if low * high > 0 and p < _SIGNIFICANT:
+                seen = 'better' if low > 0 else 'worse'
         tests[measure.key] = {
             **_over_runs('ours', a[:, defined]),
             **_over_runs('theirs', b[:, defined]),
@@ -78,7 +81,7 @@ def paired_test(
             'won': int((of_programs > 0).sum()),
             'lost': int((of_programs < 0).sum()),
             'p': p,
-            'seen': NOT_SEEN if not seen else 'better' if low > 0 else 'worse',
+            'seen': seen,
         }
     return tests
 
