@@ -78,14 +78,12 @@ def main() -> None:
     parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
     parser.add_argument('--models', nargs='+', default=(), help='only these')
     parser.add_argument('--work', default='~/out/leaderboard')
-    parser.add_argument('--train-only', action='store_true', help='print no table')
     args = parser.parse_args()
     for seed in args.seeds:
         for row in rows(args.task, args.models):
             results.trained(args.task, place(args, row, seed), *flags(args, row, seed))
-    if not args.train_only:
-        for line in table(args):
-            print(line, flush=True)
+    for line in table(args):
+        print(line, flush=True)
 
 
 def rows(task: str, models: Sequence[str]) -> List[Row]:
@@ -158,7 +156,7 @@ def table(args: argparse.Namespace) -> Iterator[str]:
     lines = []
     for row in rows(args.task, args.models):
         runs = [place(args, row, seed) for seed in args.seeds]
-        costs = [results.cost(run) for run in runs]
+        costs = [results.cost(run)[1] for run in runs]
         cells, first = [], 0.0
         speeds: List[float] = []
         for part in judged:

@@ -56,7 +56,7 @@ def trained(task: str, out_dir: str, *flags: str) -> None:
 
     Args:
         task: 'tile' or 'layout'.
-        out_dir: where the run goes, and cost.json with its seconds of CPU.
+        out_dir: where the run goes, and cost.json with its seconds.
         *flags: of the script.
     """
     cost = os.path.join(out_dir, 'cost.json')
@@ -64,18 +64,21 @@ def trained(task: str, out_dir: str, *flags: str) -> None:
         return
     script = {'tile': 'tiles_train.py', 'layout': 'layout_train.py'}[task]
     command = [sys.executable, str(ROOT / script), f'--out_dir={out_dir}', *flags]
-    before = core_seconds()
+    start, before = time.monotonic(), core_seconds()
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         raise ValueError(f'{shlex.join(command)}: {done.stderr.strip()[-300:]}')
     with open(cost, 'w', encoding='utf-8') as stream:
-        json.dump(core_seconds() - before, stream)
+        json.dump([time.monotonic() - start, core_seconds() - before], stream)
 
 
-def cost(out_dir: str) -> float:
-    """Returns the seconds of CPU that a training of `trained` has taken."""
+def cost(out_dir: str) -> Tuple[float, float]:
+    """Returns the seconds of a training of `trained` by the clock, and of CPU."""
     with open(os.path.join(out_dir, 'cost.json'), encoding='utf-8') as stream:
-        return json.load(stream)
+        content = json.load(stream)
+    # Those of CPU alone were kept before.
+    seconds, cpu = content if isinstance(content, list) else (0.0, content)
+    return seconds, cpu
 
 
 def scores(

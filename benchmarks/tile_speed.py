@@ -10,13 +10,9 @@ sampling and packing included, after a first epoch.  The plain path makes one
 eager call per kernel (per step) with the same weights.
 
 --profile prints which kinds of operations take the time of training steps.
-
-`strong` is what `--recipe=strong` trains, on 60 synthetic kernels: all of
-`Predictor.score`, in seconds of a core.  Its plain path computes the columns twice.
 """
 
 import collections
-import dataclasses
 import os
 import pathlib
 import statistics
@@ -27,10 +23,7 @@ import results
 from baselines import starting
 from tests.helpers import synthetic
 
-_STRONG = 'strong'
-_MODELS = tuple(
-    f'EarlyJoinSAGE EarlyJoinResGCN LateJoinSAGE LateJoinResGCN MLP {_STRONG}'.split()
-)
+_MODELS = 'EarlyJoinSAGE EarlyJoinResGCN LateJoinSAGE LateJoinResGCN MLP'.split()
 _KERNELS, _BATCH, _CONFIGS, _STEPS = 50, 10, 10, 50
 
 
@@ -73,11 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         make_kernels(folder)
         for name in args.models:
-            if name == _STRONG:
-                measure_strong(os.path.join(folder, name), args.repeats)
-            else:
-                measure(name, folder, args.repeats, args.profile)
-    print_machine_limits(args.repeats)
+            measure(name, folder, args.repeats, args.profile)
 
 
 def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
@@ -191,67 +180,6 @@ def print_shares(work) -> None:
         print(f'{"":16s} {part / whole:6.1%} {kind}')
 
 
-def measure_strong(folder: str, repeats: int) -> None:
-    """Prints how fast the strong recipe scores, beside columns computed twice."""
-    from unittest import mock
-
-    import numpy as np
-
-    from baselines import config
-    from baselines import recipes
-    from baselines.runs import tasks
-
-    root, cache = (os.path.join(folder, name) for name in ('data', 'cache'))
-    synthetic.write_kernels(root, train=300, valid=30, test=60, configs=(60, 2000))
-    settings = recipes.settings('strong', 'tile:xla')
-    folders = {'data_root': root, 'cache_dir': cache, 'out_dir': folder}
-    model_dir, _ = results.train(config.TileConfig(**settings, **folders, epochs=2))
-
-    def members(predictor, store):
-        """Calls that score with all, with trees alone, and make their columns."""
-        sizes = store.config_counts
-        kernel = np.repeat(np.arange(len(sizes)), sizes)
-        number = np.arange(len(kernel)) - store.config_offsets[kernel]
-
-        def features():
-            table = predictor.task.table(store, predictor.trees.used, None)
-            step = 1 << 14
-            cuts = np.arange(step, len(kernel), step)
-            return np.concatenate(
-                list(map(table.rows, np.split(kernel, cuts), np.split(number, cuts)))
-            )
-
-        columns = features()
-        return {
-            'all': lambda: np.concatenate(list(predictor.score(store))),
-            'trees': lambda: predictor.trees.predict(columns),
-            'features': features,
-        }
-
-    def measured():
-        predictor = results.load(model_dir, root, cache)
-        store = predictor.open_split('test')
-        found = {}
-        for name, work in members(predictor, store).items():
-            scores, (_, seconds) = work(), results.timed(work, repeats, warm_up=False)
-            found[name] = scores, len(scores) / seconds[0]
-        return found
-
-    ours, task = measured(), tasks.TASKS['tile']
-    alone = lambda store, names, graphs: task.table(store, names, None)
-    changed = dataclasses.replace(task, table=alone)
-    with mock.patch.dict(tasks.TASKS, {'tile': changed}):
-        plain = measured()
-    for name, (scores, rate) in ours.items():
-        expected, slow = plain[name]
-        difference = float(np.abs(scores - expected).max() / np.abs(expected).max())
-        print(
-            f'{_STRONG + ", " + name:16s} scores {rate:11,.0f} configurations/s, plain '
-            f'{slow:8,.0f}: {rate / slow:5.1f} x, difference {difference:.1e}',
-            flush=True,
-        )
-
-
 def plain_training_step(plain, model, loss, graphs, epoch):
     """One eager step on the plain formula."""
     import tensorflow as tf
@@ -287,22 +215,6 @@ def plain_training_step(plain, model, loss, graphs, epoch):
         optimizer.apply_gradients(zip(tape.gradient(objective, variables), variables))
 
     return step
-
-
-def print_machine_limits(repeats: int) -> None:
-    """Prints how fast this machine multiplies matrices and copies memory."""
-    import numpy as np
-
-    a = np.random.default_rng(0).random((2048, 2048), np.float32)
-    seconds, _ = best_and_median(lambda: a @ a, repeats)
-    gemm = 2 * 2048**3 / seconds / 1e9
-    source, target = np.zeros(1 << 26, np.float32), np.zeros(1 << 26, np.float32)
-    seconds, _ = best_and_median(lambda: np.copyto(target, source), repeats)
-    stream = 2 * source.nbytes / seconds / 1e9
-    print(
-        f'this machine: matrix product {gemm:.0f} GFLOP/s, one-thread copy '
-        f'{stream:.0f} GB/s'
-    )
 
 
 if __name__ == '__main__':

@@ -9,12 +9,8 @@ and of CPU; the last column is the share of EarlyJoinSAGE's CPU seconds.  Traini
 are in --work already are not repeated.
 """
 
-import json
 import os
-import subprocess
-import sys
-import time
-from typing import Dict, List, Tuple
+from typing import Dict, Tuple
 
 import judging
 import leaderboard
@@ -50,36 +46,15 @@ def main() -> None:
     whole = None
     for name, flags in _FLAGS.items():
         run = os.path.join(files.expand(args.work), name.replace(' ', '_'))
-        seconds, cpu = timed_training(run, list(flags))
+        shared = ('--sample_data', '--test_mode=metrics')
+        results.trained('tile', run, *flags, *shared)
+        seconds, cpu = results.cost(run)
         whole = whole or cpu
         scores, _ = results.scores(run, part.root, part.graphs)
         figures = judging.figures(judging.tile_figures, part.graphs, scores)
         _, top_5, opa, *_ = np.mean(figures, axis=0)
         times = f'{seconds:.1f}', f'{cpu:.1f}'
         results.row(name, *times, f'{top_5:.1%}', f'{opa:.3f}', f'1/{whole / cpu:.0f}')
-
-
-def timed_training(run: str, flags: List[str]) -> Tuple[float, float]:
-    """Trains on the shipped kernels unless that is done; returns both seconds.
-
-    Raises:
-        ValueError: the training failed; the message ends with what it said last.
-    """
-    kept = os.path.join(run, 'seconds.json')
-    if not os.path.exists(kept):
-        script = str(results.ROOT / 'tiles_train.py')
-        flags = [*flags, '--sample_data', f'--out_dir={run}', '--test_mode=metrics']
-        start, before = time.monotonic(), results.core_seconds()
-        command = [sys.executable, script, *flags]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise ValueError(f'{run}: {done.stderr.strip()[-300:]}')
-        seconds = time.monotonic() - start, results.core_seconds() - before
-        with open(kept, 'w', encoding='utf-8') as stream:
-            json.dump(seconds, stream)
-    with open(kept, encoding='utf-8') as stream:
-        wall, cpu = json.load(stream)
-    return wall, cpu
 
 
 if __name__ == '__main__':

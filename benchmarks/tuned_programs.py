@@ -2,7 +2,7 @@
 
   python benchmarks/export_models.py OUT          # in an environment of its own
   python benchmarks/tuned_programs.py OUT --budget-minutes 5
-  python benchmarks/tuned_programs.py OUT --dir latest --core 1 --json tuned.json
+  python benchmarks/tuned_programs.py OUT --candidates 200 --core 1
 
 Ten of the exported models, one of each kind: convolutions of two image networks, an
 encoder, its training step, a decoder, a translator, a vision transformer, a recurrent
@@ -15,7 +15,6 @@ kernel.  Intervals are of 95 %: of a program over passes, of a mean over what it
 """
 
 import argparse
-import json
 import os
 import time
 from typing import Any, Dict, List, Sequence, Tuple
@@ -23,7 +22,6 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 import results
 
-from baselines import files
 from baselines import starting
 
 _MODELS = (
@@ -44,14 +42,9 @@ def main() -> None:
     """Tunes each program and prints a row of it."""
     parser = results.parser(__doc__)
     parser.add_argument('folder', metavar='OUT')
-    parser.add_argument('--models', nargs='+', default=_MODELS, metavar='NAME')
     parser.add_argument('--budget-minutes', type=float, default=5)
-    parser.add_argument('--measure', type=int, default=10)
     parser.add_argument('--candidates', type=int, default=1000)
-    parser.add_argument('--dir', default='')
     parser.add_argument('--core', type=int, default=-1)
-    parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--json', default='', metavar='FILE')
     args = parser.parse_args()
     starting.start_tensorflow()
     results.head(
@@ -66,19 +59,16 @@ def main() -> None:
         'compiled again',
         'minutes',
     )
-    figures: Dict[str, Dict[str, Any]] = {}
-    for model in args.models:
+    rows: List[Dict[str, Any]] = []
+    for model in _MODELS:
         name = os.path.basename(model)
         try:
-            figures[name] = _tuned(os.path.join(args.folder, f'{model}.pb'), args)
+            rows.append(_tuned(os.path.join(args.folder, f'{model}.pb'), args))
         except (ValueError, OSError) as error:
             results.row(name, str(error), *[''] * 8)
             continue
-        _row(name, figures[name])
-    _means(list(figures.values()))
-    if args.json:
-        with files.write_atomically(args.json, encoding='utf-8') as stream:
-            json.dump(figures, stream, indent=1)
+        _row(name, rows[-1])
+    _means(rows)
 
 
 def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
@@ -89,21 +79,18 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
     from tpugraphs.measure import tune_program
 
     options = tune_program.Options(
-        model_dir=args.dir,
-        measure=args.measure,
         candidates=args.candidates,
         minutes=args.budget_minutes,
-        seed=args.seed,
         limits=session.Limits(core=machine.chosen_core(args.core)),
     )
     began = time.monotonic()
-    found = tune_program.tune(programs.load(path), options).to_json()
-    return {**found, 'minutes': (time.monotonic() - began) / 60}
+    figures = tune_program.tune(programs.load(path), options).to_json()
+    return {**figures, 'minutes': (time.monotonic() - began) / 60}
 
 
-def _row(name: str, found: Dict[str, Any]) -> None:
+def _row(name: str, figures: Dict[str, Any]) -> None:
     """Prints the row of a program."""
-    program, kernels = found['program'], found['kernels']
+    program, kernels = figures['program'], figures['kernels']
     claimed = [kernel for kernel in kernels if kernel['claimed']]
     if 'speedup' not in program:
         gain = again = program['problem']
@@ -115,22 +102,22 @@ def _row(name: str, found: Dict[str, Any]) -> None:
     results.row(
         name,
         f'{program.get("default_ns", 0) / 1e6:.2f}',
-        f'{len(kernels)} of {len(kernels) + found["kernels_left"]}',
-        f'{found["coverage"]:.0%}',
+        f'{len(kernels)} of {len(kernels) + figures["kernels_left"]}',
+        f'{figures["coverage"]:.0%}',
         _ratio(*_geometric([kernel['speedup'] for kernel in kernels])),
         f'{len(claimed)}',
         gain,
         f'{sum(kernel["in_program"] for kernel in kernels)}',
         again,
-        f'{found["minutes"]:.1f}',
+        f'{figures["minutes"]:.1f}',
     )
 
 
-def _means(figures: Sequence[Dict[str, Any]]) -> None:
+def _means(rows: Sequence[Dict[str, Any]]) -> None:
     """Prints the row of means over programs."""
-    kernels = [kernel for found in figures for kernel in found['kernels']]
-    programs = [found['program'].get('speedup', 1.0) for found in figures]
-    coverage = float(np.mean([found['coverage'] for found in figures] or [0]))
+    kernels = [kernel for figures in rows for kernel in figures['kernels']]
+    programs = [figures['program'].get('speedup', 1.0) for figures in rows]
+    coverage = float(np.mean([figures['coverage'] for figures in rows] or [0]))
     results.row(
         'geometric mean',
         '',
