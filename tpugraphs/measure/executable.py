@@ -82,11 +82,11 @@ class Executable:
             raise ValueError(
                 f'{len(values)} arrays given, {len(self._parameters)} wanted'
             )
+        program = self._compiled  # jaxlib makes bfloat16 a type of NumPy's
         arrays = [
             _cast(value, shape, place)
             for place, (value, shape) in enumerate(zip(values, self._parameters))
         ]
-        program = self._compiled
         return self._signature.nested(program.outputs(program.place(arrays)))
 
     @property
@@ -109,13 +109,12 @@ class Executable:
         modules = {PROGRAM: self._module, _ORIGINAL: self._original}
         for name, module in modules.items():
             check_size(module, os.path.join(folder, name))
-        os.makedirs(folder, exist_ok=True)
+        paths = {n: os.path.join(folder, n) for n in (*modules, _BOUND, _ABOUT)}
         for name, module in modules.items():
-            with files.write_atomically(os.path.join(folder, name), 'wb') as stream:
+            with files.write_atomically(paths[name], 'wb') as stream:
                 stream.write(module.SerializeToString())
         if self._signature.bound:
-            path = os.path.join(folder, _BOUND)
-            with files.write_atomically(path, 'wb') as stream:
+            with files.write_atomically(paths[_BOUND], 'wb') as stream:
                 arrays = map(_storable, self._signature.bound)
                 np.savez(stream, **{f'{n:06d}': a for n, a in enumerate(arrays)})
         about = {
@@ -125,8 +124,7 @@ class Executable:
             'bound': len(self._signature.bound),
             **self.about,
         }
-        path = os.path.join(folder, _ABOUT)
-        with files.write_atomically(path, encoding='utf-8') as stream:
+        with files.write_atomically(paths[_ABOUT], encoding='utf-8') as stream:
             json.dump(about, stream, indent=1)
         return folder
 
@@ -240,7 +238,7 @@ def _cast(value: Any, shape: Any, place: int) -> np.ndarray:
     """Returns an argument as its parameter takes it; else raises ValueError."""
     array = np.asarray(value)
     name = building.NUMPY_TYPES[shape.element_type]
-    kind = _dtype_of(name)
+    kind = np.dtype(name)
     fits = list(array.shape) == list(shape.dimensions)
     floats = array.dtype.kind in 'fV' and 'float' in name
     if not fits or not (floats or np.can_cast(array.dtype, kind, 'same_kind')):
@@ -249,12 +247,3 @@ def _cast(value: Any, shape: Any, place: int) -> np.ndarray:
             f'{name}{list(shape.dimensions)} is wanted'
         )
     return array.astype(kind, copy=False)
-
-
-def _dtype_of(name: str) -> np.dtype:
-    """Returns the type of a name, that of ml_dtypes for bfloat16."""
-    if name == 'bfloat16':
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)

@@ -89,10 +89,15 @@ class Memory:
             the same passes; index -> why a configuration cannot be timed.
         """
         measured = self._history(kernel)
-        results = _by_index(measured.results(), described)
-        results.pop(0, None)
-        ratios = {n: measured.log_ratio(m) for n, m in results.items() if m.times_ns}
-        return ratios, {n: m.reason for n, m in results.items() if not m.times_ns}
+        results = measured.results()
+        ratios, failures = {}, {}
+        for number, configuration in enumerate(described[1:], 1):
+            measurement = results.get(history.key(configuration))
+            if measurement and measurement.times_ns:
+                ratios[number] = measured.log_ratio(measurement)
+            elif measurement:
+                failures[number] = measurement.reason
+        return ratios, failures
 
     def add(
         self,
@@ -148,14 +153,6 @@ class Memory:
         kernel_history = self._history(kernel)
         for measurement in new:
             kernel_history.add(measurement)
-
-
-def _by_index(
-    measurements: Dict[str, records.Measurement], described: Sequence[Dict[str, Any]]
-) -> Dict[int, records.Measurement]:
-    """Returns measurements by the indices of their configurations in `described`."""
-    keys = map(history.key, described)
-    return {n: measurements[k] for n, k in enumerate(keys) if k in measurements}
 
 
 def _file_of(path: str, about: Dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Dict, List
 
 from baselines.hlo import protos
 from tpugraphs.measure import building
+from tpugraphs.measure import kernels
 from tpugraphs.programs import reader
 
 # Custom calls that XLA itself uses as annotations.
@@ -67,8 +68,9 @@ def clean(module: Any, where: str) -> Any:
                     f'{where}: parameter %{instruction.name} is {shown}; '
                     'programs to measure take arrays of fixed size'
                 )
-        if entry and _computes_nothing(computation):
-            raise ValueError(f'{where}: computes nothing; return a tensor')
+    result = kernels.root_of(kernels.entry_of(module)).shape
+    if result.element_type == building.TUPLE and not result.tuple_shapes:
+        raise ValueError(f'{where}: computes nothing; return a tensor')
     for computation in module.computations:
         _widen_products(module, computation)
     for field in ('input_output_alias', 'id', 'schedule', 'stack_frame_index'):
@@ -84,12 +86,6 @@ def collectives(module: Any) -> Dict[str, int]:
         for instruction in computation.instructions
         if instruction.opcode in COLLECTIVES
     )
-
-
-def _computes_nothing(computation: Any) -> bool:
-    """Tells whether a computation's result is a tuple of no arrays."""
-    roots = [i.shape for i in computation.instructions if i.id == computation.root_id]
-    return any(s.element_type == building.TUPLE and not s.tuple_shapes for s in roots)
 
 
 def _check_custom_call(instruction: Any, where: str) -> None:
