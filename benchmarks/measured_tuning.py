@@ -23,7 +23,6 @@ from baselines import starting
 from baselines import text
 from baselines.data.tile import records
 from tpugraphs.measure import collection
-from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory
 from tpugraphs.measure import random_programs
@@ -144,7 +143,7 @@ def share_of_records(path: str, seed: int) -> None:
     """
     kernels = []
     measurements = record_tables.load(record_tables.paths_of(path))
-    for kernel in history.by_kernel(measurements).values():
+    for kernel in tuning_records.by_kernel(measurements).values():
         together = max(_groups(kernel), key=len, default=[])
         if len(together) > 2:
             passes = np.array([m.times_ns for m in together]).T
@@ -158,7 +157,7 @@ def share_of_records(path: str, seed: int) -> None:
         results.row(title, cell)
 
 
-def _groups(kernel: history.History) -> List[List[tuning_records.Measurement]]:
+def _groups(kernel: tuning_records.History) -> List[List[tuning_records.Measurement]]:
     """Returns the measurements of the same passes, the default first."""
     groups = collections.defaultdict(list)
     for measurement in kernel.measurements:

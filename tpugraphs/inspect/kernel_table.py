@@ -1,15 +1,14 @@
 """Lists the kernels of a program: shapes, arithmetic, and XLA's own tiles."""
 
 import collections
-from typing import Any, Dict, List, Tuple
+import math
+from typing import Any, Dict, Iterable, List, Tuple
 
 from baselines import text
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
-from tpugraphs.measure import optimising
 from tpugraphs.measure import own_tiles
 from tpugraphs.measure import programs as programs_lib
-from tpugraphs.measure import work as work_lib
 from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 
@@ -28,7 +27,7 @@ def lines(program: reader.Program) -> List[str]:
         ValueError: the instructions contradict each other.
     """
     module, origin = program.module, 'as the module has them'
-    if not optimising.is_optimised(module):
+    if not programs_lib.is_optimised(module):
         module, origin = _optimised(program)
     try:
         return [*_facts(program.module), *_table(module, origin)]
@@ -44,7 +43,7 @@ def _optimised(program: reader.Program) -> Tuple[Any, str]:
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
     try:
-        return optimising.optimise(program), "as XLA's CPU compiler makes them"
+        return programs_lib.optimise(program), "as XLA's CPU compiler makes them"
     except ValueError as error:
         return program.module, f'instructions before fusion, for {error}'
 
@@ -79,7 +78,7 @@ def _table(module: Any, origin: str) -> List[str]:
         module: the HloModuleProto.
         origin: of its kernels, for people.
     """
-    work = work_lib.Work(module)
+    work = _Work(module)
     # Layers repeat: kernels that look the same are one row.
     alike: Dict[Tuple[Any, ...], List[str]] = {}
     for values, pieces in kernels.pieces_of(module):
@@ -134,3 +133,41 @@ def _shape_text(shape: Any) -> str:
     if shape.element_type != building.TUPLE:
         return building.shape_text(shape)
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'
+
+
+class _Work:
+    """Counts the multiply-adds of a module's dots and convolutions.
+
+    Those of called computations count, too; the body of a loop counts once, since the
+    module does not say how often it runs.
+    """
+
+    def __init__(self, module: Any):
+        self._bodies = {c.id: c for c in module.computations}
+        self._counted: Dict[int, int] = {}
+
+    def count(self, values: Dict[int, Any], instructions: Iterable[Any]) -> int:
+        """Counts those of instructions; `values` are all of the computation, by id."""
+        return sum(self._of_instruction(i, values) for i in instructions)
+
+    def _of_instruction(self, instruction: Any, values: Dict[int, Any]) -> int:
+        """Counts those of an instruction and of the computations that it calls."""
+        if instruction.opcode not in ('dot', 'convolution'):
+            return sum(map(self._of_computation, instruction.called_computation_ids))
+        if instruction.opcode == 'dot':
+            left = values[instruction.operand_ids[0]].shape.dimensions
+            numbers = instruction.dot_dimension_numbers
+            terms = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
+        else:
+            kernel = values[instruction.operand_ids[1]].shape.dimensions
+            numbers = instruction.convolution_dimension_numbers
+            terms = kernel[numbers.kernel_input_feature_dimension]
+            terms *= math.prod(kernel[d] for d in numbers.kernel_spatial_dimensions)
+        return terms * building.elements(instruction.shape)
+
+    def _of_computation(self, number: int) -> int:
+        """Counts those of a computation, by its id."""
+        if number not in self._counted:
+            values = {i.id: i for i in self._bodies[number].instructions}
+            self._counted[number] = self.count(values, values.values())
+        return self._counted[number]

@@ -20,7 +20,6 @@ from baselines.hlo import graph
 from tpugraphs.measure import collection_folder as folder_lib
 from tpugraphs.measure import layouts
 from tpugraphs.measure import memory as memory_lib
-from tpugraphs.measure import optimising
 from tpugraphs.measure import programs as programs_lib
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
@@ -263,7 +262,7 @@ def items_of(
     """
     if task == 'layout':
         return layouts.items_of(program.module, program.name, digests, skipped)
-    module = optimising.optimise_with(session, program.module, program.name)
+    module = programs_lib.optimise_with(session, program.module, program.name)
     return tiles.items_of(module, program.name, digests, skipped)
 
 

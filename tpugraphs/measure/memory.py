@@ -7,7 +7,6 @@ import sys
 from typing import Any, Dict, List, Sequence, Tuple
 
 from baselines import files
-from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
 from tpugraphs.measure import timing
@@ -40,7 +39,7 @@ class Memory:
     """
 
     def __init__(self, path: str = '', device: str = '', fresh: bool = False):
-        self._histories: Dict[Tuple[str, str], history.History] = {}
+        self._histories: Dict[Tuple[str, str], records.History] = {}
         self._path = path
         if path:
             self._machine = machine.identity(device)
@@ -56,19 +55,19 @@ class Memory:
         """Reads the records of this machine; prints the number of others."""
         measurements, unused = records.read(self._path)
         own = [m for m in measurements if m.place == self._place]
-        self._histories = history.by_kernel(own)
+        self._histories = records.by_kernel(own)
         if len(own) < len(measurements):
             unused['of another machine or jaxlib'] = len(measurements) - len(own)
         if unused:
             parts = ', '.join(f'{count:,} {why}' for why, count in unused.items())
             print(f'note: {self._path}: not used: {parts}', file=sys.stderr)
 
-    def _history(self, kernel: str) -> history.History:
+    def _history(self, kernel: str) -> records.History:
         """Returns the history of a kernel on this machine, to which callers may add."""
         if not self._path:
-            return history.History()
+            return records.History()
         place = kernel.rpartition('_')[2], self._place
-        return self._histories.setdefault(place, history.History())
+        return self._histories.setdefault(place, records.History())
 
     def configurations(self, kernel: str) -> List[Dict[str, Any]]:
         """Returns the recorded configurations of a kernel that have times."""
@@ -92,7 +91,7 @@ class Memory:
         results = measured.results()
         ratios, failures = {}, {}
         for number, configuration in enumerate(described[1:], 1):
-            measurement = results.get(history.key(configuration))
+            measurement = results.get(records.key(configuration))
             if measurement and measurement.times_ns:
                 ratios[number] = measured.log_ratio(measurement)
             elif measurement:

@@ -11,7 +11,6 @@ from baselines.hlo import reading
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import layouts
-from tpugraphs.measure import optimising
 from tpugraphs.measure import own_tiles
 from tpugraphs.measure import programs as programs_lib
 from tpugraphs.measure import tiles
@@ -60,7 +59,7 @@ def tunings(
             yield _tuning_of(program, computation, instruction, own, count, rng)
         if chosen:
             return
-        module = optimising.optimise(program)
+        module = programs_lib.optimise(program)
         items = tiles.items_of(module, program.name, set(), skipped)
     for item in items:
         batch = item.batch(np.random.default_rng(seed), count)

@@ -10,7 +10,6 @@ from typing import Callable, List, Sequence
 
 from baselines import files
 from baselines import text
-from tpugraphs.measure import history
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory
 from tpugraphs.measure import records
@@ -105,7 +104,7 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
 def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
     """Returns the lines of a table of kernels, and of one of machines."""
     rows = [['kernel', 'machine', 'configurations', 'failed', 'best', 'speed-up']]
-    for kernel in history.by_kernel(measurements).values():
+    for kernel in records.by_kernel(measurements).values():
         last, timed = kernel.measurements[-1], kernel.timed()
         count = len(kernel.results())
         rows.append(
@@ -140,7 +139,7 @@ def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
 def best(measurements: Sequence[records.Measurement]) -> List[str]:
     """Returns the lines of tables of a kernel's best configurations, by machine."""
     lines: List[str] = []
-    for kernel in history.by_kernel(measurements).values():
+    for kernel in records.by_kernel(measurements).values():
         last = kernel.measurements[-1]
         counts = collections.Counter(m.status for m in kernel.results().values())
         results = ', '.join(f'{counts[s]:,} {s}' for s in records.STATUSES if counts[s])
@@ -161,7 +160,7 @@ def best(measurements: Sequence[records.Measurement]) -> List[str]:
     return lines[:-1]
 
 
-def _speed(kernel: history.History, measurement: records.Measurement) -> List[str]:
+def _speed(kernel: records.History, measurement: records.Measurement) -> List[str]:
     """Returns the cells of a least time, and of the speed-up over the default."""
     speedup = math.exp(-kernel.log_ratio(measurement))
     return [text.duration(measurement.least_ns), f'{speedup:.2f}']

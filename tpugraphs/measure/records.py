@@ -10,7 +10,20 @@ import datetime
 import functools
 import hashlib
 import json
-from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Tuple, Union
+import math
+from typing import (
+    Any,
+    BinaryIO,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from baselines import files
 from baselines import text
@@ -177,6 +190,69 @@ def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
             f'{path}: holds no tuning records; give a file that `tpugraphs tune` or '
             '`tpugraphs collect` wrote'
         )
+
+
+class History:
+    """The measurements of a kernel with one machine and compiler.
+
+    Times are compared only with the default's in the same passes; a configuration
+    whose default is not on record counts as not measured.
+
+    Attributes:
+        measurements: the oldest first.
+        defaults: group -> the measurement of the default in the group's passes.
+    """
+
+    def __init__(self) -> None:
+        self.measurements: List[Measurement] = []
+        self.defaults: Dict[str, Measurement] = {}
+
+    def add(self, measurement: Measurement) -> None:
+        """Adds a measurement that is later than the others."""
+        self.measurements.append(measurement)
+        if measurement.default and measurement.status == OK:
+            self.defaults[measurement.group] = measurement
+
+    def log_ratio(self, measurement: Measurement) -> float:
+        """Returns the log of a measurement's least time over the default's."""
+        default = self.defaults[measurement.group]
+        return math.log(measurement.least_ns / default.least_ns)
+
+    def results(self) -> Dict[str, Measurement]:
+        """Returns the valid measurement of every configuration, by `key`.
+
+        It is the latest with times, or else the latest failure.
+        """
+        times, failures = {}, {}
+        for measurement in self.measurements:
+            configuration = key(measurement.configuration)
+            if measurement.status != OK:
+                failures[configuration] = measurement
+            elif measurement.group in self.defaults:
+                times[configuration] = measurement
+        return {**failures, **times}
+
+    def timed(self) -> List[Measurement]:
+        """Returns the measurements of `results` that have times, the fastest first."""
+        times = [m for m in self.results().values() if m.status == OK]
+        return sorted(times, key=self.log_ratio)
+
+
+def by_kernel(measurements: Iterable[Measurement]) -> Dict[Tuple[str, str], History]:
+    """Groups measurements by fingerprint and place, in the order of kernels' names."""
+    histories: Dict[Tuple[str, str], History] = collections.defaultdict(History)
+    for measurement in sorted(measurements, key=lambda m: m.when):
+        histories[measurement.fingerprint, measurement.place].add(measurement)
+    names = {place: h.measurements[-1].kernel for place, h in histories.items()}
+    return {
+        place: histories[place]
+        for place in sorted(histories, key=lambda place: names[place])
+    }
+
+
+def key(configuration: Mapping[str, Sequence[int]]) -> str:
+    """Returns a configuration's sizes as text, equal for tuples and for JSON lists."""
+    return json.dumps([configuration['output'], configuration['kernel']])
 
 
 # A line of a stranger ---------------------------------------------------------

@@ -11,7 +11,6 @@ import os
 from typing import Any, Dict, List
 
 from baselines import files
-from tpugraphs.measure import history
 from tpugraphs.measure import records
 
 SCHEMA_VERSION = '1.0.0'
@@ -32,7 +31,7 @@ def export(measurements: List[records.Measurement], folder: str) -> List[str]:
         OSError: the folder cannot be written.
     """
     paths = []
-    for kernel in history.by_kernel(measurements).values():
+    for kernel in records.by_kernel(measurements).values():
         last = kernel.measurements[-1]
         name = f'{last.kernel}_{last.place}.json'
         paths.append(os.path.join(folder, name))
@@ -41,7 +40,7 @@ def export(measurements: List[records.Measurement], folder: str) -> List[str]:
     return paths
 
 
-def content(kernel: history.History) -> Dict[str, Any]:
+def content(kernel: records.History) -> Dict[str, Any]:
     """Returns the content of a kernel's file, with times in milliseconds."""
     last = kernel.measurements[-1]
     return {

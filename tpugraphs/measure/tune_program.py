@@ -2,7 +2,7 @@
 
 The steps of `tpugraphs tune`:
 
-* `optimising.optimise_with` and `tiles.items_of` compile the program and cut it into
+* `programs.optimise_with` and `tiles.items_of` compile the program and cut it into
   kernels; these are timed untiled, and those with the longest times come first.
 * `tuning.tune` tunes one kernel after the other until time is up: `item.batch` draws
   candidates and adds recorded ones (`memory`), a model scores them (`scorers`),
@@ -32,7 +32,6 @@ from tpugraphs.measure import functions
 from tpugraphs.measure import kernels
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory as memory_lib
-from tpugraphs.measure import optimising
 from tpugraphs.measure import programs as programs_lib
 from tpugraphs.measure import scorers
 from tpugraphs.measure import search
@@ -159,7 +158,7 @@ class _Tuner:
         """Tunes a program until soon after `ends`, a `time.monotonic()`; see `tune`."""
         session, options = self.session, self.options
         skipped: collections.Counter[str] = collections.Counter()
-        optimised = optimising.optimise_with(session, program.module, program.name)
+        optimised = programs_lib.optimise_with(session, program.module, program.name)
         items = tiles.items_of(optimised, program.name, set(), skipped)
         if not items:
             why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())

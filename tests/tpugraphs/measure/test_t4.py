@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.helpers import measurements
-from tpugraphs.measure import history
+from tpugraphs.measure import records
 from tpugraphs.measure import t4
 
 
@@ -60,7 +60,7 @@ def test_it_keeps_to_the_schema(exported):
 
 
 def test_of_several_times_the_latest_counts():
-    kernel = history.History()
+    kernel = records.History()
     for made in (
         measurements.measurement(7, 8, 9),
         measurements.measurement(4, 5),

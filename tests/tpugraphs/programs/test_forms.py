@@ -6,7 +6,6 @@ import pytest
 
 from tests.helpers import program_forms
 from tpugraphs import commands
-from tpugraphs.measure import optimising
 from tpugraphs.measure import programs
 from tpugraphs.measure import session
 from tpugraphs.programs import conversion
@@ -50,8 +49,8 @@ def _kernels_as_they_stand(monkeypatch):
     def optimise(program):
         return programs.prepare(program).module
 
-    monkeypatch.setattr(optimising, 'optimise', optimise)
-    monkeypatch.setattr(optimising.extras, 'has_jaxlib', lambda: True)
+    monkeypatch.setattr(programs, 'optimise', optimise)
+    monkeypatch.setattr(programs.extras, 'has_jaxlib', lambda: True)
 
 
 @every_form
@@ -85,7 +84,7 @@ def test_collect_and_tune(source, tmp_path, monkeypatch, capsys):
         read.append(module)
         raise ValueError('read')
 
-    monkeypatch.setattr(optimising, 'optimise_with', optimise_with)
+    monkeypatch.setattr(programs, 'optimise_with', optimise_with)
     monkeypatch.setattr(session.Session, '__enter__', lambda self: self)
     monkeypatch.setattr(session.Session, '__exit__', lambda self, *_: None)
     monkeypatch.setattr(session.Session, 'device', {}, raising=False)
