@@ -1,64 +1,54 @@
 """Describes regions of arrays: the starts and sizes of tiles.
 
-A start is a number, or an s32 scalar of the program with a divisor.  Arithmetic on
-numbers adds no instructions; on scalars it does.
+Arithmetic on extents adds no instructions to a program; `take` adds those of a slice.
 """
 
 import dataclasses
+import fractions
 import math
-import operator
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from tpugraphs.measure import building
 
-# opcode -> the function of a start and a number, the number that changes nothing, and
-# the function of the start's divisor and a number.
-_ARITHMETIC = {
-    'add': (operator.add, 0, math.gcd),
-    'multiply': (operator.mul, 1, operator.mul),
-    'divide': (operator.floordiv, 1, operator.floordiv),
-}
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Extent:
-    """A tile along one dimension."""
+    """A tile along one dimension, whose first element is start + factor * base."""
 
-    start: Union[int, Any]  # a number or an s32 scalar
+    start: int
     size: int  # how many elements
-    step: int = 0  # a number that divides `start`, where that is a scalar
+    base: Any = None  # an s32 scalar of the program; None for no loop
+    factor: fractions.Fraction = fractions.Fraction(0)
+    step: int = 0  # a number that divides the base
 
-    def __post_init__(self):
-        if isinstance(self.start, int):
-            object.__setattr__(self, 'step', abs(self.start))
+    def key(self) -> Tuple[Any, ...]:
+        """Returns the values that tell extents of one computation apart."""
+        base = None if self.base is None else self.base.id
+        return self.start, self.size, base, self.factor
 
-    def key(self) -> Tuple[Any, int]:
-        """Returns start and size, to compare extents of one computation."""
-        number = self.start if isinstance(self.start, int) else ('at', self.start.id)
-        return number, self.size
-
-    def moved(
-        self, scope: building.Computation, opcode: str, number: int, size: int
-    ) -> 'Extent':
-        """Returns an extent whose start is computed from this one's.
+    def times(self, factor: Union[int, fractions.Fraction], size: int) -> 'Extent':
+        """Returns an extent whose first element is a multiple of this one's.
 
         Args:
-            scope: the computation that arithmetic on starts goes to.
-            opcode: 'add', 'multiply' or 'divide'.
-            number: the second operand; of 'divide' a divisor of `step`.
+            factor: of the first element; `divides` its denominator.
             size: of the new extent, in elements.
         """
-        work, idle, divisor = _ARITHMETIC[opcode]
-        if isinstance(self.start, int):
-            return Extent(work(self.start, number), size)
-        start = self.start
-        if number != idle:
-            start = _scalar(scope, opcode, start, number)
-        return Extent(start, size, divisor(self.step, number))
+        start, factor = int(self.start * factor), self.factor * factor
+        return dataclasses.replace(self, start=start, size=size, factor=factor)
+
+    def plus(self, number: int) -> 'Extent':
+        """Returns an extent that begins so many elements later."""
+        return dataclasses.replace(self, start=self.start + number)
+
+    def mirrored(self, size: int) -> 'Extent':
+        """Returns the same elements, counted from the end of a dimension of a size."""
+        start = size - self.size - self.start
+        return dataclasses.replace(self, start=start, factor=-self.factor)
 
     def divides(self, number: int) -> bool:
-        """Tells whether start and size are multiples of a number."""
-        return self.step % number == 0 and self.size % number == 0
+        """Tells whether first element and size are multiples of a number."""
+        parts = self.start, self.factor * self.step, self.size
+        return not any(part % number for part in parts)
 
 
 Region = Tuple[Extent, ...]
@@ -74,23 +64,13 @@ def is_whole(region: Sequence[Extent], dims: Sequence[int]) -> bool:
     return sizes_of(region) == list(dims)
 
 
-def brought_into(scope: building.Computation, region: Region) -> Region:
-    """Returns a region whose scalar starts are values of `scope`."""
-    return tuple(
-        extent
-        if isinstance(extent.start, int)
-        else dataclasses.replace(extent, start=scope.use(extent.start))
-        for extent in region
-    )
-
-
 def take(scope: building.Computation, value: Any, region: Optional[Region]) -> Any:
     """Adds the slice of a value at a region; the whole value needs none."""
     if region is None or is_whole(region, value.shape.dimensions):
         return value
     sizes = sizes_of(region)
     shape = building.shape_of(value.shape.element_type, sizes)
-    if all(isinstance(extent.start, int) for extent in region):
+    if all(extent.base is None for extent in region):
         part = scope.add('slice', shape, [value])
         for extent in region:
             stop = extent.start + extent.size
@@ -105,13 +85,17 @@ def take(scope: building.Computation, value: Any, region: Optional[Region]) -> A
 
 
 def starts(scope: building.Computation, region: Region) -> Sequence[Any]:
-    """Returns the starts of a region as s32 scalars."""
-    return [
-        scope.constant('s32', extent.start)
-        if isinstance(extent.start, int)
-        else extent.start
-        for extent in region
-    ]
+    """Adds the first elements of a region as s32 scalars."""
+    values = []
+    for extent in region:
+        if extent.base is None:
+            values.append(scope.constant('s32', extent.start))
+        else:
+            first = scope.use(extent.base)
+            first = _scalar(scope, 'multiply', first, extent.factor.numerator)
+            first = _scalar(scope, 'divide', first, extent.factor.denominator)
+            values.append(_scalar(scope, 'add', first, extent.start))
+    return values
 
 
 def tile_of(
@@ -134,9 +118,7 @@ def tile_of(
         if count == 1:
             region.append(Extent(0, size))
             continue
-        index = counter
-        if after > 1:
-            index = _scalar(scope, 'divide', index, after)
+        index = _scalar(scope, 'divide', counter, after)
         if after * count < math.prod(counts):
             index = _scalar(scope, 'remainder', index, count)
         after *= count
@@ -145,7 +127,7 @@ def tile_of(
         if size % tile:
             start = _scalar(scope, 'minimum', start, size - tile)
             step = math.gcd(tile, size - tile)
-        region.append(Extent(start, tile, step))
+        region.append(Extent(0, tile, start, fractions.Fraction(1), step))
     return tuple(reversed(region))
 
 
@@ -154,18 +136,10 @@ def trips(dims: Sequence[int], tiles: Sequence[int]) -> int:
     return math.prod(-(-size // tile) for size, tile in zip(dims, tiles))
 
 
-def reversed_extent(scope: building.Computation, extent: Extent, size: int) -> Extent:
-    """Returns the operand's extent for an extent of a reversed dimension."""
-    end = size - extent.size
-    if isinstance(extent.start, int):
-        return Extent(end - extent.start, extent.size)
-    operands = [scope.constant('s32', end), extent.start]
-    start = scope.add('subtract', building.shape_of('s32', []), operands)
-    return Extent(start, extent.size, math.gcd(extent.step, end))
-
-
 def _scalar(scope: building.Computation, opcode: str, value: Any, number: int) -> Any:
-    """Adds a scalar operation with a number, once."""
+    """Adds a scalar operation with a number, once, unless it changes nothing."""
+    if number == {'add': 0, 'multiply': 1, 'divide': 1}.get(opcode):
+        return value
     key = (opcode, value.id, number)
     if key not in scope.cache:
         operands = [value, scope.constant('s32', number)]

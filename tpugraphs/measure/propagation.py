@@ -9,10 +9,10 @@ neither can replace the other without changing measurements or features.
 """
 
 import dataclasses
+import fractions
 import math
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from tpugraphs.measure import building
 from tpugraphs.measure import extents
 from tpugraphs.measure import kernels
 
@@ -28,7 +28,6 @@ class Whole(Exception):
 class _Part(NamedTuple):
     """The region of an instruction's result to compute."""
 
-    scope: building.Computation  # the computation that arithmetic on starts goes to
     value: Any  # the instruction
     shapes: Sequence[Any]  # its operands' ShapeProtos
     region: _Region  # of its result
@@ -50,7 +49,6 @@ class Step:
 
 
 def step_of(
-    scope: building.Computation,
     value: Any,
     shapes: Sequence[Any],
     region: _Region,
@@ -59,7 +57,6 @@ def step_of(
     """Returns the operation on parts that computes a region of a result.
 
     Args:
-        scope: the computation that arithmetic on starts goes to.
         value: the instruction.
         shapes: its operands' ShapeProtos.
         region: of its result.
@@ -74,7 +71,7 @@ def step_of(
         raise Whole(f'{value.opcode} is computed whole')
     if reduced is None:
         reduced = extents.whole(reduced_sizes(value, shapes))
-    return rule(_Part(scope, value, shapes, region, reduced))
+    return rule(_Part(value, shapes, region, reduced))
 
 
 def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
@@ -122,7 +119,7 @@ def _transpose(part: _Part) -> Step:
 def _reverse(part: _Part) -> Step:
     """Takes the mirrored extents of reversed dimensions."""
     operand = tuple(
-        extents.reversed_extent(part.scope, extent, size)
+        extent.mirrored(size)
         if dim in part.value.dimensions and extent.size != size
         else extent
         for dim, (extent, size) in enumerate(
@@ -137,8 +134,7 @@ def _slice(part: _Part) -> Step:
     operand, spans = [], []
     for extent, cut in zip(part.region, part.value.slice_dimensions):
         spans.append((extent.size - 1) * cut.stride + 1)
-        scaled = extent.moved(part.scope, 'multiply', cut.stride, spans[-1])
-        operand.append(scaled.moved(part.scope, 'add', cut.start, spans[-1]))
+        operand.append(extent.times(cut.stride, spans[-1]).plus(cut.start))
 
     def edit(copy: Any) -> None:
         for cut, span in zip(copy.slice_dimensions, spans):
@@ -191,7 +187,7 @@ def _reshape(part: _Part) -> Step:
     for inner, outer in groups(part.shapes[0].dimensions, part.value.shape.dimensions):
         sizes = [part.shapes[0].dimensions[d] for d in inner]
         results = [(part.region[d], part.value.shape.dimensions[d]) for d in outer]
-        operand += _reshape_group(part.scope, sizes, results)
+        operand += _reshape_group(sizes, results)
     return Step([tuple(operand)])
 
 
@@ -219,22 +215,13 @@ def groups(
 
 
 def _reshape_group(
-    scope: building.Computation,
-    sizes: Sequence[int],
-    results: Sequence[Tuple[extents.Extent, int]],
+    sizes: Sequence[int], results: Sequence[Tuple[extents.Extent, int]]
 ) -> _Region:
     """Returns the extents of the operand's dimensions of one of `groups`.
 
     But for dimensions of size 1, only the first dimension of the result may be tiled,
-    and the operand or the result has a single dimension.
-
-    Args:
-        scope: the computation that arithmetic on starts goes to.
-        sizes: of the group's operand dimensions.
-        results: extent and size of the group's result dimensions.
-
-    Raises:
-        Whole: the group is of another kind, or its tiles cut rows of the operand.
+    and the operand or the result has a single dimension.  Raises Whole for others, and
+    if tiles cut rows of the operand.
     """
     if all(extent.size == size for extent, size in results):
         return extents.whole(sizes)
@@ -245,11 +232,11 @@ def _reshape_group(
         raise Whole('reshape across tiles')
     extent, _ = tiled[0]
     inner = math.prod(size for _, size in tiled[1:])
-    row = extent.moved(scope, 'multiply', inner, extent.size * inner)
+    row = extent.times(inner, extent.size * inner)
     inner = math.prod(sizes[long[0] + 1 :])
     if not row.divides(inner):
         raise Whole('reshape across tiles')
-    part = row.moved(scope, 'divide', inner, row.size // inner)
+    part = row.times(fractions.Fraction(1, inner), row.size // inner)
     return _replaced(extents.whole(sizes), long[0], part)
 
 
@@ -312,18 +299,14 @@ def _gather(part: _Part) -> Step:
 
 
 def _window_extent(
-    scope: building.Computation,
-    window: Any,
-    extent: extents.Extent,
-    result: int,
-    size: int,
+    window: Any, extent: extents.Extent, result: int, size: int
 ) -> Tuple[extents.Extent, Edge]:
     """Returns the extent of the padded operand under windows, and the padding."""
     if extent.size == result:
         return extents.Extent(0, size), (0, 0, 0)
     reach = (window.size - 1) * max(window.window_dilation, 1) + 1
     stride = max(window.stride, 1)
-    part = extent.moved(scope, 'multiply', stride, (extent.size - 1) * stride + reach)
+    part = extent.times(stride, (extent.size - 1) * stride + reach)
     interior = max(window.base_dilation, 1) - 1
     return part, (window.padding_low, window.padding_high, interior)
 
@@ -342,7 +325,7 @@ def _reduce_window(part: _Part) -> Step:
         raise Whole('reduce-window of several arrays')
     dims = part.value.shape.dimensions, part.shapes[0].dimensions
     windows = zip(part.value.window.dimensions, part.region, *dims)
-    operand, edges = zip(*(_window_extent(part.scope, *window) for window in windows))
+    operand, edges = zip(*(_window_extent(*window) for window in windows))
     edit = lambda copy: _unpad(copy, edges)
     return Step([operand, ()], edit=edit, edges=edges)
 
@@ -371,19 +354,16 @@ def _convolution(part: _Part) -> Step:
             if not feature.divides(in_group):
                 raise Whole('convolution across feature groups')
             groups_ = feature.size // in_group
-            first = feature.moved(part.scope, 'divide', in_group, groups_)
-            first = first.moved(part.scope, 'multiply', inner, groups_ * inner)
-            image[numbers.input_feature_dimension] = first
+            factor = fractions.Fraction(inner, in_group)
+            image[numbers.input_feature_dimension] = feature.times(
+                factor, groups_ * inner
+            )
     spatial = list(numbers.input_spatial_dimensions)
     for window, source, result in zip(
         part.value.window.dimensions, spatial, numbers.output_spatial_dimensions
     ):
         image[source], edges[source] = _window_extent(
-            part.scope,
-            window,
-            part.region[result],
-            dims[result],
-            part.shapes[0].dimensions[source],
+            window, part.region[result], dims[result], part.shapes[0].dimensions[source]
         )
     if part.reduced[-1].size != inner:
         image[numbers.input_feature_dimension] = part.reduced[-1]

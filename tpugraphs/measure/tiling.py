@@ -223,7 +223,7 @@ class _Tiler:
         is_work = self._plan.computed[value.id] and value.opcode != 'broadcast'
         if scope.parent and extents.is_whole(region, dims) and is_work:
             # It is the same in every round, so it is computed once before the loop.
-            return scope.use(self._emit(self._entry, value, region))
+            return scope.use(self._emit(self._entry, value, extents.whole(dims)))
         if value.opcode == 'iota':
             return self._add_iota(scope, value, region)
         in_parts = self._tiles.kernel != self._plan.reduced
@@ -249,7 +249,7 @@ class _Tiler:
         plan = self._plan
         shapes = plan.shapes(value)
         try:
-            step = propagation.step_of(scope, value, shapes, region, reduced)
+            step = propagation.step_of(value, shapes, region, reduced)
         except propagation.Whole:
             if scope.parent or not extents.is_whole(region, value.shape.dimensions):
                 return self._take_whole(scope, value, region)
@@ -317,8 +317,7 @@ class _Tiler:
         kind = value.shape.element_type
         shape = building.shape_of(kind, extents.sizes_of(region))
         counts = scope.add('iota', shape, like=value)
-        start = region[dim].start
-        if isinstance(start, int) and not start:
+        if region[dim].base is None and not region[dim].start:
             return counts
         [start] = extents.starts(scope, (region[dim],))
         if kind != start.shape.element_type:
@@ -342,9 +341,8 @@ class _Tiler:
 
         def body(inside: _Scope, counter: Any, carried: Any) -> Any:
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
-            output = extents.brought_into(inside, region)
             start = inside.constant(kind, neutral) if has_start else None
-            partial = self._step(inside, value, output, part, start)
+            partial = self._step(inside, value, region, part, start)
             return inside.add(opcode, shape, [carried, partial])
 
         trips = extents.trips(plan.reduced, tiles)
