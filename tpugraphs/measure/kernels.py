@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from tpugraphs.measure import building
 
+# An element of their results depends on the operands' elements at its place alone.
 ELEMENTWISE = frozenset(
     'select clamp compare convert add subtract multiply divide maximum minimum '
     'power remainder and or not xor negate abs sign exponential '
@@ -97,8 +98,9 @@ def cut(
     skipped: collections.Counter[str] = collections.Counter()
     bodies = {c.id: c for c in module.computations}
     for values, pieces in pieces_of(module):
+        writer = _RowMajor(module)
         try:
-            proto, operands = _write_module(module, bodies, values, pieces)
+            proto = writer.write_kernel(bodies, values, pieces)
         except Unsupported as reason:
             skipped[str(reason)] += 1
             continue
@@ -112,7 +114,7 @@ def cut(
         proto.name = program
         name = f'{program}_{digest}'
         kernel = Kernel(name, proto, pieces[-1].name)
-        by_name.setdefault(name, kernel).places.append(Place(pieces, operands))
+        by_name.setdefault(name, kernel).places.append(Place(pieces, writer.operands))
     return list(by_name.values()), skipped
 
 
@@ -183,48 +185,10 @@ def _group(
 def _is_pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
     """Tells whether it is elementwise, or a fusion of such and broadcasts."""
     if instruction.opcode != 'fusion':
-        return is_elementwise(instruction)
+        return instruction.opcode in ELEMENTWISE
     [number] = instruction.called_computation_ids
-    return all(
-        i.opcode in ('parameter', 'constant', 'broadcast', 'bitcast')
-        or is_elementwise(i)
-        for i in bodies[number].instructions
-    )
-
-
-def _write_module(
-    module: Any, bodies: Dict[int, Any], values: Dict[int, Any], pieces: List[Any]
-) -> Tuple[Any, List[Any]]:
-    """Writes the HloModuleProto of one kernel, without a name.
-
-    Args:
-        module: the optimised module.
-        bodies: its computations, by id.
-        values: the instructions of the kernel's computation, by id.
-        pieces: the kernel's instructions, the last one its root.
-
-    Returns:
-        The kernel's module, and the instructions that became its parameters.
-
-    Raises:
-        Unsupported: an instruction cannot be part of a kernel.
-    """
-    writer = _RowMajor(module)
-    for piece in pieces:
-        _check_supported(piece, inside=False)
-        for number in dict.fromkeys(piece.operand_ids):
-            if number not in writer.values:
-                _check_supported(values[number], inside=False)
-                writer.write(values[number], outside=True)
-        if piece.opcode == 'fusion':
-            [number] = piece.called_computation_ids
-            writer.inline(piece, bodies[number])
-        elif piece.opcode in _ALONE:
-            writer.write(piece, outside=False)
-        else:
-            name = piece.custom_call_target or piece.opcode
-            raise Unsupported(f'{name} has no tiles')
-    return writer.finish(pieces[-1]), writer.operands
+    free = {'parameter', 'constant', 'broadcast', 'bitcast'}
+    return {i.opcode for i in bodies[number].instructions} <= ELEMENTWISE | free
 
 
 def _check_supported(value: Any, inside: bool) -> None:
@@ -253,32 +217,61 @@ class _RowMajor:
 
     An array keeps its bytes, and has its dimensions in the order of its layout.
 
-    Args:
-        module: the optimised module.
-
     Attributes:
-        values: id in `module` -> the new instruction, and the shape as XLA wrote it.
         operands: the instructions that became parameters, in their order.
     """
 
     def __init__(self, module: Any):
         self._module = building.Module('', module)
         self._entry = self._module.computation('entry')
-        self.values: Dict[int, Tuple[Any, Any]] = {}
+        # id in `module` -> the new instruction, and the shape as XLA wrote it
+        self._values: Dict[int, Tuple[Any, Any]] = {}
         self.operands: List[Any] = []
 
-    def inline(self, fusion: Any, body: Any) -> None:
+    def write_kernel(
+        self, bodies: Dict[int, Any], values: Dict[int, Any], pieces: List[Any]
+    ) -> Any:
+        """Returns the HloModuleProto of a kernel, without a name.
+
+        Args:
+            bodies: the computations of the optimised module, by id.
+            values: the instructions of the kernel's computation, by id.
+            pieces: the kernel's instructions, the last one its root.
+
+        Raises:
+            Unsupported: an instruction cannot be part of a kernel.
+        """
+        for piece in pieces:
+            _check_supported(piece, inside=False)
+            for number in dict.fromkeys(piece.operand_ids):
+                if number not in self._values:
+                    _check_supported(values[number], inside=False)
+                    self._write(values[number], outside=True)
+            if piece.opcode == 'fusion':
+                [number] = piece.called_computation_ids
+                self._inline(piece, bodies[number])
+            elif piece.opcode in _ALONE:
+                self._write(piece)
+            else:
+                name = piece.custom_call_target or piece.opcode
+                raise Unsupported(f'{name} has no tiles')
+        root, _ = self._values[pieces[-1].id]
+        if root.opcode == 'parameter':
+            raise Unsupported('nothing to compute')
+        return self._module.finish(self._entry, root)
+
+    def _inline(self, fusion: Any, body: Any) -> None:
         """Adds the instructions inside of a fusion."""
         for value in body.instructions:
             _check_supported(value, inside=True)
             if value.opcode == 'parameter':
                 outer = fusion.operand_ids[value.parameter_number]
-                self.values[value.id] = self.values[outer][0], value.shape
+                self._values[value.id] = self._values[outer][0], value.shape
             else:
-                self.write(value, outside=False)
-        self.values[fusion.id] = self.values[body.root_id][0], fusion.shape
+                self._write(value)
+        self._values[fusion.id] = self._values[body.root_id][0], fusion.shape
 
-    def write(self, value: Any, outside: bool) -> None:
+    def _write(self, value: Any, outside: bool = False) -> None:
         """Adds an instruction; one from outside of the kernel becomes a parameter."""
         sizes = [value.shape.dimensions[d] for d in major_to_minor(value.shape)]
         shape = building.shape_of(value.shape.element_type, sizes)
@@ -293,19 +286,12 @@ class _RowMajor:
             self.operands.append(value)
         else:
             written = self._rewrite(value, shape)
-        self.values[value.id] = written, value.shape
-
-    def finish(self, root: Any) -> Any:
-        """Returns the module; `root` is the instruction of its result."""
-        root, _ = self.values[root.id]
-        if root.opcode == 'parameter':
-            raise Unsupported('nothing to compute')
-        return self._module.finish(self._entry, root)
+        self._values[value.id] = written, value.shape
 
     def _rewrite(self, value: Any, shape: Any) -> Any:
         """Adds an instruction, no parameter or constant, with a row-major shape."""
-        operands = [self.values[o][0] for o in value.operand_ids]
-        sources = [self.values[o][1] for o in value.operand_ids]
+        operands = [self._values[o][0] for o in value.operand_ids]
+        sources = [self._values[o][1] for o in value.operand_ids]
         opcode = value.opcode
         plain = opcode == 'reshape' and all(map(_is_row_major, (value.shape, *sources)))
         if plain or opcode == 'bitcast':
@@ -354,7 +340,7 @@ class _RowMajor:
         """Adds an operation, between transposes from and to layouts if need be."""
         orders = [major_to_minor(s) for s in (value.shape, *sources) if s.dimensions]
         same = all(order == orders[0] for order in orders[1:])
-        if same and is_elementwise(value):
+        if same and value.opcode in ELEMENTWISE:
             return self._entry.add(value.opcode, shape, operands, like=value)
         logical = [
             self._entry.transposed(o, inverse(major_to_minor(s)))
@@ -369,8 +355,3 @@ def _is_row_major(shape: Any) -> bool:
     """Tells whether the dimensions of an array lie in memory in their order."""
     order = major_to_minor(shape)
     return order == sorted(order)
-
-
-def is_elementwise(value: Any) -> bool:
-    """Tells whether an element depends only on the operands' elements at its place."""
-    return value.opcode in ELEMENTWISE

@@ -66,7 +66,11 @@ def step_of(
     Raises:
         Whole: no rule computes that region in parts.
     """
-    rule = _elementwise if kernels.is_elementwise(value) else _RULES.get(value.opcode)
+    rule = (
+        _elementwise
+        if value.opcode in kernels.ELEMENTWISE
+        else _RULES.get(value.opcode)
+    )
     if rule is None:
         raise Whole(f'{value.opcode} is computed whole')
     if reduced is None:
