@@ -6,7 +6,12 @@ import os
 import sys
 from typing import Any, Iterator
 
-from baselines import cores
+
+def core_count() -> int:
+    """Returns the number of cores: those that the process is bound to, if it is."""
+    if hasattr(os, 'sched_getaffinity'):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def start_tensorflow() -> None:
@@ -44,7 +49,7 @@ def start_tensorflow() -> None:
         )
     if not is_ours:
         return
-    number, threading = cores.count(), tf.config.threading
+    number, threading = core_count(), tf.config.threading
     if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
         threading.set_intra_op_parallelism_threads(max(1, number // 2))
     if not os.environ.get('TF_NUM_INTEROP_THREADS'):

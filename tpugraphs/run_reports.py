@@ -98,7 +98,7 @@ def compare_runs(args: argparse.Namespace) -> None:
                 f'{", ".join(models)}; name those of one'
             )
     scored = ensemble.score(predictors, args.split, must_measure=True)
-    results = ensemble.results_of(scored, scored.scores)
+    results = scored.results(scored.scores)
     first, second = results[: len(sides[0])], results[len(sides[0]) :]
     task = scored.first.collection.task
     programs = {report.TASKS[task].group_of(name) for name in scored.store.graph_ids}
@@ -154,11 +154,14 @@ def average_runs(args: argparse.Namespace) -> None:
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or bool(args.json)
     scored = ensemble.score(predictors, args.split, must_measure)
-    averaged = ensemble.average(scored, args.weights, args.by)
+    averaged = [
+        ensembles.average(members, args.weights, args.by)
+        for members in zip(*scored.scores)
+    ]
     scored.first.write(args.output, scored.store, averaged)
     if not scored.store.has_runtimes:
         return
-    summary = ensemble.measure(scored, averaged, args.by)
+    summary = scored.measure(averaged, args.by)
     if args.evaluate:
         together = f'{len(scored.predictors)} runs', summary['ensemble']
         for name, member in [*summary['members'].items(), together]:

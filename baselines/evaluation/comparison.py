@@ -216,7 +216,7 @@ def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
 
 
 def format_ensemble(result: Mapping[str, Any]) -> str:
-    """Lays out the members, the ensemble and its gain: `runs.ensemble.measure`."""
+    """Lays out the members, the ensemble and its gain: `runs.ensemble.Scored`."""
     summary, members = result['ensemble'], list(result['members'].values())
     measures = metrics.MEASURES[summary['task']]
     rows = [[summary['collection'], *(m.title for m in measures)]]

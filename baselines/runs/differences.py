@@ -1,4 +1,4 @@
-"""What tells runs apart: settings that differ, labels of them, and groups.
+"""Tells runs apart: settings that differ, labels of them, and groups.
 
 Runs that differ in nothing but seed and fold repeat one experiment; their figures
 may be averaged.  Any other difference is named.
@@ -34,7 +34,7 @@ _APART = ('model', 'source', 'search', *REPEATS)
 
 
 class Label(NamedTuple):
-    """What a run is called among others.
+    """The name of a run among others.
 
     Attributes:
         name: such as 'MLP lr=.01 seed 0'; no two are alike.
@@ -105,8 +105,8 @@ def _labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
     seeds = len({_hashable(of_run.get('seed')) for of_run in settings}) > 1
     named = []
     for of_run in settings:
-        own = {name: of_run[name] for name in differing if name in of_run}
-        group = ' '.join([str(of_run.get('model')), format_settings(own)]).strip()
+        values = {name: of_run[name] for name in differing if name in of_run}
+        group = ' '.join([str(of_run.get('model')), format_settings(values)]).strip()
         seed = [f'seed {of_run.get("seed", 0)}'] * seeds
         fold = [f'fold {of_run["fold"]}'] if of_run.get('fold') else []
         named.append(Label(' '.join([group, *seed, *fold]), group))

@@ -1,12 +1,11 @@
 """Several runs of a collection as one model: their scores, averaged."""
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
 from baselines import registry
 from baselines.evaluation import comparison
-from baselines.evaluation import ensembles
 from baselines.evaluation import report
 from baselines.runs import loading
 from baselines.runs import prediction
@@ -30,6 +29,51 @@ class Scored(NamedTuple):
     def first(self) -> run_predictor.RunPredictor:
         """The first run: others read the same graphs, and write the same rows."""
         return next(iter(self.predictors.values()))
+
+    def results(
+        self, models: Sequence[Sequence[np.ndarray]]
+    ) -> List[List[report.GraphResult]]:
+        """Joins the graphs of the split with the scores of each of several models."""
+        estimates = self.first.estimates(self.store)
+        beside = None if estimates is None else list(estimates)
+        task = self.first.task
+        return [task.results(self.store, scores, beside) for scores in models]
+
+    def measure(self, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:
+        """Measures averaged scores and each run, and compares them graph by graph.
+
+        Args:
+            averaged: scores of each graph.
+            by: how they were averaged, see `ensembles.average`.
+
+        Returns:
+            A dict:
+              ensemble: its summary, as `Predictor.measure` returns it.
+              members: {model directory: summary}.
+              gain_over_mean: gains over the mean of the runs' figures, from
+                `comparison.paired_test`.
+        """
+        store, task = self.store, self.first.collection.task
+        ours, *members = self.results([averaged, *self.scores])
+        described = self.first.describe(store)
+        described.update(model='ensemble', name=f'ensemble by {by}', by=by)
+        labels = loading.labels_of(self.predictors)
+        tests = comparison.paired_test(task, [ours], members)
+        return {
+            'ensemble': {**described, **report.summarise(task, ours)},
+            'members': {
+                model_dir: {
+                    **member.describe(store),
+                    **labels[model_dir]._asdict(),
+                    **report.summarise(task, theirs),
+                }
+                for (model_dir, member), theirs in zip(self.predictors.items(), members)
+            },
+            'gain_over_mean': {
+                measure: {name: test[name] for name in ('gain', 'low', 'high')}
+                for measure, test in tests.items()
+            },
+        }
 
 
 def load(
@@ -101,60 +145,3 @@ def score(
             )
         scores.append(list(predictor.score(store)))
     return Scored(predictors, first_store, scores)
-
-
-def average(
-    scored: Scored, weights: Optional[Sequence[float]] = None, by: str = 'scores'
-) -> List[np.ndarray]:
-    """Averages the scores of the runs: float64 [configurations] of each graph.
-
-    Args:
-        scored: from `score`.
-        weights: of the runs; None means equal.
-        by: 'scores' or 'ranks', see `ensembles.average`.
-    """
-    return [ensembles.average(members, weights, by) for members in zip(*scored.scores)]
-
-
-def results_of(
-    scored: Scored, scores: Sequence[Sequence[np.ndarray]]
-) -> List[List[report.GraphResult]]:
-    """Joins the graphs of the split with the scores of each of several models."""
-    estimates = scored.first.estimates(scored.store)
-    beside = None if estimates is None else list(estimates)
-    task = scored.first.task
-    return [task.results(scored.store, model, beside) for model in scores]
-
-
-def measure(scored: Scored, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:
-    """Measures the averaged scores and each run, and compares them graph by graph.
-
-    Returns:
-        A dict:
-          ensemble: its summary, as `Predictor.measure` returns it.
-          members: {model directory: summary}.
-          gain_over_mean: gains over the mean of the runs' figures, from
-            `comparison.paired_test`.
-    """
-    store, predictor = scored.store, scored.first
-    ours, *members = results_of(scored, [averaged, *scored.scores])
-    task = predictor.collection.task
-    described = predictor.describe(store)
-    described.update(model='ensemble', name=f'ensemble by {by}', by=by)
-    labels = loading.labels_of(scored.predictors)
-    tests = comparison.paired_test(task, [ours], members)
-    return {
-        'ensemble': {**described, **report.summarise(task, ours)},
-        'members': {
-            model_dir: {
-                **member.describe(store),
-                **labels[model_dir]._asdict(),
-                **report.summarise(task, theirs),
-            }
-            for (model_dir, member), theirs in zip(scored.predictors.items(), members)
-        },
-        'gain_over_mean': {
-            measure: {name: test[name] for name in ('gain', 'low', 'high')}
-            for measure, test in tests.items()
-        },
-    }

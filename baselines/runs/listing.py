@@ -10,7 +10,7 @@ from baselines.runs import differences
 from baselines.runs import finding
 from baselines.runs import run_files
 
-_MOST_WORDS = 30  # letters of what differs
+_MOST_LETTERS = 30  # of the settings that differ
 _NUMBERS = ('seed', 'best valid', 'minutes')
 
 
@@ -122,10 +122,10 @@ def cells(rows: Sequence[Row]) -> List[List[str]]:
     those where trainings write, have theirs before it.
     """
     folders = {os.path.dirname(one.path) for one in rows}
-    known = folders if len(folders) == 1 else {*finding.default_folders()}
+    plain = folders if len(folders) == 1 else {*finding.default_folders()}
     first = 5 * (len({one.when[:4] for one in rows}) == 1)  # without the year
-    seeds_known = any(one.seed is not None for one in rows)
-    head = ['when', 'model', 'collection', *(['seed'] * seeds_known)]
+    has_seeds = any(one.seed is not None for one in rows)
+    head = ['when', 'model', 'collection', *(['seed'] * has_seeds)]
     lines = [[*head, 'differs from defaults', 'best valid', 'minutes', 'run']]
     for one in rows:
         folder, name = os.path.split(one.path)
@@ -134,18 +134,18 @@ def cells(rows: Sequence[Row]) -> List[List[str]]:
         differs = differences.format_settings(one.differs)
         if one.run_id:
             differs = f'{differs} ({one.run_id})'.strip()
-        differs = text.shortened(text.printable(differs), _MOST_WORDS) or '-'
+        differs = text.shortened(text.printable(differs), _MOST_LETTERS) or '-'
         score = '-' if one.score is None else f'{one.measure} {one.score:.3f}'
         lines.append(
             [
                 one.when[first:16].replace('T', ' '),
                 text.printable(one.model),
                 one.collection,
-                *([seed] * seeds_known),
+                *([seed] * has_seeds),
                 differs,
                 score,
                 text.cell(one.minutes, '.1f'),
-                name if folder in known else os.path.join(files.shown(folder), name),
+                name if folder in plain else os.path.join(files.shown(folder), name),
             ]
         )
     return lines

@@ -54,15 +54,15 @@ class RunFile:
 
     @property
     def hash(self) -> str:
-        """What stands behind model_ in the directory's name."""
+        """The hash in the directory's name."""
         return hash_of(self.model_dir)
 
     @property
     def finished(self) -> datetime.datetime:
-        """When it was saved, in local time; of old runs when the file was written."""
+        """The local time when it was saved; of old runs when the file was written."""
         try:
-            finished = datetime.datetime.fromisoformat(self.info['finished'])
-            return finished.astimezone()
+            saved = datetime.datetime.fromisoformat(self.info['finished'])
+            return saved.astimezone()
         except (KeyError, TypeError, ValueError, OverflowError):
             seconds = os.path.getmtime(run_file(self.model_dir))
             written = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
@@ -70,7 +70,7 @@ class RunFile:
 
     @property
     def seconds(self) -> Optional[float]:
-        """How long it took; of old runs, its epochs; None where neither is known."""
+        """The duration of the training; of old runs, of its epochs, or None."""
         seconds = self.info.get('seconds')
         if seconds is None:
             parts = [self.curve.get(name) for name in ('train_seconds', 'val_seconds')]
@@ -196,10 +196,10 @@ def check_size(content: bytes) -> None:
 
 
 def _check_numbers(info: Dict[str, Any]) -> None:
-    """Makes sure that what is drawn and listed of a run are numbers.
+    """Makes sure that the curves and the duration of a run are numbers.
 
     Raises:
-        ValueError: something else stands there.
+        ValueError: they are not.
     """
     curve = info.get('train_curve')
     for name, values in curve.items() if isinstance(curve, dict) else ():

@@ -1,4 +1,4 @@
-"""What a training leaves behind: `model_<hash>/` and `run_<hash>.jsonz`.
+"""Saves and loads runs: `model_<hash>/` and `run_<hash>.jsonz`.
 
 The directory is a Keras SavedModel, which the course's own script loads; the
 run file is gzipped JSON with everything else that prediction needs.  We read
@@ -29,13 +29,13 @@ from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import trees as trees_lib
 
-# Hidden names of what is being written.
+# Hidden names of files that are being written.
 _LEFTOVERS = re.compile(
     r'\.((model_[0-9a-f]{32}|run_[0-9a-f]{32}\.jsonz|unfinished_\w+\.npz'
     r'|results_\w+\.csv)\.\w{8}|unfinished_\w+\.lock)'
 )
 run_file = run_files.run_file
-# Of a run file, what says where it was, or what came out; all else is settings.
+# Arguments in a run file that are places of a machine; all others are settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
 
 
@@ -178,9 +178,9 @@ class Run(run_files.RunFile):
         from baselines.runs import weights
 
         stored = weights.read(self.model_dir, model)
-        wanted = [list(v.shape) for v in model.variables]
-        if stored != wanted:
-            raise ValueError(_difference(self, stored, wanted))
+        expected = [list(v.shape) for v in model.variables]
+        if stored != expected:
+            raise ValueError(_difference(self, stored, expected))
         _note_version(self)
         if self._digests:
             return self._check_digest('weights', _weights_digest(model))
@@ -225,7 +225,7 @@ class Run(run_files.RunFile):
 def _content(
     info: Dict[str, Any], of_model: Optional[str], of_trees: Optional[str]
 ) -> Tuple[Dict[str, Any], bytes]:
-    """Returns what a run file says, signed, and its bytes before packing.
+    """Returns the content of a run file, signed, and its bytes before packing.
 
     Test predictions that make it larger than a run file may be are left out: the CSV
     has them.
@@ -253,12 +253,11 @@ def signed(
         'weights': weights_digest,
         'settings': _settings_digest(info),
     }
-    kept = {kind: digest for kind, digest in digests.items() if digest}
-    return {**info, 'digest': kept}
+    return {**info, 'digest': {kind: d for kind, d in digests.items() if d}}
 
 
 def remove_leftovers(out_dir: str) -> None:
-    """Removes what trainings that were killed while they wrote have left."""
+    """Removes the half-written files of trainings that were killed."""
     files.remove_leftovers(out_dir, _LEFTOVERS)
 
 
@@ -317,7 +316,7 @@ def _settings_digest(info: Dict[str, Any]) -> str:
 
 
 def _note_version(run: Run) -> None:
-    """Says where a run was trained with another version of TensorFlow."""
+    """Prints a note if a run was trained with another version of TensorFlow."""
     import tensorflow as tf
 
     versions = run.info.get('versions')
@@ -334,13 +333,14 @@ def _note_version(run: Run) -> None:
         )
 
 
-def _difference(run: Run, stored: List[List[int]], wanted: List[List[int]]) -> str:
-    what = f'{len(stored)} variables where the model has {len(wanted)}'
-    if len(stored) == len(wanted):
-        i = next(i for i, (a, b) in enumerate(zip(stored, wanted)) if a != b)
-        what = f'variable {i} of shape {stored[i]} where the model has {wanted[i]}'
+def _difference(run: Run, stored: List[List[int]], expected: List[List[int]]) -> str:
+    """Describes how the shapes of stored variables and of a model's differ."""
+    content = f'{len(stored)} variables where the model has {len(expected)}'
+    if len(stored) == len(expected):
+        i = next(i for i, (a, b) in enumerate(zip(stored, expected)) if a != b)
+        content = f'variable {i} of shape {stored[i]} where the model has {expected[i]}'
     return (
-        f'{run.model_dir} holds {what}: it was trained as '
+        f'{run.model_dir} holds {content}: it was trained as '
         f'{run.args["model"]} {run.args.get("model_kwargs_json", "{}")} with '
         'other code or data; pass its models.py as --models_file'
     )

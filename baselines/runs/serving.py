@@ -80,8 +80,8 @@ def forest(trees: trees_lib.Trees) -> Callable[[tf.Tensor], tf.Tensor]:
     # A tree of one leaf is there already; others begin at their first split.
     starts = np.array([0 if len(one.threshold) else -1 for one in parts], np.int32)
     splits, leaves = (
-        np.cumsum([0, *(len(values) for values in some)][:-1])
-        for some in ([p.threshold for p in parts], [p.value for p in parts])
+        np.cumsum([0, *(len(values) for values in arrays)][:-1])
+        for arrays in ([p.threshold for p in parts], [p.value for p in parts])
     )
     column, threshold, left, right, value = (
         tf.constant(np.concatenate([getattr(one, name) for one in parts]))

@@ -223,12 +223,12 @@ class _Text(NamedTuple):
             ValueError: it is not; says where.
         """
         header, *blocks = text.split('\nTree=')
-        known = dict(line.partition('=')[::2] for line in header.splitlines())
+        fields = dict(line.partition('=')[::2] for line in header.splitlines())
         for key, value in _HEADER.items():
-            if known.get(key) != value:
-                raise ValueError(f'{key} should be {value}, not {known.get(key)!r}')
-        names = known.get('feature_names', '').split()
-        if known.get('max_feature_idx') != str(len(names) - 1):
+            if fields.get(key) != value:
+                raise ValueError(f'{key} should be {value}, not {fields.get(key)!r}')
+        names = fields.get('feature_names', '').split()
+        if fields.get('max_feature_idx') != str(len(names) - 1):
             raise ValueError('max_feature_idx is not the last of feature_names')
         if not 0 < len(names) <= _MAX_COLUMNS:
             raise ValueError(f'{len(names):,} columns are too many or too few')

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence
 import numpy as np
 import tensorflow as tf
 
-from baselines import cores
+from baselines import starting
 from baselines import text
 
 # Seconds that workers wait for each other at the start.
@@ -30,14 +30,14 @@ def describe_machine() -> str:
     """Returns what TensorFlow computes on: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
     gpus = tf.config.list_physical_devices('GPU')
     if not gpus:
-        return f'CPU, {text.count(cores.count(), "core")}'
+        return f'CPU, {text.count(starting.core_count(), "core")}'
     details = map(tf.config.experimental.get_device_details, gpus)
     names = dict.fromkeys(one.get('device_name', 'of unknown name') for one in details)
     return f'{text.count(len(gpus), "GPU")}: {", ".join(names)}'
 
 
 class Devices:
-    """Where the replicas of a training are.
+    """The replicas of a training, and this process's share of them.
 
     Args:
         strategy: how they work together; None for one replica.
@@ -114,10 +114,10 @@ class Devices:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Makes one line of what TensorFlow says when another process has ended.
+        """Makes one line of TensorFlow's error when another process has ended.
 
         Raises:
-            ValueError: it has.
+            ValueError: another process has ended.
         """
         try:
             yield
@@ -139,9 +139,9 @@ def update(
     """Changes every replica's copy of variables, from within a replica.
 
     Args:
-        change: (variable, *arguments) -> what assigns it.
+        change: assigns a variable: (variable, *arguments) -> the operation.
         variables: to change.
-        *arguments: for each, one value per variable.
+        *arguments: sequences of one value per variable.
     """
 
     def merged(strategy: tf.distribute.Strategy, *arguments: Sequence[Any]) -> None:
@@ -236,9 +236,9 @@ def _meet(addresses: List[str], rank: int) -> None:
             ) from None
         door.listen(len(addresses))
         door.settimeout(0.1)
-        own = _greeting(addresses, rank)
+        greeting = _greeting(addresses, rank)
         while (ungreeted or unheard) and time.monotonic() < deadline:
-            ungreeted -= {n for n in ungreeted if _greets(addresses[n], own)}
+            ungreeted -= {n for n in ungreeted if _greets(addresses[n], greeting)}
             unheard.discard(others.get(_heard(door), -1))
     missing = sorted(ungreeted | unheard)
     if missing:
@@ -251,14 +251,14 @@ def _meet(addresses: List[str], rank: int) -> None:
 
 def _seconds_to_wait() -> float:
     """Reads how long workers wait for each other; raises ValueError."""
-    given = os.environ.get(_DEADLINE_VARIABLE, '') or str(_DEADLINE)
+    value = os.environ.get(_DEADLINE_VARIABLE, '') or str(_DEADLINE)
     try:
-        seconds = float(given)
+        seconds = float(value)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
         raise ValueError(
-            f'{_DEADLINE_VARIABLE} should be a number above 0, not {given}'
+            f'{_DEADLINE_VARIABLE} should be a number above 0, not {value}'
         )
     return seconds
 

@@ -25,11 +25,11 @@ _STOPPING = 50  # trees that are no better before growing ends
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How trees are grown, as --model_kwargs_json may say.
+    """Options of growing trees, as in --model_kwargs_json.
 
     Attributes:
         trees: most of them; fewer where validation stops getting better.
-        learning_rate: what each new tree counts.
+        learning_rate: the share of a new tree in the prediction.
         num_leaves: most leaves of a tree.
         min_leaf: fewest rows in a leaf; a hundredth of all, but 2, if that is less.
         column_share: of the columns, that each tree may use.
@@ -84,12 +84,12 @@ FEWER = Options(trees=250, learning_rate=0.15)
 
 
 class Rows(NamedTuple):
-    """What trees are grown on, or checked with.
+    """Configurations that trees are grown on, or checked with.
 
     Attributes:
         columns: float32 [rows, columns].
         targets: float64 [rows].
-        weights: float64 [rows], what each row counts; None: all alike.
+        weights: float64 [rows]; None: all 1.
     """
 
     columns: np.ndarray
@@ -103,7 +103,7 @@ def grow(
     """Grows trees, anew after an interruption: it takes a minute or so.
 
     Args:
-        data: what to train and to validate on.
+        data: the graphs to train and to validate on.
         options: how to grow them.
 
     Returns:
@@ -139,9 +139,9 @@ def draw(
     graphs: np.ndarray,
     most: int,
 ) -> Rows:
-    """Draws evenly from graphs: columns, and what to predict of them.
+    """Draws evenly from graphs: columns, and targets to predict.
 
-    That is the normal scores of their ranks where Kendall's tau counts: of most
+    Targets are the normal scores of ranks where Kendall's tau counts: of most
     layouts that were measured, runtimes differ by a thousandth of what a few slow
     ones add.  Of tiles it is their sum with log runtimes less the mean: the slowest
     of a kernel would decide what is learned of the others, and how much slower
@@ -188,7 +188,7 @@ def fit(
         names: of the columns.
         options: how to grow them.
         train: at least two rows.
-        valid: what says when to stop; None for no validation.
+        valid: rows that decide when to stop; None for no validation.
         seed: the same one gives the same trees.
 
     Returns:

@@ -4,6 +4,7 @@ model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
 
 import contextlib
+import dataclasses
 import datetime
 import os
 import platform
@@ -40,12 +41,12 @@ from baselines.training import task_data
 
 
 class Extras(NamedTuple):
-    """What a training takes beside its settings.
+    """Code of the user's, and the command: what a training takes beside settings.
 
     Attributes:
         models: a models.py, or classes, which are added to ours.
         losses: functions by the name that --losses says, likewise.
-        command: the command line, or the call, that began the training.
+        command: the command line, or the call, that started the training.
     """
 
     models: registry.Own = ''
@@ -65,8 +66,8 @@ def train(
     Args:
         config: the settings.
         extras: models and losses of the user's, and the command line.
-        after_epoch: called with the state after every epoch, when it is kept; what
-            it raises ends the training, and --resume goes on from there.
+        after_epoch: called with the state after every epoch, when it is kept; an
+            error that it raises ends the training, and --resume goes on from there.
 
     Returns:
         The model directory; '' in a worker that is not the chief.
@@ -87,13 +88,15 @@ def train(
     config, trainer = data.settings, None
     if config.model != trees_lib.NAME:
         trainer = make_trainer(data, devices, extras)
-    job = Job(data, trainer, _tree_options(config), devices, extras.command)
+    checkpoint = checkpoints.Unfinished(config, data.stores)
+    options = _tree_options(config)
+    job = Job(data, trainer, options, devices, checkpoint, extras.command)
     print(job.describe())
     return job.run(after_epoch)
 
 
 def _check(config: config_lib.AnyConfig, extras: Extras) -> None:
-    """Checks what needs no data, and that there is a place for the results."""
+    """Checks settings that need no data, and that the results can be written."""
     task = tasks.of(config.collection)
     task.model_class(config.model, extras.models)  # is there one?
     if config.model == trees_lib.NAME or config.grows_trees:
@@ -113,7 +116,7 @@ def _check_own_code(config: config_lib.AnyConfig, extras: Extras) -> None:
     """Tries a model and losses of the user's, before data are read.
 
     Raises:
-        ValueError: a loss is unknown, or something of theirs does not work.
+        ValueError: a loss is unknown, or the user's code does not work.
     """
     task = tasks.of(config.collection)
     temperature = task_data.DATA[config.collection.task].temperature
@@ -180,52 +183,48 @@ def make_trainer(
     return loop.Trainer(model, loss, config, scorer, devices, replica, is_known)
 
 
+@dataclasses.dataclass(frozen=True)
 class Job:
     """Trains, measures and saves; leaves a run and a ranking of the test split.
 
-    Args:
+    Attributes:
         data: what to train on, to validate on, and to rank.
         trainer: of a graph model; None where trees score alone.
         tree_options: how trees are grown, alone or beside a graph model; None: none.
         devices: where the replicas are.
-        command: what began the training.
+        checkpoint: keeps the state of an epoch.
+        command: the command that started the training.
     """
 
-    def __init__(
-        self,
-        data: task_data.TaskData,
-        trainer: Optional[loop.Trainer],
-        tree_options: Optional[growing.Options],
-        devices: devices_lib.Devices,
-        command: str = '',
-    ):
-        self._data, self._settings = data, data.settings
-        self._trainer = trainer
-        self._tree_options = tree_options
-        self._devices = devices
-        self._command = command
-        self._checkpoint = checkpoints.Unfinished(data.settings, data.stores)
+    data: task_data.TaskData
+    trainer: Optional[loop.Trainer]
+    tree_options: Optional[growing.Options]
+    devices: devices_lib.Devices
+    checkpoint: checkpoints.Unfinished
+    command: str
 
     def describe(self) -> str:
-        """Says what is trained on what, for people."""
+        """Describes the models and the graphs of the training, for people."""
         parts = []
-        if self._trainer is not None:
-            parts.append(f'{count_weights(self._trainer.model):,} weights')
-        if self._tree_options is not None:
-            parts.append(f'at most {self._tree_options.trees:,} trees')
-        valid, unit = self._data.stores['valid'], self._data.task.unit
-        fold = f' of fold {self._settings.fold}' if self._settings.fold else ''
+        if self.trainer is not None:
+            variables = self.trainer.model.trainable_variables
+            count = sum(int(np.prod(v.shape)) for v in variables)
+            parts.append(f'{count:,} weights')
+        if self.tree_options is not None:
+            parts.append(f'at most {self.tree_options.trees:,} trees')
+        valid, unit = self.data.stores['valid'], self.data.task.unit
+        fold = f' of fold {self.data.settings.fold}' if self.data.settings.fold else ''
         return (
-            f'{self._settings.model}: {" and ".join(parts)}\n'
-            f'training on {self._data.describe()}\n'
+            f'{self.data.settings.model}: {" and ".join(parts)}\n'
+            f'training on {self.data.describe()}\n'
             f'validating on {text.count(valid.num_graphs, unit)}{fold}'
         )
 
     def run(self, after_epoch: loop.AfterEpoch = lambda state: None) -> str:
         """Trains, measures and ranks; see `train`."""
-        checkpoint, chief = self._checkpoint, self._devices.is_chief
+        checkpoint, chief = self.checkpoint, self.devices.is_chief
         held = checkpoint if chief else contextlib.nullcontext()
-        with self._devices.watched(), held:
+        with self.devices.watched(), held:
             run = checkpoint.finished()
             if run:
                 print('note: --resume: the run of these settings is finished already')
@@ -234,12 +233,12 @@ class Job:
             if run:
                 self._write_ranking(run)
                 checkpoint.remove()
-            self._devices.agree([0.0])  # none leaves while another one works
+            self.devices.agree([0.0])  # none leaves while another one works
         return run.model_dir if run and chief else ''
 
     def _fit(self, after_epoch: loop.AfterEpoch) -> Optional[saved.Run]:
         """Trains; the chief measures, ranks and saves the run."""
-        checkpoint, chief = self._checkpoint, self._devices.is_chief
+        checkpoint, chief = self.checkpoint, self.devices.is_chief
 
         def ended(state: loop.State) -> None:
             if chief:
@@ -247,14 +246,14 @@ class Job:
             after_epoch(state)
 
         trees, curve, best_epoch = None, None, -1
-        with tasks.verifying(*self._data.stores.values()):
-            if self._trainer is not None:
-                state = self._descend(self._trainer, ended)
+        with tasks.verifying(*self.data.stores.values()):
+            if self.trainer is not None:
+                state = self._descend(self.trainer, ended)
                 curve, best_epoch = state.curve, state.best_epoch
             if not chief:
                 return None
-            if self._tree_options is not None:
-                trees, losses_by_tree = growing.grow(self._data, self._tree_options)
+            if self.tree_options is not None:
+                trees, losses_by_tree = growing.grow(self.data, self.tree_options)
                 if curve is None:  # of two the graph model's is kept
                     curve = losses_by_tree
                     best_epoch = min(trees.count, len(curve['epoch'])) - 1
@@ -270,10 +269,10 @@ class Job:
             # Not in seconds: `latest` tells runs of one second apart.
             finished=now.isoformat(timespec='milliseconds'),
             seconds=round(checkpoint.seconds, 1),
-            command=self._command,
+            command=self.command,
         )
-        model = self._trainer and self._trainer.model
-        out_dir = self._settings.out_dir
+        model = self.trainer and self.trainer.model
+        out_dir = self.data.settings.out_dir
         run = saved.Run.save(out_dir, checkpoint.run_hash, info, model, trees)
         # The file may be without the predictions, of which the CSV is still to come.
         return saved.Run(run.model_dir, info)
@@ -282,15 +281,15 @@ class Job:
         self, trainer: loop.Trainer, after_epoch: loop.AfterEpoch
     ) -> loop.State:
         """Fits the graph model, from where it was interrupted."""
-        state = self._checkpoint.state()
+        state = self.checkpoint.state()
         try:
-            return trainer.fit(self._data, state, after_epoch)
+            return trainer.fit(self.data, state, after_epoch)
         except loop.MisfitError as error:
-            raise self._checkpoint.misfit(error) from None
+            raise self.checkpoint.misfit(error) from None
 
     def _measured(self, trees: Optional[trees_lib.Trees]) -> Dict[str, Any]:
-        """Measures validation and ranks test; returns what the run file says."""
-        data, settings = self._data, self._settings
+        """Measures validation and ranks test; returns fields of the run file."""
+        data, settings = self.data, self.data.settings
         final_error: Dict[str, Any] = {'val': None, 'test': None}
         if data.stores['valid'].has_runtimes:
             scored = self._scored(trees, 'valid', 'measuring validation')
@@ -329,19 +328,19 @@ class Job:
     def _scored(
         self, trees: Optional[trees_lib.Trees], split: str, title: str
     ) -> List[np.ndarray]:
-        store, task = self._data.stores[split], self._data.task
-        model = self._trainer.scorer if self._trainer else None
-        graphs = self._data.graphs[split]
+        store, task = self.data.stores[split], self.data.task
+        model = self.trainer.scorer if self.trainer else None
+        graphs = self.data.graphs[split]
         members = prediction.member_scores(task, store, model, trees, graphs)
         scores = map(prediction.mean_score, members)
         return list(phases.each(scores, title, store.num_graphs, task.unit))
 
     def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:
-        results = self._data.task.results(self._data.stores[split], scored)
-        return report.final_error(self._settings.collection.task, results)
+        results = self.data.task.results(self.data.stores[split], scored)
+        return report.final_error(self.data.settings.collection.task, results)
 
     def _write_ranking(self, run: saved.Run) -> None:
-        """Writes the CSV, and says where everything is; the same once more."""
+        """Writes the CSV, and prints where model, run file and CSV are."""
         if not run.info['test_predictions']:
             print(f'note: {run.model_dir} has no predictions: `tpugraphs predict`')
             return
@@ -350,9 +349,9 @@ class Job:
             for graph_id, configs in run.info['test_predictions'].items()
         ]
         parts = ['results', str(run.info['started'])]
-        name = '_'.join([*parts, *self._settings.collection.flags.values()])
-        path = self._settings.results_csv or os.path.join(
-            self._settings.out_dir, f'{name}.csv'
+        name = '_'.join([*parts, *self.data.settings.collection.flags.values()])
+        path = self.data.settings.results_csv or os.path.join(
+            self.data.settings.out_dir, f'{name}.csv'
         )
         submission.write_predictions(path, rows)
         paths = (run.model_dir, saved.run_file(run.model_dir), files.expand(path))
@@ -360,13 +359,8 @@ class Job:
             print(f'{name:<8} {files.shown(place)}')
 
 
-def count_weights(model: tf.keras.Model) -> int:
-    """Returns the number of trainable numbers in a model."""
-    return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
-
-
 def versions() -> Dict[str, str]:
-    """Returns the versions of what a result depends on."""
+    """Returns the versions of Python and of the packages that results depend on."""
     return {
         'python': platform.python_version(),
         'tensorflow': tf.__version__,

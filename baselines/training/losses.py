@@ -59,7 +59,7 @@ def names() -> List[str]:
 
 @register('ListMLELoss')
 def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Likelihood of the true order, slowest first (Xia et al., ICML 2008).
+    """Computes the likelihood of the true order (Xia et al., ICML 2008).
 
         mean over lists of sum_i (log sum_{j >= i} exp(s_j) - s_i)
 
@@ -80,7 +80,7 @@ def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 @register('PairwiseHingeLoss')
 def pairwise_hinge(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Mean of max(0, 1 - (s_i - s_j)) over pairs with y_i > y_j.
+    """Averages max(0, 1 - (s_i - s_j)) over pairs with y_i > y_j.
 
         mean over lists and i of sum_j [y_i > y_j] max(0, 1 - (s_i - s_j))
 
@@ -96,7 +96,7 @@ def pairwise_hinge(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 @register('PairwiseLogisticLoss')
 def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Mean of log(1 + exp(s_j - s_i)) over pairs with y_i > y_j.
+    """Averages log(1 + exp(s_j - s_i)) over pairs with y_i > y_j.
 
         mean over lists and i of sum_j [y_i > y_j] log(1 + exp(s_j - s_i))
 
@@ -113,7 +113,7 @@ def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 @register('MSE', tempered=False)
 def mean_squared_error(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Mean of (score - label)^2.
+    """Averages (score - label)^2.
 
     Example:
         >>> float(CombinedLoss('MSE')([[3.0, 1.0]], [[1.0, 1.0]]))
@@ -123,7 +123,7 @@ def mean_squared_error(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
 
 
 def _by_falling_label(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Scores in the order of falling labels; ties in a random order.
+    """Returns scores in the order of falling labels; ties in a random order.
 
     The seed is taken from the scores, which every step changes: a generator would have
     a state, which a resumed training had lost.
@@ -189,8 +189,8 @@ class CombinedLoss(tf.keras.losses.Loss):
         super().__init__(tf.keras.losses.Reduction.SUM, name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
-        known = {**_LOSSES, **{n: _own(f) for n, f in (own or {}).items()}}
-        by_name = {name: _resolved(name, known) for name, _ in parts}
+        choices = {**_LOSSES, **{n: _own(f) for n, f in (own or {}).items()}}
+        by_name = {name: _resolved(name, choices) for name, _ in parts}
         self._parts: List[Tuple[float, _Loss]] = [
             (weight / total, by_name[name]) for name, weight in parts
         ]
@@ -216,13 +216,13 @@ class CombinedLoss(tf.keras.losses.Loss):
         )
 
 
-def _resolved(name: str, known: Mapping[str, _Loss]) -> _Loss:
+def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     """Finds a loss by its name, or by the file and name of a function."""
     path, _, function = name.rpartition(':')
     if not path and name.startswith(_RANKING):
         return _of_tensorflow_ranking(name[len(_RANKING) :])
     if not path:
-        return registry.resolve(name, known, 'loss')
+        return registry.resolve(name, choices, 'loss')
     module = registry.load_models_file(path, 'training', 'losses')
     functions = {
         key: value

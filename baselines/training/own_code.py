@@ -1,6 +1,6 @@
-"""A user's model and loss, tried on one small batch before anything is read.
+"""Tries a user's model and loss on one small batch, before data are read.
 
-What a training would show after minutes, or never, is said in one line: scores of
+One line names mistakes that a training would show after minutes, or never: scores of
 another shape, a variable without a gradient, a loss that ignores the scores.
 """
 
@@ -134,7 +134,7 @@ def _check_scores(method: str, scores: Any, labels: tf.Tensor) -> None:
 
 @contextlib.contextmanager
 def _explained(beginning: str) -> Iterator[None]:
-    """Turns what a user's code raises within a context into a ValueError of a line."""
+    """Turns errors of a user's code within a context into a ValueError of a line."""
     try:
         yield
     except Exception as error:
@@ -148,8 +148,8 @@ def _one_line(error: BaseException) -> str:
     # A KeyError's text is a representation of what was looked up.
     full = error.args[0] if isinstance(error, KeyError) and error.args else error
     paragraphs = str(full).strip().split('\n\n')
-    said = paragraphs[len(paragraphs) > 1 and 'Exception encountered' in paragraphs[0]]
-    return f'{type(error).__name__}: {said.strip().partition(chr(10))[0][:300]}'
+    cause = paragraphs[len(paragraphs) > 1 and 'Exception encountered' in paragraphs[0]]
+    return f'{type(error).__name__}: {cause.strip().partition(chr(10))[0][:300]}'
 
 
 def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:

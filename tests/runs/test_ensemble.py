@@ -168,27 +168,16 @@ def test_a_fold_is_a_run_of_its_own(root, monkeypatch):
 # Families ---------------------------------------------------------------------
 
 
-def _batches(root, **changes):
-    """The kernels of each step of two epochs."""
-    data = task_data.open_data(_settings(root, 'drawn', **changes))
-    ids = data.stores['train'].graph_ids
-    epochs = []
-    for epoch in (0, 1):
-        order = np.concatenate([kernels for kernels, _ in data.draws(epoch)])
-        assert len(order) == data.steps_per_epoch
-        epochs.append([[ids[kernel] for kernel in step] for step in order])
-    return epochs
-
-
 def test_an_epoch_takes_each_kernel_once_in_random_order(root):
     ids = sorted(kernel.graph_id for kernel in _kernels(_TRAIN, 0))
     for seed in (0, 3):
-        found = _batches(root, seed=seed)
+        data = task_data.open_data(_settings(root, 'drawn', seed=seed))
+        assert list(data.stores['train'].graph_ids) == ids
         for epoch in (0, 1):
-            kernels = np.random.default_rng([seed, epoch]).permutation(np.arange(10))
-            assert found[epoch] == [
-                [ids[k] for k in step] for step in kernels.reshape(5, 2)
-            ]
+            order = np.concatenate([kernels for kernels, _ in data.draws(epoch)])
+            expected = np.random.default_rng([seed, epoch]).permutation(np.arange(10))
+            np.testing.assert_array_equal(order, expected.reshape(5, 2))
+            assert len(order) == data.steps_per_epoch
 
 
 # Ensembles --------------------------------------------------------------------

@@ -99,7 +99,6 @@ def test_predict_and_evaluate(data, tmp_path, capsys):
         ),
         ('evaluate', ['--compare', 'a', 'b', '--collection=tile:xla'], 'is for --dir'),
         ('predict', ['--dir', 'estimate', '--runner=DirectRunner'], '--runner is for'),
-        ('export', ['estimate', 'out'], "'estimate' is no run but the untrained"),
         ('ensemble', ['estimate', 'latest'], "'estimate' is no run but the untrained"),
     ],
 )

@@ -1,9 +1,12 @@
 """Exported models: raw features in, the same scores out, with TensorFlow alone."""
 
+import contextlib
+import io
 import json
 import re
 import subprocess
 import sys
+from typing import NamedTuple
 
 from hypothesis import HealthCheck
 from hypothesis import given
@@ -23,14 +26,47 @@ from tests.helpers import processes
 from tests.helpers import tile_records
 
 
+class _Exported(NamedTuple):
+    """What `tpugraphs export` writes of a run."""
+
+    task: str
+    predictor: prediction.Predictor
+    folder: str
+    printed: str
+
+    def record(self):
+        """A graph whose configurations are scored in three slices."""
+        rng = np.random.default_rng(0)
+        if self.task == 'tile':  # 70 nodes x 300 in slices of 8,192 cells
+            return tile_records.make_record(rng, nodes=70, configs=300)
+        return layout_files.make_program(rng, 'p', nodes=9, configs=37)
+
+    def inputs(self, record):
+        """The arrays of a graph that the signature takes."""
+        names = ['node_feat', 'node_opcode', 'edge_index']
+        names += {
+            'tile': ['config_feat'],
+            'layout': ['node_config_ids', 'node_config_feat'],
+        }[self.task]
+        return {
+            name: getattr(record, name).astype(
+                np.float32 if name.endswith('_feat') else np.int32
+            )
+            for name in names
+        }
+
+
 @pytest.fixture(name='exported', scope='module', params=['tile', 'layout'])
 def _exported(request, tmp_path_factory):
-    """(task, model directory, folder of what was exported)."""
     folder = tmp_path_factory.mktemp('exported')
     make = {'tile': made_runs.make_tile_run, 'layout': made_runs.make_layout_run}
     model_dir = make[request.param](folder)
-    assert processes.command('export', model_dir, folder / 'served') == 0
-    return request.param, model_dir, folder / 'served'
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert processes.command('export', model_dir, folder / 'served') == 0
+    predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    served = str(folder / 'served')
+    return _Exported(request.param, predictor, served, printed.getvalue())
 
 
 @pytest.mark.slow
@@ -42,74 +78,37 @@ def test_the_client_of_the_documents(exported, tmp_path):
         b for b in re.findall(r'```python\n(.*?)```', text, re.S) if 'argv' in b
     ]
     assert len([line for line in client.splitlines() if line.strip()]) <= 15
-    _, model_dir, served = exported
     # TensorFlow reads it alone: of ours nothing is imported.
     client += "assert not {'tensorflow_gnn', 'baselines', 'tpugraphs'} & {*sys.modules}"
     record = tile_records.make_record(np.random.default_rng(0), 'k', configs=30)
     tile_records.write_split(tmp_path, [record])
-    words = [sys.executable, '-c', client, str(served), str(tmp_path / 'k.npz')]
+    words = [sys.executable, '-c', client, exported.folder, str(tmp_path / 'k.npz')]
     done = subprocess.run(
         words, cwd=tmp_path, check=True, capture_output=True, text=True
     )
-    expected = _predictor(model_dir).score_record(record)
+    expected = exported.predictor.score_record(record)
     found = json.loads(done.stdout)
     np.testing.assert_allclose(found['scores'], np.sort(expected)[:10], atol=1e-5)
     assert found['order'] == np.argsort(expected, kind='stable')[:10].tolist()
 
 
-def _inputs(record, *more):
-    names = ('node_feat', 'node_opcode', 'edge_index', *more)
-    return {
-        name: getattr(record, name).astype(
-            np.float32 if name.endswith('_feat') else np.int32
-        )
-        for name in names
-    }
-
-
-def _predictor(model_dir):
-    return loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
-
-
 @pytest.mark.slow
-def test_tiles_of_raw_features(tmp_path, capsys):
-    model_dir = made_runs.make_tile_run(tmp_path)
-    assert processes.command('export', model_dir, tmp_path / 'served') == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f'{tmp_path}/served: EarlyJoinSAGE on tile:xla',
-        '  node_feat [?, 140]',
-        '  node_opcode [?]',
-        '  edge_index [?, 2]',
-        '  config_feat [?, 24]',
-        '  -> scores [?]',
-    ]
-    # 70 nodes x 300 configurations are scored in three slices of 8,192 cells.
-    record = tile_records.make_record(np.random.default_rng(0), nodes=70, configs=300)
-    model = tf.saved_model.load(str(tmp_path / 'served'))
-    inputs = _inputs(record, 'config_feat')
-    found = model.signatures['serving_default'](
-        **{name: tf.constant(array) for name, array in inputs.items()}
-    )['scores']
-    expected = _predictor(model_dir).score_record(record)
-    spread = np.ptp(expected)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * spread)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('exported', ['layout'], indirect=True, scope='module')
-def test_layouts(exported):
-    _, model_dir, served = exported
-    # 37 configurations are two slices of 16 and one that is filled up.
-    program = layout_files.make_program(
-        np.random.default_rng(0), 'p', nodes=9, configs=37
-    )
-    more = ('node_config_ids', 'node_config_feat')
-    inputs = _inputs(program, *more)
-    found = tf.saved_model.load(str(served)).signatures['serving_default'](
-        **{name: tf.constant(array) for name, array in inputs.items()}
-    )['scores']
-    expected = _predictor(model_dir).score_record(program)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.ptp(expected))
+def test_raw_features_give_the_scores_of_the_run(exported):
+    if exported.task == 'tile':
+        assert exported.printed.splitlines() == [
+            f'{exported.folder}: EarlyJoinSAGE on tile:xla',
+            '  node_feat [?, 140]',
+            '  node_opcode [?]',
+            '  edge_index [?, 2]',
+            '  config_feat [?, 24]',
+            '  -> scores [?]',
+        ]
+    record = exported.record()
+    tensors = {k: tf.constant(array) for k, array in exported.inputs(record).items()}
+    model = tf.saved_model.load(exported.folder)
+    scores = model.signatures['serving_default'](**tensors)['scores']
+    expected = exported.predictor.score_record(record)
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5 * np.ptp(expected))
 
 
 def _one_more(x, axis):
@@ -142,18 +141,12 @@ _REFUSED = {
 
 @pytest.mark.slow
 def test_inputs_of_other_sizes_are_refused_by_name(exported):
-    task, _, served = exported
-    rng = np.random.default_rng(0)
-    if task == 'tile':
-        inputs = _inputs(tile_records.make_record(rng, nodes=6), 'config_feat')
-    else:
-        program = layout_files.make_program(rng, nodes=6)
-        inputs = _inputs(program, 'node_config_ids', 'node_config_feat')
-    model = tf.saved_model.load(str(served))
+    inputs = exported.inputs(exported.record())
+    model = tf.saved_model.load(exported.folder)
     score = model.signatures['serving_default']
     tensors = {name: tf.constant(array) for name, array in inputs.items()}
     assert np.isfinite(score(**tensors)['scores']).all()
-    for name, change, message in _REFUSED[task]:
+    for name, change, message in _REFUSED[exported.task]:
         changed = {**tensors, name: tf.constant(change(inputs[name]))}
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             score(**changed)
@@ -167,7 +160,7 @@ def test_inputs_of_other_sizes_are_refused_by_name(exported):
             scores = score(**changed)['scores']
         except (TypeError, ValueError, tf.errors.InvalidArgumentError):
             return
-        configs = 'config_feat' if task == 'tile' else 'node_config_feat'
+        configs = [*inputs][-1]  # config_feat, or node_config_feat
         assert scores.shape == changed[configs].shape[:1]
 
     check()

@@ -33,7 +33,7 @@ def _devices(replicas, local, rank):
     ],
 )
 def test_what_a_training_computes_on(monkeypatch, names, wanted):
-    monkeypatch.setattr(devices.cores, 'count', lambda: 2)
+    monkeypatch.setattr(devices.starting, 'core_count', lambda: 2)
     monkeypatch.setattr(tf.config, 'list_physical_devices', lambda kind: names)
     monkeypatch.setattr(
         tf.config.experimental,

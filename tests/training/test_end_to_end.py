@@ -331,12 +331,6 @@ _MISFITS = [
     ('tile', {'model_kwargs_json': '{'}, '--model_kwargs_json is not JSON'),
     (
         'layout',
-        {'model_kwargs_json': '{"hidden_dim": 8}'},
-        'variables where the model has',
-    ),
-    ('layout', {'source': 'tpu'}, 'there is no collection --source=tpu --search=rand'),
-    (
-        'layout',
         {'search': 'random/../random'},
         '--search=random/../random; there are layout:xla',
     ),

@@ -38,19 +38,16 @@ def _root(tmp_path_factory):
     return root
 
 
-def _weights(model_dir, root):
-    options = prediction.DataOptions(str(root / 'data'), str(root / 'cache'))
-    predictor = loading.load_predictor(str(model_dir), options)
-    return [v.numpy() for v in predictor.model.variables], predictor
-
-
 def test_weights_and_scaling_are_those_of_the_source(source, root):
     changed, _ = layout_runs.train(
         root, epochs=1, lr=1e-12, init_from=str(source), **_RESNET
     )
-    wanted, first = _weights(source, root)
-    found, then = _weights(changed, root)
-    for a, b in zip(wanted, found):
+    options = prediction.DataOptions(str(root / 'data'), str(root / 'cache'))
+    first, then = (
+        loading.load_predictor(str(model_dir), options)
+        for model_dir in (source, changed)
+    )
+    for a, b in zip(first.model.variables, then.model.variables):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
     assert then.normalizer.to_json() == first.normalizer.to_json()
     assert then.run.args['init_from'] == str(source)
