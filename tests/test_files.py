@@ -88,18 +88,6 @@ def test_no_room(tmp_path, data):
     assert path.read_text() == 'old' and os.listdir(tmp_path) == ['file']
 
 
-def test_full_disk_names_the_file(tmp_path):
-    with disks.mounted(tmp_path / 'disk', 1 << 16) as disk:
-        _write(disk / 'file', 'old')
-        with pytest.raises(OSError) as caught:
-            _write(disk / 'file', b'x' * 100_000)
-        assert str(caught.value) == (
-            f"[Errno 28] No space left on device: '{disk}/file'"
-        )
-        assert (disk / 'file').read_text() == 'old'
-        assert os.listdir(disk) == ['file']
-
-
 def test_an_error_about_another_file_keeps_its_name(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         with files.write_atomically(str(tmp_path / 'file')):

@@ -2,9 +2,6 @@
 
 import contextlib
 import resource
-import subprocess
-
-import pytest
 
 
 @contextlib.contextmanager
@@ -16,20 +13,3 @@ def room(size):
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@contextlib.contextmanager
-def mounted(folder, size):
-    """Mounts an empty disk of `size` bytes; skips where that is not allowed."""
-    folder.mkdir()
-    command = ['mount', '-t', 'tmpfs', '-o', f'size={size}', 'tmpfs', str(folder)]
-    try:
-        code = subprocess.run(command, capture_output=True, check=False).returncode
-    except OSError:
-        code = 1
-    if code:
-        pytest.skip('a disk of its own cannot be mounted here')
-    try:
-        yield folder
-    finally:
-        subprocess.run(['umount', str(folder)], check=True)

@@ -15,59 +15,39 @@ def _run(run_hash='abcdef0123', info=None, **args):
     return run_files.RunFile(f'/out/model_{run_hash}', {'args': args, **(info or {})})
 
 
-def _names(*runs):
-    return [label.name for label in differences.labels(runs)]
+_WIDE = dict(model_kwargs_json='{"hidden_dim": 64}', estimate=True)
+_PLACES = dict(out_dir='/b', cache_dir='/c', run_id='mine', resume=True)
 
 
-def test_one_run_is_called_after_its_model():
-    assert differences.labels([_run(lr=0.5)]) == [differences.Label('MLP', 'MLP')]
-
-
-def test_labels_say_what_differs():
-    runs = [_run(lr=0.01), _run(lr=0.01, seed=1), _run(seed=1)]
-    assert differences.labels(runs) == [
-        ('MLP lr=.01 seed 0', 'MLP lr=.01'),
-        ('MLP lr=.01 seed 1', 'MLP lr=.01'),
+@pytest.mark.parametrize(
+    'runs, names',
+    [
+        ([_run(lr=0.5)], ['MLP']),
         # The default, of a run file that does not name the rate.
-        ('MLP lr=.001 seed 1', 'MLP lr=.001'),
-    ]
+        (
+            [_run(lr=0.01), _run(lr=0.01, seed=1), _run(seed=1)],
+            ['MLP lr=.01 seed 0', 'MLP lr=.01 seed 1', 'MLP lr=.001 seed 1'],
+        ),
+        # Places do not tell runs apart.
+        ([_run(), _run(seed=1, **_PLACES)], ['MLP seed 0', 'MLP seed 1']),
+        ([_run(fold='1/2'), _run(fold='2/2')], ['MLP fold 1/2', 'MLP fold 2/2']),
+        ([_run(), _run(**_WIDE)], ['MLP no estimate', 'MLP estimate hidden_dim=64']),
+        ([_run('aaaabbbbcc'), _run('ccccddddee')], ['MLP aaaabbbb', 'MLP ccccdddd']),
+        # Runs of other collections are no reason for labels.
+        (
+            [_run(), _run('b', model='GAT', source='xla', search='random')],
+            ['MLP', 'GAT'],
+        ),
+    ],
+)
+def test_labels_say_what_differs(runs, names):
+    assert [label.name for label in differences.labels(runs)] == names
 
 
-def test_places_do_not_tell_runs_apart():
-    places = dict(out_dir='/b', cache_dir='/c', run_id='mine', resume=True)
-    assert differences.labels([_run(), _run(seed=1, **places)]) == [
-        ('MLP seed 0', 'MLP'),
-        ('MLP seed 1', 'MLP'),
-    ]
-
-
-def test_folds_repeat_and_options_of_a_model_differ():
-    assert _names(_run(fold='1/2'), _run(fold='2/2')) == [
-        'MLP fold 1/2',
-        'MLP fold 2/2',
-    ]
-    wide = _run(model_kwargs_json='{"hidden_dim": 64}', estimate=True)
-    found = differences.labels([_run(model_kwargs_json='{}'), wide])
-    assert found == [
-        ('MLP no estimate', 'MLP no estimate'),
-        ('MLP estimate hidden_dim=64', 'MLP estimate hidden_dim=64'),
-    ]
-
-
-def test_equal_runs_are_told_apart_by_their_hash():
-    assert _names(_run('aaaabbbbcc'), _run('ccccddddee')) == [
-        'MLP aaaabbbb',
-        'MLP ccccdddd',
-    ]
-
-
-def test_runs_of_other_collections_are_no_reason_for_labels():
-    layout = _run('b', model='ResModel', source='xla', search='random')
-    assert _names(_run(), layout, _run('c', seed=1)) == [
-        'MLP seed 0',
-        'ResModel',
-        'MLP seed 1',
-    ]
+def test_runs_that_differ_in_seed_or_fold_are_a_group():
+    runs = [_run(lr=0.01), _run(lr=0.01, seed=1), _run(fold='1/2')]
+    groups = [label.group for label in differences.labels(runs)]
+    assert groups == ['MLP lr=.01', 'MLP lr=.01', 'MLP lr=.001']
 
 
 def test_settings_that_a_recipe_sets_are_said_by_its_name():
