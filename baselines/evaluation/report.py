@@ -3,7 +3,6 @@
 One summary serves both tasks; `metrics.MEASURES` says what each reports.
 """
 
-import collections
 import json
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
@@ -90,22 +89,22 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
     """
     if not results:
         raise ValueError('nothing to summarise: no graph was scored')
-    measures, group_of = metrics.MEASURES[task_name], TASKS[task_name].group_of
-    rows: Dict[str, List[Dict[str, Any]]] = collections.defaultdict(list)
+    figures, groups = [], []
     for result in results:
         with text.located(result.graph_id):
-            row = _measured(measures, result)
-        row.update(graph_id=result.graph_id, group=group_of(result.graph_id))
-        rows[row['group']].append(row)
+            figures.append(_measured(task_name, result))
+        groups.append(TASKS[task_name].group_of(result.graph_id))
+    by_group: Dict[str, List[Dict[str, Any]]] = {name: [] for name in sorted({*groups})}
+    for graph, name in zip(figures, groups):
+        by_group[name].append(graph)
     return {
         'task': task_name,
         'confidence': metrics.CONFIDENCE,
         'interval_over': f'{TASKS[task_name].group}s',
-        'overall': _group(
-            measures, [r for some in rows.values() for r in some], 'group'
-        ),
+        'overall': _group(figures, groups),
         'groups': {
-            name: _group(measures, rows[name], 'graph_id') for name in sorted(rows)
+            name: _group(graphs, range(len(graphs)))
+            for name, graphs in by_group.items()
         },
     }
 
@@ -160,51 +159,47 @@ def format_final_error(task_name: str, errors: Dict[str, float]) -> str:
     return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)} ({PROTOCOLS[ALL]})'
 
 
-def _measured(
-    measures: Sequence[metrics.Measure], result: GraphResult
-) -> Dict[str, Any]:
-    """Measures one graph: {key: {'mean': of the model, 'random': ...}}."""
+def _measured(task_name: str, result: GraphResult) -> Dict[str, Any]:
+    """Measures one graph: {key: {'mean': of the model, 'random': ...}}, and others."""
     scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
-    row: Dict[str, Any] = {
+    figures: Dict[str, Any] = {
         'pairs': metrics.ordered_pairs(scores, runtimes),
         'configurations': len(runtimes),
     }
-    for measure in measures:
-        row[measure.key] = {
+    for measure in metrics.MEASURES[task_name]:
+        figures[measure.key] = {
             'mean': measure.of_graph(scores, runtimes),
             'random': measure.of_random(runtimes),
         }
         if result.estimate is not None:
             of_estimate = measure.of_graph(np.asarray(result.estimate), runtimes)
-            row[measure.key]['estimate'] = of_estimate
+            figures[measure.key]['estimate'] = of_estimate
     if result.configurations is not None:
-        row['noise'] = noise.of_graph(runtimes, result.configurations)
-    return row
+        figures['noise'] = noise.of_graph(runtimes, result.configurations)
+    return figures
 
 
-def _group(
-    measures: Sequence[metrics.Measure], rows: List[Dict[str, Any]], draw: str
-) -> Dict[str, Any]:
-    """Summarises graphs of which intervals draw the 'group' or the 'graph_id'."""
-    drawn = np.array([row[draw] for row in rows])
-    correct, total = np.sum([row['pairs'] for row in rows], axis=0)
+def _group(graphs: List[Dict[str, Any]], drawn: Sequence[Any]) -> Dict[str, Any]:
+    """Summarises graphs, of which intervals draw those of one name in `drawn`."""
+    correct, total = np.sum([graph['pairs'] for graph in graphs], axis=0)
     group: Dict[str, Any] = {
-        'graphs': len(rows),
-        'configurations': sum(row['configurations'] for row in rows),
+        'graphs': len(graphs),
+        'configurations': sum(graph['configurations'] for graph in graphs),
         'opa_pooled': float(correct / total) if total else None,
     }
-    for measure in measures:
-        group[measure.key] = _mean_of([row[measure.key] for row in rows], drawn)
-    if any('noise' in row for row in rows):
-        group['noise'] = _mean_noise(rows)
+    for key in graphs[0]:
+        if key not in ('pairs', 'configurations', 'noise'):
+            group[key] = _mean_of([graph[key] for graph in graphs], np.asarray(drawn))
+    if any('noise' in graph for graph in graphs):
+        group['noise'] = _mean_noise(graphs)
     return group
 
 
 def _mean_of(figures: Sequence[Dict[str, float]], drawn: np.ndarray) -> Dict[str, Any]:
-    """Summarises a measure, of its figures in the rows of graphs."""
+    """Averages a measure where it is defined, with an interval of the mean."""
     table = np.array([list(figure.values()) for figure in figures], np.float64)
-    known = ~np.isnan(table[:, 0])
-    table, drawn = table[known], drawn[known]
+    defined = ~np.isnan(table[:, 0])
+    table, drawn = table[defined], drawn[defined]
     means, low, high = [None] * table.shape[1], None, None
     if len(table):
         means = table.mean(axis=0).tolist()
@@ -216,18 +211,18 @@ def _mean_of(figures: Sequence[Dict[str, float]], drawn: np.ndarray) -> Dict[str
     return dict([mean, ('low', low), ('high', high), *beside, ('graphs', len(table))])
 
 
-def _mean_noise(rows: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+def _mean_noise(graphs: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     """Averages the noise of graphs that were measured repeatedly; None without any."""
-    known = [
-        {**row['noise']._asdict(), 'tau': row['kendall_tau']['mean']}
-        for row in rows
-        if row['noise'] and row['noise'].tau_ceiling is not None
+    noises = [
+        {**graph['noise']._asdict(), 'tau': graph['kendall_tau']['mean']}
+        for graph in graphs
+        if graph['noise'] and graph['noise'].tau_ceiling is not None
     ]
-    if not known:
+    if not noises:
         return None
-    means: Dict[str, Any] = {'graphs': len(known)}
-    for key in known[0]:
-        values = [one[key] for one in known if one[key] is not None]
+    means: Dict[str, Any] = {'graphs': len(noises)}
+    for key in noises[0]:
+        values = [one[key] for one in noises if one[key] is not None]
         mean = float(np.mean(values)) if values else None
         means[key] = sum(values) if key in ('repeated', 'repeats') else mean
     return means

@@ -65,7 +65,13 @@ def make_row(collection: str, graph_id: str, order: ArrayLike) -> Row:
         ValueError: a malformed id; no index, a negative or a repeated one; for a
             layout, `order` is not a permutation of 0..c-1.
     """
-    row = Row(f'{collection}:{graph_id}', _integers(order))
+    order = np.asarray(order)
+    if order.ndim != 1 or order.size and order.dtype.kind not in 'iu':
+        raise ValueError(
+            f'a ranking holds integers of shape [c], not {order.dtype} of shape '
+            f'{order.shape}'
+        )
+    row = Row(f'{collection}:{graph_id}', tuple(order.tolist()))
     if row.is_tile:
         row = row._replace(configs=row.configs[:TILE_CHOICES])
     check_row(row)
@@ -87,8 +93,8 @@ def check_row(row: Row, padded: bool = False) -> None:
         raise ValueError(f'{row.id}: no configuration is ranked')
     if min(configs) < 0:
         raise ValueError(f'{row.id}: index {min(configs)} is negative')
-    if row.is_tile and padded:
-        configs = without_padding(configs)
+    while row.is_tile and padded and len(configs) > 1 and configs[-1] == configs[0]:
+        configs = configs[:-1]
     if len(set(configs)) < len(configs):
         values, counts = np.unique(configs, return_counts=True)
         twice = int(values[np.argmax(counts > 1)])
@@ -100,14 +106,6 @@ def check_row(row: Row, padded: bool = False) -> None:
             f'{row.id}: index {max(configs)} is ranked but {missing} is not: a '
             'layout row ranks every configuration'
         )
-
-
-def without_padding(configs: Tuple[int, ...]) -> Tuple[int, ...]:
-    """Strips repeats of the first index from the end."""
-    end = len(configs)
-    while end > 1 and configs[end - 1] == configs[0]:
-        end -= 1
-    return configs[:end]
 
 
 def write_predictions(path: str, rows: Iterable[Row], padded: bool = False) -> int:
@@ -157,12 +155,16 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
         OSError: the file cannot be read.
     """
     with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
-        content = _decoded(path, stream.read().removeprefix(codecs.BOM_UTF8))
-    lines = content.rstrip().split('\n')
+        data = stream.read().removeprefix(codecs.BOM_UTF8)
+    try:
+        lines = data.decode('utf-8').rstrip().split('\n')
+    except UnicodeDecodeError as error:
+        line = data.count(b'\n', 0, error.start) + 1
+        raise ValueError(f'{path}, line {line}: this is not text') from None
     if lines == ['']:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_fields(lines[0])) != HEADER:
-        raise ValueError(f'{path}, line 1: is {_short(lines[0])}, must be {HEADER}')
+        raise ValueError(f'{path}, line 1: is {_shown(lines[0])}, must be {HEADER}')
     rows: List[Row] = []
     seen: Dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):
@@ -178,39 +180,23 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
     return rows
 
 
-def _decoded(path: str, data: bytes) -> str:
-    try:
-        return data.decode('utf-8')
-    except UnicodeDecodeError as error:
-        line = data.count(b'\n', 0, error.start) + 1
-        raise ValueError(f'{path}, line {line}: this is not text') from None
-
-
 def _fields(line: str) -> List[str]:
     return [field.strip().strip('"') for field in line.split(',')]
 
 
 def _parse(line: str) -> Row:
+    """Reads the row in a line; raises ValueError where it is none."""
     fields = _fields(line)
     if len(fields) != 2:
-        raise ValueError(f'{len(fields)} columns in {_short(line)}, must be 2')
+        raise ValueError(f'{len(fields)} columns in {_shown(line)}, must be 2')
     indices = fields[1].split(';') if fields[1] else []
     for index in indices:
         if not _INDEX.fullmatch(index):
-            raise ValueError(f'{fields[0]}: {_short(index)} is not an index')
+            raise ValueError(f'{fields[0]}: {_shown(index)} is not an index')
     return Row(fields[0], tuple(map(int, indices)))
 
 
-def _short(words: str) -> str:
-    words = words.strip()
-    return repr(words if len(words) <= 40 else f'{words[:40]}...')
-
-
-def _integers(order: ArrayLike) -> Tuple[int, ...]:
-    order = np.asarray(order)
-    if order.ndim != 1 or order.size and order.dtype.kind not in 'iu':
-        raise ValueError(
-            f'a ranking holds integers of shape [c], not {order.dtype} of shape '
-            f'{order.shape}'
-        )
-    return tuple(order.tolist())
+def _shown(content: str) -> str:
+    """Quotes the beginning of a line."""
+    content = content.strip()
+    return repr(content if len(content) <= 40 else f'{content[:40]}...')

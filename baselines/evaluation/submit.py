@@ -50,29 +50,30 @@ def combine(
         raise ValueError(f'--output {output} would replace its own input')
     predicted = _joined(paths)
     if template is None:
-        merged = in_order_of_collections(predicted)
+        merged, origin = Merged([], [], []), 'all from predictions'
+        for name in collections_lib.in_kaggle_order():
+            of_collection = [row for row in predicted if row.collection == name]
+            merged.rows.extend(map(_five, of_collection))
+            merged.notes.append(f'{name}: {len(of_collection)} predicted')
     else:
         rows = submission.read_predictions(template, padded=True)
-        merged = merge_into_template(rows, predicted)
+        merged, kept = merge_into_template(rows, predicted), len(rows) - len(predicted)
+        origin = f'{len(predicted)} from predictions, {kept} from the template'
     submission.write_predictions(output, merged.rows, padded=True)
     for warning in merged.warnings:
         print(f'warning: {warning}', file=sys.stderr)
     for note in merged.notes:
         print(note)
-    kept = len(merged.rows) - len(predicted)
-    origin = f'{len(predicted)} from predictions, {kept} from the template'
-    if template is None:
-        origin = 'all from predictions'
     print(f'{output}: {len(merged.rows)} rows written, {origin}')
 
 
 class Merged(NamedTuple):
-    """Rows to submit, in order, and what there is to say about them.
+    """Rows to submit, in order.
 
     Attributes:
         rows: in the order of the file.
-        notes: what happened per collection, one line each.
-        warnings: what is probably a mistake, one line each, with IDs.
+        notes: numbers of rows, a line for each collection.
+        warnings: probable mistakes, one line each, with IDs.
     """
 
     rows: List[submission.Row]
@@ -99,7 +100,7 @@ def merge_into_template(
     """
     lengths = {row.id: len(row.configs) for row in template}
     predictions = {row.id: row for row in predicted}
-    unknown = [i for i in predictions if i not in lengths]
+    unknown = [row_id for row_id in predictions if row_id not in lengths]
     if unknown:
         raise ValueError(
             f'{len(unknown)} of {len(predictions)} predicted IDs are not in the '
@@ -134,21 +135,6 @@ def merge_into_template(
     return Merged([five.get(row.id, row) for row in template], notes, warnings)
 
 
-def in_order_of_collections(predicted: Sequence[submission.Row]) -> Merged:
-    """Puts predictions into the form of a submission, without a template.
-
-    For data whose IDs are not Kaggle's: by collection in the order of Kaggle's
-    template, and within one as they are.
-    """
-    rows: List[submission.Row] = []
-    notes = []
-    for name in collections_lib.in_kaggle_order():
-        of_collection = [row for row in predicted if row.collection == name]
-        rows += map(_five, of_collection)
-        notes.append(f'{name}: {len(of_collection)} predicted')
-    return Merged(rows, notes, [])
-
-
 def _joined(paths: Sequence[str]) -> List[submission.Row]:
     """Reads the rows of all files; raises ValueError for an ID in two of them."""
     rows: List[submission.Row] = []
@@ -178,14 +164,10 @@ def _find_template() -> str:
 
 
 def _five(row: submission.Row) -> submission.Row:
-    """Gives a kernel the five indices that Kaggle wants.
-
-    More are cut to the best five.  Fewer (the kernel has fewer configurations) are
-    filled up by repeating the best one: the score takes the fastest of the five, so a
-    repeat changes nothing, and unlike a made-up index it names a configuration that
-    exists.
-    """
+    """Gives a kernel the five indices that Kaggle wants."""
     if not row.is_tile:
         return row
+    # The score takes the fastest of the five, so that a repeat changes nothing, and
+    # unlike a made-up index it names a configuration that exists.
     padding = (row.configs[0],) * (submission.TILE_CHOICES - len(row.configs))
     return row._replace(configs=row.configs[: submission.TILE_CHOICES] + padding)
