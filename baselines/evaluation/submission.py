@@ -159,8 +159,8 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
     try:
         lines = data.decode('utf-8').rstrip().split('\n')
     except UnicodeDecodeError as error:
-        line = data.count(b'\n', 0, error.start) + 1
-        raise ValueError(f'{path}, line {line}: this is not text') from None
+        number = data.count(b'\n', 0, error.start) + 1
+        raise ValueError(f'{path}, line {number}: this is not text') from None
     if lines == ['']:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_fields(lines[0])) != HEADER:

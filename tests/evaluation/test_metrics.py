@@ -213,20 +213,3 @@ def test_bad_numbers_are_named():
         metrics.bootstrap_interval([])
     with pytest.raises(ValueError, match='value 1 is nan'):
         metrics.bootstrap_interval([1.0, np.nan])
-
-
-def test_an_interval_draws_whole_groups():
-    # 50 graphs of one program count as one: with 8 programs of means 0..7 the
-    # interval is as wide as that of 8 values, not as that of 400.
-    values = np.repeat(np.arange(8.0), 50)
-    groups = np.repeat([f'program {i}' for i in range(8)], 50)
-    low, high = metrics.grouped_interval(values, groups)
-    alone = metrics.grouped_interval(np.arange(8.0), list('abcdefgh'))
-    assert (low, high) == alone
-    # Standard error of the mean of 8: sqrt(5.25 / 8) = 0.81.
-    assert low == pytest.approx(3.5 - 1.96 * 0.81, abs=0.15)
-    assert high == pytest.approx(3.5 + 1.96 * 0.81, abs=0.15)
-    assert high - low > 5 * np.subtract(
-        *metrics.grouped_interval(values, np.arange(400))[::-1]
-    )
-    assert metrics.grouped_interval(values, groups) == (low, high)

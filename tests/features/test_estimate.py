@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
-from baselines.tiles import graphs
 from tests.helpers import hlo_kernels
 from tests.helpers import tile_records
 from tests.helpers.hlo_kernels import configs
@@ -354,24 +352,3 @@ def test_the_range_is_that_of_64_evenly_spaced_configurations():
     # Some kernels only.
     both = hlo_kernels.store(record, _addition([8, 128], configs(([1, 1], []))))
     assert _value_range(both, [1])[1][0] == 0
-
-
-def _kernels():
-    return hlo_kernels.store(
-        _addition([64, 512], configs(([8, 4], []), ([1, 1], []), ([2, 2], []))),
-        _product(),
-        _addition([16, 256], configs(([2, 2], []), ([1, 1], []))),
-    )
-
-
-def test_rows_that_are_drawn_are_those_that_are_scored():
-    store = _kernels()
-    fitted = normalizer_lib.Normalizer.fit(store, parts=['estimate'])
-    made = graphs.TileGraphs(store, fitted)
-    every = made.scoring_items(np.arange(3))['config_feats']
-    drawn = made.training_items(np.array([[2, 0]]), np.array([[[1, 0], [2, 1]]]))[
-        'config_feats'
-    ]
-    np.testing.assert_array_equal(drawn, every[[6, 5, 2, 1]])
-    chosen = made.chosen_items(np.array([1]), [np.array([1, 0])])['config_feats']
-    np.testing.assert_array_equal(chosen, every[[4, 3]])

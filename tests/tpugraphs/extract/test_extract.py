@@ -123,21 +123,6 @@ def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
     assert record.node_config_feat[:, 7, 0].tolist() == [i % 5 for i in range(100)]
 
 
-def test_layouts_of_rank_seven_and_more_are_kept_as_they_are(tmp_path):
-    runs = [
-        hlo_modules.layout_run([[dims]]) for dims in ([6, 0], [7, 6, 5, 4, 3, 2, 1, 0])
-    ]
-    tuning = hlo_modules.tuning(runs=runs, config_index_to_node=[2])
-    path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
-    assert _extract(path, tmp_path / 'out') == 0
-    [written] = (tmp_path / 'out').iterdir()
-    record = layout_files.read(str(written))
-    assert record.node_config_feat[:, 0, :6].tolist() == [
-        [6, 0, -1, -1, -1, -1],
-        [7, 6, 5, 4, 3, 2],
-    ]
-
-
 @pytest.mark.parametrize(
     'tuning, message',
     [
@@ -265,16 +250,6 @@ def test_nothing_usable_is_an_error_module_by_module(tmp_path, capsys):
         'more: 1 run\n'
     )
     assert not (tmp_path / 'out').exists()
-
-
-def test_modules_of_one_name_keep_their_own_normaliser(tmp_path):
-    first, second = good_tile('same', 1), good_tile('same', 2, (11, 22))
-    path = _write(tmp_path / 'raw.pb', tile_file(first, second))
-    assert _extract(path, tmp_path / 'out') == 0
-    assert [
-        records.read_tile(str(tmp_path / 'out' / name)).config_runtime_normalizers[0]
-        for name in _names(tmp_path / 'out')
-    ] == [5, 11]
 
 
 def test_one_computation_called_twice_and_new_opcodes_are_told(tmp_path, capsys):
