@@ -95,7 +95,7 @@ class _Program(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where an operand of k instructions comes from.
+    """The origin of an operand of k instructions.
 
     Attributes:
         place: int64 [k], an instruction among the k; -1: none.

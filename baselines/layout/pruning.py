@@ -34,7 +34,7 @@ class Entries(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class States:
-    """Which state a group of nodes is in, at one layer.
+    """The states of groups of nodes, at one layer.
 
     Attributes:
         of_config: int32 [groups, c], the state in each configuration.
@@ -55,7 +55,7 @@ class States:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Structure:
-    """Which nodes depend on which configurable ones, layer by layer.
+    """The configurable nodes that each node depends on, layer by layer.
 
     Attributes:
         affected: a_l, how many nodes vary at layer l = 0, 1, ..
@@ -73,7 +73,7 @@ class Structure:
 
     @classmethod
     def build(cls, matrices: Sequence[Entries], affected: Sequence[int]) -> 'Structure':
-        """Works out who depends on whom.
+        """Finds the nodes that depend on configurable ones.
 
         Args:
             matrices: that messages are multiplied with, nodes sorted by hops.

@@ -23,7 +23,7 @@ _HOPS = 16
 
 
 class Origin(NamedTuple):
-    """Where the layouts of arrays come from.
+    """The origins of the layouts of arrays.
 
     Attributes:
         node: int64 [n], a configurable node or FIXED, ANY, UNKNOWN.

@@ -78,11 +78,11 @@ class Multiplier:
         return Sum(self, other)
 
     def transpose(self) -> 'Multiplier':
-        """The transposed matrix."""
+        """Returns the transposed matrix."""
         return Multiplier(self.shape[::-1], self._all_entries().transposed())
 
     def add_eye(self, diag_weight: float = 1.0) -> 'Multiplier':
-        """The (square) matrix plus `diag_weight` times the identity."""
+        """Adds `diag_weight` times the identity to the (square) matrix."""
         weight = tf.fill([self.shape[0]], tf.cast(diag_weight, tf.float32))
         return Sum(self, DiagMatrix(weight))
 
@@ -95,21 +95,21 @@ class Multiplier:
         return _sums(self.transpose(), replace_if_0)
 
     def normalize_left(self) -> 'Multiplier':
-        """D^-1 A, with D the row sums: every row then sums to 1."""
+        """Makes D^-1 A, with D the row sums: every row then sums to 1."""
         return Product(DiagMatrix(1.0 / self.rowsums(1.0)), self)
 
     def normalize_right(self) -> 'Multiplier':
-        """A D^-1, with D the column sums: every column then sums to 1."""
+        """Makes A D^-1, with D the column sums: every column then sums to 1."""
         return Product(self, DiagMatrix(1.0 / self.colsums(1.0)))
 
     def normalize_leftright(self) -> 'Multiplier':
-        """D^-1/2 A E^-1/2, with D the row sums and E the column sums."""
+        """Makes D^-1/2 A E^-1/2, with D the row sums and E the column sums."""
         left = DiagMatrix(tf.math.rsqrt(self.rowsums(1.0)))
         right = DiagMatrix(tf.math.rsqrt(self.colsums(1.0)))
         return Product(Product(left, self), right)
 
     def normalize_symmetric(self) -> 'Multiplier':
-        """D^-1/2 A D^-1/2 for a symmetric A, with D its row sums."""
+        """Makes D^-1/2 A D^-1/2 for a symmetric A, with D its row sums."""
         scale = DiagMatrix(tf.math.rsqrt(self.rowsums(1.0)))
         return Product(Product(scale, self), scale)
 
@@ -166,13 +166,13 @@ class DiagMatrix(Multiplier):
         return self._diagonal[:, tf.newaxis] * x
 
     def scale_rows(self, entries: Entries) -> Entries:
-        """The entries of (this @ matrix)."""
+        """Returns the entries of (this @ matrix)."""
         factors = tf.gather(self._diagonal, entries.rows)
         return entries._replace(values=factors * entries.values)
 
 
 def Transpose(matrix: Multiplier) -> Multiplier:
-    """The transpose of a multiplier; a class in the published file."""
+    """Transposes a multiplier; a class in the published file."""
     return matrix.transpose()
 
 

@@ -164,35 +164,13 @@ class _KernelBatch:
         both = self.adjacency + self.adjacency.transpose()
         return both.normalize_symmetric()
 
-    def neighbours(self) -> tfgnn.GraphTensor:
-        """Makes a graph of a node per row, with edges `near` both ways and loops."""
+    def neighbours(self) -> List[tf.Tensor]:
+        """Returns receivers and senders of messages, both ways and loops: int32 [e]."""
         node = tf.range(tf.shape(self.ops)[0])
         ends = [
-            tf.cast(self._feed[tag], tf.int32) for tag in (tfgnn.SOURCE, tfgnn.TARGET)
+            tf.cast(self._feed[tag], tf.int32) for tag in (tfgnn.TARGET, tfgnn.SOURCE)
         ]
-        source, target = (
-            tf.reshape(
-                tf.concat(parts, 0)[:, tf.newaxis] * self.columns
-                + tf.range(self.columns),
-                [-1],
-            )
-            for parts in ([*ends, node], [*ends[::-1], node])
-        )
-        rows = tf.size(node) * self.columns
-        return tfgnn.GraphTensor.from_pieces(
-            node_sets={
-                'row': tfgnn.NodeSet.from_fields(sizes=rows[tf.newaxis], features={})
-            },
-            edge_sets={
-                'near': tfgnn.EdgeSet.from_fields(
-                    sizes=tf.shape(source),
-                    features={},
-                    adjacency=tfgnn.Adjacency.from_indices(
-                        source=('row', source), target=('row', target)
-                    ),
-                )
-            },
-        )
+        return [tf.concat([*pair, node], 0) for pair in (ends, ends[::-1])]
 
 
 def _at_least(least: int, **options: int) -> None:
@@ -606,30 +584,24 @@ class _Attention(tf.keras.layers.Layer):
         self._self = tf.keras.layers.Dense(dim)
 
     def call(self, x: tf.Tensor, kernels: _KernelBatch):
-        graph = kernels.neighbours()
+        receiver, sender = kernels.neighbours()
+        n = tf.shape(kernels.ops)[0]
 
-        def on_edges(tag: Any, value: tf.Tensor):
-            return tfgnn.broadcast_node_to_edges(
-                graph, 'near', tag, feature_value=value
-            )
+        def by_node(x: tf.Tensor, *widths: int) -> tf.Tensor:
+            return tf.reshape(x, [n, kernels.columns, *widths])
 
         values = self._values(x)
-        logits = tf.nn.leaky_relu(
-            on_edges(tfgnn.TARGET, self._ends[0](values))
-            + on_edges(tfgnn.SOURCE, self._ends[1](values)),
-            0.2,
+        to, of = (by_node(end(values), self._heads) for end in self._ends)
+        logits = tf.nn.leaky_relu(tf.gather(to, receiver) + tf.gather(of, sender), 0.2)
+        highest = tf.math.unsorted_segment_max(logits, receiver, n)
+        shares = tf.exp(logits - tf.gather(tf.stop_gradient(highest), receiver))
+        shares /= tf.gather(tf.math.unsorted_segment_sum(shares, receiver, n), receiver)
+        width = _width(values) // self._heads
+        messages = tf.gather(by_node(values, self._heads, width), sender)
+        y = tf.math.unsorted_segment_sum(
+            messages * shares[..., tf.newaxis], receiver, n
         )
-        weights = tfgnn.softmax(
-            graph, tfgnn.TARGET, edge_set_name='near', feature_value=logits
-        )
-        width = _width(values)
-        messages = tf.reshape(
-            on_edges(tfgnn.SOURCE, values), [-1, self._heads, width // self._heads]
-        )
-        messages = tf.reshape(messages * weights[:, :, tf.newaxis], [-1, width])
-        return self._self(x) + tfgnn.pool_edges_to_node(
-            graph, 'near', tfgnn.TARGET, 'sum', feature_value=messages
-        )
+        return self._self(x) + tf.reshape(y, tf.shape(values))
 
 
 class _GatedMessages(_Messages):
@@ -672,7 +644,7 @@ class _AcrossConfigs(tf.keras.layers.Layer):
         )
 
     def call(self, x: tf.Tensor):
-        """[graphs, configurations, dim] -> the same."""
+        """Compares x, [graphs, configurations, dim]: the same shape."""
         z = self._norm(x)
         weights = tf.nn.softmax(z * tf.exp(-self._log_temperature), axis=1)
         weights *= tf.cast(tf.shape(x)[1], tf.float32)

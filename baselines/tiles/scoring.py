@@ -80,7 +80,7 @@ class TileScorer:
     def chosen(
         self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """See `runs.tasks.ModelScorer`.
+        """Scores some configurations of kernels; see `runs.tasks.ModelScorer`.
 
         A model that compares configurations sees those of a kernel together.
         """
