@@ -88,16 +88,18 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError("a sweep needs Optuna: pip install 'tpugraphs[sweep]'")
     from tpugraphs.sweep import search
     from tpugraphs.sweep import study
+    from tpugraphs.sweep import trials
 
     if args.what == 'show':
         out_dir = getattr(args, 'out_dir', f'{_OUT}/tile_xla')
         search.show(args.storage or study.default_storage(out_dir), args.study)
         return
     name = next(n for n in collections.NAMES if n.startswith(args.what))
-    given = {'out_dir': f'{_OUT}/{name.replace(":", "_")}'}
+    settings = {'out_dir': f'{_OUT}/{name.replace(":", "_")}'}
     for config_class in config.CONFIGS.values():
-        names = {field.name for field in dataclasses.fields(config_class)}
-        given.update((flag, vars(args)[flag]) for flag in names & set(vars(args)))
-    base = search.settings_of(name, given)
-    pruning = not args.no_pruning
-    search.run(base, config.from_options(search.Options, args, pruning=pruning))
+        for field in dataclasses.fields(config_class):
+            if hasattr(args, field.name):
+                settings[field.name] = getattr(args, field.name)
+    base = search.settings_of(name, settings)
+    options = config.from_options(trials.Options, args, pruning=not args.no_pruning)
+    search.run(base, options)

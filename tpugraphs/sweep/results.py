@@ -83,7 +83,7 @@ def drawn_settings(trial: FrozenTrial) -> str:
 
 
 def write_best(
-    study: optuna.Study, base: Any, space: space_lib.Space, seeds: int, folds: int
+    study: optuna.Study, base: Any, space: space_lib.Space, options: Any
 ) -> None:
     """Writes the best settings for --recipe, once a trial is complete.
 
@@ -93,8 +93,7 @@ def write_best(
         study: of the sweep.
         base: the settings of all trials.
         space: what is drawn.
-        seeds: trainings with different seeds that were averaged.
-        folds: of cross-validation, likewise; 0 for none.
+        options: see `trials.Options`.
 
     Raises:
         OSError: the file cannot be written.
@@ -115,8 +114,8 @@ def write_best(
             'study': study.study_name,
             'trial': best.number,
             'score': best.values[0],
-            'seeds': seeds,
-            'folds': folds,
+            'seeds': options.seeds,
+            'folds': options.folds,
             'complete_trials': len(study_lib.trials_of(study, 'COMPLETE')),
         },
     }

@@ -22,33 +22,6 @@ from tpugraphs.sweep import trials as trials_lib
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """How to search.
-
-    Attributes:
-        space: a TOML file; '' for the one that ships for the collection.
-        storage: see `study.open_storage`; '' for a SQLite file in --out_dir.
-        study: its name there; '' for the collection's.
-        trials: that the sweep is to have, of all who join.
-        seeds: trainings of each trial with different seeds, averaged.
-        folds: of cross-validation, averaged; 0 for the splits as they are.
-        workers: trials at a time; they divide the cores of this machine.
-        minutes: the most that a trial may take; 0 for any.
-        pruning: whether bad trials are ended early.
-    """
-
-    space: str = ''
-    storage: str = ''
-    study: str = ''
-    trials: int = 40
-    seeds: int = 1
-    folds: int = 0
-    workers: int = 1
-    minutes: float = 0.0
-    pruning: bool = True
-
-
 def settings_of(name: str, given: Mapping[str, Any]) -> Any:
     """Returns the settings that all trials on a collection share, with their recipe.
 
@@ -75,7 +48,7 @@ def settings_of(name: str, given: Mapping[str, Any]) -> Any:
 
 
 def run(
-    base: Any, options: Options, train: training.Train = training.train_model
+    base: Any, options: trials_lib.Options, train: training.Train = training.train_model
 ) -> None:
     """Runs a sweep, or joins one; prints its trials and the command to train next.
 
@@ -85,12 +58,11 @@ def run(
         train: see `training.train_model`.
 
     Raises:
-        ValueError: the options, the space or the storage cannot be used, or no
-            trial can be trained.
+        ValueError: the space or the storage cannot be used, or no trial can be
+            trained.
         OSError: the runs cannot be written.
         KeyboardInterrupt: Ctrl-C was pressed; the same call goes on.
     """
-    _check(options)
     collection = base.collection.name
     space_file = options.space or space_lib.shipped(base.collection.task)
     space = space_lib.read(space_file, type(base))
@@ -123,7 +95,9 @@ def run(
         elif not study.trials:
             study.enqueue_trial(space.defaults(base))
         if ended < options.trials:
-            _optimize(study, space, base, options, train)
+            cores = shared_cores(min(options.workers, options.trials - ended))
+            objective = trials_lib.Objective(space, base, options, cores, train)
+            _optimize(study, objective, options)
     failure = study_lib.common_failure(study)
     if failure:
         raise ValueError(
@@ -136,25 +110,13 @@ def run(
 
 
 def _optimize(
-    study: optuna.Study,
-    space: space_lib.Space,
-    base: Any,
-    options: Options,
-    train: training.Train,
+    study: optuna.Study, objective: trials_lib.Objective, options: trials_lib.Options
 ) -> None:
-    """Tries settings until the sweep has its trials; the arguments are of `run`.
-
-    Ends also where the first trials all failed for one reason.
+    """Tries settings until the sweep has its trials, or the first ones fail alike.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; trials that ran are in the queue.
     """
-    missing = options.trials - len(study_lib.ended_trials(study))
-    workers = min(options.workers, missing)
-    seeds, folds = options.seeds, options.folds
-    objective = trials_lib.Objective(
-        space, base, seeds, folds, options.minutes, shared_cores(workers), train
-    )
 
     def is_enough(study: optuna.Study) -> bool:
         ended = len(study_lib.ended_trials(study))
@@ -162,7 +124,7 @@ def _optimize(
 
     def after_trial(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         print(results.line(trial), flush=True)
-        results.write_best(study, base, space, seeds, folds)
+        results.write_best(study, objective.base, objective.space, options)
         if is_enough(study):
             study.stop()
 
@@ -171,8 +133,8 @@ def _optimize(
     try:
         study.optimize(
             objective,
-            n_trials=missing,
-            n_jobs=workers,
+            n_trials=options.trials - len(study_lib.ended_trials(study)),
+            n_jobs=objective.workers,
             catch=(trials_lib.Failed,),
             callbacks=[after_trial],
         )
@@ -206,13 +168,3 @@ def shared_cores(workers: int) -> List[List[int]]:
         return [[] for _ in range(workers)]
     cores = sorted(os.sched_getaffinity(0))
     return [cores[i::workers] or [cores[i % len(cores)]] for i in range(workers)]
-
-
-def _check(options: Options) -> None:
-    """Raises ValueError for a number that is too small; names the flag."""
-    for name, least in dict(trials=1, seeds=1, workers=1, minutes=0).items():
-        value = getattr(options, name)
-        if not value >= least:
-            raise ValueError(f'--{name} should be at least {least}, not {value}')
-    if options.folds < 0 or options.folds == 1:
-        raise ValueError(f'--folds should be 2 or more, or 0, not {options.folds}')

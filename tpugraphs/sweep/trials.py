@@ -1,6 +1,7 @@
 """Trials of a sweep: Optuna draws their settings, child processes train them."""
 
 import dataclasses
+import itertools
 import math
 import multiprocessing
 import os
@@ -28,42 +29,75 @@ class Failed(Exception):
     """A trial went wrong; the text says how."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of a search.
+
+    Attributes:
+        space: a TOML file; '' for the one that ships for the collection.
+        storage: see `study.open_storage`; '' for a SQLite file in --out_dir.
+        study: its name there; '' for the collection's.
+        trials: that the sweep is to have, of all who join.
+        seeds: trainings of each trial with different seeds, averaged.
+        folds: of cross-validation, averaged; 0 for the splits as they are.
+        workers: trials at a time; they divide the cores of this machine.
+        minutes: the most that a trial may take; 0 for any.
+        pruning: whether bad trials are ended early.
+
+    Raises:
+        ValueError: a number is too small.
+    """
+
+    space: str = ''
+    storage: str = ''
+    study: str = ''
+    trials: int = 40
+    seeds: int = 1
+    folds: int = 0
+    workers: int = 1
+    minutes: float = 0.0
+    pruning: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in dict(trials=1, seeds=1, workers=1, minutes=0).items():
+            value = getattr(self, name)
+            if not value >= least:
+                raise ValueError(f'--{name} should be at least {least}, not {value}')
+        if self.folds < 0 or self.folds == 1:
+            raise ValueError(f'--folds should be 2 or more, or 0, not {self.folds}')
+
+
 class Objective:
     """Trains the models of an Optuna trial and returns their mean score.
 
     Args:
         space: what is drawn.
         base: a `TileConfig` or `LayoutConfig`; holds where nothing is drawn.
-        seeds: trainings with different seeds that are averaged.
-        folds: of cross-validation, averaged; 0 for the splits as they are.
-        minutes: the most that a trial may take; 0 for any.
+        options: of the search.
         cores: of each worker; empty for all.
         train: see `training.train_model`.
 
     Attributes:
         interrupted: when set, trials end, and their settings go into the queue.
+        workers: trials at a time.
     """
 
     def __init__(
         self,
         space: space_lib.Space,
         base: Any,
-        seeds: int,
-        folds: int,
-        minutes: float,
+        options: Options,
         cores: Sequence[Sequence[int]],
         train: training.Train = training.train_model,
     ):
-        self._space = space
-        self._base = base
-        self._seeds = range(base.seed, base.seed + seeds)
-        self._folds = [f'{i + 1}/{folds}' for i in range(folds)] or ['']
-        self._minutes = minutes
+        self.space, self.base = space, base
+        self.interrupted = threading.Event()
+        self.workers = len(cores)
+        self._options = options
         self._cores: queue.Queue = queue.Queue()
         for worker in cores:
             self._cores.put(worker)
         self._train_model = train
-        self.interrupted = threading.Event()
 
     def __call__(self, trial: optuna.Trial) -> float:
         """Trains an Optuna trial.
@@ -95,8 +129,8 @@ class Objective:
         same training in every trial.
         """
         configs = self._configs(trial)
-        most_epochs = self._space.most_epochs(self._base)
-        deadline = time.monotonic() + (60 * self._minutes or math.inf)
+        most_epochs = self.space.most_epochs(self.base)
+        deadline = time.monotonic() + (60 * self._options.minutes or math.inf)
         finished: List[float] = []
 
         def report(curve: training.Curve) -> None:
@@ -120,23 +154,25 @@ class Objective:
         Raises:
             ValueError: some do not go together.
         """
-        drawn = self._space.suggest(trial, self._base)
+        drawn = self.space.suggest(trial, self.base)
         name = study_lib.folder_of(trial.study.trials[trial.number])
-        folder = os.path.join(files.expand(self._base.out_dir), name)
+        folder = os.path.join(files.expand(self.base.out_dir), name)
         os.makedirs(folder, exist_ok=True)
         config = dataclasses.replace(
-            self._base,
+            self.base,
             **drawn,
             out_dir=folder,
             run_id=f'{trial.study.study_name} {name}',
             # As the best settings will be: --configs is what the data have.
-            recipe=results.best_file(self._base),
+            recipe=results.best_file(self.base),
             resume=True,
         )
+        first, count = self.base.seed, self._options.folds
+        folds = [f'{number}/{count}' for number in range(1, count + 1)] or ['']
         return [
             config_lib.checked(dataclasses.replace(config, seed=seed, fold=fold))
-            for seed in self._seeds
-            for fold in self._folds
+            for seed in range(first, first + self._options.seeds)
+            for fold in folds
         ]
 
     def _train(
@@ -190,7 +226,7 @@ class Objective:
         if self.interrupted.is_set():
             raise KeyboardInterrupt
         if time.monotonic() > deadline:
-            raise Failed(f'out of time: more than {self._minutes:g} minutes')
+            raise Failed(f'out of time: more than {self._options.minutes:g} minutes')
 
 
 def best_so_far(curve: training.Curve) -> List[float]:
@@ -205,7 +241,7 @@ def best_so_far(curve: training.Curve) -> List[float]:
             'a sweep compares validation scores, and the validation split gives none: '
             'its runtimes are 0, or --validate_batches is'
         )
-    return [max(scores[: count + 1]) for count in range(len(scores))]
+    return list(itertools.accumulate(scores, max))
 
 
 def _ending(exit_code: int) -> str:

@@ -21,6 +21,7 @@ optuna = pytest.importorskip('optuna')
 
 from tpugraphs.sweep import search  # noqa: E402
 from tpugraphs.sweep import study as study_lib  # noqa: E402
+from tpugraphs.sweep import trials as trials_lib  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # Optuna calls much experimental
 
@@ -32,7 +33,7 @@ def _run(folder, space=_SPACE, settings=(), **options):
     file = folder / 'space.toml'
     file.write_text(space)
     base = config.TileConfig(out_dir=str(folder / 'out'), **dict(settings))
-    options = search.Options(**{'space': str(file), 'trials': 1, **options})
+    options = trials_lib.Options(**{'space': str(file), 'trials': 1, **options})
     search.run(base, options, stub_trial.train)
     return _trials(folder)
 
@@ -249,8 +250,9 @@ if __name__ == '__main__':
     from baselines import config
     from tests.helpers import stub_trial
     from tpugraphs.sweep import search
+    from tpugraphs.sweep import trials
 
-    options = search.Options('space.toml', trials=2, workers=2, pruning=False)
+    options = trials.Options('space.toml', trials=2, workers=2, pruning=False)
     base = config.TileConfig(out_dir='out')
     run = lambda: search.run(base, options, stub_trial.train)
     sys.exit(command_line.guarded(run))
