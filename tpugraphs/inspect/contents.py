@@ -60,7 +60,7 @@ class Content:
 
 
 def load(path: str) -> List[Content]:
-    """Reads a file: one graph of an npz, every module of a raw file.
+    """Reads the graph of an npz file, or all modules of a raw file.
 
     Args:
         path: .npz or .pb; the bytes tell, not the name.

@@ -26,12 +26,16 @@ def show(
             which one is to be drawn.
         OSError: a file cannot be read or written.
     """
-    if not contents.is_npz(path) and not reader.is_tuning_data(path):
-        return _show_program(reader.read_program(path), picture)
-    path = files.expand(path)
-    graphs = contents.load(path)
-    if module is not None:
-        graphs = [_choose(path, graphs, module)]
+    lines: List[str] = []
+    if contents.is_npz(path) or reader.is_tuning_data(path):
+        path = files.expand(path)
+        graphs = contents.load(path)
+        if module is not None:
+            graphs = [_choose(path, graphs, module)]
+    else:
+        program = reader.read_program(path)
+        graphs = [contents.describe_program(program)]
+        lines = kernel_table.lines(program)
     if not graphs:
         raise ValueError(f'{path}: has no modules')
     if all(graph.problem and not graph.opcodes for graph in graphs):
@@ -40,23 +44,12 @@ def show(
         raise ValueError(
             f'{path}: has {len(graphs)} modules; choose the one to draw with --module'
         )
-    if len(graphs) == 1:
-        print(description.describe(graphs[0]))
-    else:
+    if len(graphs) > 1:
         print(description.table(graphs))
+    else:
+        print('\n'.join([description.describe(graphs[0]), *lines]))
     if picture:
         plot.draw(graphs[0], files.expand(picture))
-        print(f'drawn: {picture}')
-
-
-def _show_program(program: reader.Program, picture: Optional[str]) -> None:
-    """Prints the graph and kernels of a program, and draws it on request."""
-    content = contents.describe_program(program)
-    print(description.describe(content))
-    for line in kernel_table.lines(program):
-        print(line)
-    if picture:
-        plot.draw(content, files.expand(picture))
         print(f'drawn: {picture}')
 
 
