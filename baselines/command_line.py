@@ -30,13 +30,13 @@ def refuse_arguments(argv: Sequence[str]) -> None:
 
 
 def option(parser: Any, flag: str, default: Any, about: str, **rules: Any) -> None:
-    """Declares an option of its default's type; --help says what that is.
+    """Declares an option of its default's type; --help names the default.
 
     Args:
         parser: of the command, or a group of it.
         flag: its name.
         default: '' and infinity go without saying; a type stands for None.
-        about: what it is; it may speak of the default in other words.
+        about: the help text; it may speak of the default in other words.
         **rules: as for `add_argument`.
     """
     kind = default if isinstance(default, type) else type(default)
@@ -210,7 +210,7 @@ class _Printable:
 def guarded(work: Callable[[], Optional[int]]) -> int:
     """Runs `work` and returns an exit code; user errors become one line.
 
-    What it prints may have come in a stranger's file: control characters are escaped,
+    Its output may quote a stranger's file: control characters are escaped,
     so that none reaches the terminal.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -228,7 +228,7 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         if text.is_interrupt(error):
             message = 'interrupted'
             if isinstance(error, KeyboardInterrupt) and error.args:
-                # A training says what it kept; Ctrl-C itself says nothing.
+                # A training names the epochs that it kept; Ctrl-C has no text.
                 message = f'{error}; go on with: {this_command("--resume")}'
             print(f'\n{message}', file=sys.stderr)
             return 130

@@ -26,7 +26,7 @@ def _setting(default: Any, **rules: Any) -> Any:
 
     Args:
         default: its value, of the flag's type.
-        **rules: what values are accepted: `choices`; `low`, `high` or `above`,
+        **rules: of accepted values: `choices`; `low`, `high` or `above`,
             and `also`, one more.  `shapes=False`: it does not change the model,
             so that a run may be resumed with another value.  `help`: in place of
             the text, a function that is called when it is wanted.
@@ -231,7 +231,7 @@ class LayoutConfig(_Config):
 
 AnyConfig = Union[TileConfig, LayoutConfig]
 
-# By what they are of.
+# By task.
 CONFIGS: Dict[str, Any] = {'tile': TileConfig, 'layout': LayoutConfig}
 
 
@@ -263,7 +263,7 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     """Returns `config` if every value is in its range.
 
     Raises:
-        ValueError: names the flag, the value and what is accepted.
+        ValueError: names the flag, the value and the accepted range.
     """
     for field in dataclasses.fields(config):
         value, rule = getattr(config, field.name), field.metadata
@@ -286,12 +286,12 @@ def checked(config: _AnyConfig) -> _AnyConfig:
 def typed(
     config_class: type, values: Mapping[str, Any], noun: str = 'setting'
 ) -> Dict[str, Any]:
-    """Returns values of some settings in their types: 1 is 1.0 where that is meant.
+    """Returns values of settings in their types: 1 is 1.0 where that is meant.
 
     Args:
         config_class: whose settings.
         values: by name; model_kwargs_json may be a dict.
-        noun: what a setting is called in messages.
+        noun: for a setting, in messages.
 
     Raises:
         ValueError: there is no such setting, or a value is of another type.
@@ -322,7 +322,7 @@ def from_options(kind: Any, options: Any, **others: Any) -> Any:
 
     Args:
         kind: the dataclass.
-        options: what argparse or absl has parsed.
+        options: parsed by argparse or absl.
         **others: fields that are no options, or not as they were parsed.
     """
     names = [field.name for field in dataclasses.fields(kind)]
@@ -331,7 +331,7 @@ def from_options(kind: Any, options: Any, **others: Any) -> Any:
 
 
 def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
-    """Returns `config` with what its recipe sets, checked; prints what that is.
+    """Returns `config` with the settings of its recipe, checked; prints them.
 
     Args:
         config: the settings.
@@ -385,7 +385,7 @@ DATA = (
 
 
 def as_flags(config: Any, names: Collection[str]) -> List[str]:
-    """Returns the flags of some settings, of those that are not the defaults."""
+    """Returns the flags of named settings that are not the defaults."""
     flags = []
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)

@@ -65,12 +65,12 @@ def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
 
 
 def remove_leftovers(folder: str, names: Pattern) -> None:
-    """Removes what killed processes left in `folder`.
+    """Removes files and folders that killed processes left in `folder`.
 
     Args:
         folder: where; it may be missing.
-        names: of files and folders that are only ever ours.  What a living
-            process holds with `hold` or `locked` stays.
+        names: of files and folders that are only ever ours.  Those that a living
+            process holds with `hold` or `locked` stay.
     """
     with contextlib.suppress(OSError):
         for name in filter(names.fullmatch, os.listdir(folder)):
@@ -232,7 +232,7 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
 
     Args:
         path: where the folder goes, absolute; missing ones above it are made.
-        replace: whether what stands there goes.
+        replace: whether a folder that stands there goes.
 
     Yields:
         The folder to be filled.

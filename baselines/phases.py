@@ -32,7 +32,7 @@ class Phase:
     """Work on a known number of items; a context manager.
 
     Args:
-        title: what is done, such as 'ranking test'.
+        title: of the work, such as 'ranking test'.
         total: the number of items.
         unit: an item; 'B' for bytes, which a bar shows in megabytes.
         done: how many were done before.

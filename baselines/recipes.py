@@ -69,7 +69,7 @@ def settings(
         recipe: its name, or a file of `tpugraphs sweep`.
         collection: 'tile:xla' or 'layout:<source>:<search>'.
         given: names of the settings that the user chose.
-        say: is told what it sets, and that there are no trees.
+        say: prints the settings, and a note where there are no trees.
 
     Raises:
         ValueError: there is no such recipe, or its file is of another collection.

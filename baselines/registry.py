@@ -29,7 +29,7 @@ from baselines import files
 # for it says `from tpu_graphs.baselines.tiles import implicit`.
 _PUBLISHED = 'tpu_graphs'
 
-# Models of 0.1.0 that are no longer there, and what to train in their place.
+# Models of 0.1.0 that are no longer there, and those to train in their place.
 REMOVED_TILE_MODELS = {
     'GCN': 'ChebSAGE',
     'HybridSAGE': 'LateJoinResSAGE',
@@ -44,7 +44,7 @@ REMOVED_LAYOUT_MODELS = {
     'ResSAGE': 'Trees',
 }
 
-# What models, or ways like theirs, are called elsewhere.
+# Names that models, or ways like theirs, have elsewhere.
 _ELSEWHERE = {
     'AttentionSAGE': 'GAT',
     'ChebNet': 'ChebSAGE',
@@ -107,7 +107,7 @@ def meant(name: str, choices: Iterable[str]) -> str:
 
 
 def declared(module: str, decorator: str) -> Dict[str, str]:
-    """Reads off a module's source what it registers with a decorator.
+    """Reads off a module's source the functions that it registers with a decorator.
 
     The module is not imported: `--help` need not wait for TensorFlow.
 
@@ -116,7 +116,7 @@ def declared(module: str, decorator: str) -> Dict[str, str]:
         decorator: name of a decorator whose first argument is a name.
 
     Returns:
-        By that name, the first line of the docstring of what it decorates.
+        By that name, the first line of the docstring.
     """
     spec: Any = importlib.util.find_spec(module)
     lines = {}

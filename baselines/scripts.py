@@ -20,7 +20,7 @@ from baselines import text
 
 _AnyConfig = TypeVar('_AnyConfig')
 
-# The flags in --help, the published ones first; training has what is not named.
+# The flags in --help, the published ones first; all others are of training.
 THEMES: Mapping[str, Sequence[str]] = {
     'data': (
         *('data_root', 'cache_dir', 'source', 'search', 'toy_data', 'sample_data'),
@@ -50,7 +50,7 @@ _MAX_FLAG_BYTES = 1 << 20  # of a file of flags, in either form
 _WIDE = 20  # columns of a flag
 HELP_ALL = '--help-all'
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
-# What --help of a training shows; --help-all shows the rest.
+# The flags in --help of a training; --help-all shows the rest.
 _BASIC = (
     *('data_root', 'source', 'search', 'sample_data', 'model', 'models_file'),
     *('epochs', 'losses', 'recipe', 'seed', 'out_dir', 'resume'),
@@ -83,7 +83,7 @@ def define_flags(
         define[type(field.default)](
             field.name, field.default, about, flag_values=values
         )
-        # `--help` lists what the script itself defines; let it list these.
+        # `--help` lists the flags that the script itself defines: these, too.
         values.register_key_flag_for_module(sys.argv[0], values[field.name])
     for alias, name in config.ALIASES.items():
         if name in values:
@@ -157,7 +157,7 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
 
     Args:
         config_class: whose flags they are.
-        argv: what was no flag, after the name of the script.
+        argv: the name of the script, and words that are no flags.
         values: the flags, by default those of the process.
     """
     command_line.refuse_arguments(argv)
@@ -265,7 +265,7 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
         return config.typed(config_class, settings, 'flag')
 
 
-# Of one training alone; and what a recipe sets stands for itself.
+# Of one training alone; and the settings of a recipe stand for themselves.
 _NOT_REPEATED = ('resume', 'results_csv', 'recipe')
 
 
@@ -288,7 +288,7 @@ def settings_of(args: Mapping[str, Any]) -> Dict[str, Any]:
 def to_toml(settings: Mapping[str, Any]) -> str:
     """Writes settings, text, numbers and truth values, for --config.
 
-    What JSON writes of these, TOML reads.
+    TOML reads these values as JSON writes them.
     """
     lines = [
         f'{name} = {json.dumps(value, ensure_ascii=False)}\n'

@@ -90,7 +90,7 @@ def is_interrupt(error: Optional[BaseException]) -> bool:
 
 @contextlib.contextmanager
 def located(where: str) -> Iterator[None]:
-    """Puts `where` before what a ValueError of the block says."""
+    """Puts `where` before the message of a ValueError of the block."""
     try:
         yield
     except ValueError as error:
@@ -136,7 +136,7 @@ def most_common(counts: Mapping[str, int]) -> str:
 
 
 def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
-    """Lists what was left out: reason -> names, in one line."""
+    """Lists omissions, reason -> names, in one line."""
     parts = [f'{listed(names)}: {reason}' for reason, names in skipped.items()]
     return '; '.join(parts) or 'no modules'
 
@@ -144,7 +144,7 @@ def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
 def one_line(error: BaseException, where: str = '') -> str:
     """Returns an error's text in one line that names `where` it was.
 
-    What a terminal would not show, such as its control characters, is escaped.
+    Letters that a terminal would not show, such as control characters, are escaped.
     """
     line = printable(' '.join(str(error).split())) or type(error).__name__
     return line if where in line else f'{where}: {line}'
@@ -153,7 +153,7 @@ def one_line(error: BaseException, where: str = '') -> str:
 def cause_of(error: BaseException) -> str:
     """Returns the line of an error that tells its cause, with its type.
 
-    Libraries put where it was raised before the cause, and what to try after it.
+    Libraries put the place before the cause, and advice after it.
     """
     lines = [line.strip() for line in str(error).strip().splitlines()] or ['']
     named = [line for line in lines if _NAMED_ERROR.match(line)]
@@ -167,7 +167,7 @@ def cause_of(error: BaseException) -> str:
 def without_folders(words: str) -> str:
     """Returns `printable` text in which only the last name of absolute paths is left.
 
-    For what leaves this machine: '--data_root=/home/me/data' has '.../data'.
+    For text that leaves this machine: '--data_root=/home/me/data' has '.../data'.
     """
     return _FOLDERS.sub(r'\1.../', printable(words))
 

@@ -15,7 +15,7 @@ from baselines.runs import run_files
 
 # Of two runs that differ in these alone one repeats the other.
 REPEATS = ('seed', 'fold')
-# Where data and results are, and what a training prints or writes besides.
+# Settings of the places of data and results, and of additional output.
 _NO_SETTINGS = (
     'data_root cache_dir out_dir results_csv models_file run_id resume recipe '
     'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
@@ -81,7 +81,7 @@ def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
 
 
 def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
-    """Names different runs, at least one, by what tells them apart from the others."""
+    """Names different runs, at least one, by the settings in which they differ."""
     by_collection: Dict[str, List[run_files.RunFile]] = {}
     for run in runs:
         by_collection.setdefault(collection_of(run), []).append(run)

@@ -6,13 +6,13 @@ c configurations, k configurable nodes) and the output `scores`, float32 [c]:
     tile    node_feat [n, F], node_opcode [n], edge_index [m, 2], config_feat [c, 24]
     layout  the first three, node_config_ids [k], node_config_feat [c, k, 18]
 
-The normaliser is inside, and so is what keeps memory small: configurations are
+The normaliser is inside, and memory stays small: configurations are
 scored in slices, as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of
 nodes are checked inside, as nothing else does: TensorFlow lets an input of other
 sizes than a signature's pass.
 
 In place of a tile model that needs more than TensorFlow, trees are exported that
-were distilled from it.  `assets.extra/metadata.json` says what it is: versions, the
+were distilled from it.  `assets.extra/metadata.json` describes it: versions, the
 names of columns, units.
 """
 

@@ -59,7 +59,7 @@ def find(name: str, task: str = '') -> List[str]:
         oldest first.
 
     Raises:
-        ValueError: there is none, or the name is ambiguous; lists what there is.
+        ValueError: there is none, or the name is ambiguous; lists the runs.
     """
     if name == ESTIMATE:
         raise ValueError(
@@ -220,7 +220,7 @@ def _only(folder: str) -> str:
 
 
 def nothing(folders: Iterable[str], word: str = '', task: str = '') -> str:
-    """Says what to do where there is no run at all, of that name, of a task or any."""
+    """Writes a message for folders without runs, or without those of a name or task."""
     called = f', so none is called {word!r}' if word else ''
     folders = [files.expand(folder) for folder in folders]
     where = '' if len(folders) > 1 else f' --out_dir={folders[0]}'

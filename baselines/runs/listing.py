@@ -1,4 +1,4 @@
-"""The runs in some folders as a table, or as JSON."""
+"""Lists the runs in folders, as a table or as JSON."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ class Row(NamedTuple):
         collection: such as 'tile:xla'.
         seed: of the training; None where an old run does not say.
         differs: settings that are not the defaults.
-        measure: what chose the best epoch, 'OPA' or 'tau'.
+        measure: of validation, that chose the best epoch: 'OPA' or 'tau'.
         score: its best value on the validation split; None where there is none.
         minutes: of the training; None where an old run does not say.
         run_id: the user's own label.
@@ -48,7 +48,7 @@ SORTS = ('when', 'model', 'collection', 'score', 'minutes')
 
 
 def rows(folders: Sequence[str]) -> List[Row]:
-    """Reads the runs in some folders; a damaged run file is named on stderr."""
+    """Reads the runs in folders; a damaged run file is named on stderr."""
     listed = []
     for folder in dict.fromkeys(map(files.expand, folders)):
         for model_dir in run_files.list_dirs(folder):
@@ -118,7 +118,7 @@ def table(rows: Sequence[Row]) -> List[str]:
 def cells(rows: Sequence[Row]) -> List[List[str]]:
     """Returns the headings of a table of runs, and its rows.
 
-    The column `run` is what `--dir` takes; runs of several folders, or of others than
+    The column `run` has names for `--dir`; runs of several folders, or of others than
     those where trainings write, have theirs before it.
     """
     folders = {os.path.dirname(one.path) for one in rows}

@@ -47,7 +47,7 @@ class Workers(Protocol):
         """Returns float32 [configurations] of each graph of a split.
 
         Args:
-            predictor: a `RunPredictor`, and what it has opened last: `store`.
+            predictor: a `RunPredictor`, which has opened `store` last.
             store: the split.
         """
 
@@ -77,7 +77,7 @@ class DataOptions:
     workers: Optional[Workers] = None
 
     def or_defaults(self, defaults: Any) -> 'DataOptions':
-        """Fills in what was left to a config class, the defaults."""
+        """Fills in empty folders from the defaults of a config class."""
         root = self.data_root or ('' if self.sample_data else defaults.data_root)
         cache_dir = self.cache_dir or defaults.cache_dir
         return dataclasses.replace(self, data_root=root, cache_dir=cache_dir)
@@ -197,7 +197,7 @@ class Predictor(abc.ABC):
                 of the published validation split of layouts, else all.
 
         Returns:
-            What `report` makes of it, with `model`, `collection`, `fold`, `split`,
+            The summary of `report`, with `model`, `collection`, `fold`, `split`,
             `protocol` and `data` added; and each graph with its scores and runtimes.
 
         Raises:
@@ -212,7 +212,7 @@ class Predictor(abc.ABC):
             store = cast(layout_store.LayoutStore, store).with_configurations(lists)
             described['protocol'] = report.PUBLISHED
         results = self.task.results(store, self.score(store), self.estimates(store))
-        if lists:  # what is listed twice was not measured twice
+        if lists:  # a configuration listed twice was measured once
             results = [result._replace(configurations=None) for result in results]
         summary = report.summarise(self.collection.task, results)
         return {**described, **summary}, results

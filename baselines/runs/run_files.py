@@ -1,7 +1,7 @@
 """Run files, `run_<hash>.jsonz` beside `model_<hash>/`: read without trust.
 
-Gzipped JSON of flags, curves, errors and the normaliser.  No TensorFlow: what
-only lists runs need not wait for it.
+Gzipped JSON of flags, curves, errors and the normaliser.  No TensorFlow: commands
+that only list runs need not wait for it.
 """
 
 import dataclasses

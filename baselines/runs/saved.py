@@ -79,14 +79,14 @@ def check_file_writable(path: str, flag: str) -> None:
 
 
 class Run(run_files.RunFile):
-    """A finished training: what its run file says, its weights and its trees."""
+    """A finished training: its run file, its weights and its trees."""
 
     @classmethod
     def load(cls, name: str, task: str = '') -> 'Run':
         """Reads a run, and makes sure that its weights are there.
 
         Args:
-            name: its model directory, or what else `finding.find` takes.
+            name: its model directory, or another name for `finding.find`.
             task: of the latest run, where that is wanted.
 
         Raises:
@@ -114,7 +114,7 @@ class Run(run_files.RunFile):
             run_hash: from `new_hash`.
             info: the run file's content; must not hold NaN.
             model: a model that was called on a graph; None for a run without.
-            trees: what else goes into the directory.
+            trees: trees that go into the directory, if any.
 
         Raises:
             OSError: it cannot be written, or there is a run of that hash.

@@ -1,7 +1,7 @@
 """Trees over raw columns as TensorFlow operations, for an exported tile model.
 
-What a run's own columns or LightGBM compute cannot be in a SavedModel; trees that
-see what TensorFlow computes from a kernel's raw arrays can.  These columns are
+A SavedModel can hold neither a run's computed columns nor LightGBM, but trees over
+columns that TensorFlow computes from a kernel's raw arrays.  These columns are
 
     config_<c>   the configuration's own 24 columns
     share_<c>    the same, over the largest among the kernel's configurations
@@ -23,7 +23,7 @@ _OPCODES = 128
 
 
 def column_names(node_columns: int, config_columns: int) -> List[str]:
-    """Returns the names of what `columns` returns.
+    """Returns the names of the columns of `columns`.
 
     Args:
         node_columns: width of node_feat.

@@ -56,7 +56,7 @@ class ModelScorer(Protocol):
     def chosen(
         self, graphs: Any, configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Returns a function that scores some configurations of the first graphs.
+        """Returns a function that scores given configurations of the first graphs.
 
         Args:
             graphs: from `Task.graphs`.
@@ -75,7 +75,7 @@ class Task:
         config_class: the settings of its trainings.
         unit: the noun for a graph.
         model_noun: the noun for a model.
-        removed_models: models of earlier versions, and what to train in their place.
+        removed_models: models of earlier versions, and those to train in their place.
         configs_at_once: for which it is worth while to start a worker (`distribute`).
         judged_by_tau: Kendall's tau chooses the best epoch, not OPA.
         models: returns the models by name, a user's among them; see `registry`.
@@ -296,7 +296,7 @@ def rows(
 
 @contextlib.contextmanager
 def verifying(*stores: splits.PackedSplit) -> Iterator[None]:
-    """Checks the packed data after a ValueError: damage may be what caused it.
+    """Checks the packed data after a ValueError, which damage may have caused.
 
     Raises:
         ValueError: the data are damaged; or else that of the context.

@@ -5,7 +5,7 @@
 
 LightGBM (Ke et al., "LightGBM: A Highly Efficient Gradient Boosting Decision
 Tree", NeurIPS 2017) comes with the extra [trees].  Its text may come from a
-stranger: what is read is checked number by number, by a grammar that leaves Python
+stranger: it is checked number by number, by a grammar that leaves Python
 and LightGBM no choice, and written anew before LightGBM sees it.  Nothing is ever
 unpickled.
 """
@@ -31,7 +31,7 @@ from baselines import files
 from baselines import starting
 from baselines.hlo import arrays
 
-# What --model says, and what error messages call them.
+# The name in --model and in error messages.
 NAME = 'Trees'
 FILE = 'trees.txt'
 
@@ -67,7 +67,7 @@ class Tree(NamedTuple):
     """A tree with s splits, the first of which is its root.
 
     Attributes:
-        column: int32 [s], what a split looks at.
+        column: int32 [s], the column that a split looks at.
         threshold: float64 [s]; up to it a row goes left.
         left: int32 [s], the next split, or -1 - the number of a leaf.
         right: int32 [s].
@@ -261,7 +261,7 @@ class _Text(NamedTuple):
         return _Text(trees, names)
 
     def write(self) -> str:
-        """Writes the text, without what LightGBM does not need to predict."""
+        """Writes the text, with the lines that LightGBM needs to predict."""
         lines = [
             'tree',
             'version=v4',

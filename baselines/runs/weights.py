@@ -1,7 +1,7 @@
 """A run's weights: read as a plain checkpoint, which may come from a stranger.
 
-The stored graph is never executed, and nothing is made that is much larger than
-what was saved.
+The stored graph is never executed, and no model is made that is much larger than
+the saved one.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 from baselines.runs import run_files
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
-# What a model may have beyond its checkpoint before its making is stopped, so
+# Weights and variables that a model may have beyond its checkpoint, so
 # that small differences are told as such.
 _FREE_WEIGHTS = 1 << 20
 _FREE_VARIABLES = 100
@@ -123,7 +123,7 @@ def _explained(model_dir: str) -> Iterator[None]:
         LookupError,
         TypeError,
         ValueError,
-    ) as error:  # the reader's choice differs with what is damaged
+    ) as error:  # the reader's choice differs with the damage
         raise ValueError(f'{model_dir}: the weights cannot be read: {error}') from None
 
 

@@ -159,7 +159,7 @@ class Unfinished:
         return state
 
     def misfit(self, error: Exception) -> ValueError:
-        """Returns what to raise where the state is of other code."""
+        """Returns the error to raise where the state is of other code."""
         return ValueError(
             f'{self._path} does not fit this code ({error}); delete it to start anew'
         )

@@ -27,7 +27,7 @@ _DEADLINE_VARIABLE = 'TPUGRAPHS_WORKER_SECONDS'
 
 
 def describe_machine() -> str:
-    """Returns what TensorFlow computes on: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
+    """Names TensorFlow's devices: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
     gpus = tf.config.list_physical_devices('GPU')
     if not gpus:
         return f'CPU, {text.count(starting.core_count(), "core")}'
@@ -219,7 +219,7 @@ def _meet(addresses: List[str], rank: int) -> None:
     whose place another program listens.
 
     Raises:
-        ValueError: some have not come in time, or the own port is taken.
+        ValueError: a worker has not come in time, or the own port is taken.
     """
     seconds = _seconds_to_wait()
     deadline = time.monotonic() + seconds

@@ -10,7 +10,7 @@ from baselines.runs import run_predictor
 from baselines.runs import saved
 from baselines.runs import trees
 
-# What decides about the shapes of weights, or what they mean.
+# Settings that decide about the shapes and the meaning of weights.
 _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 

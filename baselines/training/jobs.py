@@ -41,7 +41,7 @@ from baselines.training import task_data
 
 
 class Extras(NamedTuple):
-    """Code of the user's, and the command: what a training takes beside settings.
+    """Arguments of a training beside settings: the user's code, and the command.
 
     Attributes:
         models: a models.py, or classes, which are added to ours.
@@ -61,7 +61,7 @@ def train(
 ) -> str:
     """Trains a model and writes the run, and a ranking of the test split.
 
-    Prints what it does.  Of several workers the chief does; the others train.
+    Prints its progress; of several workers the chief does.
 
     Args:
         config: the settings.
@@ -156,7 +156,7 @@ def make_trainer(
             f'{config.configs} configurations,\nfewer than --batch={config.batch}; '
             f'training on batches of {data.batch}'
         )
-    devices.batch(data.batch)  # refuses what cannot be divided
+    devices.batch(data.batch)  # refuses a size that cannot be divided
     kwargs = config_lib.model_kwargs(config.model_kwargs_json)
 
     def make() -> tf.keras.Model:
@@ -188,7 +188,7 @@ class Job:
     """Trains, measures and saves; leaves a run and a ranking of the test split.
 
     Attributes:
-        data: what to train on, to validate on, and to rank.
+        data: the graphs to train on, to validate on, and to rank.
         trainer: of a graph model; None where trees score alone.
         tree_options: how trees are grown, alone or beside a graph model; None: none.
         devices: where the replicas are.

@@ -200,7 +200,7 @@ class Trainer:
         training sees what it would have seen.
 
         Args:
-            data: what to train and to validate on.
+            data: the graphs to train and to validate on.
             state: where an interrupted training stood.
             after_epoch: called with the state after every epoch.
 
@@ -252,7 +252,7 @@ class Trainer:
                 if measured.tau is not None:
                     state.curve.setdefault('val_tau', []).append(measured.tau)
                 state.variables = steps.state()
-                after_epoch(state)  # before its row: what is shown is kept
+                after_epoch(state)  # before its row: an epoch that is shown is kept
                 shown.epoch(state.curve, is_better)
         if state.best_weights:
             measure = 'tau' if state.curve.get('val_tau') else 'OPA'

@@ -6,7 +6,7 @@ own is named by its file: 'my_file.py:my_loss:1'; a loss of TensorFlow Ranking, 
 that is installed, by its class: 'tfr.ApproxNDCGLoss:1'.
 
 A new loss is one function here, with the decorator `register`: its name there is
-what --losses takes, and the first line of its docstring what --help says.  It
+for --losses, and the first line of its docstring for `tpugraphs losses`.  It
 takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 """
 
@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from baselines import registry
 
-# What the published training divides scores by, in the ranking losses only.
+# The published training divides scores by it, in the ranking losses only.
 TILE_TEMPERATURE = 10.0
 
 _Function = Callable[..., tf.Tensor]

@@ -145,7 +145,7 @@ def _explained(beginning: str) -> Iterator[None]:
 
 def _one_line(error: BaseException) -> str:
     """Names an error; of Keras's account of a layer that is its second paragraph."""
-    # A KeyError's text is a representation of what was looked up.
+    # A KeyError's text is a representation of the key.
     full = error.args[0] if isinstance(error, KeyError) and error.args else error
     paragraphs = str(full).strip().split('\n\n')
     cause = paragraphs[len(paragraphs) > 1 and 'Exception encountered' in paragraphs[0]]

@@ -82,7 +82,7 @@ def closing(epoch: int, score: float, measure: str, patience: int) -> str:
     Args:
         epoch: the best one, from 0; -1: as it began.
         score: its validation score; not finite: it has none.
-        measure: what that is.
+        measure: its name, 'OPA' or 'tau'.
         patience: after so many epochs without a better one it was stopped; 0: after
             the last.
     """

@@ -91,7 +91,7 @@ class Steps:
         return [*self.model.get_weights(), *self.optimizer.get_weights(), *averages]
 
     def restore(self, state: List[np.ndarray]) -> None:
-        """Puts back what `state` returned; raises ValueError for another model's."""
+        """Puts back a state from `state`; raises ValueError for another model's."""
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
         averages = state[moments:]

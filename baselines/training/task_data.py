@@ -1,4 +1,4 @@
-"""The data of a training: what is drawn, packed and validated on.
+"""The data of a training: draws and packs its steps, and validation lists.
 
 data = open_data(settings)
 for drawn in data.draws(epoch=0):
@@ -50,8 +50,8 @@ class TaskData(abc.ABC):
         num_ops: more than the largest opcode.
         graphs: the splits as models read them, by name.
         batch: graphs in a step.
-        temperature: what the ranking losses divide scores by.
-        label_scale: what runtimes are divided by for the loss.
+        temperature: the ranking losses divide scores by it.
+        label_scale: runtimes are divided by it for the loss.
         patience_steps: fewest steps without a better score before training stops.
 
     Args:
@@ -111,7 +111,7 @@ class TaskData(abc.ABC):
 
         Yields:
             Arrays [steps, batch, ...] for `pack`: the graphs int64 [steps, batch],
-            their configurations int64 [steps, batch, configs], and what a task adds.
+            their configurations int64 [steps, batch, configs], and arrays of the task.
         """
 
     @abc.abstractmethod
@@ -130,7 +130,7 @@ class TaskData(abc.ABC):
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Says what is trained on, for people."""
+        """Describes the training graphs, for people."""
 
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Returns the graphs of an epoch's steps: int64 [steps, batch].

@@ -29,14 +29,3 @@ class Tiny(tf.keras.Model):
         scores = tf.reshape(feats @ self.w, [-1, num_configs])
         batch = graph.node_sets['g'].sizes.shape[0]
         return tf.math.unsorted_segment_sum(scores, owner, batch)
-
-
-class TinyWithBias(Tiny):
-    """The same plus a number."""
-
-    def build_weights(self, width):
-        super().build_weights(width)
-        self.b = self.add_weight('b', [])
-
-    def forward(self, graph, num_configs, dropout=None, backprop=None):
-        return super().forward(graph, num_configs) + self.b

@@ -349,16 +349,9 @@ def test_run_arguments_that_do_not_fit(task, root, run, args, words):
 
 
 @pytest.mark.parametrize('task', ['layout'], indirect=True, scope='module')
-def test_model_and_keywords_choose(task, root, trained, tmp_path):
+def test_keywords_choose_the_size_of_a_model(trained):
     info = finished_runs.info_of(trained[0])
     f, q = (sum(info['normalizer'][f'{part}_used']) for part in ('node', 'config'))
     # Embedding, input MLP, one layer, head, each with a hidden width of 4.
     weights = info['num_ops'] * 2 + (q + f + 2) * 4 + 4 + (q + 4) * 4 + 4 + 12 * 4 + 4
     assert f'ResModel: {weights:,} weights\n' in trained[1]
-    changes = dict(task.runs.TINY, epochs=1, lr=1e-9, out_dir=str(tmp_path))
-    changes.update(model='TinyWithBias', model_kwargs_json='{"start": -2.0}')
-    model_dir, printed = task.runs.train(root, **changes)
-    assert f'TinyWithBias: {q + 1} weights\n' in printed
-    stored = finished_runs.weights_of(model_dir)
-    assert len(stored) == 2
-    assert any(np.allclose(value, -2) for value in stored.values())

@@ -182,8 +182,3 @@ def test_validation_keeps_its_configurations(root, tmp_path):
     curve = finished_runs.info_of(layout_runs.train(root, **changes)[0])['train_curve']
     assert len(set(curve['val_tau'])) == len(set(curve['val_opa'])) == 1
     assert curve['val_loss'] == [None] * 3  # 7 are fewer than --configs
-    # Without validation the last epoch counts.
-    changes.update(validate_batches=0)
-    info = finished_runs.info_of(layout_runs.train(root, **changes)[0])
-    assert info['train_curve']['val_opa'] == [None] * 3
-    assert 'val_tau' not in info['train_curve'] and info['best_epoch'] == 2

@@ -131,8 +131,6 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     assert finished_runs.weights_of(both) == finished_runs.weights_of(alone)
     curves = [finished_runs.curve_of(each) for each in (both, alone)]
     assert curves[0] == curves[1]
-    words = ('--models_file', flags['models_file'])
-    assert _predicted(tmp_path, both, *words) == finished_runs.csv_of(both)
 
     def scores(model_dir):
         data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
@@ -141,6 +139,8 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
         return found, store, list(found.score(store))
 
     predictor, store, together = scores(both)
+    predictor.write(str(tmp_path / 'p.csv'), store, together)
+    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(both)
     table = predictor.task.table(store, predictor.trees.used, None)
     of_trees = list(trees_lib.scores(predictor.trees, table))
     for mean, one, other in zip(together, scores(alone)[2], of_trees):
