@@ -30,10 +30,10 @@ def test_models_of_all_tasks(capsys):
 def test_losses(capsys):
     found = tpugraphs.losses()
     assert set(found) - {'tfr.<class>'} == set(losses.names())
-    assert found['MSE'] == 'Mean of (score - label)^2.'
+    assert found['MSE'] == 'Averages (score - label)^2.'
     assert processes.command('losses') == 0
     assert capsys.readouterr().out.splitlines()[-2 + ('tfr.<class>' not in found)] == (
-        'MSE                   Mean of (score - label)^2.'
+        'MSE                   Averages (score - label)^2.'
     )
 
 
