@@ -84,18 +84,16 @@ class AccessColumns:
 
     def _group(self, store: splits.PackedSplit, tiles: node_tiles.NodeTiles) -> None:
         """Adds up nodes that are cut alike: all arrays [kernels, groups, ...]."""
-        raw, opcodes = np.asarray(store.node_feat), np.asarray(store.node_opcode)
-        kernel = np.repeat(np.arange(store.num_graphs), np.diff(store.node_offsets))
-        sizes = np.array([kind.bytes for kind in schema.ELEMENT_TYPES], np.float64)
-        width = raw[:, schema.TYPES] @ sizes
-        is_operand = opcodes == schema.OPCODE_NUMBERS['parameter']
-        weight = np.where(is_operand, width, kernel_facts.vector_operations(opcodes))
+        kernel, width = tiles.nodes.kernel, tiles.nodes.element_bytes
+        is_operand = tiles.nodes.have(('parameter',))
+        operations = kernel_facts.vector_operations(tiles.nodes.opcodes)
+        weight = np.where(is_operand, width, operations)
         self._result_width = np.zeros(store.num_graphs)
         self._result_width[kernel[tiles.root]] = width[tiles.root]
 
-        is_array = tiles.dims[:, 0] > 0
+        is_array = tiles.nodes.dims[:, 0] > 0
         nodes = np.flatnonzero(tiles.reached & is_array & (weight > 0))
-        cut = (tiles.source, tiles.dims, tiles.times, tiles.plus)
+        cut = (tiles.source, tiles.nodes.dims, tiles.times, tiles.plus)
         keys = [kernel[nodes, np.newaxis], is_operand[nodes, np.newaxis]]
         keys += [values[nodes] for values in cut]
         groups, group = np.unique(np.hstack(keys), axis=0, return_inverse=True)
@@ -106,18 +104,18 @@ class AccessColumns:
         order = np.lexsort((-weights * np.maximum(dims, 1).prod(axis=1), kernel))
         place = np.arange(len(order)) - np.searchsorted(kernel[order], kernel[order])
         order, place = order[place < _GROUPS], place[place < _GROUPS]
-        at, shape = (kernel[order], place), (store.num_graphs, _GROUPS)
-        self._source = np.full((*shape, _RANK), node_tiles.WHOLE)
-        self._source[at] = source[order]
-        self._size = np.ones((*shape, _RANK))
-        self._size[at] = np.maximum(dims[order], 1)
-        self._times = np.ones((*shape, _RANK))
-        self._times[at] = times[order]
-        self._plus = np.zeros((*shape, _RANK))
-        self._plus[at] = plus[order]
-        self._bytes, self._operations = np.zeros(shape), np.zeros(shape)
-        self._bytes[at] = np.where(is_operand, weights, 0)[order]
-        self._operations[at] = np.where(is_operand, 0, weights)[order]
+
+        def spread(values: np.ndarray, empty: float, dtype: type = float) -> np.ndarray:
+            shape = store.num_graphs, _GROUPS, *values.shape[1:]
+            table: np.ndarray = np.full(shape, empty, dtype)
+            table[kernel[order], place] = values[order]
+            return table
+
+        self._source = spread(source, node_tiles.WHOLE, int)
+        self._size = spread(np.maximum(dims, 1), 1)
+        self._times, self._plus = spread(times, 1), spread(plus, 0)
+        self._bytes = spread(np.where(is_operand, weights, 0), 0)
+        self._operations = spread(np.where(is_operand, 0, weights), 0)
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes rows as parts of a `tile_table.TileTable` do."""

@@ -9,11 +9,12 @@ of its trips.  Which one does what is read off shapes and opcodes alone
 
 import dataclasses
 import functools
-from typing import Dict, Sequence, Tuple
+from typing import Dict, Tuple
 
 import numpy as np
 
 from baselines.data.packed import splits
+from baselines.features import kernel_nodes
 from baselines.features import physical_shapes as shapes_lib
 from baselines.hlo import arrays
 from baselines.hlo import schema
@@ -112,24 +113,19 @@ class _Reader:
     """Reads facts off a split, for all its kernels at once."""
 
     def __init__(self, store: splits.PackedSplit):
-        sizes = np.diff(store.node_offsets)
-        self._count = len(sizes)
-        self._first = np.asarray(store.node_offsets[:-1])
-        self._kernel = np.repeat(np.arange(self._count), sizes)
-        self._features = np.asarray(store.node_feat)
-        self._opcode = np.asarray(store.node_opcode)
-        shift = np.repeat(self._first, np.diff(store.edge_offsets))
-        edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
-        self._consumer, self._producer = edges.T
-        self._shapes = shapes_lib.PhysicalShapes(self._features)
-        self._costs = vector_operations(self._opcode)
+        self._nodes = kernel_nodes.KernelNodes(store)
+        self._features, self._kernel = self._nodes.raw, self._nodes.kernel
+        self._count = store.num_graphs
+        self._consumer, self._producer = self._nodes.edges.T
+        self._shapes = shapes_lib.PhysicalShapes(self._nodes)
+        self._costs = vector_operations(self._nodes.opcodes)
 
     def facts(self) -> KernelFacts:
         """Returns the facts of all kernels."""
         shapes = self._shapes
         parameters, results = self._ends()
-        products = self._consumer[self._is(_PRODUCTS)[self._consumer]]
-        product = self._last(np.unique(products))
+        products = self._consumer[self._nodes.have(_PRODUCTS)[self._consumer]]
+        product = self._nodes.last(np.unique(products))
         loop = self._loop_nodes(product, results)
         has_loop, has_product = loop >= 0, product >= 0
         left, right = self._operands(product)
@@ -172,32 +168,22 @@ class _Reader:
             operations=operations,
         )
 
-    def _is(self, names: Sequence[str]) -> np.ndarray:
-        return np.isin(self._opcode, arrays.opcode_numbers(names))
-
-    def _last(self, nodes: np.ndarray) -> np.ndarray:
-        """Returns the last of these nodes in each kernel, or -1: int64 [G]."""
-        last = np.full(self._count, -1)
-        last[self._kernel[nodes]] = nodes  # ascending: the last one stays
-        return last
-
     def _largest(self, nodes: np.ndarray) -> np.ndarray:
         """Returns the node with most elements in each kernel; the last of equals."""
         order = np.lexsort((nodes, self._shapes.elements[nodes]))
-        return self._last(nodes[order])
+        return self._nodes.last(nodes[order])
 
     def _ends(self) -> Tuple[np.ndarray, np.ndarray]:
         """Returns nodes that are read from memory and nodes that are written."""
-        is_root = self._features[:, schema.IS_ROOT] > 0
+        is_root, root = self._nodes.is_root, self._nodes.root
         roots = np.flatnonzero(is_root)
-        root = self._last(roots)
-        before = self._last(roots[roots != root[self._kernel[roots]]])
+        before = self._nodes.last(roots[roots != root[self._kernel[roots]]])
         in_entry = np.arange(len(self._kernel)) > before[self._kernel]
-        parameters = np.flatnonzero(in_entry & self._is(('parameter',)))
+        parameters = np.flatnonzero(in_entry & self._nodes.have(('parameter',)))
         ends = np.zeros(len(self._kernel), bool)
         ends[root[root >= 0]] = True
         is_tuple = self._features[:, schema.IS_TUPLE] > 0
-        calls = self._is(('fusion', 'call'))
+        calls = self._nodes.have(('fusion', 'call'))
         # A fusion that returns a tuple, the tuple, and its entries.
         for _ in range(2):
             opened = ends & is_tuple
@@ -209,7 +195,7 @@ class _Reader:
         return parameters, np.flatnonzero(ends & self._shapes.is_array)
 
     def _loop_nodes(self, product: np.ndarray, results: np.ndarray) -> np.ndarray:
-        sums = self._producer[self._is(('reduce',))[self._consumer]]
+        sums = self._producer[self._nodes.have(('reduce',))[self._consumer]]
         sums = self._largest(np.unique(sums[self._shapes.is_array[sums]]))
         loop = np.where(sums >= 0, sums, self._largest(results))
         return np.where(product >= 0, product, loop)
@@ -222,8 +208,8 @@ class _Reader:
         """
         edge = self._consumer == product[self._kernel[self._consumer]]
         producers = np.sort(self._producer[edge])
-        right = self._last(producers)
-        left = self._last(producers[::-1])
+        right = self._nodes.last(producers)
+        left = self._nodes.last(producers[::-1])
         size, feature = self._shapes.size_of, self._features[product]
 
         def fit(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -236,7 +222,7 @@ class _Reader:
                 )
             )
 
-        swap = self._is(('convolution',))[product] & (
+        swap = self._nodes.have(('convolution',))[product] & (
             fit(right, left) > fit(left, right)
         )
         return np.where(swap, right, left), np.where(swap, left, right)
@@ -256,7 +242,7 @@ class _Reader:
         summed = in_right & (logical[right] != feature[:, [schema.KERNEL_OUTPUT]])
         window = summed & (logical[right] != feature[:, [schema.KERNEL_INPUT]])
         # A `dot` has no dimension numbers here: sizes must do.
-        is_dot = self._is(('dot',))[product][:, np.newaxis]
+        is_dot = self._nodes.have(('dot',))[product][:, np.newaxis]
         of_product, sizes = shapes.sizes[product], shapes.sizes
         rows_of_dot, _ = shapes_lib.match(of_product, sizes[left], True)
         columns_of_dot, kept = shapes_lib.match(of_product, sizes[right], False)

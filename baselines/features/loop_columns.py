@@ -48,6 +48,7 @@ import numpy as np
 
 from baselines.data.packed import splits
 from baselines.features import kernel_facts
+from baselines.features import kernel_nodes
 from baselines.features import physical_shapes
 from baselines.hlo import schema
 
@@ -87,14 +88,11 @@ def fits(store: splits.PackedSplit) -> bool:
     """
     if store.node_feat.shape[1] < len(schema.NODE):
         return False
-    raw = np.asarray(store.node_feat)
-    kernel = np.repeat(np.arange(store.num_graphs), np.diff(store.node_offsets))
-    roots = np.flatnonzero(raw[:, schema.IS_ROOT] > 0)
-    last = np.zeros(store.num_graphs, np.int64)
-    last[kernel[roots]] = roots  # ascending: the last one stays
-    elements = physical_shapes.PhysicalShapes(raw[last]).elements
+    nodes = kernel_nodes.KernelNodes(store)
+    elements = np.maximum(nodes.dims[nodes.root], 1)
     bounds = np.maximum(store.config_max[:, _BOUNDS['output']], 1)
-    return bool(np.mean(bounds.prod(axis=1, dtype=float) == elements) > 0.5)
+    of_tiles, of_results = (x.prod(axis=1, dtype=float) for x in (bounds, elements))
+    return bool(np.mean(of_tiles == of_results) > 0.5)
 
 
 class LoopColumns:

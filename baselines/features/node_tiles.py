@@ -13,6 +13,7 @@ from typing import Callable, Dict, Iterator, NamedTuple, Tuple, Union
 import numpy as np
 
 from baselines.data.packed import splits
+from baselines.features import kernel_nodes
 from baselines.hlo import schema
 
 RANK = schema.RANK
@@ -32,7 +33,7 @@ class NodeTiles:
     """Tiles of N nodes as functions of the bounds of configurations.
 
     Attributes:
-        dims: int64 [N, 6], sizes of the node's array; 0 where there is none.
+        nodes: the nodes.
         source: int64 [N, 6], the bound that cuts a dimension, or `WHOLE`.
         times: float64 [N, 6], elements for each element of the bound.
         plus: float64 [N, 6], elements that a window reaches further.
@@ -48,33 +49,24 @@ class NodeTiles:
     def __init__(
         self, store: splits.PackedSplit, output: np.ndarray, reduced: np.ndarray
     ):
-        self._raw = np.asarray(store.node_feat)
-        count = len(self._raw)
-        dims = np.maximum(self._raw[:, schema.DIMENSIONS].astype(np.int64), 0)
-        self.dims = dims * np.cumprod(dims > 0, axis=1)
-        self._opcode = np.asarray(store.node_opcode)
-        nodes = np.diff(store.node_offsets)
-        self._kernel = np.repeat(np.arange(store.num_graphs), nodes)
-        self._reduced = reduced
+        self.nodes = kernel_nodes.KernelNodes(store)
+        self._raw, self._kernel = self.nodes.raw, self.nodes.kernel
+        self._reduced, count = reduced, len(self._raw)
+        dims = self.nodes.dims
         self.source = np.full((count, RANK), WHOLE)
         self.times = np.ones((count, RANK))
         self.plus = np.zeros((count, RANK))
         self.reached = np.zeros(count, bool)
 
-        roots = np.flatnonzero(self._raw[:, schema.IS_ROOT] > 0)
-        last = np.full(store.num_graphs, -1)
-        last[self._kernel[roots]] = roots  # ascending: the last one stays
-        self.root = last[last >= 0]
-        tiled = (self.dims[self.root] == output[self._kernel[self.root]]).all(axis=1)
+        self.root = self.nodes.root[self.nodes.root >= 0]
+        tiled = (dims[self.root] == output[self._kernel[self.root]]).all(axis=1)
         self.source[self.root[tiled]] = _PLACE
         self.reached[self.root] = True
 
-        shift = np.repeat(store.node_offsets[:-1], np.diff(store.edge_offsets))
-        edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
-        for consumers, producers in _by_level(edges, count):
+        for consumers, producers in _by_level(self.nodes.edges, count):
             first = self.reached[consumers] & ~self.reached[producers]
             consumers, producers = consumers[first], producers[first]
-            opcodes = self._opcode[consumers]
+            opcodes = self.nodes.opcodes[consumers]
             for opcode in np.unique(opcodes):
                 chosen = opcodes == opcode
                 self._pass(int(opcode), consumers[chosen], producers[chosen])
@@ -83,7 +75,8 @@ class NodeTiles:
         """Sets the tiles of operands of nodes of one opcode."""
         raw = self._raw[consumers]
         axes = np.clip(raw[:, _AXES], 0, RANK - 1).astype(np.int64)
-        pairs = _Pairs(raw, axes, self.dims[consumers], self.dims[producers])
+        dims = self.nodes.dims
+        pairs = _Pairs(raw, axes, dims[consumers], dims[producers])
         at, times, plus = _RULES.get(opcode, _by_place)(pairs)
         exists = (at >= 0) & (pairs.operand > 0)
         at = np.maximum(at, 0)

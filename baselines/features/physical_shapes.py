@@ -8,6 +8,7 @@ from typing import Tuple
 
 import numpy as np
 
+from baselines.features import kernel_nodes
 from baselines.hlo import schema
 
 LANES = 128
@@ -30,18 +31,15 @@ class PhysicalShapes:
         registers: float64 [n]; 0 of a scalar.
         bytes: float64 [n], those of whole registers.
 
-    Args:
-        features: float32 [n, >= 140], raw node features.
     """
 
-    def __init__(self, features: np.ndarray):
-        dims = np.maximum(features[:, schema.DIMENSIONS].astype(np.float64), 0)
-        present = np.cumprod(dims > 0, axis=1).astype(bool)
-        rank = present.sum(axis=1)[:, np.newaxis]
-        layout = np.clip(features[:, schema.MINOR_TO_MAJOR], 0, RANK - 1)
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        dims = self.dims = nodes.dims.astype(np.float64)
+        rank = (dims > 0).sum(axis=1)[:, np.newaxis]
+        layout = np.clip(nodes.raw[:, schema.MINOR_TO_MAJOR], 0, RANK - 1)
         layout = layout.astype(np.int64)
         # The layout names the fastest dimension first.
-        turned, exists = reverse(present)
+        turned, exists = reverse(dims)
         order = np.take_along_axis(layout, turned, axis=1)
         self.logical = np.where(exists, order, -1)
         self.sizes = np.where(exists, np.take_along_axis(dims, order, axis=1), 0)
@@ -56,13 +54,10 @@ class PhysicalShapes:
         self.elements = np.where(self.sizes > 0, self.sizes, 1).prod(axis=1)
         registers = np.where(self.sizes > 0, self.units, 1).prod(axis=1)
         self.registers = np.where(self.is_array, registers, 0)
-        sizes = np.array([kind.bytes for kind in schema.ELEMENT_TYPES], np.float64)
-        element_bytes = features[:, schema.TYPES].astype(np.float64) @ sizes
-        self.bytes = self.registers * LANES * SUBLANES * element_bytes
-        self.dims = np.where(present, dims, 0)
+        self.bytes = self.registers * LANES * SUBLANES * nodes.element_bytes
 
     def size_of(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
-        """Sizes of logical dimensions of nodes; 0 where there is none."""
+        """Returns sizes of logical dimensions of nodes; 0 where there is none."""
         inside = np.clip(dimension, 0, RANK - 1).astype(np.int64)
         return np.where(
             (dimension >= 0) & (dimension < RANK), self.dims[node, inside], 0

@@ -31,6 +31,7 @@ from baselines.data.tile import store as tile_store
 from baselines.features import access_columns
 from baselines.features import estimate
 from baselines.features import kernel_facts
+from baselines.features import kernel_nodes
 from baselines.features import loop_columns
 from baselines.features import tile_columns
 from baselines.hlo import arrays
@@ -216,19 +217,18 @@ class FlatTable:
 
 def _of_kernels(store: tile_store.TileStore) -> Tuple[List[str], np.ndarray]:
     """Returns names of the columns of kernels, and float32 [kernels, names]."""
-    raw = np.asarray(store.node_feat)
-    logs = np.sign(raw) * np.log1p(np.abs(raw))
-    first, nodes = store.node_offsets[:-1], np.diff(store.node_offsets)
-    kernel = np.repeat(np.arange(len(nodes)), nodes)
-    opcodes = np.zeros((len(nodes), _OPCODES))
-    np.add.at(opcodes, (kernel, np.minimum(store.node_opcode, _OPCODES - 1)), 1)
+    nodes = kernel_nodes.KernelNodes(store)
+    logs = np.sign(nodes.raw) * np.log1p(np.abs(nodes.raw))
+    first, counts = store.node_offsets[:-1], np.diff(store.node_offsets)
+    opcodes = np.zeros((len(counts), _OPCODES))
+    np.add.at(opcodes, (nodes.kernel, np.minimum(nodes.opcodes, _OPCODES - 1)), 1)
     columns = [
-        np.add.reduceat(logs, first, axis=0) / nodes[:, np.newaxis],
+        np.add.reduceat(logs, first, axis=0) / counts[:, np.newaxis],
         np.maximum.reduceat(logs, first, axis=0),
         opcodes,
-        nodes[:, np.newaxis],
+        counts[:, np.newaxis],
     ]
-    of_nodes = _names(schema.NODE, raw.shape[1])
+    of_nodes = _names(schema.NODE, nodes.raw.shape[1])
     names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
     names += [f'count_{number}' for number in range(_OPCODES)]
     return [*names, 'nodes'], np.concatenate(columns, axis=1).astype(np.float32)
