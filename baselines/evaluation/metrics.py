@@ -6,7 +6,7 @@ A graph is a pair of 1-D arrays of one length c, its number of configurations:
 divided by their normalizers first).  Nothing here knows of models or files.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,10 +49,10 @@ def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
         A ratio >= 1.
 
     Raises:
-        ValueError: shapes differ, a NaN score, a runtime not positive, k < 1.
+        ValueError: shapes differ, a NaN score, a runtime not positive.
     """
     scores, runtimes = _checked(scores, runtimes)
-    chosen = best_first(scores)[: _checked_k(k)]
+    chosen = best_first(scores)[:k]
     return float(runtimes[chosen].min() / runtimes.min())
 
 
@@ -130,11 +130,11 @@ def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
         k: how many are drawn, at least 1; all when the graph has fewer.
 
     Raises:
-        ValueError: no runtime, one that is not positive, or k < 1.
+        ValueError: no runtime, or one that is not positive.
     """
     runtimes = np.sort(_checked_runtimes(runtimes)).astype(np.float64)
     count = len(runtimes)
-    drawn = min(_checked_k(k), count)
+    drawn = min(k, count)
     left = np.arange(count, 1, -1, dtype=np.float64)  # c - i + 1, i = 1..c-1
     beyond = np.cumprod(np.maximum(left - drawn, 0.0) / left)
     return float(np.diff(runtimes) @ beyond / runtimes[0])
@@ -147,19 +147,13 @@ def bootstrap_interval(values: ArrayLike) -> Interval:
     knows nothing of the noise between training runs.
 
     Args:
-        values: [n], one figure per graph, none NaN.
+        values: [n], one finite figure per graph, of one at least.
 
     Returns:
         (low, high), the same every time; both None for a single graph, which says
         nothing about others.
-
-    Raises:
-        ValueError: no value, or one that is not finite.
     """
     values = np.asarray(values, np.float64)
-    if values.ndim != 1 or not values.size:
-        raise ValueError(f'values have shape {values.shape}: give [n], n >= 1')
-    _refuse(~np.isfinite(values), values, 'value', 'must be finite')
     if len(values) == 1:
         return None, None
     if values.min() == values.max():
@@ -307,6 +301,7 @@ def _ascending_pairs(ranks: np.ndarray) -> int:
 
 
 def _checked(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns scores and as many runtimes as arrays; raises ValueError otherwise."""
     scores, runtimes = _checked_scores(scores), _checked_runtimes(runtimes)
     if scores.shape != runtimes.shape:
         raise ValueError(
@@ -317,39 +312,26 @@ def _checked(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[np.ndarray, np.nda
 
 
 def _checked_scores(scores: ArrayLike) -> np.ndarray:
-    scores = _vector(scores, 'scores')
-    _refuse(np.isnan(scores), scores, 'score', 'cannot be ranked')
-    return scores
+    return _vector(scores, 'score', lambda x: ~np.isnan(x), 'cannot be ranked')
 
 
 def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
-    runtimes = _vector(runtimes, 'runtimes')
-    _refuse(
-        ~(np.isfinite(runtimes) & (runtimes > 0)),
-        runtimes,
-        'runtime',
-        'must be positive (files of the test split have no runtimes, only 0)',
-    )
-    return runtimes
+    why = 'must be positive (files of the test split have no runtimes, only 0)'
+    return _vector(runtimes, 'runtime', lambda x: np.isfinite(x) & (x > 0), why)
 
 
-def _vector(values: ArrayLike, name: str) -> np.ndarray:
+def _vector(
+    values: ArrayLike, name: str, are_valid: Callable[[np.ndarray], Any], why: str
+) -> np.ndarray:
+    """Returns numbers as an array; raises ValueError unless all are valid."""
     values = np.asarray(values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in 'iuf':
         raise ValueError(
-            f'{name} are {values.dtype} of shape {values.shape}: give numbers '
+            f'{name}s are {values.dtype} of shape {values.shape}: give numbers '
             'of shape [c], one per configuration, c >= 1'
         )
-    return values
-
-
-def _refuse(bad: np.ndarray, values: np.ndarray, name: str, why: str) -> None:
-    if bad.any():
-        first = int(np.argmax(bad))
+    valid = are_valid(values)
+    if not valid.all():
+        first = int(np.argmin(valid))
         raise ValueError(f'{name} {first} is {values[first]}: {why}')
-
-
-def _checked_k(k: int) -> int:
-    if k < 1:
-        raise ValueError(f'k is {k}: must be at least 1')
-    return k
+    return values

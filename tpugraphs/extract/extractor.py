@@ -33,10 +33,6 @@ class Options:
     overwrite: bool = False
 
 
-class _OutputError(Exception):
-    """An output that cannot be written."""
-
-
 def extract_file(path: str, options: Options) -> outcomes.Outcome:
     """Extracts every module of a raw file; damage is reported, never raised."""
     outcome = outcomes.Outcome()
@@ -51,7 +47,7 @@ def extract_file(path: str, options: Options) -> outcomes.Outcome:
         try:
             with outcome.noting(path, tuning.module.name):
                 _extract_module(raw, tuning, options, outcome)
-        except _OutputError as error:
+        except OSError as error:
             outcome.fatal = text.one_line(error, options.output)
             return outcome
     outcome.by_file[path] = outcome.written + outcome.existing
@@ -69,7 +65,7 @@ def _extract_module(
     Raises:
         outcomes.Skip: the module has nothing to rank.
         ValueError: it is damaged.
-        _OutputError: the npz file cannot be written.
+        OSError: the npz file cannot be written.
     """
     if raw.kind == reading.TILE:
         reason = tile.why_unusable(tuning)
@@ -95,10 +91,7 @@ def _extract_module(
         )
     if len(configs.config_runtime) < 2:
         raise outcomes.Skip('only 1 usable run, so nothing to rank')
-    try:
-        raw_lib.write_record(target, stem, nodes, configs)
-    except OSError as error:
-        raise _OutputError(str(error)) from error
+    raw_lib.write_record(target, stem, nodes, configs)
     outcome.add(
         outcomes.Outcome(
             written=[stem],
@@ -111,14 +104,14 @@ def _extract_module(
 
 
 def _check_pad(target: str, options: Options) -> None:
-    """Raises _OutputError if an existing file was extracted with another --pad."""
+    """Raises OSError if an existing file was extracted with another --pad."""
     try:
         arrays = npz.read_arrays(target, _PAD, 1 << 40, others=None)
     except (ValueError, OSError) as error:
-        raise _OutputError(f'{error}; remove it, or use --overwrite') from error
+        raise OSError(f'{error}; remove it, or use --overwrite') from error
     pad = int(arrays.get('pad', 0))
     if pad != options.pad:
-        raise _OutputError(
+        raise OSError(
             f'{target}: is there already, extracted with --pad={pad}; use another '
             'folder, or --overwrite'
         )
