@@ -16,12 +16,10 @@ import errno
 import fcntl
 import glob
 import hashlib
-import itertools
 import json
 import os
 import re
 import shutil
-import stat
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -33,29 +31,6 @@ from baselines.data.packed import columns
 # Name, size in bytes, modification time in nanoseconds.
 Listing = List[Tuple[str, int, int]]
 Packed = Tuple[Dict[str, Any], Dict[str, np.ndarray]]
-
-
-def list_files(folder: str, suffix: str, limit: Optional[int] = None) -> Listing:
-    """Lists the files of `folder` that end with `suffix`, sorted by name.
-
-    Hidden ones are left out; of the others, the first `limit`.
-
-    Raises:
-        OSError: there is no such folder, or it cannot be read.
-    """
-    names = sorted(
-        name for name in os.listdir(folder) if name.endswith(suffix) and name[0] != '.'
-    )
-
-    def entries() -> Iterator[Tuple[str, int, int]]:
-        for name in names:
-            path = os.path.join(folder, name)
-            # A link to nothing is listed: reading it will say so.
-            state = os.stat(path) if os.path.exists(path) else os.lstat(path)
-            if not stat.S_ISDIR(state.st_mode):
-                yield name, state.st_size, state.st_mtime_ns
-
-    return list(itertools.islice(entries(), limit))
 
 
 def open_or_build(

@@ -1,6 +1,8 @@
 """What packed splits of both collections have in common, and how one is opened."""
 
 import os
+import pathlib
+import stat
 import sys
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Type, TypeVar
 
@@ -237,7 +239,7 @@ class PackedSplit:
 
 
 def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listing:
-    """Lists the files of a split, of which there is at least one."""
+    """Lists the files of a split by name, the first `limit`; there is at least one."""
     parent = os.path.dirname(split_dir)
     names = [
         c.name
@@ -251,7 +253,12 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
     )
     if not os.path.isdir(split_dir):
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
-    listing = cache.list_files(split_dir, '.npz', limit)
+    listing = []
+    for path in sorted(pathlib.Path(split_dir).glob('[!.]*.npz')):
+        # A link to nothing is listed: reading it will say so.
+        state = path.stat() if path.exists() else path.lstat()
+        if not stat.S_ISDIR(state.st_mode):
+            listing.append((path.name, state.st_size, state.st_mtime_ns))
     if not listing:
         raise ValueError(f'{split_dir}: there is no .npz file in it; {advice}')
-    return listing
+    return listing[:limit]

@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import os
 import subprocess
 import sys
 import textwrap
@@ -174,15 +173,3 @@ def test_a_finished_folder_opens_without_the_lock(tmp_path):
     lock.unlink()
     assert _open(tmp_path)[1]['x'].tolist() == [0, 1, 2, 3]
     assert not lock.exists()
-
-
-def test_listing(tmp_path):
-    for name in ('b.npz', 'a.npz', 'c.txt', '.d.npz', 'c.npz'):
-        (tmp_path / name).write_text(name)
-    os.utime(tmp_path / 'a.npz', ns=(1, 123_456_789_123))
-    listing = cache.list_files(str(tmp_path), '.npz')
-    assert [name for name, _, _ in listing] == ['a.npz', 'b.npz', 'c.npz']
-    assert listing[0] == ('a.npz', 5, 123_456_789_123)
-    assert cache.list_files(str(tmp_path), '.npz', limit=2) == listing[:2]
-    with pytest.raises(FileNotFoundError):
-        cache.list_files(str(tmp_path / 'gone'), '.npz')
