@@ -5,20 +5,6 @@ import numpy as np
 from baselines.layout import graphs
 
 
-def encode_configs(feats):
-    """Finds the distinct vectors of configuration features.
-
-    Args:
-        feats: [c, k, q].
-
-    Returns:
-        vectors [d, q] and codes int32 [c, k], so that vectors[codes] is feats.
-    """
-    flat = feats.reshape(-1, feats.shape[-1])
-    vectors, codes = np.unique(flat, axis=0, return_inverse=True)
-    return vectors, codes.reshape(feats.shape[:2]).astype(np.int32)
-
-
 def random_program(
     seed, nodes=40, configurable=5, configs=30, vectors=3, edges=None, widths=(4, 3)
 ):

@@ -1,6 +1,5 @@
 """ResModel gives the published numbers in each of its modes."""
 
-import json
 from typing import Any, Mapping, NamedTuple
 
 import numpy as np
@@ -10,11 +9,7 @@ import tensorflow as tf
 from baselines.layout import graphs
 from baselines.layout import models
 from baselines.training import losses
-from tests.helpers import layout_programs
-from tests.helpers import places
-
-_GOLDENS = places.SHARED / 'parity'
-_FILES = sorted(_GOLDENS.glob('layout_*.npz'))
+from tests.helpers import goldens
 
 
 class _Golden(NamedTuple):
@@ -26,21 +21,19 @@ class _Golden(NamedTuple):
     labels: tf.Tensor
 
 
-@pytest.fixture(
-    scope='module',
-    params=_FILES or [None],
-    ids=lambda path: path.stem if path else 'missing',
-)
+@pytest.fixture(scope='module', **goldens.parameters('layout'))
 def golden(request):
-    if request.param is None:
-        pytest.skip(f'no goldens: {_GOLDENS} is missing')
-    values = dict(np.load(request.param))
+    values = goldens.read(request.param)
     graph, labels = _graph(values)
-    return _Golden(values, _model(values, graph), graph, labels)
+    num_configs, configs = int(values['num_configs']), values['scores'].shape[1]
+    model = goldens.model(values, models, num_configs, graph, configs)
+    return _Golden(values, model, graph, labels)
 
 
 def _program(golden, j):
-    vectors, codes = layout_programs.encode_configs(golden[f'node_config_feat_{j}'])
+    feats = golden[f'node_config_feat_{j}']
+    flat = feats.reshape(-1, feats.shape[-1])
+    vectors, codes = np.unique(flat, axis=0, return_inverse=True)
     return graphs.Program(
         graph_id=f'golden {j}',
         op=golden[f'node_opcode_{j}'].astype(np.int32),
@@ -48,8 +41,8 @@ def _program(golden, j):
         edges=golden[f'edge_index_{j}'].astype(np.int32),
         config_ops=golden[f'node_config_ids_{j}'].astype(np.int32),
         vectors=vectors,
-        codes=codes,
-        group=np.arange(len(codes)),
+        codes=codes.reshape(feats.shape[:2]),
+        group=np.arange(len(feats)),
         runtimes=golden[f'config_runtime_{j}'],
     )
 
@@ -57,56 +50,23 @@ def _program(golden, j):
 def _graph(golden):
     """Merges the golden's programs; returns the graph and the labels."""
     batch, configs = golden['scores'].shape
-    numbers = range(batch)
-    packed = graphs.LayoutGraphs([_program(golden, j) for j in numbers]).items(
+    segments = [
+        [golden[f'segment_{end}_{j}'] for end in ('start', 'end')] for j in range(batch)
+    ]
+    programs = [_program(golden, j) for j in range(batch)]
+    packed = graphs.LayoutGraphs(programs).items(
         np.arange(batch)[np.newaxis],
         np.broadcast_to(np.arange(configs), (1, batch, configs)),
-        np.array(
-            [
-                [
-                    [golden[f'segment_start_{j}'], golden[f'segment_end_{j}']]
-                    for j in numbers
-                ]
-            ]
-        ),
+        np.array([segments]),
     )
     packed = {key: tf.convert_to_tensor(value) for key, value in packed.items()}
     return graphs.unpack(packed, 0, batch)
 
 
-def _weights(golden, letter='w'):
-    return [
-        golden[key] for key in sorted(golden) if key[0] == letter and key[1:].isdigit()
-    ]
-
-
-def _model(golden, graph):
-    model = getattr(models, str(golden['model']))(
-        int(golden['num_configs']),
-        int(golden['num_ops']),
-        **json.loads(str(golden['kwargs_json'])),
-    )
-    model.forward(graph, golden['scores'].shape[1])
-    weights = _weights(golden)
-    assert [w.shape for w in weights] == [
-        tuple(v.shape) for v in model.trainable_variables
-    ]
-    for variable, value in zip(model.trainable_variables, weights):
-        variable.assign(value)
-    return model
-
-
-def _assert_close(ours, golden, relative=1e-5):
-    assert ours.shape == golden.shape
-    np.testing.assert_allclose(
-        ours, golden, rtol=0, atol=relative * np.abs(golden).max()
-    )
-
-
 def test_graph_is_the_published_one(golden):
     values = golden.values
     batch = len(values['scores'])
-    _assert_close(golden.labels, values['labels'])
+    goldens.assert_close(golden.labels, values['labels'])
     np.testing.assert_array_equal(
         golden.graph.node_sets['op']['selected'],
         np.concatenate([values[f'selected_{j}'] for j in range(batch)]),
@@ -114,7 +74,7 @@ def test_graph_is_the_published_one(golden):
 
 
 def test_scores_are_the_published_ones(golden):
-    _assert_close(golden.model(golden.graph), golden.values['scores'])
+    goldens.assert_close(golden.model(golden.graph), golden.values['scores'])
 
 
 def test_full_graph_scores_are_the_published_ones(golden):
@@ -122,7 +82,7 @@ def test_full_graph_scores_are_the_published_ones(golden):
     scores = golden.model.forward(
         golden.graph, values['scores'].shape[1], dropout='fullgraph', backprop=False
     )
-    _assert_close(scores, values.get('fullgraph_scores', values['scores']))
+    goldens.assert_close(scores, values.get('fullgraph_scores', values['scores']))
 
 
 @pytest.mark.slow
@@ -135,7 +95,7 @@ def test_loss_and_gradients_are_the_published_ones(golden):
         penalty = tf.add_n(model.losses)
         objective = loss + penalty
     gradients = tape.gradient(objective, model.trainable_variables)
-    _assert_close(loss, values['loss'])
-    _assert_close(penalty, values['reg_loss'])
-    for ours, published in zip(gradients, _weights(values, 'g')):
-        _assert_close(tf.convert_to_tensor(ours), published, 5e-4)
+    goldens.assert_close(loss, values['loss'])
+    goldens.assert_close(penalty, values['reg_loss'])
+    for ours, published in zip(gradients, goldens.weights(values, 'g')):
+        goldens.assert_close(tf.convert_to_tensor(ours), published, 5e-4)
