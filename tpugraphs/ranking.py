@@ -198,12 +198,7 @@ def _score(
 def _graph_of(
     source: str, tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
 ) -> _Graph:
-    """Returns the graph of a ModuleTuningData.
-
-    Raises:
-        outcomes.Skip: it has no configurations to rank.
-        ValueError: it is damaged.
-    """
+    """Returns the graph of a ModuleTuningData; raises Skip if none can be ranked."""
     kind, variant = predictor.collection.task, predictor.variant
     if kind == reading.TILE:
         reason = hlo_tile.why_unusable(tuning, measured=False)
@@ -296,18 +291,7 @@ def _modules(
     outcome: outcomes.Outcome,
     bare: bool,
 ) -> Iterator[_Module]:
-    """Yields the modules of files and programs, or the chosen one alone.
-
-    Args:
-        sources: as of `reader.find_sources`.
-        kind: 'tile' or 'layout'.
-        chosen: the name or graph id of the only module to yield; None for all.
-        outcome: errors of files are added.
-        bare: whether configurations do not matter: programs are then yielded whole.
-
-    Raises:
-        ValueError: no module has the chosen name.
-    """
+    """Yields the modules of files and programs, or the chosen one; whole if `bare`."""
     names, exists = [], False
     for number, source in enumerate(sources, start=1):
         try:
@@ -334,12 +318,7 @@ def _modules(
 def _modules_of(
     source: str, kind: str, outcome: outcomes.Outcome, bare: bool
 ) -> Sequence[Any]:
-    """Returns the ModuleTuningData of a file or program.
-
-    Raises:
-        ValueError: it holds no modules, or those of the other kind.
-        OSError: it cannot be read.
-    """
+    """Returns the ModuleTuningData of a file or program of one kind."""
     if not reader.is_tuning_data(source):
         return _kernels_of(reader.read_program(source), kind, outcome, bare)
     raw = reading.read_tuning(source)
@@ -354,11 +333,7 @@ def _modules_of(
 def _kernels_of(
     program: reader.Program, kind: str, outcome: outcomes.Outcome, bare: bool
 ) -> List[Any]:
-    """Returns a program's kernels with candidates; if `bare`, the whole program.
-
-    Raises:
-        ValueError: see `proposals.tunings`.
-    """
+    """Returns a program's kernels with candidates; if `bare`, the whole program."""
     if bare:
         return [protos.protos().ModuleTuningData(module=program.module)]
     skipped: collections.Counter[str] = collections.Counter()
@@ -417,13 +392,7 @@ def with_configs(record: _Record, configs: Any) -> _Record:
 
 
 def _rows_of(configs: Any, shape: str, pad: Optional[int] = None) -> np.ndarray:
-    """Returns an array of configurations.
-
-    Args:
-        configs: numbers; for tiles also candidates, dicts.
-        shape: the expected shape, such as '[c, 24]'.
-        pad: the value of absent bounds of tiles; None for layouts.
-    """
+    """Returns configurations as an array; those of tiles, with a pad, may be dicts."""
     if isinstance(configs, (list, tuple)) and pad is not None and configs:
         if isinstance(configs[0], Mapping):
             return hlo_tile.columns_of(configs, pad)

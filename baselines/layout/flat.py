@@ -314,13 +314,7 @@ def _source(
 
 
 def _copied(program: _Program, places: np.ndarray, cell: np.ndarray) -> np.ndarray:
-    """Computes the share of operand bytes that arrive in another layout: [c, 2].
-
-    Args:
-        program: of k instructions.
-        places: int64 [cells, 3, 2], the two fastest dimensions of each array.
-        cell: int64 [c, k], the cell of each instruction in each configuration.
-    """
+    """Computes the share of operand bytes that arrive in another layout: [c, 2]."""
     copied = np.zeros((len(cell), 2), np.float32)
     for operand, source in enumerate(program.sources):
         weights = program.weights[:, 1 + operand]

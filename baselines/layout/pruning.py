@@ -220,11 +220,7 @@ def _group_rows(reach: scipy.sparse.csr_matrix) -> Tuple[np.ndarray, List[np.nda
 
 
 def _rank_columns(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Replaces codes by their rank in their column.
-
-    Returns:
-        int32 [k, c] ranks, and int64 [k], how many there are in each column.
-    """
+    """Replaces codes by ranks in their column, int32 [k, c]; counts them, int64 [k]."""
     k, configs = codes.shape[1], len(codes)
     columns = np.ascontiguousarray(codes.T)
     highest = int(columns.max(initial=0))

@@ -180,10 +180,7 @@ def _quiet(is_local: bool) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _progress(folder: str, total: int, title: str, terminal: Any) -> Iterator[None]:
-    """Shows how many results there are.
-
-    Only files tell the progress of workers on other machines.
-    """
+    """Shows how many results there are: files tell it also of other machines."""
     done = threading.Event()
     bar = tqdm.tqdm(total=total, desc=title, file=terminal, disable=None, leave=False)
 
@@ -257,11 +254,7 @@ class BeamWorkers:
 
 
 def _work(predictor: run_predictor.RunPredictor, store: splits.PackedSplit) -> _Work:
-    """Describes the scoring of a split to workers.
-
-    Raises:
-        ValueError: they could not import the models.
-    """
+    """Describes the scoring of a split to workers, which import models by name."""
     options, models_file = predictor.options, predictor.models_file
     if not isinstance(models_file, str):
         raise ValueError('workers need the name of a models_file, not classes')

@@ -54,11 +54,7 @@ def show(
 
 
 def _choose(path: str, graphs: List[contents.Content], module: str) -> contents.Content:
-    """Returns the module of a number, a name, or a name without its fingerprint.
-
-    Raises:
-        ValueError: there is no such module; names the nearest.
-    """
+    """Returns the module of a number, a name, or a name without its fingerprint."""
     if module.isdecimal() and int(module) < len(graphs):
         return graphs[int(module)]
     safe = module.replace('.', '_')

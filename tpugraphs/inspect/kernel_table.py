@@ -72,12 +72,7 @@ def _facts(module: Any) -> List[str]:
 
 
 def _table(module: Any, origin: str) -> List[str]:
-    """Returns lines on the kernels, those with most arithmetic first.
-
-    Args:
-        module: the HloModuleProto.
-        origin: of its kernels, for people.
-    """
+    """Returns lines on the kernels of `origin`, those with most arithmetic first."""
     work = _Work(module)
     # Layers repeat: kernels that look the same are one row.
     alike: Dict[Tuple[Any, ...], List[str]] = {}

@@ -56,14 +56,7 @@ def curves(models: Sequence[measured.Model]) -> List[pictures.Picture]:
 def _plot_curves(
     axes: Any, models: Sequence[measured.Model], lines: Mapping[str, str], title: str
 ) -> None:
-    """Plots curves of all runs, with a star at the best epoch of a score.
-
-    Args:
-        axes: of matplotlib.
-        models: a colour each.
-        lines: styles of the lines by the names of the curves.
-        title: of the y axis.
-    """
+    """Plots curves, in a style by name, with a star at the best epoch of a score."""
     for number, model in enumerate(models):
         style = {'color': pictures.colour(number)}
         axes.plot([], [], label=_short(model.name), **style)

@@ -199,11 +199,7 @@ def parse(content: Mapping[str, Any], config_class: type) -> Space:
 
 
 def _flat(content: Mapping[str, Any]) -> Dict[str, Any]:
-    """Returns copies of entries by name, a model's as `model_kwargs.NAME`.
-
-    Raises:
-        ValueError: a space cannot have one of them.
-    """
+    """Returns copies of entries by name, a model's as `model_kwargs.NAME`."""
     entries = copy.deepcopy(dict(content))
     for name in entries:
         if name in _NOT_SEARCHED:
@@ -218,17 +214,7 @@ def _flat(content: Mapping[str, Any]) -> Dict[str, Any]:
 def _parse_conditions(
     conditions: Any, above: Sequence[Parameter], config_class: type
 ) -> Dict[str, Tuple[Any, ...]]:
-    """Returns the values of settings with which a parameter is drawn.
-
-    Args:
-        conditions: a value or a list of values by name, of parameters above or of
-            settings that are the same in every trial.
-        above: the parameters above.
-        config_class: whose settings they are.
-
-    Raises:
-        ValueError: a condition cannot hold.
-    """
+    """Returns the values of settings and parameters above that a condition names."""
     if not isinstance(conditions, dict):
         raise ValueError(
             f'when should be a table such as {{ model = "MLP" }}, not {conditions!r}'
@@ -281,11 +267,7 @@ def _parse_distribution(
 
 
 def _typed(name: str, value: Any, config_class: type) -> Any:
-    """Returns a value in the type of its setting.
-
-    Raises:
-        ValueError: there is no such setting, or it does not take the value.
-    """
+    """Returns a value in the type of its setting, which it is checked for."""
     if type(value) in (int, float) and not abs(value) <= _LARGEST:
         raise ValueError(f'{name}: {value!r} is too large, or no number')
     if name.startswith(f'{_KWARGS}.'):

@@ -149,11 +149,7 @@ class Objective:
         return sum(finished) / len(finished)
 
     def _configs(self, trial: optuna.Trial) -> List[Any]:
-        """Draws the settings of a trial; returns those of each of its trainings.
-
-        Raises:
-            ValueError: some do not go together.
-        """
+        """Draws the settings of a trial; returns those of each of its trainings."""
         drawn = self.space.suggest(trial, self.base)
         name = study_lib.folder_of(trial.study.trials[trial.number])
         folder = os.path.join(files.expand(self.base.out_dir), name)
@@ -182,18 +178,7 @@ class Objective:
         deadline: float,
         report: training.AfterEpoch,
     ) -> training.Curve:
-        """Trains a model in a child process, and returns its curve.
-
-        Args:
-            config: the settings.
-            cores: that the child may use; empty for all.
-            deadline: of `time.monotonic`, when the child is killed.
-            report: called with the curve after each epoch; may raise.
-
-        Raises:
-            Failed: the child went wrong, or `deadline` has passed.
-            KeyboardInterrupt: `interrupted` is set.
-        """
+        """Trains a model in a child process, which is killed at the deadline."""
         # A forked child would share open databases and locks.
         context = multiprocessing.get_context('spawn')
         receiver, sender = context.Pipe(duplex=False)
