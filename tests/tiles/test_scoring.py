@@ -94,9 +94,15 @@ def _assert_scores(scored, kernels, configs=None):
         )
 
 
-def test_groups_change_nothing_but_memory(graphs, monkeypatch):
+@pytest.fixture(scope='module', name='summing')
+def _summing():
+    """A model and its scorer, which is compiled once."""
     model = _EarlySums()
-    scorer = scoring.TileScorer(model)
+    return model, scoring.TileScorer(model)
+
+
+def test_groups_change_nothing_but_memory(graphs, summing, monkeypatch):
+    model, scorer = summing
     for per_group in (1, 709, 10_000):
         monkeypatch.setattr(scoring, '_CONFIGS_PER_GROUP', per_group)
         _assert_scores(scorer.scores(graphs), range(5))
@@ -105,15 +111,16 @@ def test_groups_change_nothing_but_memory(graphs, monkeypatch):
     assert model.traces == 1, 'compiled once for all shapes'
 
 
-@pytest.mark.parametrize('model_class', [_Sums, _EarlySums])
-def test_what_joins_early_is_scored_in_small_slices(graphs, monkeypatch, model_class):
+def test_what_joins_early_is_scored_in_small_slices(graphs, summing, monkeypatch):
     monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
-    model = model_class()
-    _assert_scores(scoring.TileScorer(model).scores(graphs), range(5))
+    model, scorer = summing
+    model.cells.clear()
+    _assert_scores(scorer.scores(graphs), range(5))
     # Of 300 nodes one configuration at a time is the least there is.
     cells = sorted(model.cells)
     assert cells[-5:] == [300] * 5 and cells[-6] <= 100
     assert sum(cells) == sum(n * c for _, n, _, c in _KERNELS)
+    assert scoring.cells_per_item(_Sums()) == 100, 'as a model that does not say'
 
 
 def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
@@ -132,21 +139,20 @@ def test_a_few_kernels_are_scored_once_without_compiling(graphs, once):
     assert model.traces == (5 if once else 1)  # a call for each
 
 
-def test_chosen_configurations(graphs):
+def test_chosen_configurations(graphs, summing):
     configs = [np.array(c) for c in ([1], [4, 3, 2, 1], [699, 0, 5, 5])]
-    score = scoring.TileScorer(_Sums()).chosen(graphs, configs)
+    score = summing[1].chosen(graphs, configs)
     for _ in range(2):  # after each epoch
         _assert_scores(score(), range(3), configs)
 
 
-def test_no_kernel_no_score(graphs):
-    scorer = scoring.TileScorer(_Sums())
-    assert not list(scorer.scores(graphs, np.array([], np.int64)))
+def test_no_kernel_no_score(graphs, summing):
+    assert not list(summing[1].scores(graphs, np.array([], np.int64)))
 
 
-def test_a_score_that_is_not_finite_names_the_kernel(graphs):
-    model = _Sums()
-    scorer = scoring.TileScorer(model)
+def test_a_score_that_is_not_finite_names_the_kernel(graphs, summing):
+    model, scorer = summing
+    before = next(scorer.scores(graphs))
     for value in (np.nan, np.inf):
         model.weight.assign(value)
         for name, scored in (
@@ -155,16 +161,10 @@ def test_a_score_that_is_not_finite_names_the_kernel(graphs):
         ):
             with pytest.raises(ValueError, match=f'gives {name} a score that is not'):
                 list(scored)
-
-
-def test_weights_are_read_at_each_call(graphs):
-    """Training goes on between two validations with one scorer."""
-    model = _Sums()
-    scorer = scoring.TileScorer(model)
-    before = next(scorer.scores(graphs))
+    # Weights are read at each call: training goes on between two validations.
     model.weight.assign(2.0)
-    after = next(scorer.scores(graphs))
-    np.testing.assert_allclose(after, 2 * before)
+    np.testing.assert_allclose(next(scorer.scores(graphs)), 2 * before)
+    model.weight.assign(1.0)
 
 
 @pytest.mark.slow
@@ -231,16 +231,6 @@ class _Comparing(_Sums):
         return scores + tf.reduce_mean(graph.node_sets['config']['feats'][:, 0])
 
 
-def test_a_list_that_fits_is_scored_whole(graphs):
-    scored = list(scoring.TileScorer(_Comparing()).scores(graphs))
-    assert len(scored) == 5
-    for kernel in (0, 1, 3, 4):
-        feature = np.arange(_KERNELS[kernel][3]) / 699
-        np.testing.assert_allclose(
-            scored[kernel], _expected(kernel) + feature.mean(), rtol=1e-5
-        )
-
-
 @pytest.mark.slow
 def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     model = _Comparing()
@@ -252,8 +242,11 @@ def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     for cut in cuts:
         expected[cut] += (_expected(2)[cut] + cut.mean() / 699) / 4
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
-    [again] = scoring.TileScorer(model).scores(graphs, np.array([2]))
+    # The same again, and a list that fits is scored whole.
+    again, whole = scoring.TileScorer(model).scores(graphs, np.array([2, 3]))
     np.testing.assert_array_equal(again, scores)
+    mean = np.arange(_KERNELS[3][3]).mean() / 699
+    np.testing.assert_allclose(whole, _expected(3) + mean, rtol=1e-5)
 
 
 def test_every_cut_holds_everything():

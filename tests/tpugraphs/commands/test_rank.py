@@ -60,6 +60,7 @@ def _scores(model_dir, modules, pad=0):
     return list(predictor.score(store))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'candidates', [None, '[{"kernel_bounds": [2, 8]}, {"kernel_bounds": [3, 16]}]']
 )
@@ -80,6 +81,7 @@ def test_the_latest_run_is_that_of_the_files(
     assert f'taking {name}, the latest that is' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_table(raw, run_dir, capsys):
     assert _rank(raw, '--dir', run_dir) == 0
     scores = _scores(run_dir, [made_runs.FIRST])[0]

@@ -126,6 +126,7 @@ def test_who_joins_brings_the_same_sweep(storage):
         study_lib.create(storage, 'other', {'folds': 5}, 0, 9)
 
 
+@pytest.mark.slow
 def test_seeds_draw_different_settings(storage):
     drawn = [
         _sweep(storage, seed).ask().suggest_float('lr', 0, 1) for seed in (0, 0, 7)
