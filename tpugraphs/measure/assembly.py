@@ -90,11 +90,11 @@ class _Assembly(building.Module):
                 if source.id not in values:  # a large constant inside of the fusion
                     values[source.id] = _add_constant(computation, source)
                 operands.append(
-                    _to_physical(computation, values[source.id], source.shape)
+                    kernels.to_physical(computation, values[source.id], source.shape)
                 )
-            shape = _physical_shape(value.shape)
+            shape = kernels.physical_shape(value.shape)
             result = computation.add('call', shape, operands, calls=[entry])
-            return _to_logical(computation, result, value.shape)
+            return kernels.to_logical(computation, result, value.shape)
         if value.opcode == 'constant':
             return _add_constant(computation, value)
         operands = [values[number] for number in value.operand_ids]
@@ -102,9 +102,11 @@ class _Assembly(building.Module):
             before = shapes[value.operand_ids[0]]
             if before.element_type != value.shape.element_type:
                 raise kernels.Unsupported('bitcast of types')
-            source = _to_physical(computation, operands[0], before)
-            result = computation.add('reshape', _physical_shape(value.shape), [source])
-            return _to_logical(computation, result, value.shape)
+            source = kernels.to_physical(computation, operands[0], before)
+            result = computation.add(
+                'reshape', kernels.physical_shape(value.shape), [source]
+            )
+            return kernels.to_logical(computation, result, value.shape)
         target = value.custom_call_target
         if value.opcode == 'custom-call' and target not in programs.CUSTOM_CALLS:
             # Its operands may depend on layouts, or on its backend_config.
@@ -119,27 +121,10 @@ def _add_constant(computation: building.Computation, value: Any) -> Any:
     """Adds a constant; its literal's layout is the order of the literal's bytes."""
     if not building.is_array(value.shape):
         return computation.add('constant', value.shape, like=value)
-    shape = _physical_shape(value.literal.shape)
+    shape = kernels.physical_shape(value.literal.shape)
     constant = computation.add('constant', shape, like=value)
     constant.literal.shape.CopyFrom(shape)
-    return _to_logical(computation, constant, value.literal.shape)
-
-
-def _physical_shape(shape: Any) -> Any:
-    """Returns the row-major shape with the dimensions in the order of the layout."""
-    dims = [shape.dimensions[d] for d in kernels.major_to_minor(shape)]
-    return building.shape_of(shape.element_type, dims)
-
-
-def _to_physical(computation: building.Computation, value: Any, shape: Any) -> Any:
-    """Adds the transpose of an array to the order of its layout in `shape`."""
-    return computation.transposed(value, kernels.major_to_minor(shape))
-
-
-def _to_logical(computation: building.Computation, value: Any, shape: Any) -> Any:
-    """Adds the transpose of an array back from the order of its layout in `shape`."""
-    order = kernels.major_to_minor(shape)
-    return computation.transposed(value, kernels.inverse(order))
+    return kernels.to_logical(computation, constant, value.literal.shape)
 
 
 def _row_major(shape: Any) -> Any:

@@ -207,9 +207,25 @@ def major_to_minor(shape: Any) -> List[int]:
     return order or list(range(len(shape.dimensions)))
 
 
-def inverse(order: Sequence[int]) -> List[int]:
+def _inverse(order: Sequence[int]) -> List[int]:
     """Returns the order that undoes an order of dimensions."""
     return [order.index(d) for d in range(len(order))]
+
+
+def physical_shape(shape: Any) -> Any:
+    """Returns the row-major shape with the dimensions in the order of the layout."""
+    dims = [shape.dimensions[d] for d in major_to_minor(shape)]
+    return building.shape_of(shape.element_type, dims)
+
+
+def to_physical(computation: building.Computation, value: Any, shape: Any) -> Any:
+    """Adds the transpose of an array to the order of its layout in `shape`."""
+    return computation.transposed(value, major_to_minor(shape))
+
+
+def to_logical(computation: building.Computation, value: Any, shape: Any) -> Any:
+    """Adds the transpose of an array back from the order of its layout in `shape`."""
+    return computation.transposed(value, _inverse(major_to_minor(shape)))
 
 
 class _RowMajor:
@@ -273,8 +289,7 @@ class _RowMajor:
 
     def _write(self, value: Any, outside: bool = False) -> None:
         """Adds an instruction; one from outside of the kernel becomes a parameter."""
-        sizes = [value.shape.dimensions[d] for d in major_to_minor(value.shape)]
-        shape = building.shape_of(value.shape.element_type, sizes)
+        shape = physical_shape(value.shape)
         small = building.elements(value.shape) <= _MOST_CONSTANT
         if value.opcode == 'constant' and small:
             if not _is_row_major(value.shape):
@@ -302,11 +317,11 @@ class _RowMajor:
             return self._entry.add('reshape', shape, operands)
         if opcode in ('copy', 'transpose'):
             moved = list(value.dimensions) or list(range(len(shape.dimensions)))
-            place = inverse(major_to_minor(sources[0]))
+            place = _inverse(major_to_minor(sources[0]))
             order = [place[moved[d]] for d in major_to_minor(value.shape)]
             return self._entry.transposed(operands[0], order)
         if opcode == 'broadcast':
-            place = inverse(major_to_minor(value.shape))
+            place = _inverse(major_to_minor(value.shape))
             order = major_to_minor(sources[0])
             dims = [place[value.dimensions[d]] for d in order]
             return self._entry.add(opcode, shape, operands, value, dimensions=dims)
@@ -319,7 +334,7 @@ class _RowMajor:
     ) -> Any:
         """Adds a reduction; `source` is the operand's shape as XLA wrote it."""
         order = major_to_minor(source)
-        place = inverse(order)
+        place = _inverse(order)
         dims = sorted(place[d] for d in value.dimensions)
         kept = [d for d in range(len(order)) if d not in value.dimensions]
         result = [kept.index(d) for d in order if d in kept]
@@ -342,13 +357,10 @@ class _RowMajor:
         same = all(order == orders[0] for order in orders[1:])
         if same and value.opcode in ELEMENTWISE:
             return self._entry.add(value.opcode, shape, operands, like=value)
-        logical = [
-            self._entry.transposed(o, inverse(major_to_minor(s)))
-            for o, s in zip(operands, sources)
-        ]
+        logical = [to_logical(self._entry, o, s) for o, s in zip(operands, sources)]
         result = building.shape_of(shape.element_type, value.shape.dimensions)
         written = self._entry.add(value.opcode, result, logical, like=value)
-        return self._entry.transposed(written, major_to_minor(value.shape))
+        return to_physical(self._entry, written, value.shape)
 
 
 def _is_row_major(shape: Any) -> bool:

@@ -214,24 +214,20 @@ def _recorded(
 ) -> Iterator[tiling.Tiles]:
     """Yields the recorded configurations that are possible for a kernel."""
     output, reduced = plan.tileable() if recorded else ([], [])
+    whole = list(zip((*plan.output, *plan.reduced), (*output, *reduced)))
     for config in recorded:
         tiles = tiling.Tiles(tuple(config['output']), tuple(config['kernel']))
+        lengths = len(tiles.output), len(tiles.kernel)
         if (
-            _are_possible(tiles.output, plan.output, output)
-            and _are_possible(tiles.kernel, plan.reduced, reduced)
+            lengths == (len(plan.output), len(plan.reduced))
+            and all(
+                1 <= size <= n if is_free else size == n
+                for size, (n, is_free) in zip((*tiles.output, *tiles.kernel), whole)
+            )
             and not any(n % size for n, size in zip(plan.reduced, tiles.kernel))
             and _fits(plan, tiles)
         ):
             yield tiles
-
-
-def _are_possible(
-    sizes: Sequence[int], whole: Sequence[int], free: Sequence[bool]
-) -> bool:
-    """Tells whether sizes are at most the whole ones, and less only where free."""
-    return len(sizes) == len(whole) and all(
-        1 <= size <= n if may else size == n for size, n, may in zip(sizes, whole, free)
-    )
 
 
 def columns(described: Sequence[Dict[str, Any]]) -> np.ndarray:
