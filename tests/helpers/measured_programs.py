@@ -1,5 +1,8 @@
 """Small programs to measure, as HloModuleProtos."""
 
+import re
+
+from baselines.hlo import protos
 from tpugraphs.measure import building
 
 
@@ -26,6 +29,36 @@ def product():
     same = entry.add('reshape', split.shape, [split])
     entry.add('exponential', split.shape, [same])
     return module.finish(entry)
+
+
+_REDUCER = """
+{0} {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = f32[] {0}(a, b)
+}}
+"""
+
+
+def parsed(instructions):
+    """Returns a module of instructions in HLO text, row-major where no layout stands.
+
+    Reducers are called by their operation, as in to_apply=maximum.
+    """
+    from jaxlib import xla_client
+
+    def row_major(match):
+        orders = map(str, reversed(range(match.group().count(',') + 1)))
+        return f'{match.group()}{{{",".join(orders)}}}'
+
+    reducers = ''.join(
+        map(_REDUCER.format, re.findall(r'to_apply=(\w+)', instructions))
+    )
+    entry = re.sub(r'\[[\d,]+\](?!{)', row_major, instructions)
+    text = f'HloModule program\n{reducers}\nENTRY entry {{{entry}\n}}'
+    module = xla_client._xla.hlo_module_from_text(text)
+    content = module.as_serialized_hlo_module_proto()
+    return protos.protos().HloModuleProto.FromString(content)
 
 
 def write(path, module):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.hlo import protos
+from tests.helpers import measured_programs
 from tpugraphs.measure import assembly
 from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import building
@@ -19,58 +20,47 @@ def outputs(backend, module, *arrays):
 
 
 def test_layouts_become_transposes():
-    module = building.Module('program')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [2, 3]))
-    columns = building.shape_of('f32', [2, 3])
-    columns.layout.minor_to_major[:] = [0, 1]
-    constant = entry.add('constant', columns)
-    constant.literal.shape.CopyFrom(columns)
-    constant.literal.f32s.extend([1, 2, 3, 4, 5, 6])  # column by column
-    total = entry.add('add', x.shape, [x, constant])
-    turned = building.shape_of('f32', [3, 2])
-    turned.layout.minor_to_major[:] = [0, 1]
-    entry.add('bitcast', turned, [total])  # the same bytes: the transpose
-    made = assembly.assemble(module.finish(entry), [])
+    # The constant's bytes lie column by column, and the bitcast takes the bytes.
+    module = measured_programs.parsed("""
+  x = f32[2,3] parameter(0)
+  c = f32[2,3]{0,1} constant({{1,3,5},{2,4,6}})
+  total = f32[2,3] add(x, c)
+  ROOT r = f32[3,2]{0,1} bitcast(total)
+""")
     x = np.array([[10, 20, 30], [40, 50, 60]], np.float32)
-    [found] = outputs(backend_lib.Backend(), made, x)
-    assert found.tolist() == [[11, 42], [23, 54], [35, 66]]
+    [result] = outputs(backend_lib.Backend(), assembly.assemble(module, []), x)
+    assert result.tolist() == [[11, 42], [23, 54], [35, 66]]
 
 
 @pytest.mark.parametrize(
-    'opcode, target, told',
+    'opcode, target, message',
     [
         ('bitcast', '', 'bitcast of types'),
         ('custom-call', '__cublas$gemm', r'a call of __cublas\$gemm into it'),
     ],
 )
-def test_what_cannot_be_put_together(opcode, target, told):
+def test_what_cannot_be_put_together(opcode, target, message):
     module = building.Module('program')
     entry = module.computation('entry')
     x = entry.parameter(building.shape_of('f32', [2]))
     shape = building.shape_of('s32', [2])
     entry.add(opcode, shape, [x], custom_call_target=target)
-    with pytest.raises(kernels.Unsupported, match=told):
+    with pytest.raises(kernels.Unsupported, match=message):
         assembly.assemble(module.finish(entry), [])
 
 
 def test_a_kernel_is_replaced_at_all_of_its_places():
-    module = building.Module('program')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [64, 48]))
-    weights = entry.parameter(building.shape_of('f32', [48, 48]))
-    product = x
-    for _ in range(2):
-        product = entry.add('dot', x.shape, [product, weights])
-        product.dot_dimension_numbers.lhs_contracting_dimensions.append(1)
-        product.dot_dimension_numbers.rhs_contracting_dimensions.append(0)
-    original = module.finish(entry)
-
+    product = 'lhs_contracting_dims={1}, rhs_contracting_dims={0}'
+    original = measured_programs.parsed(f"""
+  x = f32[64,48] parameter(0)
+  weights = f32[48,48] parameter(1)
+  first = f32[64,48] dot(x, weights), {product}
+  ROOT second = f32[64,48] dot(first, weights), {product}
+""")
     backend = backend_lib.Backend()
     content = backend.compile(original.SerializeToString(), plain=True).optimised()
     optimised = protos.protos().HloModuleProto.FromString(content)
-    found, _ = kernels.cut(optimised, 'program')
-    [kernel] = found
+    [kernel], _ = kernels.cut(optimised, 'program')
     assert len(kernel.places) == 2
     plan = tiling.Plan(kernel.module)
     tiled = tiling.tile(plan, tiling.Tiles((16, 48), (48,)))

@@ -1,42 +1,16 @@
 """Kernels as loops over tiles: they compute what XLA makes of the untiled kernel."""
 
-import re
 from typing import Any, NamedTuple, Tuple
 
 import numpy as np
 import pytest
 
-from baselines.hlo import protos
+from tests.helpers import measured_programs
 from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import kernels
 from tpugraphs.measure import tiling
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
-
-_REDUCER = """
-{0} {{
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT r = f32[] {0}(a, b)
-}}
-"""
-
-
-def plan_of(text):
-    """Parses the instructions of a kernel, all arrays row-major."""
-    from jaxlib import xla_client
-
-    def row_major(match):
-        orders = map(str, reversed(range(match.group().count(',') + 1)))
-        return f'{match.group()}{{{",".join(orders)}}}'
-
-    called = re.findall(r'to_apply=(\w+)', text)
-    reducers = ''.join(map(_REDUCER.format, called))
-    entry = re.sub(r'\[[\d,]+\]', row_major, text)
-    text = f'HloModule kernel\n{reducers}\nENTRY entry {{{entry}\n}}'
-    content = xla_client._xla.hlo_module_from_text(text)
-    content = content.as_serialized_hlo_module_proto()
-    return tiling.Plan(protos.protos().HloModuleProto.FromString(content))
 
 
 @pytest.fixture(scope='module')
@@ -233,7 +207,7 @@ for _opcode, _start in dict(add=0.5, multiply=2, maximum=2, minimum=0.25).items(
 
 @pytest.mark.parametrize('case', CASES.values(), ids=CASES)
 def test_a_tiled_kernel_computes_the_same(case, run):
-    plan = plan_of(case.text)
+    plan = tiling.Plan(measured_programs.parsed(case.text))
     tiled = tiling.tile(plan, tiling.Tiles(case.output, case.kernel))
     assert tiled.module is not plan.module
     np.testing.assert_allclose(
@@ -245,13 +219,15 @@ def test_a_tiled_kernel_computes_the_same(case, run):
 
 
 def test_what_does_not_depend_on_the_tile_is_computed_once():
-    plan = plan_of("""
+    plan = tiling.Plan(
+        measured_programs.parsed("""
   x = f32[8,6] parameter(0)
   b = f32[6] parameter(1)
   costly = f32[6] tanh(b)
   wide = f32[8,6] broadcast(costly), dimensions={1}
   ROOT r = f32[8,6] add(x, wide)
 """)
+    )
     tiled = tiling.tile(plan, tiling.Tiles((2, 6), ()))
     entry = kernels.entry_of(tiled.module)
     assert [i.opcode for i in entry.instructions].count('tanh') == 1
@@ -260,6 +236,6 @@ def test_what_does_not_depend_on_the_tile_is_computed_once():
 
 
 def test_the_untiled_kernel_is_the_kernel_itself():
-    plan = plan_of(_REDUCE.format('add', 0))
+    plan = tiling.Plan(measured_programs.parsed(_REDUCE.format('add', 0)))
     assert plan.reduced == (8, 6)
     assert tiling.tile(plan, plan.untiled).module is plan.module

@@ -47,14 +47,6 @@ def test_what_does_not_help_is_taken_out(savings, wrong, kept):
     assert whole.survivors(len(savings), gains) == kept
 
 
-def test_parts_are_left_out_in_turn():
-    gains, asked = times([0.1] * 7)
-    whole.survivors(7, gains)
-    [sets] = asked
-    assert sets[0] == [*range(7)] and sets[1] == [1, 2, 3, 4, 5, 6]
-    assert sets[-1] == [0, 1, 2, 3, 4] and len(sets) == 1 + 6
-
-
 def test_without_time_all_stay():
     gains, asked = times([-0.1])
     assert whole.survivors(1, gains, lambda: False) == [0] and not asked
