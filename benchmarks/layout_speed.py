@@ -77,7 +77,7 @@ def score(rng, args) -> None:
         np.zeros([1, 1], int), np.arange(few)[None, None]
     )
     packed = {k: tf.convert_to_tensor(v) for k, v in packed.items()}
-    found = scorer.score(program)
+    fast = scorer.score(program)
     plain = tf.function(
         lambda: plain_models.layout_scores(
             model, graphs_lib.unpack(packed, 0, 1, few)[0], few
@@ -86,14 +86,14 @@ def score(rng, args) -> None:
     whole = tf.function(
         lambda: model.forward(graphs_lib.unpack(packed, 0, 1, few)[0], few)[0]
     )
-    wanted = plain().numpy()
+    expected = plain().numpy()
     for name, work, count, scores in (
-        ('published formula', plain, few, wanted),
+        ('published formula', plain, few, expected),
         ('forward', whole, few, whole().numpy()),
-        ('LayoutScorer', lambda: scorer.score(program), configs, found[:few]),
+        ('LayoutScorer', lambda: scorer.score(program), configs, fast[:few]),
     ):
         clock, cpu = median(work, args.repeats)
-        off = float(np.abs(scores - wanted).max() / np.abs(wanted).max())
+        off = float(np.abs(scores - expected).max() / np.abs(expected).max())
         print(
             f'{name}: {count / clock:,.0f} configurations/s, '
             f'{1e3 * cpu / count:.3f} ms of CPU each; '

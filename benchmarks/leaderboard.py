@@ -105,20 +105,15 @@ def rows(task: str, models: Sequence[str]) -> List[Row]:
 
 def _rows(task: str) -> Iterator[Row]:
     tables = {'tile': registry.tile_models, 'layout': registry.layout_models}
+    alone = ('--notrees',) if task == 'tile' else ()
     for name in registry.distinct(tables[task]()):
-        published = name in _PUBLISHED[task]
-        given = (f'--model={name}',)
-        if published:
-            yield Row(name, 'published', given)
-        if not published or name in ('EarlyJoinSAGE', 'ResModel'):
-            strong = (
-                ('--recipe=strong', '--notrees')
-                if task == 'tile'
-                else ('--recipe=strong',)
-            )
-            yield Row(name, 'strong', (*strong, *given))
-    for training, given in _RECIPES[task]:
-        yield Row('Trees' if 'Trees' in training else 'recipe', training, given)
+        model, is_published = f'--model={name}', name in _PUBLISHED[task]
+        if is_published:
+            yield Row(name, 'published', (model,))
+        if not is_published or name in ('EarlyJoinSAGE', 'ResModel'):
+            yield Row(name, 'strong', ('--recipe=strong', *alone, model))
+    for training, recipe in _RECIPES[task]:
+        yield Row('Trees' if 'Trees' in training else 'recipe', training, recipe)
 
 
 def flags(args: argparse.Namespace, row: Row, seed: int) -> List[str]:
@@ -156,20 +151,18 @@ def table(args: argparse.Namespace) -> Iterator[str]:
     lines = []
     for row in rows(args.task, args.models):
         runs = [place(args, row, seed) for seed in args.seeds]
-        costs = [results.cost(run)[1] for run in runs]
-        cells, first = [], 0.0
+        means: List[float] = []
+        cells: List[str] = []
         speeds: List[float] = []
         for part in judged:
-            found = []
-            for run in runs:
-                scores, seconds = results.scores(run, part.root, part.graphs)
-                found.append(judging.figures(_JUDGES[args.task], part.graphs, scores))
-                speeds.append(sum(map(len, scores)) / seconds)
-            figures = judging.summary(found, part.graphs, _WHOLES[args.task])
-            first = first or figures['mean'][0]
+            timed = [results.scores(run, part.root, part.graphs) for run in runs]
+            speeds += [sum(map(len, scores)) / seconds for scores, seconds in timed]
+            figures = _figures(args.task, part, [scores for scores, _ in timed])
+            means += figures['mean']
             cells += _cells(args.task, figures)
-        cost = [f'{np.mean(costs):,.0f}', f'{np.median(speeds):,.0f}']
-        lines.append((first, [row.name, row.training, *cells, *cost]))
+        cost = np.mean([results.cost(run)[1] for run in runs])
+        cells += [f'{cost:,.0f}', f'{np.median(speeds):,.0f}']
+        lines.append((means[0], [row.name, row.training, *cells]))
     lines.sort(key=lambda line: line[0], reverse=args.task == 'layout')
     for cells in [cells for _, cells in lines] + list(_others(args, judged)):
         yield '| ' + ' | '.join(cells) + ' |'
@@ -194,15 +187,20 @@ def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]
     for name, score in kinds.items():
         cells = []
         for part in judged:
-            found = [
-                judging.figures(_JUDGES[args.task], part.graphs, scores)
-                for scores in score(part.graphs)
-            ]
-            figures = judging.summary(found, part.graphs, _WHOLES[args.task])
+            figures = _figures(args.task, part, score(part.graphs))
             if name == 'random choice':
                 figures['seeds'] = None
             cells += _cells(args.task, figures)
         yield [name, '', *cells, '', '']
+
+
+def _figures(
+    task: str, part: Part, scores_by_seed: Sequence[judging.Scores]
+) -> Dict[str, Any]:
+    """Returns the figures of a part, of scores by seed; see `judging.summary`."""
+    judge = _JUDGES[task]
+    rows = [judging.figures(judge, part.graphs, scores) for scores in scores_by_seed]
+    return judging.summary(rows, part.graphs, _WHOLES[task])
 
 
 def _cells(task: str, figures: Dict[str, Any]) -> List[str]:

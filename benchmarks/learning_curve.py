@@ -39,22 +39,22 @@ def main() -> None:
     results.head('model', 'training kernels', *heads)
     for model, flags in _MODELS.items():
         for part in _PARTS:
-            found: List[List[np.ndarray]] = [[] for _ in judged]
+            by_part: List[List[np.ndarray]] = [[] for _ in judged]
             counts = []
             for seed in args.seeds:
                 root = os.path.join(work, f'data_{part}_{seed}')
                 counts.append(write_part(root, graphs, part, seed))
                 epochs = args.epochs * (1 if model == 'Trees' else part)
                 run = os.path.join(work, f'{model}_{part}_{seed}_{args.epochs}')
-                given = [*flags, f'--epochs={epochs}', f'--early_stop={epochs}']
-                given += [f'--seed={seed}', f'--data_root={root}']
-                results.trained('tile', run, *given, f'--cache_dir={work}/cache')
+                settings = [*flags, f'--epochs={epochs}', f'--early_stop={epochs}']
+                settings += [f'--seed={seed}', f'--data_root={root}']
+                results.trained('tile', run, *settings, f'--cache_dir={work}/cache')
                 for place, test in enumerate(judged):
                     scores, _ = results.scores(run, test.root, test.graphs)
                     rows = judging.figures(judging.tile_figures, test.graphs, scores)
-                    found[place].append(rows[:, 1:3])
+                    by_part[place].append(rows[:, 1:3])
             cells = []
-            for test, rows in zip(judged, found):
+            for test, rows in zip(judged, by_part):
                 figures = judging.summary(rows, test.graphs)
                 for at, form in enumerate(('.1%', '.3f')):
                     seeds = figures['seeds'][at] if figures['seeds'] else 0

@@ -66,12 +66,12 @@ def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
             if not items:
                 continue
             item = items[rng.integers(len(items))]
-            found = _of_copies(item, session, seed)
-            claimed += found.claimed
+            tuned = _of_copies(item, session, seed)
+            claimed += tuned.claimed
             done += 1
-            tried = ' '.join(f'{number:.3f}' for number in found.tried)
-            null = ' '.join(f'{number:.3f}' for number in found.null)
-            print(f'{item.name} claimed {found.claimed} best {tried} null {null}')
+            tried = ' '.join(f'{number:.3f}' for number in tuned.tried)
+            null = ' '.join(f'{number:.3f}' for number in tuned.null)
+            print(f'{item.name} claimed {tuned.claimed} best {tried} null {null}')
     print(f'{claimed} false claims of {done}')
 
 
@@ -84,7 +84,7 @@ def _of_copies(item, session, seed: int) -> tuning.Tuned:
     return tuning.tune(
         item,
         copies,
-        lambda known, *_: [i for i in range(1, 1 + _CANDIDATES) if i not in known],
+        lambda times, *_: [i for i in range(1, 1 + _CANDIDATES) if i not in times],
         session,
         _CANDIDATES,
         seed,

@@ -95,9 +95,9 @@ def scores(
     store = predictor.open_split('test')
     list(predictor.score(store))
     start = time.process_time()
-    found = dict(zip(store.graph_ids, predictor.score(store)))
+    by_name = dict(zip(store.graph_ids, predictor.score(store)))
     seconds = time.process_time() - start
-    return [np.asarray(found[graph.name]) for graph in graphs], seconds
+    return [np.asarray(by_name[graph.name]) for graph in graphs], seconds
 
 
 def run_of(out_dir: str) -> str:

@@ -116,8 +116,8 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     def our_scores():
         return np.concatenate(list(scorer.scores(graphs)))
 
-    expected, found = plain_scores(), our_scores()
-    difference = float(np.abs(found - expected).max() / np.abs(expected).max())
+    expected, scores = plain_scores(), our_scores()
+    difference = float(np.abs(scores - expected).max() / np.abs(expected).max())
     plain_best, _ = best_and_median(plain_scores, 2)
     best, median = best_and_median(our_scores, repeats)
 

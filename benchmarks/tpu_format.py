@@ -70,16 +70,16 @@ def _trained(name: str, task: str, model: str):
     """Trains a model; returns what it reaches on test, in the order of `_MEASURES`."""
     kind, own = config.CONFIGS[task], _SETTINGS[name]
     collection = kind(**own).collection
-    given = {'model': model} if model else {}
-    settings = recipes.settings('strong', collection.name, given)
+    chosen = {'model': model} if model else {}
+    settings = recipes.settings('strong', collection.name, chosen)
     with tempfile.TemporaryDirectory() as folder:
         where = {
             'data_root': str(_ROOT / _FOLDERS.get(name, name)),
             'cache_dir': os.path.join(folder, 'cache'),
             'out_dir': folder,
         }
-        made = kind(**{**settings, **given, **own, **where, 'epochs': _EPOCHS})
-        model_dir, _ = results.train(made)
+        training = kind(**{**settings, **chosen, **own, **where, 'epochs': _EPOCHS})
+        model_dir, _ = results.train(training)
         predictor = results.load(model_dir, where['data_root'], where['cache_dir'])
         overall = predictor.measure('test')[0]['overall']
     return [overall[measure]['mean'] for measure in _MEASURES[task]]
