@@ -1,13 +1,21 @@
-"""Maps the arguments and results of a function to the flat arrays of its module.
+"""Traces functions, and maps their arguments and results to arrays of their modules.
+
+    program, signature = trace(jax.jit(f), (x, y))
 
 A tree describes nested arguments as JSON: tuples, lists, dicts and None, with numbers
 in place of the arrays, the leaves.
 """
 
 import dataclasses
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
+
+from tpugraphs.measure import building
+from tpugraphs.measure import programs
+from tpugraphs.programs import extras
+from tpugraphs.programs import functions
+from tpugraphs.programs import reader
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,6 +50,55 @@ class Signature:
         if self.outputs is None:
             return tuple(results)
         return _fill(self.outputs, results)
+
+
+@extras.naming_the_command()
+def trace(function: Callable, args: Sequence[Any]) -> Tuple[reader.Program, Signature]:
+    """Traces a function to a program; returns it with its signature.
+
+    Args:
+        function: a `jax.jit` function, a `tf.function`, or a Keras model.
+        args: positional arguments, arrays nested in tuples, lists and dicts; their
+            shapes and types are compiled in.
+
+    Raises:
+        ValueError: it cannot be compiled with them, or assigns variables; a package is
+            missing.
+    """
+    name = getattr(function, '__name__', '') or getattr(function, 'name', 'program')
+    leaves: List[Any] = []
+    inputs = [numbered(arg, leaves) for arg in args]
+    traced = functions.trace(function, args or None, name, keep_unused=True)
+    program = programs.prepare(
+        reader.Program(reader.clean_name(name), traced.module, reader.FUNCTION, name)
+    )
+    bound = _captured(traced.graph)
+    arrays: List[Any] = []
+    outputs = numbered(traced.results, arrays)
+    shapes = program.module.host_program_shape
+    parameters = len(shapes.parameters) - len(bound)
+    if parameters != len(leaves):
+        raise ValueError(
+            f'{name}: {len(leaves)} values are given, and its module takes '
+            f'{parameters}: give arrays in place of numbers'
+        )
+    is_tuple = shapes.result.element_type == building.TUPLE
+    count = len(shapes.result.tuple_shapes) if is_tuple else 1
+    if count != len(arrays):
+        raise ValueError(
+            f'{name}: {count} arrays come out in place of {len(arrays)}: a function '
+            'that assigns variables cannot be tuned; let it return the new values'
+        )
+    return program, Signature(inputs, outputs, bound)
+
+
+def _captured(graph: Any) -> List[np.ndarray]:
+    """Returns the arrays that a function captured, in the order of XLA's parameters."""
+    if graph is None:
+        return []
+    variables = {id(variable.handle): variable for variable in graph.variables}
+    captured = graph.external_captures
+    return [variables.get(id(tensor), tensor).numpy() for tensor in captured]
 
 
 def numbered(tree: Any, leaves: List[Any]) -> Any:

@@ -28,7 +28,6 @@ from baselines import phases
 from baselines.hlo import protos
 from baselines.runs import finding
 from tpugraphs.measure import executable
-from tpugraphs.measure import functions
 from tpugraphs.measure import kernels
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory as memory_lib
@@ -79,11 +78,11 @@ def tune_and_write(
         options: of tuning.
 
     Raises:
-        ValueError: see `functions.trace` and `tune`.
+        ValueError: see `signatures.trace` and `tune`.
         OSError: the output cannot be written.
     """
     if callable(source):
-        program, signature = functions.trace(source, args)
+        program, signature = signatures.trace(source, args)
     else:
         program, signature = programs_lib.load(source), signatures.Signature()
     if options.output:

@@ -6,7 +6,7 @@ Tracing takes only shapes and types of example arguments: no array is copied.
 import importlib.util
 import os
 import sys
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
 
 from baselines import files
 from baselines import text
@@ -20,8 +20,18 @@ _HOW = (
 )
 
 
-def module_of(function: Any, args: Optional[Sequence[Any]], where: str) -> Any:
-    """Traces a function to an HloModuleProto, before XLA's passes.
+class Traced(NamedTuple):
+    """A traced function."""
+
+    module: Any  # its HloModuleProto, before XLA's passes
+    results: Any  # its results, nested as it returns them: a leaf for every array
+    graph: Any = None  # of TensorFlow, with the variables that it captured
+
+
+def trace(
+    function: Any, args: Optional[Sequence[Any]], where: str, keep_unused: bool = False
+) -> Traced:
+    """Traces a function to an HloModuleProto.
 
     Args:
         function: a tf.function, another Python function of TensorFlow, a jax.jit
@@ -29,19 +39,21 @@ def module_of(function: Any, args: Optional[Sequence[Any]], where: str) -> Any:
         args: example arguments: arrays, or shapes and types of them, in lists, tuples
             and dicts; None for those of the function's own signature.
         where: the source that errors name.
+        keep_unused: whether arguments that a function of JAX does not use stay
+            parameters.
 
     Raises:
         ValueError: there are no arguments, or one of dynamic shape; or it cannot be
             traced, with the last line of the cause.
     """
-    if is_jax(function, args):
+    if _is_jax(function, args):
         if args is None:
             raise ValueError(
                 f'{where} has no example arguments; write {_EXAMPLES} = ()'
             )
-        return _trace_jax(function, args, where)
+        return _trace_jax(function, args, where, keep_unused)
     if hasattr(function, 'call') and hasattr(function, 'inputs'):
-        function, args = function_of_keras(function, args)
+        function, args = _function_of_keras(function, args)
     if args is None:
         args = getattr(function, _SIGNATURE, None)
     if args is None:
@@ -76,7 +88,7 @@ def from_file(path: str, name: str) -> Any:
             raise ValueError(f'{path}:{_EXAMPLES}: {text.cause_of(error)}') from error
     if args is not None and not isinstance(args, (list, tuple)):
         args = (args,)
-    return module_of(getattr(module, name), args, where)
+    return trace(getattr(module, name), args, where).module
 
 
 def from_saved_model(
@@ -112,10 +124,11 @@ def from_saved_model(
         [inputs] = args if len(args) == 1 else [args]
         specs = inputs if isinstance(inputs, dict) else dict(zip(sorted(specs), args))
     where = f'{folder}:{chosen}'
-    return _trace_tensorflow(lambda inputs: signature(**inputs), (specs,), where)
+    function = lambda inputs: signature(**inputs)
+    return _trace_tensorflow(function, (specs,), where).module
 
 
-def is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
+def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
     """Tells whether a function is one of jax.jit, or an argument is JAX's."""
     if sys.modules.get('jax') is None:
         return False
@@ -126,20 +139,25 @@ def is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
     return has_arrays or isinstance(function, type(jax.jit(bool)))
 
 
-def _trace_jax(function: Any, args: Sequence[Any], where: str) -> Any:
-    """Traces a function of JAX; see `module_of`."""
+def _trace_jax(
+    function: Any, args: Sequence[Any], where: str, keep_unused: bool
+) -> Traced:
+    """Traces a function of JAX; see `trace`."""
     import jax
 
-    jitted = function if hasattr(function, 'lower') else jax.jit(function)
+    if keep_unused or not hasattr(function, 'lower'):
+        function = jax.jit(function, keep_unused=keep_unused)
     try:
-        computation = jitted.lower(*args).compiler_ir('hlo')
-        content = computation.as_serialized_hlo_module_proto()
+        lowered = function.lower(*args)
+        content = lowered.compiler_ir('hlo').as_serialized_hlo_module_proto()
     except (Exception, SystemExit) as error:
         raise ValueError(f'{where}: {text.cause_of(error)}') from error
-    return protos.protos().HloModuleProto.FromString(content)
+    module = protos.protos().HloModuleProto.FromString(content)
+    leaves = range(lowered.out_tree.num_leaves)
+    return Traced(module, jax.tree_util.tree_unflatten(lowered.out_tree, leaves))
 
 
-def function_of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
+def _function_of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
     """Returns a Keras model as a function of its inputs, and its arguments."""
     import tensorflow as tf
 
@@ -152,8 +170,8 @@ def function_of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
     return predict, args
 
 
-def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Any:
-    """Traces a function of TensorFlow; see `module_of`."""
+def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Traced:
+    """Traces a function of TensorFlow; see `trace`."""
     import tensorflow as tf
 
     from baselines.hlo import tensorflow_functions
@@ -173,13 +191,18 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> An
             )
     python = getattr(function, 'python_function', function)
 
+    traced: Dict[str, Any] = {}
+
     def flat(*inputs: Any) -> Any:  # TensorFlow takes no specs within dicts
         tensors = iter(inputs)
         filled = [next(tensors) if isinstance(x, tf.TensorSpec) else x for x in leaves]
-        return python(*tf.nest.pack_sequence_as(specs, filled))
+        traced['graph'] = tf.compat.v1.get_default_graph()
+        traced['results'] = python(*tf.nest.pack_sequence_as(specs, filled))
+        return traced['results']
 
     with text.located(where):
-        return tensorflow_functions.module_from_tf(flat, *arrays)
+        module = tensorflow_functions.module_from_tf(flat, *arrays)
+    return Traced(module, **traced)
 
 
 def _run(path: str) -> Any:

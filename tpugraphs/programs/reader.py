@@ -56,14 +56,14 @@ def read_program(x: Any, *args: Any, name: str = '') -> Program:
         program = _from_bytes(x.SerializeToString(), 'program', type(x).__name__)
     elif callable(x):
         own = getattr(x, '__name__', '') or getattr(x, 'name', '') or type(x).__name__
-        module = functions.module_of(x, args or None, own)
+        module = functions.trace(x, args or None, own).module
         program = Program(own, module, FUNCTION, own)
     else:
         raise ValueError(
             f'a program is a path, a message, a function or a Keras model, not '
             f'{type(x).__name__}'
         )
-    return dataclasses.replace(program, name=_clean(name or program.name))
+    return dataclasses.replace(program, name=clean_name(name or program.name))
 
 
 def find_sources(patterns: Sequence[str]) -> List[str]:
@@ -201,6 +201,6 @@ def _saved_model_of(source: str) -> Optional[Tuple[str, str]]:
     return None
 
 
-def _clean(name: str) -> str:
+def clean_name(name: str) -> str:
     """Returns a name with `_` in place of all but letters and digits."""
     return re.sub(r'[^A-Za-z0-9_]', '_', name).strip('_') or 'program'

@@ -1,9 +1,12 @@
-"""Trees of arguments and results."""
+"""Functions of JAX and TensorFlow: trees of their arguments and results."""
 
 import numpy as np
 import pytest
 
+from tpugraphs.measure import executable
 from tpugraphs.measure import signatures
+
+_NO_JAXLIB = 'jaxlib is not installed (the extra [measure])'
 
 
 def test_arguments_become_flat_and_results_nested():
@@ -45,3 +48,53 @@ def test_trees_of_strangers(tree):
     signatures.check({'list': [0, {'dict': [['a', 1]]}]}, 2)
     with pytest.raises(ValueError, match='tree of'):
         signatures.check(tree, 2)
+
+
+@pytest.mark.slow  # imports JAX through TensorFlow's compiler
+def test_a_tensorflow_function_with_variables():
+    pytest.importorskip('jaxlib', reason=_NO_JAXLIB)
+    import tensorflow as tf
+
+    first, second = tf.Variable([1.0, 2.0]), tf.Variable([3.0, 5.0])
+
+    @tf.function
+    def function(x, pair):
+        return {'b': x - second, 'a': (pair['y'] * first, x)}
+
+    x, y = np.array([1, 1], np.float32), np.array([7, 7], np.float32)
+    program, signature = signatures.trace(function, [x, {'y': y}])
+    result = executable.Executable(program.module, signature)(x, {'y': y})
+    assert result['b'].tolist() == [-2, -4]
+    assert [part.tolist() for part in result['a']] == [[7, 14], [1, 1]]
+
+    @tf.function
+    def assigns(x):
+        first.assign_add(x)
+        return x
+
+    with pytest.raises(ValueError, match='2 arrays come out in place of 1'):
+        signatures.trace(assigns, [x])
+    with pytest.raises(ValueError, match='2 values are given, and its module takes 1'):
+        signatures.trace(lambda x, n: x + first * n, [x, 2.0])
+
+    model = tf.keras.Sequential([tf.keras.layers.Dropout(0.9, input_shape=(2,))])
+    model.add(tf.keras.layers.Dense(1))
+    x = np.array([[1, 2]], np.float32)
+    program, signature = signatures.trace(model, [x])
+    result = executable.Executable(program.module, signature)(x)
+    np.testing.assert_allclose(result, model.predict(x, verbose=0), rtol=1e-6)
+
+
+@pytest.mark.slow  # imports JAX
+def test_a_jax_function_with_an_argument_that_it_does_not_use():
+    jax = pytest.importorskip('jax')
+
+    @jax.jit
+    def function(unused, pair):
+        return [pair['x'] + pair['y'], {'twice': pair['x'] * 2}]
+
+    x, y = np.array([1, 2], np.float32), np.array([3, 5], np.float32)
+    args = (np.zeros(9, np.float32), {'x': x, 'y': y})
+    program, signature = signatures.trace(function, args)
+    result = executable.Executable(program.module, signature)(*args)
+    assert result[0].tolist() == [4, 7] and result[1]['twice'].tolist() == [2, 4]
