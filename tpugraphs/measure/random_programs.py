@@ -217,12 +217,8 @@ def attention(d: Draw) -> Any:
 def rotary(d: Draw) -> Any:
     """Applies rotary position embeddings to the queries of attention."""
     tf = d.tf
-    batch, length, heads, half = (
-        d.size(1, 6),
-        d.size(12, 96),
-        d.size(1, 8),
-        d.size(4, 24),
-    )
+    batch, length = d.size(1, 6), d.size(12, 96)
+    heads, half = d.size(1, 8), d.size(4, 24)
     x = d.array(batch, length, heads, 2 * half)
     angles = d.array(length, half)
     cosines = tf.concat([tf.cos(angles), tf.cos(angles)], -1)[:, None]
