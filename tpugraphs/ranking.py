@@ -350,6 +350,7 @@ def _rank_record(
     """Ranks the configurations of a record, or candidates in their place."""
     if candidates is not None:
         record = with_configs(record, candidates)
+    members = predictor.score_record_members(record)
     ranked = _ranked_by(
         '',
         record,
@@ -358,7 +359,7 @@ def _rank_record(
         runtimes=record.config_runtime,
         default=None,
     )
-    return ranked(predictor.score_record_members(record))
+    return ranked(members)
 
 
 def with_configs(record: _Record, configs: Any) -> _Record:

@@ -123,8 +123,11 @@ class GraphRecord:
         """Returns the record's arrays, checked."""
         arrays = {}
         for key in self.schema:
+            value = getattr(self, key)
+            if value is None:
+                continue
             try:
-                arrays[key] = np.asarray(getattr(self, key))
+                arrays[key] = np.asarray(value)
             except (TypeError, ValueError) as error:  # rows of several lengths
                 raise ValueError(f'{path}: {key} is no array: {error}') from None
         arrays = npz.check_arrays(path, arrays, self.schema)

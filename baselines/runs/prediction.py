@@ -313,7 +313,7 @@ class Predictor(abc.ABC):
                 f'the run ranks {kind.__name__}s, not {type(record).__name__}'
             )
         store_class = stores_lib.STORES[self.collection.task]
-        store = store_class.of_records(record.graph_id, [record.checked()])
+        store = store_class.of_records(str(record.graph_id), [record.checked()])
         return next(self.score_members(store))
 
 
