@@ -70,7 +70,7 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
         )
     data = protos.protos().ModuleTuningData(fingerprint=tuning.fingerprint)
     data.module.CopyFrom(tuning.module)
-    lengths = Lengths(tuning)
+    reader = TileBounds(tuning)
     nodes: List[str] = []
     for number, candidate in enumerate(candidates):
         with text.located(f'--candidates: number {number}'):
@@ -79,9 +79,7 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
             run = data.runs.add(is_default=bool(candidate.get('is_default')))
             if kind == reading.TILE:
                 sizes = run.op_config.tile_size_config
-                bounds_by_name = bounds_of(candidate)
-                lengths.check(bounds_by_name)
-                for name, bounds in bounds_by_name.items():
+                for name, bounds in reader.read(candidate).items():
                     getattr(sizes, name).extend(bounds)
             else:
                 _check_keys(candidate, ('layouts',))
@@ -96,54 +94,45 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
     return data
 
 
-def bounds_of(candidate: Mapping[str, Any]) -> Dict[str, List[int]]:
-    """Returns the lists of a tile candidate that are features, checked.
-
-    Raises:
-        ValueError: there is none, one is no list of whole numbers, or another key is
-            none that a candidate has.
-    """
-    _check_keys(candidate, schema.TILE_LISTS)
-    lists = {name: candidate[name] for name in schema.TILE_LISTS if name in candidate}
-    if not lists:
-        raise ValueError(f'it has none of {", ".join(schema.TILE_LISTS)}')
-    for name, bounds in lists.items():
-        _check(name, bounds, reading.TILE)
-    return lists
-
-
-class Lengths:
-    """Checks that the lists of tile candidates are as long as others of the module.
+class TileBounds:
+    """Reads the lists of the tile candidates of one module.
 
     Args:
-        tuning: a ModuleTuningData, whose runs say how long; None or without runs: the
-            first candidate that has a list does.
+        tuning: a ModuleTuningData, whose runs say how long lists are; None or without
+            runs: the first candidate that has a list does.
     """
 
     def __init__(self, tuning: Any = None):
         runs = [run.op_config.tile_size_config for run in tuning.runs] if tuning else []
-        self._of_runs = {
+        self._lengths = {
             name: {len(getattr(sizes, name)) for sizes in runs}
             for name in schema.TILE_LISTS
         }
-        self._of_first: Dict[str, int] = {}
+        self._whose = "the module's own runs" if runs else 'a candidate before it'
 
-    def check(self, bounds_by_name: Mapping[str, Sequence[int]]) -> None:
-        """Raises ValueError where a list has another length; empty ones have any."""
-        for name, bounds in bounds_by_name.items():
-            if not bounds:
-                continue
-            lengths = self._of_runs[name]
-            whose = "the module's own runs"
-            if not lengths:
-                lengths = {self._of_first.setdefault(name, len(bounds))}
-                whose = 'a candidate before it'
-            if len(bounds) not in lengths:
-                wanted = ' or '.join(map(str, sorted(lengths)))
+    def read(self, candidate: Mapping[str, Any]) -> Dict[str, List[int]]:
+        """Returns the lists of a candidate that are features; empty ones fit any.
+
+        Raises:
+            ValueError: there is none, one is no list of whole numbers or has another
+                length, or another key is none that a candidate has.
+        """
+        _check_keys(candidate, schema.TILE_LISTS)
+        lists = {n: candidate[n] for n in schema.TILE_LISTS if n in candidate}
+        if not lists:
+            raise ValueError(f'it has none of {", ".join(schema.TILE_LISTS)}')
+        for name, bounds in lists.items():
+            _check(name, bounds, reading.TILE)
+            lengths = self._lengths[name]
+            if bounds and not lengths:
+                lengths.add(len(bounds))
+            if bounds and len(bounds) not in lengths:
+                allowed = ' or '.join(map(str, sorted(lengths)))
                 raise ValueError(
-                    f'{name} has {text.count(len(bounds), "bound")}, and {wanted} in '
-                    f'{whose}: {bounds}'
+                    f'{name} has {text.count(len(bounds), "bound")}, and {allowed} in '
+                    f'{self._whose}: {bounds}'
                 )
+        return lists
 
 
 def _check_keys(candidate: Mapping[str, Any], names: Sequence[str]) -> None:

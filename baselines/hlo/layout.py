@@ -123,11 +123,11 @@ def _encoded(runs: List[Any], num_configurable: int) -> Tuple[np.ndarray, np.nda
         )
     # Nodes have few distinct layouts, so each is unpacked once.
     codes = np.empty((len(runs), num_configurable), np.int32)
-    known: Dict[bytes, int] = {}
+    code_of: Dict[bytes, int] = {}
     rows: List[List[int]] = []
     for index, run in enumerate(runs):
         for column, node in enumerate(run.module_config.layout_config.nodes):
-            code = known.setdefault(node.SerializeToString(), len(known))
+            code = code_of.setdefault(node.SerializeToString(), len(code_of))
             if code == len(rows):
                 rows.append(_row(node, index, column))
             codes[index, column] = code

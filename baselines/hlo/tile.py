@@ -93,11 +93,10 @@ def columns_of(configs: Sequence[Mapping[str, Any]], pad: int = 0) -> np.ndarray
         ValueError: one is not as it should be; says which.
     """
     rows: Dict[str, List[List[int]]] = {name: [] for name in schema.TILE_LISTS}
-    lengths = candidates.Lengths()
+    reader = candidates.TileBounds()
     for number, config in enumerate(configs):
         with text.located(f'configuration {number}'):
-            bounds = candidates.bounds_of(config)
-            lengths.check(bounds)
+            bounds = reader.read(config)
         for name, lists in rows.items():
             lists.append(bounds.get(name, []))
     return _columns(rows, pad)

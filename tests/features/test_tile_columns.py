@@ -120,27 +120,6 @@ def test_short_sums_leave_the_matrix_unit_empty():
     _check(_product(([32, 4], [8, 4])), waste_depth=[2], trips_depth=[16])
 
 
-def test_a_tuple_root():
-    shape = dict(dims=[16, 256])
-    record = kernel(
-        [
-            node('parameter', **shape),
-            node('negate', **shape),
-            node('abs', **shape),
-            node('tuple', dtype='tuple', root=True),
-        ],
-        [(1, 0), (2, 1), (3, 1), (3, 2)],
-        configs(([1, 2], [])),
-    )
-    _check(
-        record,
-        trips_sublanes=[2],
-        trips_lanes=[1],
-        # One array read, two written.
-        visited_bytes=[1 + 3 * 16 * 256 * 4],
-    )
-
-
 # The table -----------------------------------------------------------------------
 
 

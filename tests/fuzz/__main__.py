@@ -6,9 +6,7 @@ over.  Ends with 1 at the first surprise, and leaves what led to it.
 """
 
 import argparse
-import os
 import pathlib
-import resource
 import sys
 import tempfile
 import time
@@ -47,10 +45,6 @@ def main() -> int:
 def _mutate(root: pathlib.Path, end: float, rng: np.random.Generator) -> None:
     targets = inputs.targets()
     tried, taken = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
-    extremes = {'slowest': (0.0, ''), 'largest': (0.0, '')}
-
-    def note(kind: str, value: float, name: str) -> None:
-        extremes[kind] = max(extremes[kind], (value, name))
 
     def search(name: str, target: inputs.Target) -> None:
         @hypothesis.seed(int(rng.integers(2**32)))
@@ -64,10 +58,7 @@ def _mutate(root: pathlib.Path, end: float, rng: np.random.Generator) -> None:
         @hypothesis.given(strategies.contents(target))
         def check(data: bytes) -> None:
             (root / 'last').write_bytes(data)
-            before, began = _peak(afresh=True), time.perf_counter()
             taken[name] += inputs.survives(target, data, str(root / 'read' / name))
-            note('slowest', time.perf_counter() - began, name)
-            note('largest', (_peak() - before) / 1024, name)
             tried[name] += 1
 
         check()
@@ -77,21 +68,7 @@ def _mutate(root: pathlib.Path, end: float, rng: np.random.Generator) -> None:
             search(name, target)
     for name, count in tried.items():
         print(f'{name}: {count:,} changed, {taken[name]:,} of them read all the same')
-    (seconds, slowest), (megabytes, largest) = extremes.values()
-    print(
-        f'{sum(tried.values()):,} inputs; the slowest took {seconds:.2f} s '
-        f'({slowest}), the largest {megabytes:.1f} MB ({largest})'
-    )
-
-
-def _peak(afresh: bool = False) -> int:
-    """Returns the most KB held so far, or since it was last asked `afresh`."""
-    if os.path.exists('/proc/self/clear_refs'):  # Linux
-        if afresh:
-            pathlib.Path('/proc/self/clear_refs').write_text('5')
-        status = pathlib.Path('/proc/self/status').read_text()
-        return int(status.split('VmHWM:')[1].split()[0])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f'{sum(tried.values()):,} inputs')
 
 
 if __name__ == '__main__':

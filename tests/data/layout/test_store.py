@@ -32,32 +32,6 @@ def test_programs_in_memory_are_checked():
         layout_store.LayoutStore.of_records('here', [wrong])
 
 
-def test_groups_by_hand(tmp_path):
-    features = np.full((6, 2, 18), -1, np.float32)
-    features[[0, 2, 5], 0, 0] = 3
-    features[3, 1, 17] = 5
-    # Groups: {0, 2, 5}, {1, 4}, {3}.
-    layout_files.write_split(
-        tmp_path / 'train',
-        [
-            layout_files.make_program(
-                np.random.default_rng(0),
-                configurable=2,
-                configs=6,
-                node_config_feat=features,
-                config_runtime=np.array([100, 50, 130, 70, 50, 160]),
-            )
-        ],
-    )
-    store = _open(tmp_path / 'train')
-    assert store.config_group.tolist() == [0, 1, 0, 2, 1, 0]
-    assert store.group_first.tolist() == [0, 1, 3]
-    assert store.group_runtime.tolist() == [130, 50, 70]
-    np.testing.assert_array_equal(
-        store.vectors(0)[store.group_codes(0)], features[[0, 1, 3]]
-    )
-
-
 def test_codes_of_all_widths_lie_side_by_side(tmp_path):
     rng = np.random.default_rng(0)
     programs = []
