@@ -159,10 +159,7 @@ def targets() -> Dict[str, Target]:
         'shown.npz': Target(
             _npz(named),
             _show,
-            (
-                'tpugraphs.inspect.contents._npz_content',
-                'tpugraphs.inspect.contents.is_npz',
-            ),
+            ('tpugraphs.inspect.contents.task_of', 'tpugraphs.inspect.contents.is_npz'),
         ),
         'run.jsonz': Target(
             _run_file(), _load_run, ('baselines.runs.run_files._read',), 'gzip'
