@@ -51,7 +51,7 @@ def combine(
     predicted = _joined(paths)
     if template is None:
         merged, origin = Merged([], [], []), 'all from predictions'
-        for name in collections_lib.in_kaggle_order():
+        for name in collections_lib.KAGGLE_NAMES:
             of_collection = [row for row in predicted if row.collection == name]
             merged.rows.extend(map(_five, of_collection))
             merged.notes.append(f'{name}: {len(of_collection)} predicted')

@@ -20,13 +20,13 @@ def test_names_and_folders():
 
 
 def test_order_of_the_template():
-    assert collections.in_kaggle_order() == [
+    assert collections.KAGGLE_NAMES == (
         'tile:xla',
         'layout:xla:default',
         'layout:xla:random',
         'layout:nlp:default',
         'layout:nlp:random',
-    ]
+    )
 
 
 def test_flags_choose():

@@ -20,63 +20,24 @@ from tpugraphs.measure import collection_folder
 from tpugraphs.measure import tiles
 
 
-@pytest.fixture(name='unpacked', scope='module')
-def _unpacked(tmp_path_factory):
-    """Where collections are unpacked, once for all tests."""
-    return str(tmp_path_factory.mktemp('measured'))
-
-
 @pytest.mark.slow
-def test_the_tile_collection_is_what_was_promised(unpacked):
-    root = shipped.folder('tile', unpacked)
-    assert shipped.folder('tile', unpacked) == root
+@pytest.mark.parametrize(
+    'task, read', [('tile', records.read_tile), ('layout', layout_files.read)]
+)
+def test_a_family_is_in_one_split_and_times_are_those_of_the_passes(
+    tmp_path, task, read
+):
+    root = shipped.folder(task, str(tmp_path))
+    assert shipped.folder(task, str(tmp_path)) == root
     kernels = collection_folder.read_sidecar(root)['kernels']
-    assert len(kernels) >= 2500
-    assert sum(len(kernel['halves'][0]) for kernel in kernels.values()) >= 60_000
-    assert len({kernel['program'] for kernel in kernels.values()}) >= 250
     sides = {}
     for kernel in kernels.values():
         family = families.family(kernel['program'])
         assert sides.setdefault(family, kernel['split']) == kernel['split']
-    assert len(sides) >= 60 and set(sides.values()) == set(collections.SPLITS)
-    assert np.median([kernel['tau'] for kernel in kernels.values()]) >= 0.9
-    assert os.path.getsize(shipped.archive_of('tile')) < 9e6
+    assert set(sides.values()) == set(collections.SPLITS)
     for kernel in list(kernels.values())[::50]:
-        record = records.read_tile(os.path.join(root, kernel['file']))
+        record = read(os.path.join(root, kernel['file']))
         assert (record.config_runtime == np.min(kernel['halves'], 0)).all()
-
-
-@pytest.mark.slow
-def test_kernels_by_others_are_of_families_that_stand_nowhere_else(unpacked):
-    trained, tested = (
-        collection_folder.read_sidecar(shipped.folder(name, unpacked))['kernels']
-        for name in ('tile', 'by_others')
-    )
-    assert len(tested) >= 250
-    assert {kernel['split'] for kernel in tested.values()} == {'test'}
-    digests = [{name.rpartition('_')[2] for name in part} for part in (trained, tested)]
-    assert not digests[0] & digests[1]
-    # `decoder` is also a built-in program, by another hand.
-    names = [
-        {families.family(k['program']) for k in part.values() if k['origin'] in origins}
-        for part, origins in ((trained, ['others']), (tested, ['models', 'programs']))
-    ]
-    assert len(names[0]) >= 15 and not names[0] & names[1]
-
-
-def test_the_layout_collection_ships_too(tmp_path):
-    root = shipped.folder('layout', str(tmp_path))
-    programs = collection_folder.read_sidecar(root)['kernels']
-    assert len(programs) >= 70
-    assert {program['split'] for program in programs.values()} == set(
-        collections.SPLITS
-    )
-    counts = []
-    for program in programs.values():
-        record = layout_files.read(os.path.join(root, program['file']))
-        counts.append(len(record.config_runtime))
-        assert counts[-1] == len(program['halves'][0])
-    assert np.median(counts) >= 40
 
 
 def test_damage_and_absence_are_one_line(tmp_path, monkeypatch):
