@@ -3,6 +3,7 @@
 import contextlib
 import html
 import re
+import sys
 import textwrap
 from typing import Iterator, List, Mapping, Optional, Sequence
 
@@ -95,6 +96,11 @@ def located(where: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(f'{where}: {error}') from None
+
+
+def note(message: str) -> None:
+    """Prints a note on stderr."""
+    print(f'note: {message}', file=sys.stderr)
 
 
 def cell(value: Optional[float], show: str) -> str:

@@ -18,7 +18,6 @@ import fnmatch
 import glob
 import os
 import re
-import sys
 from typing import Dict, Iterable, List, Sequence, Tuple
 
 from baselines import config
@@ -180,10 +179,7 @@ def _named(
         matches = matches or [run for run in runs if word == run.args['model']]
     if matches:
         for model_dir in damaged:
-            print(
-                f'note: {run_files.run_file(model_dir)} is damaged; left out',
-                file=sys.stderr,
-            )
+            text.note(f'{run_files.run_file(model_dir)} is damaged; left out')
     return [run.model_dir for run in matches]
 
 
@@ -191,10 +187,9 @@ def _latest(runs: Sequence[run_files.RunFile], task: str) -> List[run_files.RunF
     """Returns the last of runs, or of those of a task; none where there is none."""
     of_task = [run for run in runs if task in ('', run.task)]
     if of_task and of_task[-1] is not runs[-1]:
-        print(
-            f'note: model_{runs[-1].hash}, the latest run, is not of {task}s; '
-            f'taking model_{of_task[-1].hash}, the latest that is',
-            file=sys.stderr,
+        text.note(
+            f'model_{runs[-1].hash}, the latest run, is not of {task}s; '
+            f'taking model_{of_task[-1].hash}, the latest that is'
         )
     return of_task[-1:]
 

@@ -1,7 +1,6 @@
 """Lists the runs in folders, as a table or as JSON."""
 
 import os
-import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from baselines import files
@@ -56,7 +55,7 @@ def rows(folders: Sequence[str]) -> List[Row]:
                 listed.append(row(run_files.read(model_dir)))
             except (ValueError, OSError, TypeError) as error:  # a stranger's file
                 where = run_files.run_file(model_dir)
-                print(f'note: {text.one_line(error, where)}', file=sys.stderr)
+                text.note(text.one_line(error, where))
     return listed
 
 

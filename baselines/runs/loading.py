@@ -5,11 +5,11 @@ write_predictions(['latest'], prediction.DataOptions(), 'test.csv')
 """
 
 import os
-import sys
 from typing import Dict, List, Mapping, Sequence
 
 from baselines import files
 from baselines import registry
+from baselines import text
 from baselines.data import collections
 from baselines.runs import differences
 from baselines.runs import finding
@@ -35,10 +35,9 @@ def find_runs(names: Sequence[str], task: str = '') -> Dict[str, saved.Run]:
     named = finding.find_all(names, task)
     for model_dir, called in named.items():
         if len(called) > 1:
-            print(
-                f'note: {model_dir} is named {len(called)} times '
-                f'({", ".join(dict.fromkeys(called))}); it counts once',
-                file=sys.stderr,
+            text.note(
+                f'{model_dir} is named {len(called)} times '
+                f'({", ".join(dict.fromkeys(called))}); it counts once'
             )
     return {model_dir: saved.Run.load(model_dir) for model_dir in named}
 

@@ -8,7 +8,18 @@ for scores in predictor.score(predictor.open_split('test')):  # a graph's
 import abc
 import dataclasses
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Protocol, Tuple, cast
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Tuple,
+    cast,
+)
 
 import numpy as np
 
@@ -96,34 +107,48 @@ def check_runtimes(store: splits.PackedSplit) -> None:
 Members = Tuple[np.ndarray, ...]
 
 
-def member_scores(
-    task: tasks.Task,
-    store: splits.PackedSplit,
-    model: Optional[tasks.ModelScorer],
-    trees: Optional[trees_lib.Trees],
-    graphs: Any = None,
-    numbers: Optional[np.ndarray] = None,
-) -> Iterator[Members]:
+class Scorer(NamedTuple):
     """Scores graphs with a graph model, with trees, or with both.
 
-    Args:
-        task: whose graphs.
-        store: a split.
+    Attributes:
+        task: of the graphs.
         model: scores with the graph model; None where trees do alone.
         trees: None where the graph model does alone.
-        graphs: the same split, from `Task.graphs`; None where trees do alone.
-        numbers: int64, of the graphs, ascending; None for all.
-
-    Returns:
-        For each graph a float [configurations] of each member; lower is faster.
     """
-    parts = []
-    if model is not None:
-        parts.append(model.scores(graphs, numbers))
-    if trees is not None:
-        table = task.table(store, trees.used, graphs)
-        parts.append(trees_lib.scores(trees, table, numbers))
-    return zip(*parts)
+
+    task: tasks.Task
+    model: Optional[tasks.ModelScorer]
+    trees: Optional[trees_lib.Trees]
+
+    def members(
+        self,
+        store: splits.PackedSplit,
+        graphs: Any,
+        numbers: Optional[np.ndarray] = None,
+    ) -> Iterator[Members]:
+        """Yields for each graph a float [configurations] of each member.
+
+        Args:
+            store: a split.
+            graphs: the same split, from `Task.graphs`; None where trees do alone.
+            numbers: int64, of the graphs, ascending; None for all.
+        """
+        parts = []
+        if self.model is not None:
+            parts.append(self.model.scores(graphs, numbers))
+        if self.trees is not None:
+            table = self.task.table(store, self.trees.used, graphs)
+            parts.append(trees_lib.scores(self.trees, table, numbers))
+        return zip(*parts)
+
+    def scores(
+        self,
+        store: splits.PackedSplit,
+        graphs: Any,
+        numbers: Optional[np.ndarray] = None,
+    ) -> Iterator[np.ndarray]:
+        """Yields the mean of the members of each graph; see `members`."""
+        return map(mean_score, self.members(store, graphs, numbers))
 
 
 def mean_score(members: Members) -> np.ndarray:

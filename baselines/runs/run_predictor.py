@@ -5,7 +5,6 @@ predictor = RunPredictor(saved.Run.load('latest'))
 
 import dataclasses
 import os
-import sys
 from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 import numpy as np
@@ -23,7 +22,6 @@ from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import prediction
 from baselines.runs import saved
-from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 
 
@@ -71,10 +69,9 @@ def data_of(run: saved.Run, data: prediction.DataOptions) -> prediction.DataOpti
     data = dataclasses.replace(data, **of_run)
     if args.get('sample_data'):
         if not run.info.get('measured_data'):
-            print(
-                f'note: {run.model_dir} was trained on samples of an earlier '
-                'version; ranked are those that ship now',
-                file=sys.stderr,
+            text.note(
+                f'{run.model_dir} was trained on samples of an earlier '
+                'version; ranked are those that ship now'
             )
         return dataclasses.replace(data, sample_data=True)
     trained_on = args.get('data_root')
@@ -89,6 +86,7 @@ class RunPredictor(prediction.Predictor):
     Attributes:
         model: the graph model; None where trees score alone.
         trees: None where the graph model scores alone.
+        scorer: scores graphs of a checked split with both.
         normalizer: scales features as the run was trained on them.
         models_file: a models.py, or classes, beside ours.  The one that the run file
             names is not run: the file may come from a stranger.
@@ -134,11 +132,12 @@ class RunPredictor(prediction.Predictor):
         if run.has_trees:
             trees_lib.check_installed(run.model_dir)
             self.trees = run.read_trees()
-        self._model_scorer: Optional[tasks.ModelScorer] = None
+        model_scorer = None
         if run.has_model:
             self.model = self._read_model()
             budget = self.options.memory_budget
-            self._model_scorer = self.task.model_scorer(self.model, budget, once)
+            model_scorer = self.task.model_scorer(self.model, budget, once)
+        self.scorer = prediction.Scorer(self.task, model_scorer, self.trees)
 
     @property
     def _configs(self) -> int:
@@ -180,10 +179,9 @@ class RunPredictor(prediction.Predictor):
         if not fold or split == 'test':
             store = super().open_split(split)
             if self._is_own_data and trained_on not in ('', None, store.fingerprint):
-                print(
-                    f'note: {store.source} is not as it was when {self.run.model_dir} '
-                    'was trained',
-                    file=sys.stderr,
+                text.note(
+                    f'{store.source} is not as it was when {self.run.model_dir} '
+                    'was trained'
                 )
             return store
         stores = {
@@ -193,10 +191,9 @@ class RunPredictor(prediction.Predictor):
         if trained_on == folds.fingerprint(fold, stores, split):
             cache_dir = self.options.cache_dir
             return folds.with_fold(fold, stores, self.task.program_of, cache_dir)[split]
-        print(
-            f'note: {self.run.model_dir} is of fold {text.printable(fold)} of other '
-            f'data; {stores[split].source} is taken whole',
-            file=sys.stderr,
+        text.note(
+            f'{self.run.model_dir} is of fold {text.printable(fold)} of other '
+            f'data; {stores[split].source} is taken whole'
         )
         return stores[split]
 
@@ -209,10 +206,7 @@ class RunPredictor(prediction.Predictor):
                 'here, too (--no-toy_data: all)'
             )
         if self.run.args.get('toy_data'):
-            print(
-                f'note: {self.run.model_dir} was trained with --toy_data; {part}',
-                file=sys.stderr,
-            )
+            text.note(f'{self.run.model_dir} was trained with --toy_data; {part}')
 
     def graphs(self, store: splits.PackedSplit) -> Any:
         """Returns the graphs of a split with features scaled as in the training.
@@ -244,40 +238,14 @@ class RunPredictor(prediction.Predictor):
             yield from self.options.workers.scores(self, store)
 
     def _member_scores(self, store: splits.PackedSplit) -> Iterator[prediction.Members]:
-        return self._graph_members(store, self.graphs(store))
-
-    def score_graphs(
-        self,
-        store: splits.PackedSplit,
-        graphs: Any,
-        numbers: Optional[np.ndarray] = None,
-    ) -> Iterator[np.ndarray]:
-        """Yields the scores of graphs of a checked split.
-
-        Args:
-            store: the split.
-            graphs: the same, from `graphs`.
-            numbers: int64, of the graphs, ascending; None for all.
-        """
-        return map(prediction.mean_score, self._graph_members(store, graphs, numbers))
-
-    def _graph_members(
-        self,
-        store: splits.PackedSplit,
-        graphs: Any,
-        numbers: Optional[np.ndarray] = None,
-    ) -> Iterator[prediction.Members]:
-        return prediction.member_scores(
-            self.task, store, self._model_scorer, self.trees, graphs, numbers
-        )
+        return self.scorer.members(store, self.graphs(store))
 
     def _fitted_scaling(self) -> Scaling:
         # Made by the published code, which keeps neither: it fits them to the
         # training data each time, and so do we.
-        print(
-            'note: this run does not hold its normaliser; fitting it to '
-            f'{self.options.data_root or "the measured data"}',
-            file=sys.stderr,
+        text.note(
+            'this run does not hold its normaliser; fitting it to '
+            f'{self.options.data_root or "the measured data"}'
         )
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
         self.variant.check(stores[0], 'the model was trained on')
@@ -291,15 +259,13 @@ class RunPredictor(prediction.Predictor):
 def _note_unused(run: saved.Run, models_file: registry.Own) -> None:
     """Prints the trees and the models.py of a training that are not used here."""
     if run.has_trees_of_programs:
-        print(
-            f'note: {run.model_dir}: its trees are of its training programs alone and '
-            'no longer used; its graph model scores',
-            file=sys.stderr,
+        text.note(
+            f'{run.model_dir}: its trees are of its training programs alone and '
+            'no longer used; its graph model scores'
         )
     if run.args.get('models_file') and not models_file:
-        print(
-            f'note: {run.model_dir} was trained with --models_file='
+        text.note(
+            f'{run.model_dir} was trained with --models_file='
             f'{text.printable(str(run.args["models_file"]))}; pass it '
-            'here too if it is not ours',
-            file=sys.stderr,
+            'here too if it is not ours'
         )

@@ -15,7 +15,6 @@ import json
 import logging
 import os
 import re
-import sys
 import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 import uuid
@@ -184,11 +183,10 @@ class Run(run_files.RunFile):
         _note_version(self)
         if self._digests:
             return self._check_digest('weights', _weights_digest(model))
-        print(
-            f'note: {self.model_dir}: its run file has no digest (the published code '
+        text.note(
+            f'{self.model_dir}: its run file has no digest (the published code '
             'and older versions write none), so whether it belongs to these '
-            'weights cannot be checked',
-            file=sys.stderr,
+            'weights cannot be checked'
         )
 
     def read_trees(self) -> trees_lib.Trees:
@@ -325,11 +323,9 @@ def _note_version(run: Run) -> None:
         trained_with
         and str(trained_with).split('.')[:2] != tf.__version__.split('.')[:2]
     ):
-        print(
-            f'note: {run.model_dir} was trained with TensorFlow '
-            f'{text.printable(str(trained_with))}; here '
-            f'is {tf.__version__}',
-            file=sys.stderr,
+        text.note(
+            f'{run.model_dir} was trained with TensorFlow '
+            f'{text.printable(str(trained_with))}; here is {tf.__version__}'
         )
 
 

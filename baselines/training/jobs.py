@@ -331,8 +331,7 @@ class Job:
         store, task = self.data.stores[split], self.data.task
         model = self.trainer.scorer if self.trainer else None
         graphs = self.data.graphs[split]
-        members = prediction.member_scores(task, store, model, trees, graphs)
-        scores = map(prediction.mean_score, members)
+        scores = prediction.Scorer(task, model, trees).scores(store, graphs)
         return list(phases.each(scores, title, store.num_graphs, task.unit))
 
     def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:

@@ -284,7 +284,7 @@ def score_part(part: List[int], work: _Work) -> List[List[float]]:
     """
     predictor, store, graphs = _opened(work)
     with tasks.verifying(store):
-        scores = predictor.score_graphs(store, graphs, np.arange(*part))
+        scores = predictor.scorer.scores(store, graphs, np.arange(*part))
         return [one.tolist() for one in scores]
 
 
