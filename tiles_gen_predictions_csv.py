@@ -55,10 +55,8 @@ def main(argv: Sequence[str]) -> int:
         from baselines.runs import loading
         from baselines.runs import prediction
 
-        data = config.from_options(prediction.DataOptions, values)
-        loading.write_predictions(
-            dirs, data, values.output, values.models_file, task='tile'
-        )
+        options = config.from_options(prediction.Options, values, task='tile')
+        loading.write_predictions(dirs, options, values.output)
 
     return command_line.guarded(work)
 

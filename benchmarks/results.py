@@ -107,11 +107,11 @@ def run_of(out_dir: str) -> str:
 
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:
-    """Returns the predictor of a run on data; see `prediction.DataOptions`."""
+    """Returns the predictor of a run on data; see `prediction.Options`."""
     from baselines.runs import loading
     from baselines.runs import prediction
 
-    return loading.load_predictor(model_dir, prediction.DataOptions(*data, **more))
+    return loading.load_predictor(model_dir, prediction.Options(*data, **more))
 
 
 # Time and memory --------------------------------------------------------------

@@ -209,12 +209,13 @@ class Run:
                 from baselines.runs import loading
                 from baselines.runs import prediction
 
-                options = prediction.DataOptions(
-                    cache_dir=cache_dir, **data_lib.data_settings(data)
+                options = prediction.Options(
+                    cache_dir=cache_dir,
+                    models_file=self._own,
+                    collection=self._collection,
+                    **data_lib.data_settings(data),
                 )
-                self._predictors[key] = loading.load_predictor(
-                    self.dir, options, self._own, collection=self._collection
-                )
+                self._predictors[key] = loading.load_predictor(self.dir, options)
             return self._predictors[key]
 
 

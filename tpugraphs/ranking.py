@@ -1,7 +1,7 @@
 """Ranks the configurations of raw files, programs and records.
 
 outcome = outcomes.Outcome()
-predictor = loading.load_predictor('latest', prediction.DataOptions())
+predictor = loading.load_predictor('latest', prediction.Options())
 for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.row(0))
 """

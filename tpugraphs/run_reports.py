@@ -42,10 +42,8 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     summaries: Dict[str, Any] = {}
-    data = beam.data_options(args)
-    predictors = loading.load_predictors(
-        command_line.runs_of(args), data, args.models_file, collection=args.collection
-    )
+    names, options = command_line.runs_of(args), beam.data_options(args)
+    predictors = loading.load_predictors(names, options)
     labels = loading.labels_of(predictors)
     for model_dir, predictor in predictors.items():
         summary, _ = predictor.measure(args.split, args.protocol)
@@ -87,8 +85,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         raise ValueError(
             f'--compare: {shared[0]} is on both sides; name two different models'
         )
-    data = beam.data_options(args)
-    predictors = ensemble.load([*sides[0], *sides[1]], data, args.models_file)
+    predictors = ensemble.load([*sides[0], *sides[1]], beam.data_options(args))
     labels = loading.labels_of(predictors)
     for name, side in zip(args.compare, sides):
         models = sorted({labels[model_dir].group for model_dir in side})
@@ -148,9 +145,7 @@ def average_runs(args: argparse.Namespace) -> None:
     saved.check_file_writable(args.output, 'output')
     if args.json:
         saved.check_file_writable(args.json, 'json')
-    data = beam.data_options(args)
-    names = command_line.runs_of(args)
-    predictors = ensemble.load(names, data, args.models_file)
+    predictors = ensemble.load(command_line.runs_of(args), beam.data_options(args))
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or bool(args.json)
     scored = ensemble.score(predictors, args.split, must_measure)
@@ -192,13 +187,11 @@ def rank_modules(args: argparse.Namespace) -> int:
     kind = choices_output.writer_of(args.output) if args.output else None
     paths = reader.find_sources(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    data = config.from_options(prediction.DataOptions, args)
     name, task = command_line.run_of(args), ''
     if os.path.basename(name) in (finding.LATEST, finding.ESTIMATE):
         task = ranking.task_of(paths, candidates)
-    predictor = loading.load_predictor(
-        name, data, args.models_file, True, task, args.collection
-    )
+    options = config.from_options(prediction.Options, args, task=task, once=True)
+    predictor = loading.load_predictor(name, options)
     model_dir = predictor.name
     content, writers = io.StringIO(), []
     shown = 10 if args.top is None else args.top

@@ -23,7 +23,7 @@ def open_split(
 
     Args:
         collection: which one.
-        options: where its graphs are: `DataOptions` or settings of a training.
+        options: where its graphs are: `Options` or settings of a training.
         split: 'train', 'valid' or 'test'.
 
     Raises:

@@ -4,7 +4,6 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
-from baselines import registry
 from baselines.evaluation import comparison
 from baselines.evaluation import report
 from baselines.runs import loading
@@ -77,14 +76,13 @@ class Scored(NamedTuple):
 
 
 def load(
-    names: Sequence[str], data: prediction.DataOptions, models_file: registry.Own = ''
+    names: Sequence[str], options: prediction.Options
 ) -> Dict[str, run_predictor.RunPredictor]:
     """Loads the runs of an ensemble.
 
     Args:
         names: of the runs, as `finding.find` takes them.
-        data: where graphs come from.
-        models_file: a models.py, or classes, beside ours.
+        options: the place of graphs, and a models.py.
 
     Returns:
         The runs by model directory.
@@ -108,7 +106,7 @@ def load(
                 f'{names_of[first]}'
             )
     return {
-        model_dir: run_predictor.RunPredictor(run, data, models_file)
+        model_dir: run_predictor.RunPredictor(run, options)
         for model_dir, run in runs.items()
     }
 

@@ -1,14 +1,13 @@
 """Finished runs, and the untrained estimate, found by name and made ready to score.
 
-predictor = load_predictor('latest', prediction.DataOptions())
-write_predictions(['latest'], prediction.DataOptions(), 'test.csv')
+predictor = load_predictor('latest', prediction.Options())
+write_predictions(['latest'], prediction.Options(), 'test.csv')
 """
 
 import os
 from typing import Dict, List, Mapping, Sequence
 
 from baselines import files
-from baselines import registry
 from baselines import text
 from baselines.data import collections
 from baselines.runs import differences
@@ -42,41 +41,26 @@ def find_runs(names: Sequence[str], task: str = '') -> Dict[str, saved.Run]:
     return {model_dir: saved.Run.load(model_dir) for model_dir in named}
 
 
-def load_predictor(
-    name: str,
-    data: prediction.DataOptions,
-    models_file: registry.Own = '',
-    once: bool = False,
-    task: str = '',
-    collection: str = '',
-) -> prediction.Predictor:
+def load_predictor(name: str, options: prediction.Options) -> prediction.Predictor:
     """Makes a run, or the estimate, ready to score.
 
     Args:
         name: of the run, as `finding.find` takes it; or 'estimate'.
-        data: where graphs come from.
-        models_file: a models.py, or classes, beside ours.
-        once: see `RunPredictor`.
-        task: of the latest run or the estimate.
-        collection: of the estimate; '' for the first one of `task`, or of all.
+        options: the place of graphs, a models.py, and of what task 'latest' is.
 
     Raises:
         ValueError: a run is incomplete or does not fit the model's code; there is no
             such collection, or one is named for a run.
     """
     if name == finding.ESTIMATE:
-        return _estimate(data, task, collection)
-    check_no_collection(collection)
-    run = saved.Run.load(name, task)
-    return run_predictor.RunPredictor(run, data, models_file, once)
+        return _estimate(options)
+    check_no_collection(options.collection)
+    run = saved.Run.load(name, options.task)
+    return run_predictor.RunPredictor(run, options)
 
 
 def load_predictors(
-    names: Sequence[str],
-    data: prediction.DataOptions,
-    models_file: registry.Own = '',
-    task: str = '',
-    collection: str = '',
+    names: Sequence[str], options: prediction.Options
 ) -> Dict[str, prediction.Predictor]:
     """Makes runs and the estimate ready to score; see `load_predictor`.
 
@@ -85,23 +69,21 @@ def load_predictors(
     """
     trained = [name for name in names if name != finding.ESTIMATE]
     if len(trained) == len(names):
-        check_no_collection(collection)
+        check_no_collection(options.collection)
     predictors: Dict[str, prediction.Predictor] = {
-        model_dir: run_predictor.RunPredictor(run, data, models_file)
-        for model_dir, run in find_runs(trained, task).items()
+        model_dir: run_predictor.RunPredictor(run, options)
+        for model_dir, run in find_runs(trained, options.task).items()
     }
     if len(trained) < len(names):
-        predictors[finding.ESTIMATE] = _estimate(data, task, collection)
+        predictors[finding.ESTIMATE] = _estimate(options)
     return predictors
 
 
-def _estimate(
-    data: prediction.DataOptions, task: str, collection: str
-) -> prediction.EstimatePredictor:
-    if data.workers:
+def _estimate(options: prediction.Options) -> prediction.EstimatePredictor:
+    if options.workers:
         raise ValueError('--runner is for runs: the estimate needs no workers')
-    of_task = [c.name for c in collections.COLLECTIONS if task in ('', c.task)]
-    return prediction.EstimatePredictor(collection or of_task[0], data)
+    of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
+    return prediction.EstimatePredictor(options.collection or of_task[0], options)
 
 
 def check_no_collection(collection: str) -> None:
@@ -124,25 +106,16 @@ def labels_of(
 
 
 def write_predictions(
-    names: Sequence[str],
-    data: prediction.DataOptions,
-    output: str,
-    models_file: registry.Own = '',
-    split: str = 'test',
-    task: str = '',
-    collection: str = '',
+    names: Sequence[str], options: prediction.Options, output: str, split: str = 'test'
 ) -> List[str]:
     """Ranks a split with each run and writes a CSV for each.
 
     Args:
-        names: of the runs; see `load_predictors`, also for the other arguments.
-        data: where graphs are.
+        names: of the runs, see `load_predictors`.
+        options: the place of graphs, a models.py, and of what task 'latest' is.
         output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
             name.
-        models_file: a models.py, or classes, beside ours.
         split: which graphs to rank.
-        task: of the latest run.
-        collection: of the estimate.
 
     Returns:
         The paths written.
@@ -152,7 +125,7 @@ def write_predictions(
         OSError: the CSV cannot be written.
     """
     saved.check_file_writable(output, 'output')
-    predictors = load_predictors(names, data, models_file, task, collection).values()
+    predictors = load_predictors(names, options).values()
     written = []
     for predictor in predictors:
         store = predictor.open_split(split)

@@ -1,6 +1,6 @@
 """Ranks graphs, with a run or the untrained estimate, and says where graphs are.
 
-predictor = loading.load_predictor('latest', DataOptions())
+predictor = loading.load_predictor('latest', Options())
 for scores in predictor.score(predictor.open_split('test')):  # a graph's
     print(scores.argmin())
 """
@@ -26,6 +26,7 @@ import numpy as np
 from baselines import config as config_lib
 from baselines import files
 from baselines import phases
+from baselines import registry
 from baselines.data import collections
 from baselines.data import published
 from baselines.data import stores as stores_lib
@@ -64,8 +65,8 @@ class Workers(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class DataOptions:
-    """The place of graphs; the settings of a training serve as well.
+class Options:
+    """The place of graphs, and how a run is made ready to score them.
 
     Attributes:
         data_root: folder of the data; '' for where the run was trained, if
@@ -77,6 +78,12 @@ class DataOptions:
         skip_bad_files: leave damaged files out; None: likewise.
         memory_budget: megabytes that scoring programs may take.
         workers: other processes that score; None for this one.
+        models_file: a models.py, or classes, beside ours.  The one that a run file
+            names is not run: the file may come from a stranger.
+        task: of the latest run, or of the estimate; '' for any.
+        collection: of the estimate; '' for the first one of `task`, or of all.
+        once: the process ends when it has scored, so that a few small graphs are not
+            worth compiling for.
     """
 
     data_root: str = ''
@@ -86,8 +93,12 @@ class DataOptions:
     skip_bad_files: Optional[bool] = None
     memory_budget: int = config_lib.LayoutConfig.memory_budget
     workers: Optional[Workers] = None
+    models_file: registry.Own = ''
+    task: str = ''
+    collection: str = ''
+    once: bool = False
 
-    def or_defaults(self, defaults: Any) -> 'DataOptions':
+    def or_defaults(self, defaults: Any) -> 'Options':
         """Fills in empty folders from the defaults of a config class."""
         root = self.data_root or ('' if self.sample_data else defaults.data_root)
         cache_dir = self.cache_dir or defaults.cache_dir
@@ -182,11 +193,11 @@ class Predictor(abc.ABC):
         name: str,
         model_name: str,
         collection: collections.Collection,
-        data: DataOptions,
+        options: Options,
     ):
         self.name, self.model_name = name, model_name
         self.collection, self.task = collection, tasks.of(collection)
-        self.options = data.or_defaults(self.task.config_class)
+        self.options = options.or_defaults(self.task.config_class)
         self.split = ''
 
     @abc.abstractmethod
@@ -349,15 +360,15 @@ class EstimatePredictor(Predictor):
 
     Args:
         name: of the collection whose graphs it scores.
-        data: where graphs are.
+        options: the place of graphs.
 
     Raises:
         ValueError: there is no such collection.
     """
 
-    def __init__(self, name: str, data: DataOptions = DataOptions()):
+    def __init__(self, name: str, options: Options = Options()):
         collection = collections.of_name(name)
-        super().__init__(finding.ESTIMATE, finding.ESTIMATE, collection, data)
+        super().__init__(finding.ESTIMATE, finding.ESTIMATE, collection, options)
         self.variant = variants.Variant(config_features=collection.config_columns)
         self.num_ops = max(schema.OPCODE_NUMBERS.values()) + 1
 

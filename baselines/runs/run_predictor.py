@@ -58,26 +58,26 @@ def stored_scaling(run: saved.Run) -> Optional[Scaling]:
     return Scaling(normalizer, num_ops)
 
 
-def data_of(run: saved.Run, data: prediction.DataOptions) -> prediction.DataOptions:
+def data_of(run: saved.Run, options: prediction.Options) -> prediction.Options:
     """Fills in which data a run was trained on, unless others are named."""
-    if data.data_root or data.sample_data:
-        return data
+    if options.data_root or options.sample_data:
+        return options
     args = run.args
     names = ('toy_data', 'skip_bad_files')
-    unset = [name for name in names if getattr(data, name) is None]
+    unset = [name for name in names if getattr(options, name) is None]
     of_run: Dict[str, Any] = {name: bool(args.get(name)) for name in unset}
-    data = dataclasses.replace(data, **of_run)
+    options = dataclasses.replace(options, **of_run)
     if args.get('sample_data'):
         if not run.info.get('measured_data'):
             text.note(
                 f'{run.model_dir} was trained on samples of an earlier '
                 'version; ranked are those that ship now'
             )
-        return dataclasses.replace(data, sample_data=True)
+        return dataclasses.replace(options, sample_data=True)
     trained_on = args.get('data_root')
     if isinstance(trained_on, str) and os.path.isdir(files.expand(trained_on)):
-        return dataclasses.replace(data, data_root=trained_on)
-    return data
+        return dataclasses.replace(options, data_root=trained_on)
+    return options
 
 
 class RunPredictor(prediction.Predictor):
@@ -88,15 +88,10 @@ class RunPredictor(prediction.Predictor):
         trees: None where the graph model scores alone.
         scorer: scores graphs of a checked split with both.
         normalizer: scales features as the run was trained on them.
-        models_file: a models.py, or classes, beside ours.  The one that the run file
-            names is not run: the file may come from a stranger.
 
     Args:
         run: the run.
-        data: where graphs are; '' for where the run was trained.
-        models_file: as above.
-        once: whether the process ends when it has scored, so that a few small graphs
-            are not worth compiling for.
+        options: the place of graphs, and a models.py.
 
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.
@@ -107,22 +102,17 @@ class RunPredictor(prediction.Predictor):
     trees: Optional[trees_lib.Trees] = None
 
     def __init__(
-        self,
-        run: saved.Run,
-        data: prediction.DataOptions = prediction.DataOptions(),
-        models_file: registry.Own = '',
-        once: bool = False,
+        self, run: saved.Run, options: prediction.Options = prediction.Options()
     ):
-        options = data_of(run, data)
-        super().__init__(run.model_dir, run.args['model'], collection_of(run), options)
+        filled = data_of(run, options)
+        super().__init__(run.model_dir, run.args['model'], collection_of(run), filled)
         self.run = run
         self._is_own_data = (
-            not data.data_root
-            and not data.sample_data
-            and bool(options.toy_data) == bool(run.args.get('toy_data'))
+            not options.data_root
+            and not options.sample_data
+            and bool(filled.toy_data) == bool(run.args.get('toy_data'))
         )
-        self.models_file = models_file
-        _note_unused(run, models_file)
+        _note_unused(run, options.models_file)
         with text.located(saved.run_file(run.model_dir)):
             self.variant = variants.Variant.from_json(
                 run.info, self.collection.config_columns
@@ -135,7 +125,7 @@ class RunPredictor(prediction.Predictor):
         model_scorer = None
         if run.has_model:
             self.model = self._read_model()
-            budget = self.options.memory_budget
+            budget, once = self.options.memory_budget, self.options.once
             model_scorer = self.task.model_scorer(self.model, budget, once)
         self.scorer = prediction.Scorer(self.task, model_scorer, self.trees)
 
@@ -155,7 +145,7 @@ class RunPredictor(prediction.Predictor):
             model = self.task.make_model(
                 args['model'],
                 kwargs,
-                self.models_file,
+                self.options.models_file,
                 self._configs,
                 self.num_ops,
                 self.normalizer,

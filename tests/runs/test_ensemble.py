@@ -75,7 +75,7 @@ def _folded(root):
 
 @pytest.fixture(name='data')
 def _data(root):
-    return prediction.DataOptions(cache_dir=str(root / 'cache'))
+    return prediction.Options(cache_dir=str(root / 'cache'), models_file=_CODE)
 
 
 @pytest.fixture(name='run_command')
@@ -89,7 +89,7 @@ def _run_command(root):
 
 
 def _valid_ids(model_dir, data):
-    predictor = loading.load_predictor(model_dir, data, _CODE)
+    predictor = loading.load_predictor(model_dir, data)
     return predictor.open_split('valid').graph_ids
 
 
@@ -119,7 +119,7 @@ def test_a_run_file_says_its_fold(folded, plain):
 
 
 def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
-    found = loading.load_predictor(folded[0], data, _CODE).measure('valid')[0]
+    found = loading.load_predictor(folded[0], data).measure('valid')[0]
     assert found['fold'] == '1/3' and set(found['groups']) == {'net_1'}
     assert found['overall']['top_5_error']['mean'] == pytest.approx(
         finished_runs.info_of(folded[0])['final_error']['val']['5'], rel=1e-6
@@ -145,9 +145,7 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
 def test_other_data_is_taken_whole(root, folded, tmp_path, capsys):
     for name, programs in (('train', {'x': 2}), ('valid', {'y': 2})):
         tile_records.write_split(tmp_path / name, _kernels(programs, 5))
-    data = prediction.DataOptions(
-        data_root=str(tmp_path), cache_dir=str(root / 'cache2')
-    )
+    data = prediction.Options(str(tmp_path), str(root / 'cache2'), models_file=_CODE)
     assert _valid_ids(folded[0], data) == ['y_00', 'y_01']
     assert 'is of fold 1/3 of other data' in capsys.readouterr().err
 
@@ -195,7 +193,7 @@ def test_an_ensemble_ranks_by_the_mean(plain, data, run_command, tmp_path, capsy
     assert capsys.readouterr().out == f'{output}: 3 rows\n'
     scores = []
     for model_dir in plain:
-        predictor = loading.load_predictor(model_dir, data, _CODE)
+        predictor = loading.load_predictor(model_dir, data)
         store = predictor.open_split('test')
         scores.append(dict(zip(store.graph_ids, predictor.score(store))))
     for graph_id, order in _rows(output).items():
@@ -229,10 +227,7 @@ def test_an_ensemble_is_measured_beside_its_members(
     for model_dir, summary in found['members'].items():
         assert summary.pop('group') == 'Tiny'
         assert summary.pop('name') == f'Tiny seed {plain.index(model_dir)}'
-        assert (
-            summary
-            == loading.load_predictor(model_dir, data, _CODE).measure('valid')[0]
-        )
+        assert summary == loading.load_predictor(model_dir, data).measure('valid')[0]
     for key, sign in (('opa', 1), ('top_1_error', -1)):
         figures = [part['overall'][key]['mean'] for part in found['members'].values()]
         ours = found['ensemble']['overall'][key]['mean']

@@ -133,9 +133,10 @@ def test_a_run_of_that_name_has_a_folder(tmp_path, monkeypatch):
 def test_tau_on_real_programs(search, split, tau, tmp_path):
     if not _REAL.is_dir():
         pytest.skip(f'no real programs: {_REAL} is missing')
-    data = prediction.DataOptions(str(_REAL), str(tmp_path))
-    collection = f'layout:xla:{search}'
-    predictor = loading.load_predictor('estimate', data, collection=collection)
+    options = prediction.Options(
+        str(_REAL), str(tmp_path), collection=f'layout:xla:{search}'
+    )
+    predictor = loading.load_predictor('estimate', options)
     summary, _ = predictor.measure(split)
     json.dumps(summary, allow_nan=False)
     assert summary['overall']['kendall_tau']['mean'] == pytest.approx(tau, abs=5e-4)

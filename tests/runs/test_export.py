@@ -64,7 +64,7 @@ def _exported(request, tmp_path_factory):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert processes.command('export', model_dir, folder / 'served') == 0
-    predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    predictor = loading.load_predictor(model_dir, prediction.Options('x', 'x'))
     served = str(folder / 'served')
     return _Exported(request.param, predictor, served, printed.getvalue())
 

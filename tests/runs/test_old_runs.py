@@ -26,10 +26,10 @@ def _predictor(task, model, tmp_path):
     folder = tmp_path / 'data' / split
     os.makedirs(folder)
     shutil.copy(_OLD / graph, folder)
-    data = prediction.DataOptions(
+    data = prediction.Options(
         data_root=str(tmp_path / 'data'), cache_dir=str(tmp_path / 'cache')
     )
-    return loading.load_predictor(str(_OLD / f'{task}_{model}' / 'model_0'), data, '')
+    return loading.load_predictor(str(_OLD / f'{task}_{model}' / 'model_0'), data)
 
 
 @pytest.mark.slow

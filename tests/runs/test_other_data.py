@@ -36,17 +36,16 @@ def _refused_by(tmp_path):
     """Makes sure that a run neither ranks data nor measures on them."""
 
     def refused(model_dir, tiny, data_root, *words):
-        code = tiny['models_file']
-        data = prediction.DataOptions(str(data_root), str(tmp_path / 'cache'))
+        options = prediction.Options(
+            str(data_root), str(tmp_path / 'cache'), models_file=tiny['models_file']
+        )
         output = tmp_path / 'p.csv'
         finished_runs.assert_refused(
-            lambda: loading.write_predictions(
-                [str(model_dir)], data, str(output), code
-            ),
+            lambda: loading.write_predictions([str(model_dir)], options, str(output)),
             *words,
         )
         assert not output.exists()
-        predictor = loading.load_predictor(str(model_dir), data, code)
+        predictor = loading.load_predictor(str(model_dir), options)
         finished_runs.assert_refused(lambda: predictor.measure('test'), *words)
 
     return refused

@@ -93,8 +93,10 @@ def _settings(data_root, out_dir, **changes):
     )
 
 
-def _data(settings):
-    return prediction.DataOptions(settings.data_root, settings.cache_dir)
+def _options(settings, models_file=''):
+    return prediction.Options(
+        settings.data_root, settings.cache_dir, models_file=models_file
+    )
 
 
 def _rows(path):
@@ -182,7 +184,7 @@ def test_our_models_score_the_same_in_the_published_tree(published):
 def test_the_course_script_ranks_as_ours_does(published, trained, tmp_path):
     settings, model_dir = trained
     output = str(tmp_path / 'ours.csv')
-    loading.write_predictions([f'{model_dir}/'], _data(settings), output)
+    loading.write_predictions([f'{model_dir}/'], _options(settings), output)
     rows = _rows(output)
     assert len(rows) == 1 + 5
     assert published.ranking == rows == _rows(settings.results_csv)
@@ -202,7 +204,7 @@ def test_a_run_of_the_published_code_is_scaled_by_its_training_data(
     with gzip.open(tmp_path / 'run_published.jsonz', 'wt') as stream:
         json.dump(info, stream)
     output = str(tmp_path / 'ours.csv')
-    loading.write_predictions([str(copy)], _data(settings), output)
+    loading.write_predictions([str(copy)], _options(settings), output)
     assert _rows(output) == _rows(settings.results_csv)
     assert 'does not hold its normaliser' in capsys.readouterr().err
 
@@ -275,11 +277,11 @@ def test_models_of_the_published_tree_as_models_file(
     )
     model_dir = jobs.train(settings)
     output = str(tmp_path / 'again.csv')
-    loading.write_predictions([model_dir], _data(settings), output, str(_STUDENT))
+    loading.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)
     rows = _rows(output)
     assert len(rows) == 1 + 5 and rows == _rows(settings.results_csv)
     with pytest.raises(ValueError, match="no model 'Stacked'"):
-        loading.write_predictions([model_dir], _data(settings), output)
+        loading.write_predictions([model_dir], _options(settings), output)
 
 
 @pytest.mark.slow
@@ -293,7 +295,9 @@ def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
     # The same file, not copied over but named, gives the same ranking.
     [model_dir] = pathlib.Path(settings.out_dir).glob('model_*')
     output = str(tmp_path / 'ours.csv')
-    loading.write_predictions([str(model_dir)], _data(settings), output, str(_STUDENT))
+    loading.write_predictions(
+        [str(model_dir)], _options(settings, str(_STUDENT)), output
+    )
     assert _rows(output) == _rows(settings.results_csv)
 
 

@@ -59,6 +59,17 @@ def _message(error_type, function, *args):
     return str(caught.value)
 
 
+def _load_message(run):
+    """Why a run cannot be loaded."""
+    return _message(ValueError, saved.Run.load, str(run[0]))
+
+
+def _weights_message(run, model=None):
+    """Why the weights of a run cannot be read."""
+    loaded = saved.Run.load(str(run[0]))
+    return _message(ValueError, loaded.read_weights, model or _model())
+
+
 def _without_digest(info):
     return {key: value for key, value in info.items() if key != 'digest'}
 
@@ -205,7 +216,7 @@ def test_load_what_is_no_run(tmp_path, run):
         f'--dir: {missing} holds no saved model'
     )
     run[1].rename(tmp_path / 'run_other.jsonz')
-    assert _message(ValueError, saved.Run.load, str(run[0])) == (
+    assert _load_message(run) == (
         f'the run file {run[1]} is missing; it belongs beside the model '
         'directory of the same hash'
     )
@@ -236,7 +247,7 @@ _WHOLE = gzip.compress(json.dumps({**_INFO, 'x': list(range(999))}).encode(), mt
 )
 def test_load_a_damaged_run_file(run, content, what):
     run[1].write_bytes(content)
-    message = _message(ValueError, saved.Run.load, str(run[0]))
+    message = _load_message(run)
     assert message.startswith(f'the run file {run[1]} ') and what in message
     assert len(message) < 1_000
 
@@ -252,7 +263,7 @@ def test_load_a_damaged_run_file(run, content, what):
 )
 def test_load_arguments_that_cannot_be(run, key, value):
     run[1].write_bytes(_gzipped(json.dumps({'args': {'model': 'MLP', key: value}})))
-    message = _message(ValueError, saved.Run.load, str(run[0]))
+    message = _load_message(run)
     assert str(run[1]) in message and f'args.{key}' in message
 
 
@@ -261,7 +272,7 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
     assert saved.Run.load(str(run[0])).info == _INFO
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
-    message = _message(ValueError, saved.Run.load, str(run[0]))
+    message = _load_message(run)
     assert 'it unpacks to more than 1000 bytes' in message
 
 
@@ -269,16 +280,14 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
 def test_a_run_file_of_too_many_values(run, piece, megabytes):
     text = b'{"args": [' + piece * (megabytes * 10**6 // len(piece)) + b'0]}'
     run[1].write_bytes(gzip.compress(text, 1))
-    message = _message(ValueError, saved.Run.load, str(run[0]))
+    message = _load_message(run)
     wanted = 'unpacks to more than 67108864' if megabytes == 70 else 'more values than'
     assert f'{run[1]} is damaged: it ' in message and wanted in message
 
 
 def test_a_number_that_takes_minutes_to_read(run):
     run[1].write_bytes(_gzipped('{"args": {"model": "M"}, "n": ' + '9' * 10**6 + '}'))
-    assert 'a number of 1,000,000 digits' in _message(
-        ValueError, saved.Run.load, str(run[0])
-    )
+    assert 'a number of 1,000,000 digits' in _load_message(run)
 
 
 def test_a_pipe_in_place_of_a_file(run):
@@ -286,9 +295,7 @@ def test_a_pipe_in_place_of_a_file(run):
         content = path.read_bytes()
         path.unlink()
         os.mkfifo(path)
-        assert f'{path}: not a regular file' in _message(
-            ValueError, saved.Run.load, str(run[0])
-        )
+        assert f'{path}: not a regular file' in _load_message(run)
         path.unlink()
         path.write_bytes(content)
 
@@ -297,9 +304,7 @@ def test_weights_of_another_run(run):
     saved.Run.save(str(run[0].parent), 'def', _INFO, _model(start=3))
     shutil.rmtree(run[0])
     shutil.copytree(run[0].parent / 'model_def', run[0])
-    assert _message(
-        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
-    ) == (
+    assert _weights_message(run) == (
         f'{run[0]} does not hold the weights that {run[1]} was saved with; copy '
         'both again'
     )
@@ -313,9 +318,7 @@ def test_settings_that_were_changed(run):
         {'pad': -1},
     ):
         run[1].write_bytes(_gzipped(json.dumps({**whole, **change})))
-        assert f'{run[1]} was changed since it was saved' in _message(
-            ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
-        )
+        assert f'{run[1]} was changed since it was saved' in _weights_message(run)
     # Where its data were is no setting: people move them.
     moved = {**whole, 'args': {**whole['args'], 'data_root': '/elsewhere'}}
     run[1].write_bytes(_gzipped(json.dumps(moved)))
@@ -363,9 +366,7 @@ def test_a_run_that_is_being_saved_is_no_leftover(tmp_path, monkeypatch):
 
 
 def test_weights_of_another_shape(run):
-    message = _message(
-        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model(width=4)
-    )
+    message = _weights_message(run, _model(width=4))
     assert message == (
         f'{run[0]} holds variable 0 of shape [3, 2] where the model has [3, 4]: '
         'it was trained as Tiny {} with other code or data; pass its models.py '
@@ -377,9 +378,7 @@ def test_another_number_of_weights(run):
     model = tf.keras.Sequential(
         [tf.keras.layers.Dense(2, input_shape=(3,)), tf.keras.layers.Dense(1)]
     )
-    assert 'holds 2 variables where the model has 4: ' in _message(
-        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), model
-    )
+    assert 'holds 2 variables where the model has 4: ' in _weights_message(run, model)
 
 
 def _variables(run, name):
@@ -400,25 +399,19 @@ _DATA = 'variables.data-00000-of-00001'
 )
 def test_a_damaged_checkpoint(run, damage):
     damage(run)
-    message = _message(
-        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
-    )
+    message = _weights_message(run)
     assert message.startswith(f'{run[0]}: the weights cannot be read: ')
 
 
 def test_a_checkpoint_without_variables(run):
     tf.train.Checkpoint(other=tf.Variable(1.0)).write(str(_variables(run, 'variables')))
-    assert 'holds 0 variables where the model has 2' in _message(
-        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
-    )
+    assert 'holds 0 variables where the model has 2' in _weights_message(run)
 
 
 def test_weights_that_are_no_numbers(run):
     texts = [tf.Variable(tf.fill(v.shape, 'x')) for v in _model().variables]
     tf.train.Checkpoint(variables=texts).write(str(_variables(run, 'variables')))
-    assert str(run[0]) in _message(
-        ValueError, saved.Run.read_weights, saved.Run.load(str(run[0])), _model()
-    )
+    assert str(run[0]) in _weights_message(run)
 
 
 _ARRAYS = {'now_0000': np.arange(3.0), 'now_0001': np.array(7, np.int64)}

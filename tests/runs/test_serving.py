@@ -104,7 +104,7 @@ def test_a_run_with_an_estimate_is_distilled(tmp_path, capsys, monkeypatch):
     assert ' trees over raw columns stand for the run; valid of tile:xla: top-1' in (
         printed
     )
-    options = prediction.DataOptions(data_root=str(tmp_path / 'data'))
+    options = prediction.Options(data_root=str(tmp_path / 'data'))
     predictor = loading.load_predictor(model_dir, options)
     [trees] = distilled
     [record] = [predictor.open_split('valid').record(0)]

@@ -77,7 +77,7 @@ def test_options_of_a_stranger_s_run_file(stranger):
     for kwargs in ('{"num_gnns": 1000000}', '{"hidden_dim": 60000}'):
         model_dir = stranger(model_kwargs_json=kwargs)
         with pytest.raises(ValueError, match=f'far larger than what {model_dir} holds'):
-            loading.load_predictor(model_dir, prediction.DataOptions())
+            loading.load_predictor(model_dir, prediction.Options())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_activations_that_are_none(stranger, model, name):
     kwargs = json.dumps({'hidden_activation': name})
     model_dir = stranger(model=model, model_kwargs_json=kwargs)
     with pytest.raises(ValueError, match=f'{model} does not take'):
-        loading.load_predictor(model_dir, prediction.DataOptions(), '')
+        loading.load_predictor(model_dir, prediction.Options())
 
 
 def test_a_model_that_fails_without_options_keeps_its_traceback():

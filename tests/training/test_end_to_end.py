@@ -136,7 +136,7 @@ def _cache(root):
 
 
 def _data(root, **changes):
-    return prediction.DataOptions('', str(root / 'cache'), **changes)
+    return prediction.Options('', str(root / 'cache'), **changes)
 
 
 def _ranked(text):
@@ -275,8 +275,8 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
     assert list(info['test_predictions']) == first
     code = task.runs.TINY['models_file']
     # Where no data are named, they are the run's own.
-    data = _data(tmp_path)
-    predictor = loading.load_predictor(str(model_dir), data, code)
+    data = _data(tmp_path, models_file=code)
+    predictor = loading.load_predictor(str(model_dir), data)
     summary, _ = predictor.measure('test')
     for key, value in info['final_error']['test'].items():
         assert summary['overall'][task.errors[key]]['mean'] == pytest.approx(value)
@@ -285,7 +285,7 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
         f'{trained}the first {count} files of each split are taken here, too '
         '(--no-toy_data: all)\n'
     )
-    loading.write_predictions([str(model_dir)], data, str(tmp_path / 'p.csv'), code)
+    loading.write_predictions([str(model_dir)], data, str(tmp_path / 'p.csv'))
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
     capsys.readouterr()
     # Without its first file, the split is another.
@@ -296,13 +296,14 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
         f'{model_dir} was trained\n'
     )
     # It ranks the whole split, too.
-    output, whole = str(tmp_path / 'all.csv'), _data(tmp_path, toy_data=False)
-    loading.write_predictions([str(model_dir)], whole, output, code)
+    output = str(tmp_path / 'all.csv')
+    whole = _data(tmp_path, toy_data=False, models_file=code)
+    loading.write_predictions([str(model_dir)], whole, output)
     assert capsys.readouterr().err == f'{trained}whole splits are taken here\n'
     assert len(_ranked(pathlib.Path(output).read_text())) == len(names) - 1
     # Without its code the run is not read as something else.
     finished_runs.assert_refused(
-        lambda: loading.load_predictor(str(model_dir), data), "model 'Tiny'"
+        lambda: loading.load_predictor(str(model_dir), _data(tmp_path)), "model 'Tiny'"
     )
 
 

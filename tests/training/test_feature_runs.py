@@ -38,7 +38,7 @@ def test_raw_files_are_ranked_with_them(tmp_path, capsys):
     store = tile_store.TileStore.of_records(
         'here', made_runs.kernel_records([made_runs.FIRST], 0)
     )
-    predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    predictor = loading.load_predictor(model_dir, prediction.Options('x', 'x'))
     [scores] = predictor.score(store)
     assert len(set(scores)) == 3
     rows = capsys.readouterr().out.splitlines()[2:5]

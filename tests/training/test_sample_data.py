@@ -20,7 +20,7 @@ def _home(tmp_path, monkeypatch):
 
 
 def _options(tmp_path, **changes):
-    return prediction.DataOptions(cache_dir=str(tmp_path / 'cache'), **changes)
+    return prediction.Options(cache_dir=str(tmp_path / 'cache'), **changes)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def _trained(root):
 @pytest.fixture(name='data')
 def _data(root):
     """Where training found it, packed already."""
-    return prediction.DataOptions(cache_dir=str(root / 'cache'))
+    return prediction.Options(cache_dir=str(root / 'cache'))
 
 
 def test_a_report_of_a_run(root, run, tmp_path, capsys):

@@ -80,7 +80,7 @@ def test_its_settings_shape_it_and_seeds_repeat(tiles, tmp_path):
 def test_a_run_that_was_tampered_with(tiles, tmp_path):
     root, model_dir, _ = tiles
     other, _ = tile_runs.train(root, out_dir=str(tmp_path), seed=2, **_TREES)
-    data = prediction.DataOptions()
+    data = prediction.Options()
 
     def load():
         loading.load_predictor(str(other), data)
@@ -110,7 +110,7 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
     train = lambda **flags: tile_runs.train(root, out_dir=str(tmp_path), **flags)
     finished_runs.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
     finished_runs.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
-    load = lambda: loading.load_predictor(str(model_dir), prediction.DataOptions())
+    load = lambda: loading.load_predictor(str(model_dir), prediction.Options())
     finished_runs.assert_refused(load, f'{model_dir} {wanted}')
     assert 'trees' not in recipes.settings('strong', 'tile:xla')
 
@@ -133,8 +133,10 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     assert curves[0] == curves[1]
 
     def scores(model_dir):
-        data = prediction.DataOptions(cache_dir=str(tmp_path / 'cache'))
-        found = loading.load_predictor(str(model_dir), data, flags['models_file'])
+        options = prediction.Options(
+            cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
+        )
+        found = loading.load_predictor(str(model_dir), options)
         store = found.open_split('test')
         return found, store, list(found.score(store))
 
@@ -173,7 +175,7 @@ def test_trees_of_training_programs_alone_are_no_longer_used(tmp_path, capsys):
     runs_file = pathlib.Path(saved.run_file(model_dir))
     info['digest']['trees'] = 'of a trees.txt that is not read'
     runs_file.write_bytes(gzip.compress(json.dumps(info).encode()))
-    predictor = loading.load_predictor(model_dir, prediction.DataOptions())
+    predictor = loading.load_predictor(model_dir, prediction.Options())
     assert predictor.trees is None and predictor.model is not None
     [note] = [x for x in capsys.readouterr().err.splitlines() if 'trees' in x]
     assert note.endswith('no longer used; its graph model scores')

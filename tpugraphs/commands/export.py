@@ -29,12 +29,14 @@ def run(args: argparse.Namespace) -> None:
     """Writes the SavedModel, and prints its inputs."""
     starting.start_tensorflow()
     from baselines.runs import export
+    from baselines.runs import prediction
     from baselines.runs import run_predictor
     from baselines.runs import saved
     from baselines.training import distilling
 
     run = saved.Run.load(command_line.run_of(args))
-    predictor = run_predictor.RunPredictor(run, models_file=args.models_file)
+    options = prediction.Options(models_file=args.models_file)
+    predictor = run_predictor.RunPredictor(run, options)
     export.check_output(args.output)
     distilled = None
     if predictor.collection.task == 'tile' and export.needs_more(predictor):

@@ -32,11 +32,5 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import loading
     from tpugraphs.distribute import beam
 
-    loading.write_predictions(
-        command_line.runs_of(args),
-        beam.data_options(args),
-        args.output,
-        args.models_file,
-        args.split,
-        collection=args.collection,
-    )
+    names, options = command_line.runs_of(args), beam.data_options(args)
+    loading.write_predictions(names, options, args.output, args.split)

@@ -47,9 +47,9 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             f'a report is of one collection, not {" and ".join(sorted(collections))}'
         )
-    data = beam.data_options(args)
+    options = beam.data_options(args)
     predictors = {
-        model_dir: run_predictor.RunPredictor(run, data, args.models_file)
+        model_dir: run_predictor.RunPredictor(run, options)
         for model_dir, run in runs.items()
     }
     labels = loading.labels_of(predictors)

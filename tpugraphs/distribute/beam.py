@@ -44,15 +44,15 @@ _LOCAL_OPTIONS = (
 )
 
 
-def data_options(args: argparse.Namespace) -> prediction.DataOptions:
-    """Returns where a command's graphs come from, and the workers that score them.
+def data_options(args: argparse.Namespace) -> prediction.Options:
+    """Returns the options of a command for scoring graphs, with its workers.
 
     Raises:
         ValueError: there are options for a runner, and no runner.
     """
     check_arguments(args)
     workers = BeamWorkers(args.runner, args.beam_options) if args.runner else None
-    return config.from_options(prediction.DataOptions, args, workers=workers)
+    return config.from_options(prediction.Options, args, workers=workers)
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -205,15 +205,13 @@ class _Work(NamedTuple):
 
     Attributes:
         model_dir: of the run.
-        models_file: a models.py beside ours; '' for none.
         data: where graphs come from, as the worker finds them.
         split: that is scored.
         fingerprint: of the split.
     """
 
     model_dir: str
-    models_file: str
-    data: prediction.DataOptions
+    data: prediction.Options
     split: str
     fingerprint: str
 
@@ -255,22 +253,17 @@ class BeamWorkers:
 
 def _work(predictor: run_predictor.RunPredictor, store: splits.PackedSplit) -> _Work:
     """Describes the scoring of a split to workers, which import models by name."""
-    options, models_file = predictor.options, predictor.models_file
+    options, models_file = predictor.options, predictor.options.models_file
     if not isinstance(models_file, str):
         raise ValueError('workers need the name of a models_file, not classes')
     data = dataclasses.replace(
         options,
         data_root=files.expand(options.data_root) if options.data_root else '',
         cache_dir=files.expand(options.cache_dir),
+        models_file=models_file and files.expand(models_file),
         workers=None,
     )
-    return _Work(
-        predictor.run.model_dir,
-        models_file and files.expand(models_file),
-        data,
-        predictor.split,
-        store.fingerprint,
-    )
+    return _Work(predictor.run.model_dir, data, predictor.split, store.fingerprint)
 
 
 def score_part(part: List[int], work: _Work) -> List[List[float]]:
@@ -292,7 +285,7 @@ def score_part(part: List[int], work: _Work) -> List[List[float]]:
 def _opened(work: _Work) -> Tuple[run_predictor.RunPredictor, splits.PackedSplit, Any]:
     """Opens a run, a split and its graphs, which a worker keeps from part to part."""
     run = saved.Run.load(work.model_dir)
-    predictor = run_predictor.RunPredictor(run, work.data, work.models_file)
+    predictor = run_predictor.RunPredictor(run, work.data)
     store = predictor.open_split(work.split)
     if store.fingerprint != work.fingerprint:
         raise ValueError(f'{store.source}: a worker sees other data here')
@@ -303,7 +296,7 @@ def _key(predictor: run_predictor.RunPredictor, work: _Work) -> str:
     """Returns the name of the folder of the scores, which is the same when resumed."""
     digest = predictor.run.info.get('digest')
     # Without a digest, or with a user's code, what is there may be of another model.
-    identity = digest if digest and not work.models_file else uuid.uuid4().hex
+    identity = digest if digest and not work.data.models_file else uuid.uuid4().hex
     described = {**work._asdict(), 'data': dataclasses.asdict(work.data)}
     parts = [identity, described, predictor.task.configs_at_once]
     content = json.dumps(parts, sort_keys=True)

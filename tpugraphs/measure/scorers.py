@@ -30,8 +30,8 @@ def load(name: str, platform: str) -> Callable[[Any], np.ndarray]:
     Raises:
         ValueError: the model cannot be used, or does not rank tiles.
     """
-    options = prediction.DataOptions()
-    predictor = loading.load_predictor(name, options, task=reading.TILE)
+    options = prediction.Options(task=reading.TILE)
+    predictor = loading.load_predictor(name, options)
     if predictor.collection.task != reading.TILE:
         raise ValueError(f'{name}: a model of layouts; give one of tiles')
     run = predictor.run

@@ -54,7 +54,7 @@ def raw(tmp_path):
 
 def _scores(model_dir, modules, pad=0):
     """What prediction says of the same modules, in stored order."""
-    predictor = loading.load_predictor(model_dir, prediction.DataOptions('x', 'x'))
+    predictor = loading.load_predictor(model_dir, prediction.Options('x', 'x'))
     records = made_runs.kernel_records(modules, pad)
     store = tile_store.TileStore.of_records('here', records)
     return list(predictor.score(store))
