@@ -66,15 +66,15 @@ def splits_of(names: Sequence[str]) -> List[Split]:
         ValueError: no collection, or an unknown one.
     """
     choices = f'choose from all, {", ".join(collections.NAMES)}'
-    wanted: List[str] = []
+    chosen: List[str] = []
     for name in names:
         if name != 'all' and name not in collections.NAMES:
             raise ValueError(f'collection {name!r} is unknown: {choices}')
-        wanted += collections.NAMES if name == 'all' else (name,)
-    if not wanted:
+        chosen += collections.NAMES if name == 'all' else (name,)
+    if not chosen:
         raise ValueError(f'no collection given: {choices}')
     archives_of = []
-    for name in dict.fromkeys(wanted):
+    for name in dict.fromkeys(chosen):
         for split in collections.SPLITS:
             parts = ['npz', *name.split(':'), split]
             archives_of.append(Split('_'.join(parts), '/'.join(parts)))
@@ -126,7 +126,7 @@ def download(
 def fetch(url: str, path: str) -> None:
     """Downloads a file; goes on where an earlier call was interrupted.
 
-    Dropped connections are taken up again as long as each brings some bytes.
+    Dropped connections are taken up again as long as every one brings bytes.
 
     Args:
         url: https, or http on this machine; the server has to tell the length.
@@ -142,11 +142,11 @@ def fetch(url: str, path: str) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     refusal = f'{path} is being downloaded by another process'
     with files.locked(f'{path}.lock', refusal), open(part, 'ab') as out:
-        complete = False
-        while not complete:
+        while True:
             before = out.tell()
             try:
-                complete = _receive(url, out, note)
+                _receive(url, out, note)
+                break
             except urllib.error.HTTPError as error:
                 raise OSError(f'{url}: {error}') from None
             except _DROPPED as error:
@@ -155,19 +155,30 @@ def fetch(url: str, path: str) -> None:
                     raise OSError(f'{url}: {reason}') from None
         out.flush()
         os.fsync(out.fileno())
-        _check_md5(url, part, _read_json(note).get('md5'))
+        expected, digest = (
+            _read_json(note).get('md5'),
+            hashlib.md5(usedforsecurity=False),
+        )
+        with open(part, 'rb') as stream:
+            while expected and (piece := stream.read(_READ_BYTES)):
+                digest.update(piece)
+        if expected and base64.b64encode(digest.digest()).decode() != expected:
+            part.unlink()
+            raise ValueError(
+                f'{url}: what arrived is damaged (MD5); run the command again'
+            )
         os.replace(part, path)
         pathlib.Path(note).unlink(missing_ok=True)
 
 
-def _receive(url: str, out: BinaryIO, note: str) -> bool:
-    """Appends to `out` what it lacks of a file; returns whether that is all.
+def _receive(url: str, out: BinaryIO, note: str) -> None:
+    """Appends to `out` the bytes that it lacks of a file.
 
     The note says which version of the file `out` is the beginning of.
     """
     offset, version = out.tell(), _read_json(note)
     if offset and offset == version.get('total'):
-        return True
+        return
     request = urllib.request.Request(url)
     if offset and version.get('validator'):
         request.add_header('Range', f'bytes={offset}-')
@@ -199,7 +210,6 @@ def _receive(url: str, out: BinaryIO, note: str) -> bool:
             f'the connection ended after {out.tell():,} of {total:,} bytes; run '
             'the command again to go on from there'
         )
-    return True
 
 
 def _version(url: str, headers: Any) -> Dict[str, Any]:
@@ -210,17 +220,6 @@ def _version(url: str, headers: Any) -> Dict[str, Any]:
     md5 = _MD5.search(','.join(headers.get_all('x-goog-hash', [])))
     validator = headers.get('ETag') or headers.get('Last-Modified')
     return {'total': int(length), 'validator': validator, 'md5': md5 and md5[1]}
-
-
-def _check_md5(url: str, part: pathlib.Path, expected: Optional[str]) -> None:
-    """Removes a download that has not the checksum that the server gave."""
-    digest = hashlib.md5(usedforsecurity=False)
-    with open(part, 'rb') as stream:
-        while expected and (piece := stream.read(_READ_BYTES)):
-            digest.update(piece)
-    if expected and base64.b64encode(digest.digest()).decode() != expected:
-        part.unlink()
-        raise ValueError(f'{url}: what arrived is damaged (MD5); run the command again')
 
 
 def _require_safe(url: str) -> None:

@@ -123,10 +123,10 @@ def figures(ranked: Ranked) -> Optional[Dict[str, Any]]:
           against_default: the model's first choice / the default; below 1 the
             model is better.
     """
-    known = np.flatnonzero(ranked.runtimes > 0)
-    if len(known) < 2:
+    measured = np.flatnonzero(ranked.runtimes > 0)
+    if len(measured) < 2:
         return None
-    times, scores = ranked.runtimes[known], ranked.scores[known]
+    times, scores = ranked.runtimes[measured], ranked.scores[measured]
     default = None
     if ranked.default is not None:
         default = int(ranked.runtimes[ranked.default]) or None

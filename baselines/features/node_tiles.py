@@ -109,10 +109,10 @@ def _by_level(edges: np.ndarray, count: int) -> Iterator[Tuple[np.ndarray, np.nd
     consumers, producers = edges.T
     level = np.zeros(count, np.int64)
     for _ in range(count):
-        wanted = level[consumers] + 1
-        if (level[producers] >= wanted).all():
+        least = level[consumers] + 1
+        if (level[producers] >= least).all():
             break
-        np.maximum.at(level, producers, wanted)
+        np.maximum.at(level, producers, least)
     levels = level[consumers]
     order = np.argsort(levels, kind='stable')
     ends = np.searchsorted(levels[order], np.arange(1, levels.max(initial=0) + 1))

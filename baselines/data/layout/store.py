@@ -153,7 +153,7 @@ class LayoutStore(splits.PackedSplit):
             'config_offsets': offsets,
             **{
                 name: np.concatenate(
-                    [self.part(name, graph)[some] for graph, some in enumerate(chosen)]
+                    [self.part(name, graph)[rows] for graph, rows in enumerate(chosen)]
                 )
                 for name in ('config_group', 'config_runtime')
             },
