@@ -19,7 +19,7 @@ chooses.
 
 import functools
 import pathlib
-from typing import Any, Dict, FrozenSet, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Set
 
 import numpy as np
 import pytest
@@ -57,55 +57,45 @@ def parameters(models: Mapping[str, type]) -> List[Any]:
 
 
 class Task:
-    """How a task makes its models and graphs; see the module's docstring.
+    """How a task makes its models and graphs; a subclass has, besides `num_ops`:
+
+    models(): the registered models, by name.
+    make_pieces(): ordinary and odd graphs by name, of NUM_CONFIGS configurations each.
+    graph(pieces): a GraphTensor of pieces.
+    choose(piece, configs): the piece with some of its configurations, in that order.
 
     Args:
         folder: where models may be saved.
 
     Attributes:
         made: the variables of a shared model, by identity, when it was new.
+        pieces: from `make_pieces`, once.
     """
 
     num_ops: int  # of the opcodes in all pieces, 1 + the largest
+    models: Any
+    make_pieces: Any
+    graph: Any
+    choose: Any
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
         self.made: Dict[str, List[int]] = {}
-
-    def models(self) -> Mapping[str, type]:
-        """The registered models."""
-        raise NotImplementedError
-
-    def pieces(self) -> Dict[str, Any]:
-        """Ordinary and odd graphs by name, each with NUM_CONFIGS configurations."""
-        raise NotImplementedError
-
-    def graph(self, pieces: Sequence[Any]):
-        """Merges pieces into one GraphTensor."""
-        raise NotImplementedError
-
-    def choose(self, piece: Any, configs: Sequence[int]):
-        """The piece with some of its configurations, in that order."""
-        raise NotImplementedError
-
-    @functools.cached_property
-    def known(self) -> Dict[str, Any]:
-        """`pieces()`, made once."""
-        return self.pieces()
+        self.pieces: Dict[str, Any] = self.make_pieces()
 
     @functools.lru_cache(maxsize=None)
     def batch(self, *names: str):
-        """Known pieces, by default all of them, in one graph that is made once."""
-        return self.graph([self.known[name] for name in names or self.known])
+        """Pieces, by default all of them, in one graph that is made once."""
+        return self.graph([self.pieces[name] for name in names or self.pieces])
 
     def make(self, name: str, **kwargs) -> tf.keras.Model:
         """Makes a model, always the same; drops keywords that it lacks."""
         tf.keras.utils.set_random_seed(0)
         model_class = self.models()[name]
-        known = registry.options(model_class)
-        kwargs = {key: v for key, v in kwargs.items() if key in known}
+        options = registry.options(model_class)
+        kwargs = {key: v for key, v in kwargs.items() if key in options}
         model = model_class(NUM_CONFIGS, self.num_ops, **kwargs)
-        piece = next(iter(self.known))
+        piece = next(iter(self.pieces))
         model.forward(self.batch(piece), NUM_CONFIGS)
         return model
 
@@ -124,47 +114,45 @@ class Task:
     def rounding(self, name: str) -> float:
         """How far apart two evaluations of the shared model's scores may be."""
         model = self.shared(name)
-        return max(rounding(model, self.batch(name)) for name in self.known)
+        return max(rounding(model, self.batch(name)) for name in self.pieces)
 
-    @functools.lru_cache(maxsize=None)
-    def layers_first_in(self) -> List[str]:
-        """Models that make a set of kinds of layers which no model before them has."""
-        first: Dict[FrozenSet[type], str] = {}
+    @functools.cached_property
+    def models_of_new_layers(self) -> List[str]:
+        """Models with a kind of layer that no model before them has."""
+        kinds: Set[type] = set()
+        names = []
         for name in distinct(self.models()):
-            layers = self.shared(name).submodules
-            first.setdefault(frozenset(map(type, layers)), name)
-        return list(first.values())
+            layers = set(map(type, self.shared(name).submodules))
+            if layers - kinds:
+                names.append(name)
+            kinds |= layers
+        return names
 
     @functools.lru_cache(maxsize=None)
     def saved(self, name: str) -> str:
-        """Directory of the shared model, compiled for training and saved as a run.
+        """Directory of the shared model, saved as a run.
 
-        Keras traces all calls of a model and of each of its layers, which takes most
-        of the time: here it does so once for each set of kinds of layers.
+        Keras traces all calls of a model and of its layers, which takes most of the
+        time: here it does so once for a kind of layer.
         """
-        model = self.shared(name)
-        graph = self.batch(*list(self.known)[:2])
-        compiled = tf.function(lambda graph: model(graph, training=True))
-        compiled.get_concrete_function(graph)
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
         with pytest.MonkeyPatch.context() as patch:
-            if name not in self.layers_first_in():
+            if name not in self.models_of_new_layers:
                 patch.setattr(saved, 'save_model', finished_runs.save_weights)
-            run = saved.Run.save(str(self.folder), f'{name}0', info, model)
-            return run.model_dir
+            model = self.shared(name)
+            return saved.Run.save(str(self.folder), f'{name}0', info, model).model_dir
 
-    def saved_by_keras(self, name: str) -> str:
-        """The same directory, or one that Keras wrote without the calls."""
-        saved = self.saved(name)
-        if name not in self.layers_first_in():
-            saved += '_without_calls'
-            self.shared(name).save(saved, include_optimizer=False, save_traces=False)
-        return saved
-
-    @functools.lru_cache(maxsize=None)
+    @functools.cached_property
     def loaded_elsewhere(self) -> Dict[str, List[np.ndarray]]:
-        """Trainable variables of every saved model as another process sees them."""
-        folders = {name: self.saved_by_keras(name) for name in distinct(self.models())}
+        """Trainable variables of models as another process sees them.
+
+        Keras saves these without their calls.
+        """
+        folders = {}
+        for name in distinct(self.models()):
+            folders[name] = str(self.folder / f'{name}_without_calls')
+            options = {'include_optimizer': False, 'save_traces': False}
+            self.shared(name).save(folders[name], **options)
         elsewhere.finish(
             elsewhere.start(['load_models.py', self.folder, *folders.values()])
         )
@@ -224,13 +212,13 @@ class ModelSuite:
 
     def test_scores_are_one_row_per_graph(self, task, name):
         scores = task.shared(name)(task.batch())
-        assert scores.shape == [len(task.known), NUM_CONFIGS]
+        assert scores.shape == [len(task.pieces), NUM_CONFIGS]
         assert np.isfinite(scores).all()
         assert np.ptp(scores, axis=1).min() > 0, 'configurations do not matter'
 
     def test_forward_takes_any_number_of_configurations(self, task, name):
         model = task.shared(name)
-        key, piece = list(task.known.items())[1]
+        key, piece = list(task.pieces.items())[1]
         whole = model(task.batch(key)).numpy()
         assert_close(_scores(model, task.batch(key)), whole, task.rounding(name))
         for chosen in ([2], [0, 1, 2, 3, 3, 1, 0]):
@@ -242,7 +230,7 @@ class ModelSuite:
 
     def test_says_whether_scores_depend_on_the_list(self, task, name):
         model = task.shared(name)
-        key, piece = list(task.known.items())[1]
+        key, piece = list(task.pieces.items())[1]
         whole = model(task.batch(key)).numpy()
         part = _scores(model, task.graph([task.choose(piece, [0, 1])]), 2)
         same = np.abs(part - whole[:, :2]).max() <= task.rounding(name)
@@ -251,7 +239,7 @@ class ModelSuite:
     def test_order_of_configurations_does_not_matter(self, task, name):
         model = task.shared(name)
         order = [2, 0, 3, 1]
-        permuted = [task.choose(piece, order) for piece in task.known.values()]
+        permuted = [task.choose(piece, order) for piece in task.pieces.values()]
         assert_close(
             model(task.graph(permuted)),
             model(task.batch()).numpy()[:, order],
@@ -261,9 +249,9 @@ class ModelSuite:
     def test_alone_as_in_a_batch(self, task, name):
         model = task.shared(name)
         together = model(task.batch()).numpy()
-        for row, key in zip(together, task.known):
+        for row, key in zip(together, task.pieces):
             assert_close(_scores(model, task.batch(key))[0], row, task.rounding(name))
-        turned = task.batch(*reversed(list(task.known)))
+        turned = task.batch(*reversed(list(task.pieces)))
         assert_close(model(turned), together[::-1], task.rounding(name))
 
     def test_training_does_not_change_scores(self, task, name):
@@ -284,7 +272,7 @@ class ModelSuite:
                     variable.assign(tf.fill(variable.shape, -100.0))
         loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
         # Alone: those whose lists of edges are empty; beside others none is.
-        for key in [*(key for key in task.known if key in _EDGELESS), 'all']:
+        for key in [*(key for key in task.pieces if key in _EDGELESS), 'all']:
             graph = task.batch(*([] if key == 'all' else [key]))
             with tf.GradientTape() as tape:
                 scores = model(graph, training=True)
@@ -314,7 +302,7 @@ class ModelSuite:
 
     @pytest.mark.slow
     def test_a_process_without_our_code_reads_the_weights(self, task, name):
-        stored = task.loaded_elsewhere()[name]
+        stored = task.loaded_elsewhere[name]
         ours = task.shared(name).trainable_variables
         assert len(stored) == len(ours)
         for variable, value in zip(ours, stored):

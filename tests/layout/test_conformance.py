@@ -21,7 +21,7 @@ class LayoutTask(conformance.Task):
     def models(self):
         return registry.layout_models()
 
-    def pieces(self):
+    def make_pieces(self):
         def program(seed, **sizes):
             made = layout_programs.random_program(
                 seed, configs=conformance.NUM_CONFIGS, **sizes
@@ -63,7 +63,7 @@ class TestLayoutModels(conformance.ModelSuite):
         model = task.shared(name)
         # One for all, as it is compiled once for all sizes.
         score = scoring.LayoutScorer(model, memory_budget=1).score
-        for piece in task.pieces().values():
+        for piece in task.pieces.values():
             whole = model.forward(task.graph([piece]), piece.num_configs)
             conformance.assert_close(
                 score(piece), whole.numpy()[0], task.rounding(name)

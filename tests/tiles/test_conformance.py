@@ -23,7 +23,7 @@ class TileTask(conformance.Task):
     def models(self):
         return registry.tile_models()
 
-    def pieces(self):
+    def make_pieces(self):
         rng = np.random.default_rng(0)
 
         def kernel(nodes, edges):
