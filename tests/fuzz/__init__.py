@@ -1,1 +1,1 @@
-"""Damaged files of strangers, and processes killed at random moments."""
+"""Damaged files of strangers, in every format."""
