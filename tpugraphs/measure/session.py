@@ -116,21 +116,19 @@ class Session:
                 memory, or the process ended too often.
         """
         _check_memory(modules[0], inputs)
-        protocol = dataclasses.replace(protocol, clock=self._limits.clock)
+        request = dict(
+            kernel=kernel,
+            modules=modules,
+            inputs=inputs,
+            seed=seed,
+            protocol=dataclasses.replace(protocol, clock=self._limits.clock),
+            **options,
+        )
         dropped: Dict[int, str] = {}
         for _ in range(_MOST_CRASHES):
             self._compiling = None
             try:
-                measured = self._call(
-                    'measure',
-                    kernel=kernel,
-                    modules=modules,
-                    inputs=inputs,
-                    seed=seed,
-                    protocol=protocol,
-                    skip=list(dropped),
-                    **options,
-                )
+                measured = self._call('measure', skip=list(dropped), **request)
             except _Died as how:
                 if self._compiling == 0:
                     raise WorkerError(f'{how} on the untiled kernel') from how
