@@ -144,6 +144,7 @@ _SIGHT = dict(
     image_size=56,
     patch_size=8,
 )
+_STAGES = dict(embedding_size=24, hidden_sizes=[24, 40, 64], depths=[1, 2, 1])
 
 
 def transformer_programs() -> Iterator[Program]:
@@ -151,53 +152,33 @@ def transformer_programs() -> Iterator[Program]:
     for dtype, kind in _TYPES.items():
         for group, model, settings, size in _TEXT:
             config = getattr(transformers, f'{model}Config')(**settings)
+            name = f'{group}_{dtype}_{{}}_{model.lower()}'
             ids = shaped(*size, dtype=jnp.int32)
+            inputs, call = (ids,), _call
             if group == 'seqtoseq':
                 inputs = (ids, shaped(size[0], size[1] // 2, dtype=jnp.int32))
-
-                def call(m: Any, p: Any, x: jax.Array, y: jax.Array) -> jax.Array:
-                    return m(x, decoder_input_ids=y, params=p, return_dict=False)[0]
-
-            else:
-                inputs = (ids,)
-
-                def call(m: Any, p: Any, x: jax.Array) -> jax.Array:
-                    return m(x, params=p, return_dict=False)[0]
-
-            name = f'{group}_{dtype}_{{}}_{model.lower()}'
-            yield from _flax(name, f'Flax{model}Model', config, kind, call, inputs)
+                call = _call_both
+            yield from _flax(name, f'Flax{model}Model', config, kind, inputs, call)
         for group, model, settings in (
             ('vision', 'ViT', _SIGHT),
             ('vision', 'Beit', dict(_SIGHT, hidden_size=72, image_size=48)),
             ('vision', 'CLIPVision', dict(_SIGHT, projection_dim=40, image_size=64)),
-            ('residual_nets', 'ResNet', _stages(layer_type='basic')),
-            ('residual_nets', 'RegNet', _stages(groups_width=8)),
+            ('residual_nets', 'ResNet', dict(_STAGES, layer_type='basic')),
+            ('residual_nets', 'RegNet', dict(_STAGES, groups_width=8)),
         ):
             config = getattr(transformers, f'{model}Config')(**settings)
-            image = shaped(3, 3, *(2 * [getattr(config, 'image_size', 60)]))
             name = f'{group}_{dtype}_{{}}_{model.lower()}'
-            yield from _flax(
-                name,
-                f'Flax{model}Model',
-                config,
-                kind,
-                lambda m, p, x: m(x, params=p, return_dict=False)[0],
-                (image,),
-            )
+            inputs = (shaped(3, 3, *(2 * [getattr(config, 'image_size', 60)])),)
+            yield from _flax(name, f'Flax{model}Model', config, kind, inputs)
         config = transformers.WhisperConfig(
             **_SEQ2SEQ,
             num_mel_bins=40,
             max_source_positions=60,
             max_target_positions=48,
         )
-        yield from _flax(
-            f'speech_{dtype}_{{}}_whisper',
-            'FlaxWhisperModel',
-            config,
-            kind,
-            lambda m, p, x, y: m(x, y, params=p, return_dict=False)[0],
-            (shaped(2, 40, 120), shaped(2, 30, dtype=jnp.int32)),
-        )
+        name = f'speech_{dtype}_{{}}_whisper'
+        inputs = (shaped(2, 40, 120), shaped(2, 30, dtype=jnp.int32))
+        yield from _flax(name, 'FlaxWhisperModel', config, kind, inputs)
         config = transformers.Wav2Vec2Config(
             **_ENCODER,
             conv_dim=(48, 48, 64),
@@ -209,20 +190,18 @@ def transformer_programs() -> Iterator[Program]:
             do_stable_layer_norm=True,
             feat_extract_norm='layer',
         )
-        yield from _flax(
-            f'speech_{dtype}_{{}}_wav2vec2',
-            'FlaxWav2Vec2Model',
-            config,
-            kind,
-            lambda m, p, x: m(x, params=p, return_dict=False)[0],
-            (shaped(2, 1600),),
-        )
+        name, inputs = f'speech_{dtype}_{{}}_wav2vec2', (shaped(2, 1600),)
+        yield from _flax(name, 'FlaxWav2Vec2Model', config, kind, inputs)
 
 
-def _stages(**settings: Any) -> Dict[str, Any]:
-    return dict(
-        embedding_size=24, hidden_sizes=[24, 40, 64], depths=[1, 2, 1], **settings
-    )
+def _call(model: Any, params: Any, *inputs: jax.Array) -> jax.Array:
+    """Calls a model of transformers; returns its first result."""
+    return model(*inputs, params=params, return_dict=False)[0]
+
+
+def _call_both(model: Any, params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Calls an encoder with x and its decoder with y."""
+    return model(x, decoder_input_ids=y, params=params, return_dict=False)[0]
 
 
 def _flax(
@@ -230,8 +209,8 @@ def _flax(
     model_class: str,
     config: Any,
     kind: Any,
-    call: Callable[..., jax.Array],
     inputs: Tuple[Any, ...],
+    call: Callable[..., jax.Array] = _call,
 ) -> Iterator[Program]:
     """Yields a Flax model of transformers; its weights are shapes only."""
     model = getattr(transformers, model_class)(config, dtype=kind, _do_init=False)
