@@ -54,5 +54,7 @@ def naming_the_command() -> Iterator[None]:
         missing = _MISSING.search(message)
         if not missing:
             raise
-        command = _COMMANDS[missing.group(1)]
+        command, jaxlib = _COMMANDS[missing.group(1)], version('jaxlib')
+        if missing.group(1) == 'jax' and jaxlib:
+            command = f'pip install jax=={jaxlib}'  # they go together
         raise ValueError(f'{message}; run {command}') from error

@@ -11,6 +11,7 @@ from tests.helpers import measured_programs
 from tests.helpers import program_forms
 import tpugraphs
 from tpugraphs import commands
+from tpugraphs.programs import extras
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ example_args = (package.zeros([8, 8]),)
     'package, command',
     [
         ('jaxlib', 'pip install -e .[measure]'),
-        ('jax', 'pip install -e .[measure] jax'),
+        ('jax', f'pip install jax=={extras.version("jaxlib")}'),
         ('tensorflow', 'pip install -e .'),
     ],
 )
