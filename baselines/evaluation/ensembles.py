@@ -58,6 +58,18 @@ def ranks(scores: ArrayLike) -> np.ndarray:
     return places / (len(places) - 1)
 
 
+def normal_scores(scores: ArrayLike) -> np.ndarray:
+    """Maps scores [c] to the normal quantiles of their ranks, about -2 to 2.
+
+    Returns:
+        float64 [c]; equal scores share the mean of their ranks.
+    """
+    from scipy import stats  # late, as in `ranks`
+
+    places = stats.rankdata(scores) - 0.5
+    return stats.norm.ppf(places / len(places))
+
+
 def agreement(members: Sequence[ArrayLike]) -> float:
     """Returns the share of a graph's pairs of configurations that models order alike.
 

@@ -91,6 +91,7 @@ class Task:
             small graphs are not worth compiling for.
         estimates: yields the untrained scores [configurations] of each graph of a
             split of published columns.
+        prior: name of the column of `table` that trees correct; '' for none.
         labels: (store, number of a graph) -> its measured runtimes [configurations].
         configurations: (store, number of a graph) -> numbers of its configurations,
             equal for equal ones; None: unknown.
@@ -109,6 +110,7 @@ class Task:
     table: Callable[[Any, Optional[Sequence[str]], Any], trees_lib.Table]
     model_scorer: Callable[[Any, int, bool], ModelScorer]
     estimates: Callable[[Any], Iterator[np.ndarray]]
+    prior: str
     labels: Callable[[Any, int], np.ndarray]
     configurations: Callable[[Any, int], Optional[np.ndarray]]
 
@@ -251,6 +253,7 @@ TASKS: Dict[str, Task] = {
         table=_tile_table,
         model_scorer=_tile_scorer,
         estimates=_tile_estimates,
+        prior='',
         labels=_normalized_runtimes,
         # Columns leave something of tiles out: equal rows may be different tiles.
         configurations=lambda store, number: None,
@@ -271,6 +274,7 @@ TASKS: Dict[str, Task] = {
         estimates=lambda store: (
             estimate.estimate(store, number) for number in range(store.num_graphs)
         ),
+        prior='padded_work',
         labels=lambda store, number: store.part('config_runtime', number),
         configurations=lambda store, number: store.part('config_group', number),
     ),

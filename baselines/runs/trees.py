@@ -18,6 +18,7 @@ from typing import (
     Dict,
     Iterator,
     List,
+    Mapping,
     NamedTuple,
     Optional,
     Pattern,
@@ -29,6 +30,7 @@ import numpy as np
 
 from baselines import files
 from baselines import starting
+from baselines.evaluation import ensembles
 from baselines.hlo import arrays
 
 # The name in --model and in error messages.
@@ -47,6 +49,7 @@ _PER_SPLIT = (
     'left_child',
     'right_child',
 )
+_PRIOR = 'prior'  # a line of the header that LightGBM does not have
 _HEADER = {'num_class': '1', 'num_tree_per_iteration': '1', 'label_index': '0'}
 _IS_CATEGORICAL = 1  # a bit of decision_type
 _ROWS = 1 << 14  # of a table at once
@@ -94,18 +97,33 @@ class Table(Protocol):
         """Computes rows: int64 [r] graphs, configurations -> float32 [r, columns]."""
 
 
+class Prior(NamedTuple):
+    """An untrained score that trees correct: a column's normal scores in each graph.
+
+    Attributes:
+        column: the name of the column, which is lower where it is faster.
+        weight: what these normal scores are multiplied by.
+    """
+
+    column: str
+    weight: float
+
+
 class Trees:
     """Gradient-boosted trees (LightGBM) over named columns.
 
     Attributes:
         names: of all columns.
-        used: names of those that they look at; `predict` wants these alone.
+        prior: what the trees correct; None: they score alone.
+        used: names of the columns that they and the prior look at; `predict` wants
+            these alone.
 
     Args:
         text: LightGBM's text, whose columns are others' numbers.
         numbers: int [columns of the text], the number of each among `names`; None:
             its own.
         names: of all columns; None: those of the text.
+        prior: what the trees correct; None: what the text says.
 
     Raises:
         ValueError: the text is not of trees that split by numbers.
@@ -116,18 +134,21 @@ class Trees:
         text: str,
         numbers: Optional[np.ndarray] = None,
         names: Optional[Sequence[str]] = None,
+        prior: Optional[Prior] = None,
     ):
         lightgbm = starting.import_lightgbm()
 
         self._text = _Text.parse(text)
         if numbers is not None and names is not None:
             self._text = self._text.renumbered(numbers, list(names))
-        self.names = self._text.names
+        if prior is not None:
+            self._text = self._text._replace(prior=prior)
+        self.names, self.prior = self._text.names, self._text.prior
         used = self._text.used()
         place = np.full(len(self.names), -1)
         place[used] = np.arange(len(used))
         self.used = [self.names[column] for column in used]
-        used_alone = self._text.renumbered(place, self.used)
+        used_alone = self._text.renumbered(place, self.used)._replace(prior=None)
         self._booster = lightgbm.Booster(model_str=used_alone.write())
 
     @classmethod
@@ -195,9 +216,17 @@ def scores(
         graphs = numbers[group]
         sizes = table.counts[graphs]
         rows = np.repeat(graphs, sizes), arrays.ranges(np.zeros_like(sizes), sizes)
-        ends = np.cumsum(sizes)
-        predicted = [trees.predict(columns) for columns in slices(table, *rows)]
-        yield from np.split(np.concatenate(predicted).astype(np.float32), ends[:-1])
+        ends = np.cumsum(sizes)[:-1]
+        predicted, of_prior = [], []
+        for columns in slices(table, *rows):
+            predicted.append(trees.predict(columns))
+            if trees.prior:
+                of_prior.append(columns[:, trees.used.index(trees.prior.column)])
+        parts = np.split(np.concatenate(predicted), ends)
+        if trees.prior:
+            for part, column in zip(parts, np.split(np.concatenate(of_prior), ends)):
+                part += trees.prior.weight * ensembles.normal_scores(column)
+        yield from (part.astype(np.float32) for part in parts)
 
 
 def slices(
@@ -214,6 +243,7 @@ class _Text(NamedTuple):
 
     trees: List[Dict[str, List[str]]]  # the lines of each that matter, key -> words
     names: List[str]  # of the columns
+    prior: Optional[Prior] = None
 
     @classmethod
     def parse(cls, text: str) -> '_Text':
@@ -245,11 +275,13 @@ class _Text(NamedTuple):
                 trees.append(_checked(words, len(names)))
             except ValueError as error:
                 raise ValueError(f'tree {number}: {error}') from None
-        return cls(trees, names)
+        return cls(trees, names, _prior(fields, names))
 
     def used(self) -> np.ndarray:
-        """Numbers of the columns that any tree looks at; one at least."""
+        """Numbers of the columns that the trees and the prior look at; one at least."""
         columns = {int(c) for tree in self.trees for c in tree['split_feature']}
+        if self.prior:
+            columns.add(self.names.index(self.prior.column))
         return np.array(sorted(columns or {0}), np.int64)
 
     def renumbered(self, numbers: np.ndarray, names: List[str]) -> '_Text':
@@ -258,7 +290,7 @@ class _Text(NamedTuple):
         for tree in self.trees:
             columns = [str(numbers[int(c)]) for c in tree['split_feature']]
             trees.append({**tree, 'split_feature': columns})
-        return _Text(trees, names)
+        return _Text(trees, names, self.prior)
 
     def write(self) -> str:
         """Writes the text, with the lines that LightGBM needs to predict."""
@@ -271,6 +303,8 @@ class _Text(NamedTuple):
             f'feature_names={" ".join(self.names)}',
             f'feature_infos={" ".join(["none"] * len(self.names))}',
         ]
+        if self.prior:
+            lines.append(f'{_PRIOR}={self.prior.column} {self.prior.weight}')
         for number, tree in enumerate(self.trees):
             lines += ['', f'Tree={number}', f'num_leaves={len(tree["leaf_value"])}']
             lines.append('num_cat=0')
@@ -279,6 +313,16 @@ class _Text(NamedTuple):
                     lines.append(f'{key}={" ".join(tree[key])}')
             lines += ['is_linear=0', 'shrinkage=1', '']
         return '\n'.join([*lines, '', 'end of trees', ''])
+
+
+def _prior(fields: Mapping[str, str], names: Sequence[str]) -> Optional[Prior]:
+    """Reads the prior of a text's header; raises ValueError if it is damaged."""
+    if _PRIOR not in fields:
+        return None
+    column, _, weight = fields[_PRIOR].partition(' ')
+    if column not in names or not _FLOAT.fullmatch(weight) or not 0 < float(weight) < 9:
+        raise ValueError(f'{_PRIOR} should be a column and its weight')
+    return Prior(column, float(weight))
 
 
 def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:

@@ -14,6 +14,7 @@ from baselines import phases
 from baselines import registry
 from baselines import starting
 from baselines.data.packed import splits
+from baselines.evaluation import ensembles
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 from baselines.training import loop
@@ -90,11 +91,13 @@ class Rows(NamedTuple):
         columns: float32 [rows, columns].
         targets: float64 [rows].
         weights: float64 [rows]; None: all 1.
+        prior: float64 [rows], normal scores of the prior's column; None without one.
     """
 
     columns: np.ndarray
     targets: np.ndarray
     weights: Optional[np.ndarray] = None
+    prior: Optional[np.ndarray] = None
 
 
 def grow(
@@ -121,7 +124,8 @@ def grow(
         graphs = np.arange(valid.num_graphs)
         checked = draw(rng, task, valid, task.table(valid, None, None), graphs, most)
     started = time.monotonic()
-    trees, losses = fit(table.names, options, rows, checked, settings.seed)
+    seed = settings.seed
+    trees, losses = fit(table.names, options, rows, checked, seed, task.prior)
     grown = len(losses['train_loss'])
     seconds = (time.monotonic() - started) / grown
     curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
@@ -161,18 +165,21 @@ def draw(
     counts = table.counts[graphs]
     shares = np.minimum(counts, even_share(counts, most))
     configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
+    rows = np.repeat(graphs, shares), np.concatenate(configs)
+    columns = np.concatenate(list(trees_lib.slices(table, *rows)))
+    prior = None
+    if task.prior:
+        ends = np.cumsum(shares)[:-1]
+        parts = np.split(columns[:, table.names.index(task.prior)], ends)
+        prior = np.concatenate([ensembles.normal_scores(part) for part in parts])
     targets = []
     for graph, drawn in zip(graphs, configs):
         labels = task.labels(store, graph)[drawn]
-        targets.append(normal_scores(labels))
+        targets.append(ensembles.normal_scores(labels))
         if not task.judged_by_tau:
             targets[-1] += centred_logs(labels)
-    rows = np.repeat(graphs, shares), np.concatenate(configs)
-    return Rows(
-        np.concatenate(list(trees_lib.slices(table, *rows))),
-        np.concatenate(targets),
-        np.repeat(shares**-0.5, shares),
-    )
+    weights = np.repeat(shares**-0.5, shares)
+    return Rows(columns, np.concatenate(targets), weights, prior)
 
 
 def fit(
@@ -181,6 +188,7 @@ def fit(
     train: Rows,
     valid: Optional[Rows],
     seed: int,
+    prior: str = '',
 ) -> Tuple[trees_lib.Trees, Dict[str, List[float]]]:
     """Fits trees to rows; stops when validation does not get better.
 
@@ -190,11 +198,14 @@ def fit(
         train: at least two rows.
         valid: rows that decide when to stop; None for no validation.
         seed: the same one gives the same trees.
+        prior: name of the column that the trees correct: they are grown on what its
+            normal scores, times the weight that fits best, leave of the targets.
 
     Returns:
         The trees, and the mean squared errors `train_loss` and `val_loss` by tree.
     """
     lightgbm = starting.import_lightgbm()
+    weight = _weight_of_prior(train)
     curve: Dict[str, Dict[str, List[float]]] = {}
     # Columns that never change would be carried along for nothing.
     low, high = train.columns.min(axis=0), train.columns.max(axis=0)
@@ -204,7 +215,10 @@ def fit(
     for rows in filter(None, (train, valid)):
         columns = np.take(rows.columns, varies, axis=1)
         first = sets[0] if sets else None
-        sets.append(lightgbm.Dataset(columns, rows.targets, first, weight=rows.weights))
+        left = (
+            rows.targets if rows.prior is None else rows.targets - weight * rows.prior
+        )
+        sets.append(lightgbm.Dataset(columns, left, first, weight=rows.weights))
     callbacks = [lightgbm.record_evaluation(curve)]
     if valid is not None:
         callbacks.append(lightgbm.early_stopping(_STOPPING, verbose=False))
@@ -237,20 +251,23 @@ def fit(
     text = grown.model_to_string(num_iteration=grown.best_iteration)
     keys = {'training': 'train_loss', 'valid': 'val_loss'}
     losses = {name: curve[key]['l2'] for key, name in keys.items() if key in curve}
-    return trees_lib.Trees(text, varies, names), losses
+    added = trees_lib.Prior(prior, weight) if prior and weight else None
+    return trees_lib.Trees(text, varies, names, added), losses
+
+
+def _weight_of_prior(rows: Rows) -> float:
+    """Fits targets by the prior alone; 0 without one, or where it only misleads."""
+    if rows.prior is None or not rows.prior.any():
+        return 0.0
+    scaled = rows.prior if rows.weights is None else rows.prior * rows.weights
+    weight = float(scaled @ rows.targets / (scaled @ rows.prior))
+    return round(max(0.0, weight), 6)
 
 
 def centred_logs(labels: np.ndarray) -> np.ndarray:
     """Returns logarithms less their mean."""
     logs = np.log(labels)
     return logs - logs.mean()
-
-
-def normal_scores(labels: np.ndarray) -> np.ndarray:
-    """Returns the normal quantile at each rank; equal labels share a rank."""
-    from scipy import stats  # half a second, of each `rank`
-
-    return stats.norm.ppf((stats.rankdata(labels) - 0.5) / len(labels))
 
 
 def even_share(counts: Sequence[int], most: int) -> int:

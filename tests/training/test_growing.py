@@ -1,6 +1,7 @@
 """Trees as a run keeps them: what they learn, and what is read of their text."""
 
 import re
+import types
 
 import numpy as np
 import pytest
@@ -59,6 +60,44 @@ def test_lightgbm_reads_the_file(trees, tmp_path):
     columns = _rows(seed=2).columns
     used = columns[:, [_NAMES.index(name) for name in trees.used]]
     np.testing.assert_allclose(booster.predict(columns), trees.predict(used), 1e-12)
+
+
+def test_a_prior_is_corrected(tmp_path):
+    # Of 80 rows half have a prior of 1, half of -1, and of both half a step of 3.
+    columns = np.zeros((80, 3), np.float32)
+    columns[::2, 2] = columns[40:, 1] = 1
+    prior = 2 * columns[:, 2] - 1
+    rows = growing.Rows(columns, 0.5 * prior + 3 * columns[:, 1], prior=prior)
+    trees, losses = growing.fit(_NAMES, _OPTIONS, rows, None, 0, 'noise')
+    assert trees.prior == trees_lib.Prior('noise', 0.5)
+    assert trees.used == ['step', 'noise']
+    # The trees see nothing but the step: what is left of it falls by a fourth each.
+    assert losses['train_loss'][1] == pytest.approx(losses['train_loss'][0] / 4)
+    # Ranks 0.5 and 1.5 of 2 have normal scores of -0.674 and 0.674; of equal ones, 0.
+    table = types.SimpleNamespace(
+        counts=np.array([2, 3]),
+        rows=lambda graphs, configs: np.stack([graphs, configs * (graphs < 1)], 1),
+    )
+    trees.save(str(tmp_path))
+    for kept in (trees, trees_lib.Trees.read(str(tmp_path))):
+        first, second = trees_lib.scores(kept, table)
+        assert first == pytest.approx([-0.3372, 0.3372], abs=1e-4)
+        assert second == pytest.approx([3, 3, 3], abs=1e-4)
+
+
+def test_a_prior_that_misleads_is_left_out():
+    prior = np.tile([-1.0, 1.0], 40)
+    rows = growing.Rows(_rows(80).columns, -prior, prior=prior)
+    assert growing.fit(_NAMES, _OPTIONS, rows, None, 0, 'noise')[0].prior is None
+
+
+@pytest.mark.parametrize('prior', ['other 0.5', 'noise', 'noise 1e999', 'noise 1_0'])
+def test_a_damaged_prior_is_refused(trees, tmp_path, prior):
+    trees.save(str(tmp_path))
+    path = tmp_path / trees_lib.FILE
+    path.write_text(path.read_text().replace('tree\n', f'tree\nprior={prior}\n', 1))
+    with pytest.raises(ValueError, match='prior should be a column and its weight'):
+        trees_lib.Trees.read(str(tmp_path))
 
 
 def test_the_same_seed_gives_the_same_trees():

@@ -192,6 +192,8 @@ class _Table:
 
 
 class _Identity:
+    prior = None
+
     def predict(self, columns):
         return columns[:, 0].astype(float)
 
@@ -213,7 +215,7 @@ def test_what_trees_predict():
     runtimes = np.array([40, 10, 20, 10])
     # Ranks 4, 1.5, 3 and 1.5 of 4 lie at 7/8, 1/4, 5/8 and 1/4.
     wanted = [1.150, -0.674, 0.319, -0.674]
-    assert growing.normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
+    assert ensembles.normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
     # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
     logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
     assert growing.centred_logs(runtimes) == pytest.approx(logs)
@@ -225,7 +227,7 @@ def test_what_trees_predict():
 def _targets(runtimes, by_tau):
     """What trees are to predict of a graph's configurations, in their order."""
     task = types.SimpleNamespace(
-        judged_by_tau=by_tau, labels=lambda store, graph: runtimes
+        judged_by_tau=by_tau, prior='', labels=lambda store, graph: runtimes
     )
     table = types.SimpleNamespace(
         counts=np.array([len(runtimes)]), rows=lambda graphs, configs: configs[:, None]
