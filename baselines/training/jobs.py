@@ -6,6 +6,7 @@ model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 import contextlib
 import dataclasses
 import datetime
+import functools
 import os
 import platform
 import types
@@ -25,7 +26,6 @@ from baselines.data import hardware
 from baselines.data import variants
 from baselines.evaluation import report
 from baselines.evaluation import submission
-from baselines.features import normalizer as normalizer_lib
 from baselines.runs import prediction
 from baselines.runs import saved
 from baselines.runs import tasks
@@ -82,12 +82,14 @@ def train(
     devices = devices_lib.of(config.strategy)  # before TensorFlow computes
     if devices.is_chief:
         print(devices_lib.describe_machine())
-    _check_own_code(config, extras)
+    temperature = task_data.DATA[config.collection.task].temperature
+    loss = losses.CombinedLoss(config.losses, temperature, extras.losses)
+    _check_own_code(config, extras, loss)
     tf.keras.utils.set_random_seed(config.seed)
     data = task_data.open_data(config)
     config, trainer = data.settings, None
     if config.model != trees_lib.NAME:
-        trainer = make_trainer(data, devices, extras)
+        trainer = make_trainer(data, loss, devices, extras)
     checkpoint = checkpoints.Unfinished(config, data.stores)
     options = _tree_options(config)
     job = Job(data, trainer, options, devices, checkpoint, extras.command)
@@ -112,28 +114,23 @@ def _check(config: config_lib.AnyConfig, extras: Extras) -> None:
         raise ValueError(f'--strategy is not for --model={trees_lib.NAME}')
 
 
-def _check_own_code(config: config_lib.AnyConfig, extras: Extras) -> None:
-    """Tries a model and losses of the user's, before data are read.
-
-    Raises:
-        ValueError: a loss is unknown, or the user's code does not work.
-    """
-    task = tasks.of(config.collection)
-    temperature = task_data.DATA[config.collection.task].temperature
-    loss = losses.CombinedLoss(config.losses, temperature, own=extras.losses)
+def _check_own_code(
+    config: config_lib.AnyConfig, extras: Extras, loss: losses.CombinedLoss
+) -> None:
+    """Tries a model and losses of the user's; raises ValueError if they do not work."""
     for name, function in loss.own.items():
         own_code.check_loss(name, function)
+    task = tasks.of(config.collection)
     model_class = task.model_class(config.model, extras.models)
-    if model_class in (trees_lib.Trees, *task.models('').values()):
-        return
+    if model_class not in (trees_lib.Trees, *task.models('').values()):
+        own_code.check_model(config, model_class, _model_maker(config, extras), loss)
+
+
+def _model_maker(config: config_lib.AnyConfig, extras: Extras) -> own_code.MakeModel:
+    """Returns a function that makes the model, of num_ops and a normaliser."""
     kwargs = config_lib.model_kwargs(config.model_kwargs_json)
-
-    def make(num_ops: int, normalizer: normalizer_lib.Normalizer) -> tf.keras.Model:
-        return task.make_model(
-            config.model, kwargs, extras.models, config.configs, num_ops, normalizer
-        )
-
-    own_code.check_model(config, model_class, make, loss)
+    make = tasks.of(config.collection).make_model
+    return functools.partial(make, config.model, kwargs, extras.models, config.configs)
 
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
@@ -145,11 +142,13 @@ def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
 
 
 def make_trainer(
-    data: task_data.TaskData, devices: devices_lib.Devices, extras: Extras
+    data: task_data.TaskData,
+    loss: losses.CombinedLoss,
+    devices: devices_lib.Devices,
+    extras: Extras,
 ) -> loop.Trainer:
     """Makes the model of a training, and the trainer that fits it."""
     config, task = data.settings, data.task
-    loss = losses.CombinedLoss(config.losses, data.temperature, extras.losses)
     if data.batch < config.batch:
         print(
             f'note: {data.batch} training {task.unit}s have at least '
@@ -157,24 +156,13 @@ def make_trainer(
             f'training on batches of {data.batch}'
         )
     devices.batch(data.batch)  # refuses a size that cannot be divided
-    kwargs = config_lib.model_kwargs(config.model_kwargs_json)
-
-    def make() -> tf.keras.Model:
-        return task.make_model(
-            config.model,
-            kwargs,
-            extras.models,
-            config.configs,
-            data.num_ops,
-            data.normalizer,
-        )
-
-    model, replica = make(), None
+    make = _model_maker(config, extras)
+    model, replica = make(data.num_ops, data.normalizer), None
     if data.start is not None:
         data.start.read_weights(model)
     if devices.is_distributed:
         with devices.scope():
-            replica = make()
+            replica = make(data.num_ops, data.normalizer)
             # Before averages of the weights begin.
             replica.set_weights(model.get_weights())
     budget = getattr(config, 'memory_budget', 0)  # kernels need none

@@ -57,6 +57,32 @@ class State:
         """Number of finished epochs."""
         return len(self.curve['epoch'])
 
+    def add(
+        self,
+        row: Sequence[Optional[float]],
+        measured: 'Validation',
+        weights: List[np.ndarray],
+    ) -> bool:
+        """Adds a finished epoch; returns whether it is the best so far.
+
+        Without a validation score every epoch counts as better than the last.
+
+        Args:
+            row: values of `CURVES`.
+            measured: the model after the epoch.
+            weights: of the model that was measured.
+        """
+        for name, value in zip(CURVES, row):
+            self.curve[name].append(value)
+        if measured.tau is not None:
+            self.curve.setdefault('val_tau', []).append(measured.tau)
+        score = -math.inf if measured.score is None else measured.score
+        is_better = measured.score is None or score > self.best_score
+        if is_better:
+            self.best_score, self.best_epoch = score, self.epochs_done - 1
+            self.best_weights = weights
+        return is_better
+
 
 AfterEpoch = Callable[[State], None]
 
@@ -233,24 +259,14 @@ class Trainer:
                 if state.best_weights and epoch - state.best_epoch > patience:
                     break
                 started = time.monotonic()
-                train_loss, train_opa = self._train_epoch(steps, data, epoch, shown)
-                trained = time.monotonic()
+                trained = self._train_epoch(steps, data, epoch, shown)
+                seconds = time.monotonic() - started
                 with steps.averaged():
                     measured = self._validate(validator)
-                    score = measured.score
-                    # Without a validation score every epoch counts as better than
-                    # the last.
-                    is_better = score is None or score > state.best_score
-                    if is_better:
-                        state.best_weights = steps.model.get_weights()
-                        state.best_score = -math.inf if score is None else score
-                        state.best_epoch = epoch
-                losses = (train_loss, train_opa, measured.loss, measured.opa)
-                seconds = (trained - started, time.monotonic() - trained)
-                for name, value in zip(CURVES, (epoch, *losses, *seconds)):
-                    state.curve[name].append(value)
-                if measured.tau is not None:
-                    state.curve.setdefault('val_tau', []).append(measured.tau)
+                    weights = steps.model.get_weights()
+                validated = time.monotonic() - started - seconds
+                row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
+                is_better = state.add(row, measured, weights)
                 state.variables = steps.state()
                 after_epoch(state)  # before its row: an epoch that is shown is kept
                 shown.epoch(state.curve, is_better)

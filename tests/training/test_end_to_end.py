@@ -6,7 +6,7 @@ import json
 import pathlib
 import re
 import shutil
-from typing import Any, Dict, NamedTuple, Tuple
+import types
 
 import numpy as np
 import pytest
@@ -25,48 +25,13 @@ from tests.helpers import tile_runs
 pytestmark = pytest.mark.slow
 
 
-class Task(NamedTuple):
-    """What differs between the runs of the two tasks.
-
-    Attributes:
-        runs: the helper that trains.
-        model: trained with the helper's settings.
-        splits: folder of train, valid and test below the root.
-        csv: pattern of the name of the CSV.
-        note: printed, as there are fewer graphs than a batch has.
-        curve: figures of an epoch, seconds included.
-        criterion: the figure that chooses the best epoch.
-        errors: figure of `final_error` -> its name in an evaluation.
-        ranked: graph of the test split -> its number of configurations.
-        table: words in the table of an evaluation.
-        prefix: of graph ids of the toy collection.
-        toy: settings of a training with --toy_data.
-        toy_folder: folder of its splits below the root.
-        ours: settings that the published code lacks.
-    """
-
-    runs: Any
-    model: str
-    splits: str
-    csv: str
-    note: str
-    curve: Tuple[str, ...]
-    criterion: str
-    errors: Dict[str, str]
-    ranked: Dict[str, int]
-    table: Tuple[str, ...]
-    prefix: str
-    toy: Dict[str, Any]
-    toy_folder: str
-    ours: Tuple[str, ...]
-
-
 _CURVE = ('epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa')
 _SECONDS = ('train_seconds', 'val_seconds')
 _OURS = ('models_file', 'sample_data', 'skip_bad_files', 'validation_configs')
 _OURS += ('seed', 'resume')
+# What differs between the runs of the two tasks.
 _TASKS = {
-    'tile': Task(
+    'tile': types.SimpleNamespace(
         runs=tile_runs,
         model='MLP',
         splits='data',
@@ -74,7 +39,8 @@ _TASKS = {
         note='note: 6 training kernels have at least 10 configurations,\nfewer than '
         '--batch=10; training on batches of 6\n',
         curve=_CURVE + _SECONDS,
-        criterion='val_opa',
+        criterion='val_opa',  # chooses the best epoch
+        # Figures of `final_error`, and their names in an evaluation.
         errors={k: f'top_{k}_error' for k in ('1', '5', '10')},
         ranked={
             'tile:xla:program_0_0000': 5,
@@ -85,9 +51,9 @@ _TASKS = {
         prefix='tile:xla:program_',
         toy=dict(batch=9),
         toy_folder='data',
-        ours=_OURS,
+        ours=_OURS,  # settings that the published code lacks
     ),
-    'layout': Task(
+    'layout': types.SimpleNamespace(
         runs=layout_runs,
         model='ResModel',
         splits='data/xla/random',
