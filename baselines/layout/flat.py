@@ -118,17 +118,17 @@ class FlatTable:
 
     Args:
         store: a split of programs.
-        wanted: names of the columns to compute; None means all.
+        names: of the columns to compute; None means all.
 
     Raises:
         ValueError: there is no such column.
     """
 
     def __init__(
-        self, store: layout_store.LayoutStore, wanted: Optional[Sequence[str]] = None
+        self, store: layout_store.LayoutStore, names: Optional[Sequence[str]] = None
     ):
         self._store = store
-        self.names: List[str] = list(NAMES if wanted is None else wanted)
+        self.names: List[str] = list(NAMES if names is None else names)
         for name in self.names:
             if name not in NAMES:
                 raise ValueError(
@@ -287,9 +287,9 @@ def _most_padded(products: padding.Products) -> np.ndarray:
     every = np.arange(len(products.dims))
     worst = np.zeros(len(every))
     for pair in itertools.permutations(range(shapes.RANK), 2):
-        more = padding.padded(products, every, np.tile(pair, (len(every), 1)))
+        factor = padding.padded(products, every, np.tile(pair, (len(every), 1)))
         exists = (products.dims[:, pair] > 0).all(axis=1)
-        worst = np.maximum(worst, np.where(exists, more, 0))
+        worst = np.maximum(worst, np.where(exists, factor, 0))
     return worst
 
 
@@ -320,10 +320,10 @@ def _copied(program: _Program, places: np.ndarray, cell: np.ndarray) -> np.ndarr
         weights = program.weights[:, 1 + operand]
         comparable = (source.place >= 0) | source.fixed
         for i in np.flatnonzero(comparable & (weights > 0)):
-            wanted = source.dims[i][places[cell[:, i], 1 + operand]]  # [c, 2]
+            read = source.dims[i][places[cell[:, i], 1 + operand]]  # [c, 2]
             if source.place[i] >= 0:
                 arrives = places[cell[:, source.place[i]], 0]
             else:
                 arrives = source.last[i]
-            copied[:, operand] += weights[i] * (wanted != arrives).any(axis=1)
+            copied[:, operand] += weights[i] * (read != arrives).any(axis=1)
     return copied

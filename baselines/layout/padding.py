@@ -107,8 +107,8 @@ def padded(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndar
     others = np.maximum(elements / (columns * second), 1)
     others = np.where(products.of_window[node], 1, others).astype(np.float32)
     rows = _filled(second, _SUBLANES) * others
-    more = np.maximum(rows, _LEAST_ROWS) / (second * others)
-    return more * _filled(columns, _COLUMNS) / columns
+    factor = np.maximum(rows, _LEAST_ROWS) / (second * others)
+    return factor * _filled(columns, _COLUMNS) / columns
 
 
 def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndarray:

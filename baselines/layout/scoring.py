@@ -53,7 +53,7 @@ class LayoutScorer:
         self, graphs: Sequence[graphs_lib.Program], configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
         """Scores some configurations of programs; see `runs.tasks.ModelScorer`."""
-        programs = [_subset(graphs[n], some) for n, some in enumerate(configs)]
+        programs = [_subset(graphs[n], chosen) for n, chosen in enumerate(configs)]
         return lambda: self.scores(programs)
 
     def score(self, program: graphs_lib.Program) -> np.ndarray:

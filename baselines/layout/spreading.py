@@ -75,8 +75,8 @@ def spread(
         least = np.full(n, nothing)
         np.minimum.at(least, consumer, order[producer])
         order = np.where(settled, start, least)
-    wanted = order[consumer]
-    edges = np.flatnonzero((order[producer] == wanted) & (wanted < nothing))
+    first_order = order[consumer]
+    edges = np.flatnonzero((order[producer] == first_order) & (first_order < nothing))
     first = np.full(n, len(consumer))
     np.minimum.at(first, consumer[edges], edges)
     follows = first < len(consumer)

@@ -30,7 +30,7 @@ _ITS_OWN = ('fold', 'results_csv', 'resume')
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument(
-        'what',
+        'target',
         metavar='COLLECTION|show',
         choices=('tile', 'layout', *collections.NAMES, 'show'),
         help=f'tile, layout, {", ".join(collections.NAMES)}; or show: list the trials',
@@ -90,11 +90,11 @@ def run(args: argparse.Namespace) -> None:
     from tpugraphs.sweep import study
     from tpugraphs.sweep import trials
 
-    if args.what == 'show':
+    if args.target == 'show':
         out_dir = getattr(args, 'out_dir', f'{_OUT}/tile_xla')
         search.show(args.storage or study.default_storage(out_dir), args.study)
         return
-    name = next(n for n in collections.NAMES if n.startswith(args.what))
+    name = next(n for n in collections.NAMES if n.startswith(args.target))
     settings = {'out_dir': f'{_OUT}/{name.replace(":", "_")}'}
     for config_class in config.CONFIGS.values():
         for field in dataclasses.fields(config_class):

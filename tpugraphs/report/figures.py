@@ -118,11 +118,11 @@ def _plot_groups(
             for field in ('mean', 'low', 'high')
         )
         rows = np.arange(len(names)) + (number - (len(models) - 1) / 2) * step
-        known = ~np.isnan(mean)
+        defined = ~np.isnan(mean)
         axes.errorbar(
-            mean[known],
-            rows[known],
-            xerr=np.fmax([mean - low, high - mean], 0)[:, known],
+            mean[defined],
+            rows[defined],
+            xerr=np.fmax([mean - low, high - mean], 0)[:, defined],
             fmt=pictures.marker(number),
             color=pictures.colour(number),
             elinewidth=1.2,

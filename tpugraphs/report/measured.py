@@ -75,15 +75,15 @@ class Model(NamedTuple):
     def estimate(self, key: str, group: str = ALL) -> Estimate:
         """Returns a measure of all graphs, or of a group of them."""
         measures = [self.group(run, group).get(key) or {} for run in self.runs]
-        known = [one for one in measures if one.get('mean') is not None]
-        if not known:
+        defined = [one for one in measures if one.get('mean') is not None]
+        if not defined:
             return Estimate(None, None, None, len(self.runs))
-        means = [one['mean'] for one in known]
+        means = [one['mean'] for one in defined]
         mean = float(np.mean(means))
-        if len(known) > 1:
+        if len(defined) > 1:
             deviation = float(np.std(means, ddof=1))
-            return Estimate(mean, mean - deviation, mean + deviation, len(known))
-        return Estimate(mean, known[0]['low'], known[0]['high'], len(self.runs))
+            return Estimate(mean, mean - deviation, mean + deviation, len(defined))
+        return Estimate(mean, defined[0]['low'], defined[0]['high'], len(self.runs))
 
     @staticmethod
     def group(run: Run, name: str) -> Dict[str, Any]:
