@@ -95,8 +95,7 @@ class Task:
         options = registry.options(model_class)
         kwargs = {key: v for key, v in kwargs.items() if key in options}
         model = model_class(NUM_CONFIGS, self.num_ops, **kwargs)
-        piece = next(iter(self.pieces))
-        model.forward(self.batch(piece), NUM_CONFIGS)
+        model(self.batch(next(iter(self.pieces))))  # so that Keras can save it
         return model
 
     @functools.lru_cache(maxsize=None)
