@@ -7,9 +7,9 @@ of its trips.  Which one does what is read off shapes and opcodes alone
 (docs/guide/features.md).
 """
 
-import dataclasses
 import functools
-from typing import Dict, Tuple
+import types
+from typing import Any, Dict, Tuple
 
 import numpy as np
 
@@ -41,7 +41,6 @@ _TRANSCENDENTAL = tuple(
 _TRANSCENDENTAL_COST = 10.0
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class KernelFacts:
     """Loop and traffic statistics of G kernels.  Registers hold 8 x 128 elements.
 
@@ -62,28 +61,27 @@ class KernelFacts:
         operations: float64 [G, 6], vector operations of a group, in registers.
     """
 
-    loop_units: np.ndarray
-    unit: np.ndarray
-    loop_sizes: np.ndarray
-    loop_elements: np.ndarray
-    summed_units: np.ndarray
-    summed_unit: np.ndarray
-    is_window: np.ndarray
-    has_product: np.ndarray
-    follows: np.ndarray
-    read: np.ndarray
-    written: np.ndarray
-    operations: np.ndarray
+    def __init__(self, store: splits.PackedSplit):
+        reader = _Reader(store)
+        shapes, loop, right = reader.shapes, reader.loop, reader.right
 
-    @classmethod
-    def of(cls, store: splits.PackedSplit) -> 'KernelFacts':
-        """Reads the facts of every kernel of a split with the published columns."""
-        return _Reader(store).facts()
+        def of_loop(values: np.ndarray) -> np.ndarray:
+            has_loop = (loop >= 0).reshape((-1,) + (1,) * (values.ndim - 1))
+            return np.where(has_loop, values[loop], 0)
 
-    def rows(self, kernels: np.ndarray) -> 'KernelFacts':
-        """Returns the facts of some kernels, repeated as they are."""
-        names = [field.name for field in dataclasses.fields(self)]
-        return KernelFacts(**{name: getattr(self, name)[kernels] for name in names})
+        self.loop_units, self.unit = of_loop(shapes.units), of_loop(shapes.unit)
+        self.loop_sizes = of_loop(shapes.sizes)
+        self.loop_elements = np.maximum(of_loop(shapes.elements), 1)
+        self.summed_units = np.where(reader.summed, shapes.units[right], 0)
+        self.summed_unit = np.where(reader.summed, shapes.unit[right], 0)
+        self.is_window, self.has_product = reader.window, reader.product >= 0
+        self.follows, totals = reader.groups()
+        self.read, self.written, self.operations = totals
+
+    def rows(self, kernels: np.ndarray) -> Any:
+        """Returns an object with the facts of these kernels, one after the other."""
+        facts = {name: values[kernels] for name, values in vars(self).items()}
+        return types.SimpleNamespace(**facts)
 
 
 def product(rows: np.ndarray) -> np.ndarray:
@@ -117,60 +115,37 @@ class _Reader:
         self._features, self._kernel = self._nodes.raw, self._nodes.kernel
         self._count = store.num_graphs
         self._consumer, self._producer = self._nodes.edges.T
-        self._shapes = shapes_lib.PhysicalShapes(self._nodes)
-        self._costs = vector_operations(self._nodes.opcodes)
-
-    def facts(self) -> KernelFacts:
-        """Returns the facts of all kernels."""
-        shapes = self._shapes
-        parameters, results = self._ends()
+        self.shapes = shapes_lib.PhysicalShapes(self._nodes)
+        self._parameters, self._results = self._ends()
         products = self._consumer[self._nodes.have(_PRODUCTS)[self._consumer]]
-        product = self._nodes.last(np.unique(products))
-        loop = self._loop_nodes(product, results)
-        has_loop, has_product = loop >= 0, product >= 0
-        left, right = self._operands(product)
-        summed, window, of_left, of_right = self._product_loops(product, left, right)
+        self.product = self._nodes.last(np.unique(products))
+        self.loop = self._loop_nodes()
+        self._left, self.right = self._operands()
+        self.summed, self.window, self._of_left, self._of_right = self._product_loops()
 
-        # What moves through memory, and what is computed.
-        computed = np.flatnonzero((self._costs > 0) & shapes.is_array)
-        nodes = np.concatenate([parameters, results, computed])
+    def groups(self) -> Tuple[np.ndarray, np.ndarray]:
+        """Adds up what moves through memory, and what is computed; see `_grouped`."""
+        costs = vector_operations(self._nodes.opcodes)
+        computed = np.flatnonzero((costs > 0) & self.shapes.is_array)
+        parts = self._parameters, self._results, computed
+        nodes, kind = np.concatenate(parts), np.repeat([0, 1, 2], [*map(len, parts)])
         kernel = self._kernel[nodes]
-        kind = np.repeat([0, 1, 2], [len(parameters), len(results), len(computed)])
+        has_product = self.product[kernel] >= 0
         # What an operand of a product is made of has the operand's shape.
-        before = has_product[kernel] & (
-            (kind == 0) | ((kind == 2) & (nodes < product[kernel]))
+        before = has_product & (
+            (kind == 0) | ((kind == 2) & (nodes < self.product[kernel]))
         )
-        follows = self._follows(nodes, before, loop, left, right, of_left, of_right)
+        follows = self._follows(nodes, before)
         # A result stays where it is while its sum goes on.
-        follows[(kind == 1) & has_product[kernel], RANK:] = False
-        costs = self._costs[nodes] * shapes.registers[nodes]
-        weights = np.where(kind == 2, costs, shapes.bytes[nodes])
-        follows, (read, written, operations) = self._grouped(
-            kernel, follows, weights * (kind == np.arange(3)[:, np.newaxis])
-        )
-
-        def of_loop(values: np.ndarray) -> np.ndarray:
-            mask = has_loop.reshape((-1,) + (1,) * (values.ndim - 1))
-            return np.where(mask, values[loop], 0)
-
-        return KernelFacts(
-            loop_units=of_loop(shapes.units),
-            unit=of_loop(shapes.unit),
-            loop_sizes=of_loop(shapes.sizes),
-            loop_elements=np.maximum(of_loop(shapes.elements), 1),
-            summed_units=np.where(summed, shapes.units[right], 0),
-            summed_unit=np.where(summed, shapes.unit[right], 0),
-            is_window=window,
-            has_product=has_product,
-            follows=follows,
-            read=read,
-            written=written,
-            operations=operations,
-        )
+        follows[(kind == 1) & has_product, RANK:] = False
+        operations = costs[nodes] * self.shapes.registers[nodes]
+        weights = np.where(kind == 2, operations, self.shapes.bytes[nodes])
+        weights = weights * (kind == np.arange(3)[:, np.newaxis])
+        return self._grouped(kernel, follows, weights)
 
     def _largest(self, nodes: np.ndarray) -> np.ndarray:
         """Returns the node with most elements in each kernel; the last of equals."""
-        order = np.lexsort((nodes, self._shapes.elements[nodes]))
+        order = np.lexsort((nodes, self.shapes.elements[nodes]))
         return self._nodes.last(nodes[order])
 
     def _ends(self) -> Tuple[np.ndarray, np.ndarray]:
@@ -192,25 +167,27 @@ class _Reader:
             )
             ends &= ~opened
             ends[self._producer[edge]] = True
-        return parameters, np.flatnonzero(ends & self._shapes.is_array)
+        return parameters, np.flatnonzero(ends & self.shapes.is_array)
 
-    def _loop_nodes(self, product: np.ndarray, results: np.ndarray) -> np.ndarray:
+    def _loop_nodes(self) -> np.ndarray:
+        """Returns the node of each kernel's loop tensor, or -1: int64 [G]."""
         sums = self._producer[self._nodes.have(('reduce',))[self._consumer]]
-        sums = self._largest(np.unique(sums[self._shapes.is_array[sums]]))
-        loop = np.where(sums >= 0, sums, self._largest(results))
-        return np.where(product >= 0, product, loop)
+        sums = self._largest(np.unique(sums[self.shapes.is_array[sums]]))
+        loop = np.where(sums >= 0, sums, self._largest(self._results))
+        return np.where(self.product >= 0, self.product, loop)
 
-    def _operands(self, product: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    def _operands(self) -> Tuple[np.ndarray, np.ndarray]:
         """Returns the first and second operand of each product, or any node.
 
         Edges do not keep the order of operands.  A convolution's dimension
         numbers fit one order better, unless both are alike.
         """
+        product = self.product
         edge = self._consumer == product[self._kernel[self._consumer]]
         producers = np.sort(self._producer[edge])
         right = self._nodes.last(producers)
         left = self._nodes.last(producers[::-1])
-        size, feature = self._shapes.size_of, self._features[product]
+        size, feature = self.shapes.size_of, self._features[product]
 
         def fit(first: np.ndarray, second: np.ndarray) -> np.ndarray:
             return sum(
@@ -227,15 +204,14 @@ class _Reader:
         )
         return np.where(swap, right, left), np.where(swap, left, right)
 
-    def _product_loops(
-        self, product: np.ndarray, left: np.ndarray, right: np.ndarray
-    ) -> Tuple[np.ndarray, ...]:
+    def _product_loops(self) -> Tuple[np.ndarray, ...]:
         """Returns the loops of products.
 
         They are bool [G, 6], the second operand's dimensions that are summed over, and
         those of a window; bool [G, 8], the loops that each operand follows.
         """
-        shapes, feature = self._shapes, self._features[product]
+        product, left, right = self.product, self._left, self.right
+        shapes, feature = self.shapes, self._features[product]
         logical = shapes.logical
         in_right = logical[right] >= 0
         columns = logical[product] == feature[:, [schema.OUTPUT_FEATURE]]
@@ -255,26 +231,17 @@ class _Reader:
         of_right = _with_sums(np.where(is_dot, columns_of_dot, columns))
         return summed & exists, window & exists, of_left, of_right
 
-    def _follows(
-        self,
-        nodes: np.ndarray,
-        before: np.ndarray,
-        loop: np.ndarray,
-        left: np.ndarray,
-        right: np.ndarray,
-        of_left: np.ndarray,
-        of_right: np.ndarray,
-    ) -> np.ndarray:
+    def _follows(self, nodes: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Returns the loops that tensors follow, bool [nodes, 8].
 
-        Operands of products, and nodes of the same shape before them, follow `of_left`
-        and `of_right`.
+        Those `before` a product follow its operand of their shape.
         """
-        kernel, sizes = self._kernel[nodes], self._shapes.sizes
+        kernel, sizes, loop = self._kernel[nodes], self.shapes.sizes, self.loop
         follows, _ = shapes_lib.match(sizes[loop[kernel]], sizes[nodes], False)
         follows = _with_sums(follows)
         whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
-        for operand, mask in ((right, of_right), (left, of_left)):
+        operands = (self.right, self._of_right), (self._left, self._of_left)
+        for operand, mask in operands:
             same = (sizes[nodes] == sizes[operand[kernel]]).all(axis=1)
             follows = np.where((same & before)[:, np.newaxis], mask[kernel], follows)
         follows[whole & ~before] = True

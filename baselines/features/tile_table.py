@@ -79,7 +79,7 @@ class TileTable:
             _require('config_feat', store.config_feat, schema.TILE, part)
         facts = None
         if set(self.parts) - set(_OF_ELEMENTS):
-            facts = kernel_facts.KernelFacts.of(store)
+            facts = kernel_facts.KernelFacts(store)
         self._computed = [
             PARTS[part](store if part in _OF_ELEMENTS else facts) for part in self.parts
         ]
