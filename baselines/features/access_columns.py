@@ -29,8 +29,6 @@ Columns that end in `change` are less their value of the untiled kernel.  `moved
 `set`, `work`, `operations`, `run` and `inner` are natural logarithms.
 """
 
-from typing import List
-
 import numpy as np
 
 from baselines.data.packed import splits
@@ -163,43 +161,23 @@ class AccessColumns:
             (shares * run).sum(axis=1),
         ]
         for first in (0, _RANK):
-            loops = slice(first, first + _RANK)
-            columns += self._of_loop(
-                kernels, first, tile[:, loops], whole[:, loops], seen, shares
-            )
+            sizes = tile[:, first : first + _RANK]
+            exists = (sizes > 1).any(axis=1)
+            inner = _last_above_1(sizes)
+            trips = np.take_along_axis(sizes, inner[:, np.newaxis], axis=1)[:, 0]
+            loop = (inner + first)[:, np.newaxis, np.newaxis]
+            moves = np.take_along_axis(self._follows[kernels], loop, axis=2)[..., 0]
+            moves &= exists[:, np.newaxis]
+            jumps = moves & (self._fastest[kernels] != loop[..., 0])
+            divided = (seen == loop).sum(axis=2) > 1
+            of_bytes = [jumps, ~moves, divided & exists[:, np.newaxis]]
+            columns += [
+                np.log(trips),
+                *(trips % vector / trips for vector in _VECTORS),
+                *((shares * mask).sum(axis=1) for mask in of_bytes),
+                exists & (inner == _last_above_1(whole[:, first : first + _RANK])),
+            ]
         return np.stack(columns, axis=1).astype(np.float32)
-
-    def _of_loop(
-        self,
-        kernels: np.ndarray,
-        first: int,
-        tile: np.ndarray,
-        whole: np.ndarray,
-        seen: np.ndarray,
-        shares: np.ndarray,
-    ) -> List[np.ndarray]:
-        """Returns the columns of an innermost loop, in the order of `_LOOP`.
-
-        Loops are numbered from `first`, 0 or 6; `tile` and `whole` [rows, 6] are their
-        sizes, `seen` [rows, groups, 6] the loop behind each dimension of operands, or
-        -1, and `shares` [rows, groups] are of the bytes that are read.
-        """
-        exists = (tile > 1).any(axis=1)
-        inner = _last_above_1(tile)
-        rounds = np.take_along_axis(tile, inner[:, np.newaxis], axis=1)[:, 0]
-        loop = (inner + first)[:, np.newaxis]
-        follows = self._follows[kernels]
-        moves = np.take_along_axis(follows, loop[..., np.newaxis], axis=2)[..., 0]
-        moves &= exists[:, np.newaxis]
-        jumps = moves & (self._fastest[kernels] != loop)
-        splits_ = (seen == loop[..., np.newaxis]).sum(axis=2) > 1
-        of_bytes = [jumps, ~moves, splits_ & exists[:, np.newaxis]]
-        return [
-            np.log(rounds),
-            *(rounds % vector / rounds for vector in _VECTORS),
-            *((shares * mask).sum(axis=1) for mask in of_bytes),
-            exists & (inner == _last_above_1(whole)),
-        ]
 
 
 def _last_above_1(sizes: np.ndarray) -> np.ndarray:
