@@ -1,9 +1,9 @@
 """Records of strangers, threads and forked processes: scores, or one line."""
 
+import concurrent.futures
 import dataclasses
 import multiprocessing
 import pickle
-import threading
 
 from hypothesis import HealthCheck
 from hypothesis import given
@@ -107,32 +107,17 @@ def test_records_of_another_kind(rankers, tmp_path):
     refused(lambda: run.rank([None]), 'TileRecords, not NoneType')
 
 
-@pytest.mark.parametrize('task', ['tile', 'layout'])
-def test_threads_share_a_ranker_from_its_first_use(task, tmp_path):
+def test_threads_share_a_ranker_from_its_first_use(tmp_path):
     """Also where one of them has a bad record."""
-    make = {'tile': made_runs.make_tile_run, 'layout': made_runs.make_layout_run}
-    ranker = tpugraphs.load(make[task](tmp_path)).ranker()
-    record = _RECORDS[task]
-    records = [record] * 4
-    records[1] = dataclasses.replace(record, edge_index=np.zeros((4, 3), np.int32))
-    outcomes = {}
-
-    def score(number):
-        try:
-            outcomes[number] = ranker(records[number])
-        except ValueError as error:
-            outcomes[number] = error
-
-    threads = [threading.Thread(target=score, args=(i,), daemon=True) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-    assert isinstance(outcomes.pop(1), ValueError)
+    ranker = tpugraphs.load(made_runs.make_tile_run(tmp_path)).ranker()
+    record = _RECORDS['tile']
+    bad = dataclasses.replace(record, edge_index=np.zeros((4, 3), np.int32))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        scored = [pool.submit(ranker, r) for r in (record, bad, record, record)]
+    assert isinstance(scored.pop(1).exception(timeout=120), ValueError)
     expected = ranker(record)
-    assert sorted(outcomes) == [0, 2, 3]
-    for scores in outcomes.values():
-        np.testing.assert_allclose(scores, expected, atol=1e-5)
+    for scores in scored:
+        np.testing.assert_allclose(scores.result(), expected, atol=1e-5)
 
 
 def test_a_forked_process_is_told_to_spawn(rankers):
