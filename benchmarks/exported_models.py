@@ -4,6 +4,7 @@ They have their own code, shapes for weights, two layers where depth is a settin
 small odd sizes.
 """
 
+import functools
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 import dm_pix
@@ -233,120 +234,102 @@ def _plain(tree: Any) -> Any:
 def haiku_programs() -> Iterator[Program]:
     """Yields networks of haiku."""
 
-    def net(make: Callable[..., jax.Array]) -> Callable[..., Any]:
-        return hk.without_apply_rng(hk.transform_with_state(make))
-
-    def unrolled(core: Callable[[], Any]) -> Callable[[jax.Array], jax.Array]:
-        def run(x: jax.Array) -> jax.Array:
+    def unrolled(core):
+        def run(x):
             cell = core()
             return hk.static_unroll(cell, x, cell.initial_state(x.shape[1]))[0]
 
         return run
 
-    def quantiser(x: jax.Array) -> jax.Array:
-        made = hk.nets.VectorQuantizer(24, 180, 0.25)(x, is_training=True)
-        return made['quantize'] + made['loss']
+    def quantiser(x):
+        quantised = hk.nets.VectorQuantizer(24, 180, 0.25)(x, is_training=True)
+        return quantised['quantize'] + quantised['loss']
 
-    blocks = dict(
-        blocks_per_group=(1, 1, 1, 1),
-        channels_per_group=(24, 48, 72, 96),
-        num_classes=40,
-        bottleneck=False,
-    )
+    def residual(x, **settings):
+        channels, blocks = (24, 48, 72, 96), (1, 1, 1, 1)
+        net = hk.nets.ResNet(
+            blocks, 40, bottleneck=False, channels_per_group=channels, **settings
+        )
+        return net(x, is_training=True)
+
+    def mobile(x):
+        net = hk.nets.MobileNetV1((1, 2, 2), (24, 40, 64), num_classes=30, use_bn=True)
+        return net(x, is_training=True)
+
+    convolved = unrolled(lambda: hk.Conv2DLSTM((18, 18), 12, 3))
+    second = functools.partial(residual, resnet_v2=True)
     table = {
         'recurrent_{}_{}_lstm': (unrolled(lambda: hk.LSTM(72)), (5, 44, 56)),
         'recurrent_{}_{}_gru': (unrolled(lambda: hk.GRU(100)), (6, 30, 48)),
-        'recurrent_{}_{}_convlstm': (
-            unrolled(lambda: hk.Conv2DLSTM((18, 18), 12, 3)),
-            (3, 4, 18, 18, 6),
-        ),
-        'residual_nets_{}_{}_haiku': (
-            lambda x: hk.nets.ResNet(**blocks)(x, is_training=True),
-            (4, 44, 44, 3),
-        ),
-        'residual_nets_{}_{}_haiku_two': (
-            lambda x: hk.nets.ResNet(**blocks, resnet_v2=True)(x, is_training=True),
-            (3, 52, 52, 3),
-        ),
-        'mobile_{}_{}_haiku_one': (
-            lambda x: hk.nets.MobileNetV1(
-                (1, 2, 2), (24, 40, 64), num_classes=30, use_bn=True
-            )(x, is_training=True),
-            (3, 50, 50, 3),
-        ),
+        'recurrent_{}_{}_convlstm': (convolved, (3, 4, 18, 18, 6)),
+        'residual_nets_{}_{}_haiku': (residual, (4, 44, 44, 3)),
+        'residual_nets_{}_{}_haiku_two': (second, (3, 52, 52, 3)),
+        'mobile_{}_{}_haiku_one': (mobile, (3, 50, 50, 3)),
         'quantiser_{}_{}_vq': (quantiser, (700, 24)),
         'perceptron_{}_{}_mlp': (lambda x: hk.nets.MLP([300, 130, 60])(x), (190, 84)),
     }
+
+    def apply(net, state, params, x):
+        halves = jax.tree_util.tree_map(
+            lambda s: jnp.full(s.shape, 0.5, s.dtype), state
+        )
+        return net.apply(params, halves, x)[0]
+
     for dtype, kind in _TYPES.items():
         for name, (function, dims) in table.items():
-            made, x = net(function), shaped(*dims, dtype=kind)
-            params, state = jax.eval_shape(made.init, jax.random.PRNGKey(0), x)
-
-            def apply(
-                p: Any, x: jax.Array, made: Any = made, state: Any = state
-            ) -> jax.Array:
-                zeros = jax.tree_util.tree_map(
-                    lambda s: jnp.full(s.shape, 0.5, s.dtype), state
-                )
-                return made.apply(p, zeros, x)[0]
-
-            yield from both_modes(name.format(dtype, '{}'), apply, params, (x,))
+            net = hk.without_apply_rng(hk.transform_with_state(function))
+            x = shaped(*dims, dtype=kind)
+            params, state = jax.eval_shape(net.init, jax.random.PRNGKey(0), x)
+            scored = functools.partial(apply, net, state)
+            yield from both_modes(name.format(dtype, '{}'), scored, params, (x,))
 
 
 def graph_programs() -> Iterator[Program]:
     """Yields graph networks of jraph."""
     nodes, edges, width = 420, 1730, 36
 
-    def update(width: int) -> Callable[..., jax.Array]:
+    def update(width):
         @jraph.concatenated_args
-        def run(x: jax.Array) -> jax.Array:
+        def run(x):
             return jax.nn.relu(hk.Linear(width)(jax.nn.tanh(hk.Linear(width)(x))))
 
         return run
 
-    def build(kind: str) -> Callable[..., jax.Array]:
-        def run(
-            x: jax.Array, e: jax.Array, senders: jax.Array, receivers: jax.Array
-        ) -> jax.Array:
-            graph = jraph.GraphsTuple(
-                x,
-                e,
-                receivers,
-                senders,
-                jnp.ones([1, 7], x.dtype),
-                jnp.array([nodes]),
-                jnp.array([edges]),
-            )
-            if kind == 'network':
-                make = jraph.GraphNetwork(update(40), update(48), update(20))
-            elif kind == 'interaction':
-                make = jraph.InteractionNetwork(update(28), update(52))
-            elif kind == 'convolution':
-                make = jraph.GraphConvolution(lambda n: hk.Linear(44)(n))
-            else:
-                make = jraph.GAT(
-                    lambda n: hk.Linear(30)(n),
-                    lambda s, r, _: jax.nn.leaky_relu(
-                        hk.Linear(1)(jnp.concatenate([s, r], 1))
-                    ),
-                    lambda n: hk.Linear(24)(n),
-                )
-            return make(graph).nodes
+    def attend(sent, received, _):
+        joined = jnp.concatenate([sent, received], 1)
+        return jax.nn.leaky_relu(hk.Linear(1)(joined))
 
-        return run
+    networks = {
+        'network': lambda: jraph.GraphNetwork(update(40), update(48), update(20)),
+        'interaction': lambda: jraph.InteractionNetwork(update(28), update(52)),
+        'convolution': lambda: jraph.GraphConvolution(lambda n: hk.Linear(44)(n)),
+        'gat': lambda: jraph.GAT(
+            lambda n: hk.Linear(30)(n), attend, lambda n: hk.Linear(24)(n)
+        ),
+    }
+
+    def run(make, x, e, senders, receivers):
+        ones = jnp.ones([1, 7], x.dtype)
+        counts = jnp.array([nodes]), jnp.array([edges])
+        return make()(jraph.GraphsTuple(x, e, receivers, senders, ones, *counts)).nodes
 
     for dtype, kind in _TYPES.items():
         x, e = shaped(nodes, width, dtype=kind), shaped(edges, 12, dtype=kind)
         ends = (shaped(edges, dtype=jnp.int32),) * 2
-        for model in ('network', 'interaction', 'convolution', 'gat'):
-            made = hk.without_apply_rng(hk.transform(build(model)))
-            params = jax.eval_shape(made.init, jax.random.PRNGKey(0), x, e, *ends)
+        for model, make in networks.items():
+            net = hk.without_apply_rng(hk.transform(functools.partial(run, make)))
+            params = jax.eval_shape(net.init, jax.random.PRNGKey(0), x, e, *ends)
             name = f'graphnet_{dtype}_{{}}_{model}'
-            yield from both_modes(name, made.apply, params, (x, e, *ends))
+            yield from both_modes(name, net.apply, params, (x, e, *ends))
 
 
 def optimiser_programs() -> Iterator[Program]:
     """Yields a step of optimisers of optax on a tree of weights."""
+
+    def update(optimiser, params, gradients, state):
+        updates, state = optimiser.update(gradients, state, params)
+        return optax.apply_updates(params, updates), state
+
     for dtype, kind in _TYPES.items():
         params = {
             'kernel': shaped(170, 230, dtype=kind),
@@ -358,13 +341,8 @@ def optimiser_programs() -> Iterator[Program]:
             optimiser = getattr(optax, name)(1e-3)
             if name == 'sm3' and dtype == 'bf16':
                 continue
-            state = jax.eval_shape(optimiser.init, params)
-
-            def step(p: Any, g: Any, s: Any, optimiser: Any = optimiser) -> Any:
-                updates, s = optimiser.update(g, s, p)
-                return optax.apply_updates(p, updates), s
-
-            arguments = (params, params, state)
+            step = functools.partial(update, optimiser)
+            arguments = (params, params, jax.eval_shape(optimiser.init, params))
             yield Program(f'optimiser_{dtype}_update_{name}', step, arguments)
 
 
@@ -389,15 +367,10 @@ def image_programs() -> Iterator[Program]:
         'gray': dm_pix.rgb_to_grayscale,
         'resize': lambda x: jax.image.resize(x, (4, 93, 87, 3), 'bilinear'),
     }
-    two = {
-        'ssim': dm_pix.ssim,
-        'psnr': dm_pix.psnr,
-        'mse': dm_pix.mse,
-        'simse': dm_pix.simse,
-    }
     for name, function in one.items():
         yield Program(f'image_f32_infer_{name}', function, (image,))
-    for name, function in two.items():
+    for name in ('ssim', 'psnr', 'mse', 'simse'):
+        function = getattr(dm_pix, name)
         yield Program(f'image_f32_infer_{name}', function, (image, other))
 
 
@@ -408,44 +381,39 @@ def control_programs() -> Iterator[Program]:
     r, d = shaped(batch), shaped(batch)
     dist = shaped(batch, actions, atoms)
 
-    def batched(function: Callable[..., jax.Array], *extra: Any) -> Callable[..., Any]:
-        def run(first: jax.Array, *others: jax.Array) -> Any:
-            def loss(x: jax.Array) -> jax.Array:
-                return jnp.mean(jnp.square(jax.vmap(function)(x, *others, *extra)))
+    def batched(function):
+        def run(first, *others):
+            def loss(x):
+                return jnp.mean(jnp.square(jax.vmap(function)(x, *others)))
 
             return jax.value_and_grad(loss)(first)
 
         return run
 
-    def categorical(l: jax.Array, a: Any, r: Any, d: Any, t: jax.Array) -> jax.Array:
+    def categorical(l, a, r, d, t):
         z = jnp.linspace(-10.0, 10.0, atoms)
         return rlax.categorical_q_learning(z, l, a, r, d, z, t)
 
-    def quantile(x: jax.Array, a: Any, r: Any, d: Any, t: jax.Array) -> jax.Array:
+    def quantile(x, a, r, d, t):
         taus = (jnp.arange(atoms) + 0.5) / atoms
         x, t = x.T, t.T
         return rlax.quantile_q_learning(x, taus, a, r, d, t, t)
 
+    def advantage(r, d, v):
+        return rlax.truncated_generalized_advantage_estimation(r, d, 0.9, v)
+
     sequence = (shaped(batch, steps), shaped(batch, steps))
-    table: Dict[str, Tuple[Callable[..., Any], Tuple[Any, ...]]] = {
+    values = shaped(batch, steps + 1)
+    returns = jax.vmap(lambda r, d: rlax.discounted_returns(r, d, 0.5))
+    table = {
         'q_learning': (batched(rlax.q_learning), (q, a, r, d, q)),
         'double_q': (batched(rlax.double_q_learning), (q, a, r, d, q, q)),
         'sarsa': (batched(rlax.expected_sarsa), (q, a, r, d, q, q)),
         'categorical': (batched(categorical), (dist, a, r, d, dist)),
         'quantile': (batched(quantile), (dist, a, r, d, dist)),
-        'returns': (
-            jax.vmap(lambda r, d: rlax.discounted_returns(r, d, 0.5)),
-            sequence,
-        ),
+        'returns': (returns, sequence),
         'entropy': (batched(lambda l: rlax.softmax().entropy(l)), (q,)),
-        'gae': (
-            jax.vmap(
-                lambda r, d, v: rlax.truncated_generalized_advantage_estimation(
-                    r, d, 0.9, v
-                )
-            ),
-            (*sequence, shaped(batch, steps + 1)),
-        ),
+        'gae': (jax.vmap(advantage), (*sequence, values)),
     }
     for name, (function, arguments) in table.items():
         yield Program(f'control_f32_train_{name}', function, arguments)
@@ -453,9 +421,8 @@ def control_programs() -> Iterator[Program]:
 
 def programs() -> Iterator[Program]:
     """Yields all of them."""
-    yield from transformer_programs()
-    yield from haiku_programs()
-    yield from graph_programs()
-    yield from optimiser_programs()
-    yield from image_programs()
-    yield from control_programs()
+    for group in (
+        *(transformer_programs, haiku_programs, graph_programs),
+        *(optimiser_programs, image_programs, control_programs),
+    ):
+        yield from group()
