@@ -164,7 +164,7 @@ class AccessColumns:
             sizes = tile[:, first : first + _RANK]
             exists = (sizes > 1).any(axis=1)
             inner = _last_above_1(sizes)
-            trips = np.take_along_axis(sizes, inner[:, np.newaxis], axis=1)[:, 0]
+            length = np.take_along_axis(sizes, inner[:, np.newaxis], axis=1)[:, 0]
             loop = (inner + first)[:, np.newaxis, np.newaxis]
             moves = np.take_along_axis(self._follows[kernels], loop, axis=2)[..., 0]
             moves &= exists[:, np.newaxis]
@@ -172,8 +172,8 @@ class AccessColumns:
             divided = (seen == loop).sum(axis=2) > 1
             of_bytes = [jumps, ~moves, divided & exists[:, np.newaxis]]
             columns += [
-                np.log(trips),
-                *(trips % vector / trips for vector in _VECTORS),
+                np.log(length),
+                *(length % vector / length for vector in _VECTORS),
                 *((shares * mask).sum(axis=1) for mask in of_bytes),
                 exists & (inner == _last_above_1(whole[:, first : first + _RANK])),
             ]

@@ -42,7 +42,7 @@ and, as XLA compiles another operation where a tile needs less,
                   where they are and for all else (round numbers, of one machine)
 """
 
-from typing import List
+from typing import List, Tuple
 
 import numpy as np
 
@@ -67,6 +67,7 @@ _BOUNDS = {
     name[: -len('_bounds')]: schema.TILE.block(name)
     for name in ('output_bounds', 'kernel_bounds', 'input_bounds')
 }
+_Kind = Tuple[np.ndarray, np.ndarray]  # bool [rows]: of a kernel, and of a tile
 _RANK = schema.RANK
 _VECTOR = 8
 _ROUND_NS, _FAST_NS = 100.0, 0.15
@@ -183,40 +184,31 @@ class LoopColumns:
             operand.fastest != reduced.fastest
         )
         alone &= self._extremes[kernels] | slow
-        together += self._rewritten(kernels, configs, alone, trips, whole_work)
+        kinds = ((self._reduces[kernels], alone), *self._rewritten(kernels, configs))
+        fast, rounds = np.log(_FAST_NS), np.log(_ROUND_NS)
+        before = now = np.full(len(kernels), fast)
+        for (there, simpler), slow_ns in zip(kinds, np.log(_SLOW_NS)):
+            before = np.where(there, slow_ns, before)
+            now = np.where(there, np.where(simpler, fast, slow_ns), now)
+        time = np.logaddexp(rounds + trips, whole_work + now)
+        time -= np.logaddexp(rounds, whole_work + before)
+        together += [*(there & simpler for there, simpler in kinds), time]
         columns = [column for block in blocks.values() for column in block.columns()]
         return np.stack([*columns, *together], axis=1)
 
-    def _rewritten(
-        self,
-        kernels: np.ndarray,
-        configs: np.ndarray,
-        alone: np.ndarray,
-        trips: np.ndarray,
-        work: np.ndarray,
-    ) -> List[np.ndarray]:
-        """Returns the columns from `alone` to `time`, about other operations."""
+    def _rewritten(self, kernels: np.ndarray, configs: np.ndarray) -> Tuple[_Kind, ...]:
+        """Tells which kernels turn, join or slide, and which tiles do not need it."""
         tile, whole = configs[:, _BOUNDS['output']], self._whole['output'][kernels]
         moved, order = self._moved[kernels], self._order[kernels]
         taken = np.take_along_axis(configs[:, _BOUNDS['input']], order, axis=1)
         seen = np.where(taken > 1, order, 0)  # dimensions of 1 turn nothing
         turned = (taken > 1) & (order < np.maximum.accumulate(seen, axis=1))
         joined = self._joined[kernels]
-        kinds = (
-            (self._reduces[kernels], alone),
+        return (
             (self._turns[kernels], ~turned.any(axis=1)),
             (joined.any(axis=1), (joined & (tile < whole)).any(axis=1)),
             (moved.any(axis=1), (~moved | (tile == 1)).all(axis=1)),
         )
-        fast = np.log(_FAST_NS)
-        before = now = np.full(len(kernels), fast)
-        for (there, simpler), slow in zip(kinds, np.log(_SLOW_NS)):
-            before = np.where(there, slow, before)
-            now = np.where(there, np.where(simpler, fast, slow), now)
-        rounds = np.log(_ROUND_NS)
-        time = np.logaddexp(rounds + trips, work + now)
-        time -= np.logaddexp(rounds, work + before)
-        return [*(there & simpler for there, simpler in kinds), time]
 
 
 def _moved_by_convolutions(nodes: np.ndarray, summed: np.ndarray) -> np.ndarray:
