@@ -22,15 +22,8 @@ def make_program(
 ) -> layout_records.LayoutRecord:
     """Makes a program of random numbers whose nodes form a chain.
 
-    Args:
-        rng: the source of its numbers.
-        graph_id: its name.
-        nodes: number of nodes, at least `configurable`.
-        configurable: number of configurable nodes, at least 1.
-        configs: number of configurations, at least 2; a third repeat others.
-        node_features: columns of node_feat.
-        is_test: as in published test files, runtimes are 0.
-        **changes: fields of the record that are to differ from the above.
+    A third of its configurations repeat others.  With `is_test` its runtimes are 0, as
+    in published test files; `changes` are fields of the record.
     """
     chain = np.arange(1, nodes, dtype=np.int32)
     pool = rng.integers(-1, 6, (5, 18)).astype(np.float32)
@@ -56,13 +49,7 @@ def make_program(
 def make_programs(
     count: int, seed: int = 0, **kwargs
 ) -> List[layout_records.LayoutRecord]:
-    """Makes `count` programs of different sizes, named so that order is clear.
-
-    Args:
-        count: how many.
-        seed: the same seed makes the same programs.
-        **kwargs: passed on to `make_program`.
-    """
+    """Makes programs of different sizes, named so that order is clear."""
     rng = np.random.default_rng(seed)
     return [
         make_program(

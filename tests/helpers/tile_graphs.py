@@ -60,12 +60,7 @@ def random_kernel(
 
 
 def by_hand(kernels: Sequence[Kernel], index_dtype=tf.int32) -> tfgnn.GraphTensor:
-    """Merges kernels into one GraphTensor, as the published pipeline lays it out.
-
-    Args:
-        kernels: at least one.
-        index_dtype: of edges and sizes.
-    """
+    """Merges kernels into one GraphTensor, as the published pipeline lays it out."""
     feed: List[List[int]] = [[], []]
     g_op: List[List[int]] = [[], []]
     g_config: List[List[int]] = [[], []]

@@ -20,15 +20,8 @@ def make_record(
 ) -> records.TileRecord:
     """Makes a kernel of random numbers whose nodes form a chain.
 
-    Args:
-        rng: the source of its numbers.
-        graph_id: its name.
-        nodes: number of nodes, at least 1.
-        configs: number of configurations, at least 2.
-        node_features: columns of node_feat.
-        config_features: columns of config_feat.
-        is_test: as in published test files, runtimes are 0 and normalisers 1.
-        **changes: fields of the record that are to differ from the above.
+    With `is_test` its runtimes are 0 and normalisers 1, as in published test files;
+    `changes` are fields of the record.
     """
     chain = np.arange(1, nodes, dtype=np.int32)
     normalizer = int(rng.integers(1_000, 100_000))
@@ -51,13 +44,9 @@ def make_record(
 def make_records(
     count: int, seed: int = 0, configs: Optional[Sequence[int]] = None, **kwargs
 ) -> List[records.TileRecord]:
-    """Makes `count` kernels of different sizes, named so that order is clear.
+    """Makes kernels of different sizes, named so that order is clear.
 
-    Args:
-        count: how many.
-        seed: the same seed makes the same kernels.
-        configs: number of configurations of each; random from 10 to 30 if None.
-        **kwargs: passed on to `make_record`.
+    `configs` are numbers of configurations, by default random ones from 10 to 30.
     """
     rng = np.random.default_rng(seed)
     return [

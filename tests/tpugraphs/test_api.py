@@ -9,13 +9,14 @@ import types
 from matplotlib import pyplot as plt
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing import event_accumulator
+from tensorboard.util import tensor_util
 import tensorflow as tf
 
 from tests.helpers import documents
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import made_runs
-from tests.helpers import tensorboard
 from tests.helpers import tile_records
 from tests.helpers import tiny_models
 from tests.helpers.hlo_modules import tile_file
@@ -121,7 +122,11 @@ def test_callbacks_of_the_guide(tmp_path, monkeypatch):
     names['TensorBoard'](str(tmp_path)).on_epoch(training, metrics)
     settings = {'lr': 1.0}
     assert said == [settings, (0, metrics), ('tpugraphs', settings), metrics]
-    assert tensorboard.scalars(tmp_path)['val_opa'] == [(0, 0.75)]
+    [path] = tmp_path.glob('events.out.tfevents.*')
+    events = event_accumulator.EventAccumulator(str(path))
+    events.Reload()
+    [event] = events.Tensors('val_opa')
+    assert (event.step, tensor_util.make_ndarray(event.tensor_proto)) == (0, 0.75)
 
 
 @pytest.mark.slow
