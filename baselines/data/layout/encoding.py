@@ -54,12 +54,12 @@ class ConfigEncoder:
         """Makes room for so many configurations of a program with so many nodes."""
         self._added = 0
         # A vector's key is its number in base 7, below 2**51; or _BEYOND and its
-        # number in a list.
-        self._keys = np.zeros(0, np.int64)
+        # number in a list.  Keys are sorted, and end with one that no vector has.
+        self._keys = np.array([np.iinfo(np.int64).max])
         self._beyond: Dict[bytes, int] = {}
-        # Keys are sorted; this is their order of appearance, by which the
-        # codes so far were given.
-        self._order = np.zeros(0, np.int64)
+        # The codes of keys, given in the order in which blocks brought them.
+        self._code_of = np.array([0])
+        self._vectors = np.empty((0, len(schema.LAYOUT)), np.int8)
         self._codes: np.ndarray = np.empty((configs, nodes), _CODE_TYPES[0])
 
     def add(self, features: np.ndarray) -> None:
@@ -70,22 +70,22 @@ class ConfigEncoder:
                 whole numbers from -1 to 127.
         """
         keys = self._key(features)
-        places, are_there = self._find(keys)
-        if not are_there.all():
-            self._extend(np.unique(keys[~are_there]))
-            places, _ = self._find(keys)
+        places = np.searchsorted(self._keys, keys)
+        are_new = self._keys[places] != keys
+        if are_new.any():
+            self._extend(keys[are_new], features[are_new])
+            places = np.searchsorted(self._keys, keys)
         rows = slice(self._added, self._added + len(features))
-        self._codes[rows] = self._order[places]
+        self._codes[rows] = self._code_of[places]
         self._added = rows.stop
 
     def finish(self) -> EncodedConfigs:
         """Returns all that was added; the encoder is then used up."""
-        codes = self._codes
+        codes, vectors = self._codes, self._vectors
         group, first = _groups(codes)
-        vectors = self._vectors()
         lexical = np.lexsort(vectors.T[::-1])
-        ranks = np.empty(len(self._order), codes.dtype)
-        ranks[self._order[lexical]] = np.arange(len(ranks))
+        ranks = np.empty(len(vectors), codes.dtype)
+        ranks[lexical] = np.arange(len(ranks))
         for start in range(0, len(first), _CHUNK):
             rows = first[start : start + _CHUNK]
             # In place: row i comes from row first[i] >= i, in ascending order.
@@ -104,31 +104,16 @@ class ConfigEncoder:
         ]
         return keys
 
-    def _vectors(self) -> np.ndarray:
-        """Returns int8 [d, 18], the vectors of the keys."""
-        usual = self._keys < _BEYOND
-        vectors = _unpack(np.where(usual, self._keys, 0))
-        listed = np.frombuffer(b''.join(self._beyond), np.int8)
-        listed = listed.reshape(-1, vectors.shape[1])
-        vectors[~usual] = listed[self._keys[~usual] - _BEYOND]
-        return vectors
-
-    def _find(self, keys: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """Returns where keys would be in the dictionary, and which are there."""
-        if not len(self._keys):
-            return np.zeros(keys.shape, np.int64), np.zeros(keys.shape, bool)
-        places = np.searchsorted(self._keys, keys)
-        np.minimum(places, len(self._keys) - 1, out=places)
-        return places, self._keys[places] == keys
-
-    def _extend(self, keys: np.ndarray) -> None:
-        """Adds keys to the dictionary; codes get wider if they must."""
-        count = len(self._keys)
+    def _extend(self, keys: np.ndarray, vectors: np.ndarray) -> None:
+        """Adds vectors [n, 18] with their keys; codes get wider if they must."""
+        keys, first = np.unique(keys, return_index=True)
+        new_codes = len(self._vectors) + np.arange(len(keys))
         at = np.searchsorted(self._keys, keys)
-        self._order = np.insert(self._order, at, np.arange(count, count + len(keys)))
         self._keys = np.insert(self._keys, at, keys)
+        self._code_of = np.insert(self._code_of, at, new_codes)
+        self._vectors = np.append(self._vectors, vectors[first].astype(np.int8), axis=0)
         dtype = next(
-            kind for kind in _CODE_TYPES if len(self._keys) <= np.iinfo(kind).max + 1
+            kind for kind in _CODE_TYPES if len(self._vectors) <= np.iinfo(kind).max + 1
         )
         if dtype != self._codes.dtype:
             wider = np.empty(self._codes.shape, dtype)
@@ -170,10 +155,3 @@ def _pack(features: np.ndarray) -> np.ndarray:
     # Digits are counted from the lowest value.
     keys += -layout_records.LOWEST * (_BASE**columns - 1) // (_BASE - 1)
     return keys.astype(np.int64).reshape(features.shape[:2])
-
-
-def _unpack(keys: np.ndarray) -> np.ndarray:
-    """Returns int8 [d, 18], the vectors of keys [d]."""
-    places = _BASE ** np.arange(len(schema.LAYOUT), dtype=np.int64)
-    digits = keys[:, None] // places[::-1] % _BASE
-    return (digits + layout_records.LOWEST).astype(np.int8)
