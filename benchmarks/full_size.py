@@ -7,7 +7,8 @@ Synthetic files (`tests/helpers/synthetic.py`) stand in for the published ones: 
 676 and 844 kernels with 400 to 4,096 tiles, and 200, 20 and 17 programs of 1,000 to
 43,000 nodes with 14,000 to 100,000 layouts.  They show time, memory and disk, never
 quality.  Each step is a process of its own; printed are its seconds by the clock and of
-CPU, the largest memory that one of its processes had, and the size of what it wrote.
+CPU, the most memory of its own (files that it maps, which the system takes back, are not
+counted), and the size of what it wrote.
 A step that is done is not repeated: `done.json` keeps its figures.
 """
 
@@ -17,6 +18,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Dict, List
 import zipfile
@@ -43,7 +45,7 @@ def main() -> None:
     if args.make:
         write(args.make, folder / args.make)
         return
-    heads = ('step', 'seconds', 'CPU seconds', 'most memory, MB', 'written, MB')
+    heads = ('step', 'seconds', 'CPU seconds', 'own memory, MB', 'written, MB')
     results.head(*heads)
     for task in args.task:
         for step, command in commands(task, folder).items():
@@ -126,19 +128,33 @@ def done(
     figures = json.loads(path.read_text()) if path.exists() else {}
     if step not in figures:
         before, start = size_mb(folder), time.monotonic()
-        process = subprocess.Popen(
-            command, cwd=results.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
-        messages = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = status
-        if status:
-            raise ValueError(f'{step}: {messages.decode(errors="replace")[-300:]}')
+        with tempfile.TemporaryFile() as messages:
+            process = subprocess.Popen(
+                command, cwd=results.ROOT, stdout=messages, stderr=subprocess.STDOUT
+            )
+            memory = 0
+            while True:
+                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+                if pid:
+                    break
+                memory = max(memory, own_memory_kb(process.pid))
+                time.sleep(0.1)
+            process.returncode = status
+            if status:
+                messages.seek(0)
+                said = messages.read().decode(errors='replace')
+                raise ValueError(f'{step}: {said[-300:]}')
         seconds = time.monotonic() - start
-        cpu, memory = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
-        figures[step] = [seconds, cpu, memory, size_mb(folder) - before]
+        cpu = usage.ru_utime + usage.ru_stime
+        figures[step] = [seconds, cpu, memory / 1024, size_mb(folder) - before]
         path.write_text(json.dumps(figures, indent=1))
     return figures[step]
+
+
+def own_memory_kb(pid: int) -> int:
+    """Returns the memory of a process without the files that it maps (Linux)."""
+    lines = pathlib.Path(f'/proc/{pid}/status').read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith('RssAnon'))
 
 
 def size_mb(folder: pathlib.Path) -> float:
