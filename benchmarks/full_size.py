@@ -7,9 +7,9 @@ Synthetic files (`tests/helpers/synthetic.py`) stand in for the published ones: 
 676 and 844 kernels with 400 to 4,096 tiles, and 200, 20 and 17 programs of 1,000 to
 43,000 nodes with 14,000 to 100,000 layouts.  They show time, memory and disk, never
 quality.  Each step is a process of its own; printed are its seconds by the clock and of
-CPU, the most memory of its own (files that it maps, which the system takes back, are not
-counted), and the size of what it wrote.
-A step that is done is not repeated: `done.json` keeps its figures.
+CPU, the most memory of its own (without files that it maps, which the system takes
+back), and the size of what it wrote.  A step that is done is not repeated: `done.json`
+keeps its figures.
 """
 
 import dataclasses
