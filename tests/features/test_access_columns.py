@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from baselines.features import tile_table
 from baselines.hlo import schema
 from tests.helpers import hlo_kernels
 
@@ -11,9 +10,8 @@ from tests.helpers import hlo_kernels
 def _columns(nodes, edges, *bounds):
     """Columns of (output, kernel) bounds, by name; the untiled ones first."""
     record = hlo_kernels.kernel(nodes, edges, hlo_kernels.configs(*bounds))
-    table = tile_table.TileTable(hlo_kernels.store(record), ('access_columns',))
-    found = table.rows(np.arange(record.num_configs))
-    return {name[len('access_') :]: x for name, x in zip(table.names, found.T)}
+    found = hlo_kernels.columns(record, 'access_columns')
+    return {name[len('access_') :]: x for name, x in found.items()}
 
 
 def _near(found, **expected):

@@ -23,10 +23,8 @@ def _value_range(store, kernels=None):
 
 def _columns(record):
     """{column: values of the configurations}, logarithms undone."""
-    table = tile_table.TileTable(hlo_kernels.store(record), ['estimate'])
-    rows = table.rows(np.arange(record.num_configs))
-    assert rows.shape == (record.num_configs, 7) and rows.dtype == np.float32
-    values = dict(zip(table.names, np.exp(rows.T.astype(np.float64))))
+    found = hlo_kernels.columns(record, 'estimate')
+    values = {name: np.exp(x.astype(np.float64)) for name, x in found.items()}
     for name in ('log_bytes', 'log_matrix_operations', 'log_vector_operations'):
         values[name] -= 1
     values['log_footprint'] = values['log_footprint'] * 16 * _MIB - 1
@@ -41,26 +39,9 @@ def _check(record, **expected):
         )
 
 
-def _addition(dims, config_feat, **changes):
-    """A fusion that adds two arrays."""
-    shape = dict(dims=dims, **changes)
-    return kernel(
-        [
-            node('parameter', **shape),
-            node('parameter', **shape),
-            node('add', root=True, **shape),
-            node('parameter', **shape),
-            node('parameter', **shape),
-            node('fusion', root=True, **shape),
-        ],
-        [(2, 0), (2, 1), (5, 2), (5, 3), (5, 4)],
-        config_feat,
-    )
-
-
 def test_an_elementwise_kernel():
     # 16 x 256: 2 x 2 registers.  Whole, and in four tiles of one register.
-    record = _addition([16, 256], configs(([2, 2], []), ([1, 1], [])))
+    record = hlo_kernels.addition([16, 256], configs(([2, 2], []), ([1, 1], [])))
     moved = 3 * 16 * 256 * 4  # two read, one written
     _check(
         record,
@@ -77,13 +58,13 @@ def test_an_elementwise_kernel():
 def test_what_is_absent_from_a_configuration_is_whole():
     # Bounds of 0, or of -1 where raw files were extracted so; and too large.
     rows = configs(([], []), ([-1, -1], []), ([9, 9], []))
-    _check(_addition([16, 256], rows), tiles=[1, 1, 1], padding=[1, 1, 1])
+    _check(hlo_kernels.addition([16, 256], rows), tiles=[1, 1, 1], padding=[1, 1, 1])
 
 
 def test_padding():
     # 20 x 300 elements: 3 x 3 registers, in 2 x 2 tiles of 2 x 2 registers, two
     # of four half empty in each direction: 32 x 512.
-    record = _addition([20, 300], configs(([2, 2], [])))
+    record = hlo_kernels.addition([20, 300], configs(([2, 2], [])))
     _check(
         record,
         tiles=[4],
@@ -103,33 +84,15 @@ def test_padding():
     ],
 )
 def test_the_layout_says_which_dimension_is_which(dims, layout, tile, trips):
-    _check(_addition(dims, configs((tile, [])), layout=layout), tiles=[trips])
+    _check(
+        hlo_kernels.addition(dims, configs((tile, [])), layout=layout), tiles=[trips]
+    )
 
 
 @pytest.mark.parametrize('dtype, size', [('bf16', 2), ('pred', 1), ('s32', 4)])
 def test_element_types(dtype, size):
-    record = _addition([8, 128], configs(([1, 1], [])), dtype=dtype)
+    record = hlo_kernels.addition([8, 128], configs(([1, 1], [])), dtype=dtype)
     _check(record, bytes=[3 * 1024 * size])
-
-
-def _product(first='left', **columns):
-    """[256, 1024] x [1024, 512] in f32; operands are numbered either way."""
-    left, right = node('parameter', [256, 1024]), node('parameter', [1024, 512])
-    operands = [left, right] if first == 'left' else [right, left]
-    return kernel(
-        [
-            *operands,
-            node(
-                'convolution',
-                [256, 512],
-                root=True,
-                **{**hlo_kernels.PRODUCT, **columns},
-            ),
-        ],
-        [(2, 0), (2, 1)],
-        # The second operand has 128 x 4 registers, the result 32 x 4.
-        configs(([32, 4], [128, 4]), ([16, 2], [64, 2])),
-    )
 
 
 @pytest.mark.parametrize('first', ['left', 'right'])
@@ -141,7 +104,8 @@ def test_a_matrix_product(first):
     # for both halves of the rows; the result is written once.
     moved = np.array([left + right + out, 2 * left + 2 * right + out])
     _check(
-        _product(first),
+        # The second operand has 128 x 4 registers, the result 32 x 4.
+        hlo_kernels.product(([32, 4], [128, 4]), ([16, 2], [64, 2]), first=first),
         tiles=[1, 8],
         padding=[1, 1],
         bytes=moved,
@@ -225,7 +189,7 @@ def test_tiles_that_do_not_fit_twice_take_turns():
     # 4096 x 1024 floats are 16 MiB; halves of two operands and a result 24 MiB.
     dims = [4096, 1024]
     moved, registers = 3 * 16 * _MIB, 4096
-    record = _addition(dims, configs(([256, 8], []), ([64, 8], [])))
+    record = hlo_kernels.addition(dims, configs(([256, 8], []), ([64, 8], [])))
     memory, vector = moved / 450, registers / (2 * 0.94)
     _check(
         record,
@@ -343,12 +307,18 @@ def test_other_columns_are_refused():
 
 def test_the_range_is_that_of_64_evenly_spaced_configurations():
     # 127 tiles of 1 to 127 registers: every second one counts, 1 to 127.
-    record = _addition([1024 * 127], configs(*[([i], []) for i in range(1, 128)]))
+    record = hlo_kernels.addition(
+        [1024 * 127], configs(*[([i], []) for i in range(1, 128)])
+    )
     low, high = _value_range(hlo_kernels.store(record))
     assert high[0] == np.float32(math.log(127)) and low[0] == 0
     # The second largest number of tiles, 64 of 2 registers, is not looked at.
-    fewer = _addition([1024 * 127], configs(*[([i], []) for i in range(2, 129)]))
+    fewer = hlo_kernels.addition(
+        [1024 * 127], configs(*[([i], []) for i in range(2, 129)])
+    )
     assert _value_range(hlo_kernels.store(fewer))[1][0] == np.float32(math.log(64))
     # Some kernels only.
-    both = hlo_kernels.store(record, _addition([8, 128], configs(([1, 1], []))))
+    both = hlo_kernels.store(
+        record, hlo_kernels.addition([8, 128], configs(([1, 1], [])))
+    )
     assert _value_range(both, [1])[1][0] == 0

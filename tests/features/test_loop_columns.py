@@ -29,11 +29,8 @@ def _sum(*bounds):
 
 
 def _columns(record):
-    store = hlo_kernels.store(record)
-    table = tile_table.TileTable(store, ('loop_columns',))
-    found = table.rows(np.arange(record.num_configs))
-    assert found.shape[1] == len(table.names) == len(set(table.names))
-    return {name[len('loop_') :]: x for name, x in zip(table.names, found.T)}
+    found = hlo_kernels.columns(record, 'loop_columns')
+    return {name[len('loop_') :]: x for name, x in found.items()}
 
 
 def test_a_sum_over_the_slowest_dimension():

@@ -9,20 +9,14 @@ from baselines.features import tile_table
 from baselines.tiles import graphs
 from tests.helpers import hlo_kernels
 from tests.helpers.hlo_kernels import configs
-from tests.helpers.hlo_kernels import kernel
-from tests.helpers.hlo_kernels import node
 
 _MIB = 2**20
 
 
 def _columns(record):
     """{name without log_: values of the configurations}, logarithms undone."""
-    table = tile_table.TileTable(hlo_kernels.store(record), ['tile_columns'])
-    rows = table.rows(np.arange(record.num_configs))
-    assert rows.shape == (record.num_configs, len(table.names))
-    assert rows.dtype == np.float32
-    values = np.exp(rows.T.astype(np.float64))
-    return {name[len('log_') :]: v for name, v in zip(table.names, values)}
+    found = hlo_kernels.columns(record, 'tile_columns')
+    return {n[len('log_') :]: np.exp(x.astype(np.float64)) for n, x in found.items()}
 
 
 def _check(record, **expected):
@@ -31,18 +25,12 @@ def _check(record, **expected):
         np.testing.assert_allclose(found[name], values, rtol=1e-4, err_msg=name)
 
 
-def _addition(dims, config_feat, **changes):
-    shape = dict(dims=dims, **changes)
-    nodes = [node('parameter', **shape), node('parameter', **shape)]
-    return kernel(
-        [*nodes, node('add', root=True, **shape)], [(2, 0), (2, 1)], config_feat
-    )
-
-
 def test_trips_waste_and_shares():
     # 20 x 300: 3 x 3 registers.  In tiles of 2 x 2 registers the last ones are half
     # empty: 32 x 512 elements; whole, 24 x 384.
-    record = _addition([20, 300], configs(([2, 2], []), ([3, 3], []), ([], [])))
+    record = hlo_kernels.addition(
+        [20, 300], configs(([2, 2], []), ([3, 3], []), ([], []))
+    )
     _check(
         record,
         tile_sublanes=[16, 24, 24],
@@ -60,10 +48,12 @@ def test_trips_waste_and_shares():
 
 
 def test_dimensions_come_fastest_first_whatever_the_rank():
-    flat = _addition([4096], configs(([2], [])))
+    flat = hlo_kernels.addition([4096], configs(([2], [])))
     _check(flat, tile_lanes=[2048], trips_lanes=[2], trips_sublanes=[1])
     # Slowest in memory are 16, then 3, then 256.
-    record = _addition([3, 16, 256], configs(([4, 1, 2], [])), layout=[2, 0, 1])
+    record = hlo_kernels.addition(
+        [3, 16, 256], configs(([4, 1, 2], [])), layout=[2, 0, 1]
+    )
     _check(
         record,
         trips_lanes=[1],
@@ -81,22 +71,12 @@ def test_dimensions_come_fastest_first_whatever_the_rank():
     ],
 )
 def test_a_run_ends_where_a_dimension_is_cut(tile, run):
-    _check(_addition([24, 384], configs((tile, []))), run=[run])
-
-
-def _product(*bounds):
-    """[256, 1024] x [1024, 512] in f32: 1 MiB x 2 MiB -> 0.5 MiB."""
-    product = node('convolution', [256, 512], root=True, **hlo_kernels.PRODUCT)
-    return kernel(
-        [node('parameter', [256, 1024]), node('parameter', [1024, 512]), product],
-        [(2, 0), (2, 1)],
-        configs(*bounds),
-    )
+    _check(hlo_kernels.addition([24, 384], configs((tile, []))), run=[run])
 
 
 def test_a_product():
     # Two tiles in each direction; the sum over 1,024 in halves, and whole.
-    record = _product(([16, 2], [64, 2]), ([16, 2], [128, 2]))
+    record = hlo_kernels.product(([16, 2], [64, 2]), ([16, 2], [128, 2]))
     _check(
         record,
         trips_lanes=[2, 2],
@@ -117,7 +97,7 @@ def test_a_product():
 
 def test_short_sums_leave_the_matrix_unit_empty():
     # 64 at a time of 128 places.
-    _check(_product(([32, 4], [8, 4])), waste_depth=[2], trips_depth=[16])
+    _check(hlo_kernels.product(([32, 4], [8, 4])), waste_depth=[2], trips_depth=[16])
 
 
 # The table -----------------------------------------------------------------------
@@ -125,8 +105,10 @@ def test_short_sums_leave_the_matrix_unit_empty():
 
 def _kernels():
     return hlo_kernels.store(
-        _addition([64, 512], configs(([8, 4], []), ([1, 1], []), ([2, 2], []))),
-        _product(([16, 2], [64, 2]), ([16, 2], [128, 2])),
+        hlo_kernels.addition(
+            [64, 512], configs(([8, 4], []), ([1, 1], []), ([2, 2], []))
+        ),
+        hlo_kernels.product(([16, 2], [64, 2]), ([16, 2], [128, 2])),
     )
 
 
@@ -170,8 +152,8 @@ def test_ranges_of_other_columns_are_refused():
 
 def test_what_trees_see():
     store = hlo_kernels.store(
-        _addition([20, 300], configs(([2, 2], []), ([1, 3], []))),
-        _addition([8, 128], configs(([1, 1], []))),
+        hlo_kernels.addition([20, 300], configs(([2, 2], []), ([1, 3], []))),
+        hlo_kernels.addition([8, 128], configs(([1, 1], []))),
     )
     table = tile_table.FlatTable(store)
     assert table.counts.tolist() == [2, 1]
@@ -184,11 +166,11 @@ def test_what_trees_see():
     trips = np.exp(found['log_trips_lanes'])
     assert trips == pytest.approx([1, 2, 1])
     assert found['max_shape_dimensions_0'] == pytest.approx(np.log([9, 21, 21]))
-    assert found['mean_is_root'] == pytest.approx([np.log(2) / 3] * 3)
+    assert found['mean_is_root'] == pytest.approx([2 * np.log(2) / 6] * 3)
     assert found['max_is_root'] == pytest.approx([np.log(2)] * 3)
-    assert found['count_63'].tolist() == [2] * 3  # parameters
+    assert found['count_63'].tolist() == [4] * 3  # parameters
     assert found['count_2'].tolist() == [1] * 3  # an addition
-    assert found['nodes'].tolist() == [3] * 3
+    assert found['nodes'].tolist() == [6] * 3
     wanted = ['nodes', 'log_time', 'config_output_bounds_1', 'log_trips_lanes']
     some = tile_table.FlatTable(store, wanted)
     assert some.names == wanted

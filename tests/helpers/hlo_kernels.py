@@ -4,6 +4,7 @@ import numpy as np
 
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
+from baselines.features import tile_table
 from baselines.hlo import arrays
 
 _TYPES = {'pred': 3, 's32': 6, 'f32': 13, 'bf16': 15, 'tuple': 18}  # columns
@@ -70,3 +71,30 @@ def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
 def store(*kernels):
     """A split of kernels."""
     return tile_store.TileStore.of_records('here', kernels)
+
+
+def addition(dims, config_feat, **changes):
+    """A fusion that adds two arrays."""
+    shape = dict(dims=dims, **changes)
+    nodes = [node(name, **shape) for name in ('parameter', 'parameter')] * 2
+    nodes[2:2] = [node('add', root=True, **shape)]
+    nodes.append(node('fusion', root=True, **shape))
+    edges = [(2, 0), (2, 1), (5, 2), (5, 3), (5, 4)]
+    return kernel(nodes, edges, config_feat)
+
+
+def product(*bounds, first='left'):
+    """[256, 1024] x [1024, 512] in f32; operands are numbered either way."""
+    operands = [node('parameter', [256, 1024]), node('parameter', [1024, 512])]
+    result = node('convolution', [256, 512], root=True, **PRODUCT)
+    nodes = [*(operands if first == 'left' else operands[::-1]), result]
+    return kernel(nodes, [(2, 0), (2, 1)], configs(*bounds))
+
+
+def columns(record, part):
+    """{name: values of the configurations}, of a part of the table of tiles."""
+    table = tile_table.TileTable(store(record), [part])
+    rows = table.rows(np.arange(record.num_configs))
+    assert rows.shape == (record.num_configs, len(set(table.names)))
+    assert rows.dtype == np.float32
+    return dict(zip(table.names, rows.T))
