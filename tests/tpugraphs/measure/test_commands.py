@@ -46,10 +46,10 @@ def test_collect_and_tune(program, tmp_path, capsys):
     for kind in ('default', 'best'):
         assert os.path.exists(f'{out}2/kernels/{kernel["name"]}.{kind}.pb')
     assert kernel['claimed'] or kernel['speedup'] == 1
-    told = capsys.readouterr().out
-    origin = 'random for each kernel, chosen by the estimate and times; '
-    assert f'configurations: up to 8 drawn at {origin}{recorded} from records' in told
-    assert f'written: {out}2, for tpugraphs.load_program' in told
+    printed = capsys.readouterr().out
+    origin = 'drawn at random for each kernel, chosen by the estimate and times; '
+    assert f'configurations: up to 8 {origin}{recorded} from records' in printed
+    assert f'written: {out}2, for tpugraphs.load_program' in printed
     x = np.linspace(0, 1, 96 * 128, dtype=np.float32).reshape(96, 128)
     [result] = tpugraphs.load_program(out + '2')(x)
     np.testing.assert_allclose(result, np.exp(x), rtol=1e-5)
@@ -109,15 +109,15 @@ def test_a_missing_package_is_one_line_that_says_how_to_install_it(
         (tmp_path / 'late.py').write_text(_IMPORTS.format(package='tensorflow'))
         sources.append(f'{tmp_path}/late.py:inside')
     for source in sources:
-        told = []
+        printed = []
         for words in (['collect', source, out], ['tune', source], ['rank', source]):
             words += ['--dir', 'estimate'] if words[0] == 'rank' else []
             if source != program or words[0] != 'rank':
                 assert commands.run(words[0], words[1:]) == 1
-                told.append(capsys.readouterr().err)
+                printed.append(capsys.readouterr().err)
         with pytest.raises(ValueError) as caught:
             tpugraphs.read_program(text if package == 'jaxlib' else source)
-        for line in (*told, f'{caught.value}\n'):
+        for line in (*printed, f'{caught.value}\n'):
             assert line.endswith(f'; run {command}\n') and line.count('\n') == 1
 
 

@@ -28,8 +28,8 @@ def test_a_program_is_saved_loaded_and_called(tmp_path):
     assert program.about['program'] == {'speedup': 1.5}
     x = np.arange(6).reshape(2, 3) / 2  # float64 is cast as NumPy does
     for function in (program, program.original):
-        [found] = function({'x': x})
-        assert found.dtype == np.float32 and (found == -x).all()
+        [result] = function({'x': x})
+        assert result.dtype == np.float32 and (result == -x).all()
     with pytest.raises(ValueError, match=r'argument 0 is float64\[3, 2\]; float32\[2,'):
         program({'x': x.T})
     with pytest.raises(ValueError, match='argument 0 is complex128'):

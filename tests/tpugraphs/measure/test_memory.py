@@ -30,8 +30,8 @@ def remembered(path, *kept, again=(10, 12), dropped=None, **more):
     memory = memory_lib.Memory(path, 'cpu', **more)
     numbers = [number for number, _ in kept]
     passes = np.array([times for _, times in kept]).T
-    found = timing.Measured(numbers, passes, np.array(again), dropped or {})
-    memory.add(KERNEL, DESCRIBED, found)
+    measured = timing.Measured(numbers, passes, np.array(again), dropped or {})
+    memory.add(KERNEL, DESCRIBED, measured)
     return memory
 
 

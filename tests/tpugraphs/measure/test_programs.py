@@ -220,18 +220,18 @@ def test_of_many_configurations_half_the_sizes_are_whole_and_a_fifth_is_one():
 
 
 def test_a_module_is_cut_into_kernels():
-    found, skipped = kernels.cut(fused(), 'mine')
+    parts, skipped = kernels.cut(fused(), 'mine')
     assert skipped == {}
     opcodes = [
         [i.opcode for i in kernels.entry_of(kernel.module).instructions]
-        for kernel in found
+        for kernel in parts
     ]
     assert opcodes == [
         ['parameter', 'parameter', 'tanh', 'multiply'],
         ['parameter', 'transpose'],  # the copy, with its layout written out
     ]
-    assert tiling.Plan(found[1].module).output == (8, 6)
-    assert all(kernel.name.startswith('mine_') for kernel in found)
+    assert tiling.Plan(parts[1].module).output == (8, 6)
+    assert all(kernel.name.startswith('mine_') for kernel in parts)
     assert kernels.cut(fused(), 'mine', 100) == ([], {'too small to time': 2})
 
 

@@ -86,8 +86,8 @@ def test_files_of_a_folder_are_exported(path, tmp_path, capsys):
     folder = tmp_path / 't4'
     words = ['p', '--records', str(tmp_path), '--export', str(folder)]
     assert shown(capsys, *words) == [f'2 kernels written to {folder}']
-    found = [json.loads(file.read_text()) for file in folder.iterdir()]
-    assert sorted(len(content['results']) for content in found) == [1, 4]
+    contents = [json.loads(file.read_text()) for file in folder.iterdir()]
+    assert sorted(len(content['results']) for content in contents) == [1, 4]
 
 
 def test_our_searches_are_replayed_from_records(path, capsys, monkeypatch):

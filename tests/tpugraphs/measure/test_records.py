@@ -21,14 +21,14 @@ def lines(path):
 
 
 def test_what_is_appended_is_read(path):
-    made = [
+    written = [
         measurements.measurement(5, 6),
         measurements.measurement(3, 4, output=(8, 2)),
         measurements.failed('wrong result', (2, 2)),
     ]
-    records.append(path, made[:1])
-    records.append(path, made[1:])
-    assert records.read(path) == (made, {})
+    records.append(path, written[:1])
+    records.append(path, written[1:])
+    assert records.read(path) == (written, {})
     assert json.loads(lines(path)[1]) == {
         'version': 2,
         'kernel': 'p_0000000000000000',
@@ -47,19 +47,19 @@ def test_what_is_appended_is_read(path):
 
 
 def test_half_a_line_is_kept_and_continued_on_a_new_line(path):
-    made = measurements.measurement(5, 6)
-    records.append(path, [made])
+    written = measurements.measurement(5, 6)
+    records.append(path, [written])
     with open(path, 'a') as stream:
         stream.write('{"version":2,"ker')
-    records.append(path, [made])
+    records.append(path, [written])
     assert lines(path)[1] == '{"version":2,"ker'
-    assert records.read(path) == ([made, made], {'cut short': 1})
+    assert records.read(path) == ([written, written], {'cut short': 1})
     # A whole line whose end was lost is none the worse.
     whole = lines(path)[0]
     with open(path, 'w') as stream:
         stream.write(whole)
-    records.append(path, [made])
-    assert records.read(path) == ([made, made], {})
+    records.append(path, [written])
+    assert records.read(path) == ([written, written], {})
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_half_a_line_is_kept_and_continued_on_a_new_line(path):
     ],
 )
 def test_a_line_of_a_stranger_is_refused_in_one_line(changes, message, path):
-    made = measurements.measurement(5, 6)
-    fields = {'version': 2, **dataclasses.asdict(made)}
+    written = measurements.measurement(5, 6)
+    fields = {'version': 2, **dataclasses.asdict(written)}
     with open(path, 'w') as stream:
         json.dump({**fields, **changes}, stream)
     with pytest.raises(ValueError, match=f'^{path}: line 1: .*') as caught:
@@ -141,10 +141,10 @@ def test_several_processes_append_while_one_prunes(path):
         process.join()
         assert process.exitcode == 0
     removed += records.prune(path, lambda m: m.times_ns[0] % 2 == 0)
-    found, _ = records.read(path)
+    stored, _ = records.read(path)
     # Each wrote 3 lines of every number, whole and in order.
     for name in 'ab':
-        times = [m.times_ns[0] for m in found if m.kernel[0] == name]
+        times = [m.times_ns[0] for m in stored if m.kernel[0] == name]
         assert times == [n for n in range(2, 51, 2) for _ in range(3)]
     assert removed == 150
 

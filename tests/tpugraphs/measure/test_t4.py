@@ -49,14 +49,14 @@ def test_it_keeps_to_the_schema(exported):
         'measurements': [{'name': 'time', 'value': 1.0, 'unit': 'ms'}],
     }
     failures = [results[n] for n in range(5, 10)]
-    wanted = ['compile', 'runtime', 'correctness', 'timeout', 'constraints']
-    assert [f['invalidity'] for f in failures] == wanted
+    expected = ['compile', 'runtime', 'correctness', 'timeout', 'constraints']
+    assert [f['invalidity'] for f in failures] == expected
     assert [f['correctness'] for f in failures] == [1, 1, 0, 1, 1]
     assert all(f['times']['runtimes'] == [] for f in failures)
     values = {f['measurements'][0]['value'] for f in failures}
     # What the hub's scripts take for no time.
-    wanted = {'CompilationFailedConfig', 'RuntimeFailedConfig', 'InvalidConfig'}
-    assert values == wanted
+    expected = {'CompilationFailedConfig', 'RuntimeFailedConfig', 'InvalidConfig'}
+    assert values == expected
 
 
 def test_of_several_times_the_latest_counts():

@@ -29,8 +29,8 @@ def test_a_model_of_other_hardware_is_a_warning():
     here = machine.describe(-1)['cpu']
     assert scorers.other_hardware('m', here, 'cpu') == ''
     assert scorers.other_hardware('m', 'gpu', 'gpu') == ''
-    told = scorers.other_hardware('m', 'Other CPU', 'cpu')
-    assert told.startswith(f'warning: m is for Other CPU, and this is {here}; its ')
+    printed = scorers.other_hardware('m', 'Other CPU', 'cpu')
+    assert printed.startswith(f'warning: m is for Other CPU, and this is {here}; its ')
     assert 'm does not name its hardware' in scorers.other_hardware('m', '', 'cpu')
 
 

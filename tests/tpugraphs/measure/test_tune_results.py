@@ -77,7 +77,7 @@ def test_the_table_and_the_verdict():
 
 
 @pytest.mark.parametrize(
-    'found, words',
+    'outcome, words',
     [
         (
             result(EVEN, []),
@@ -95,20 +95,20 @@ def test_the_table_and_the_verdict():
         ),
     ],
 )
-def test_verdicts(found, words):
-    assert found.verdict() == words
+def test_verdicts(outcome, words):
+    assert outcome.verdict() == words
 
 
 def test_without_a_proof_kernels_are_faster_alone():
-    found = tune_results.Result(ROWS[:1], None, 'why', '', {}, 0)
-    _, _, line, *_ = found.lines()
+    outcome = tune_results.Result(ROWS[:1], None, 'why', '', {}, 0)
+    _, _, line, *_ = outcome.lines()
     assert line.endswith('faster alone') and '%' not in line
 
 
 def test_figures():
-    found = json.loads(json.dumps(result(TWICE, ['a']).to_json()))
-    assert found['program']['speedup'] == 2 and found['program']['kernels'] == ['a']
-    assert found['coverage'] == 0.75 and found['kernels_left'] == 2
-    [first, second, _] = found['kernels']
+    outcome = json.loads(json.dumps(result(TWICE, ['a']).to_json()))
+    assert outcome['program']['speedup'] == 2 and outcome['program']['kernels'] == ['a']
+    assert outcome['coverage'] == 0.75 and outcome['kernels_left'] == 2
+    [first, second, _] = outcome['kernels']
     assert first['in_program'] and not second['in_program']
     assert first['share'] == 0.25 and first['config']['output'] == [4, 4]

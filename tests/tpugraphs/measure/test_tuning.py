@@ -15,7 +15,7 @@ def ratio(speedup, low, high):
 
 
 @pytest.mark.parametrize(
-    'found, null, claimed',
+    'outcome, null, claimed',
     [
         (ratio(2.0, 1.8, 2.2), ratio(1.0, 0.99, 1.01), True),
         (ratio(1.1, 0.99, 1.2), ratio(1.0, 0.99, 1.01), False),  # 1 is inside
@@ -24,8 +24,8 @@ def ratio(speedup, low, high):
         (ratio(1.02, 1.01, 1.03), ratio(1.0, 1.0, 1.0), False),  # too small
     ],
 )
-def test_what_is_a_gain(found, null, claimed):
-    assert tuning.is_gain(found, null) is claimed
+def test_what_is_a_gain(outcome, null, claimed):
+    assert tuning.is_gain(outcome, null) is claimed
 
 
 def measured(columns, rng):

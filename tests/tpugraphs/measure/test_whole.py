@@ -121,11 +121,11 @@ def proof(monkeypatch, milliseconds, wrong=()):
 
 
 def test_a_gain_of_the_whole_is_claimed(monkeypatch):
-    found, _ = proof(monkeypatch, {'b+a': 8, 'b': 7, 'a': 11})
-    assert found.verdict.claimed and found.kernels == ['b']
-    assert found.verdict.low < 10 / 7 < found.verdict.high
-    assert found.module == b'b'
-    assert found.unchanged[1] < 1 < found.unchanged[2]
+    outcome, _ = proof(monkeypatch, {'b+a': 8, 'b': 7, 'a': 11})
+    assert outcome.verdict.claimed and outcome.kernels == ['b']
+    assert outcome.verdict.low < 10 / 7 < outcome.verdict.high
+    assert outcome.module == b'b'
+    assert outcome.unchanged[1] < 1 < outcome.unchanged[2]
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def test_a_gain_of_the_whole_is_claimed(monkeypatch):
     ],
 )
 def test_else_the_original_is_kept(monkeypatch, milliseconds, wrong):
-    found, original = proof(monkeypatch, milliseconds, wrong)
-    assert not found.verdict.claimed and found.module == original
-    assert found.dropped == ({'wrong result': 3} if wrong else {})
+    outcome, original = proof(monkeypatch, milliseconds, wrong)
+    assert not outcome.verdict.claimed and outcome.module == original
+    assert outcome.dropped == ({'wrong result': 3} if wrong else {})
 
 
 def test_what_compiling_again_gains_is_told(monkeypatch):
-    found, _ = proof(monkeypatch, {'': 5})
-    assert found.verdict.claimed and found.kernels == []
-    assert found.unchanged[0] == pytest.approx(2, rel=0.05)
+    outcome, _ = proof(monkeypatch, {'': 5})
+    assert outcome.verdict.claimed and outcome.kernels == []
+    assert outcome.unchanged[0] == pytest.approx(2, rel=0.05)

@@ -56,22 +56,21 @@ def _kernels_as_they_stand(monkeypatch):
 @every_form
 def test_show(source, capsys, _kernels_as_they_stand):
     assert commands.run('show', [source]) == 0
-    told = capsys.readouterr().out
-    if 'TuningData' in told or '(tile)' in told:
+    printed = capsys.readouterr().out
+    if 'TuningData' in printed or '(tile)' in printed:
         return  # its kernels are shown as ever
     # 64 rows, 96 columns, and 128 products for each.
-    assert '786,432 multiply-adds' in told
-    assert 'f32[64,96]' in told and '100.0 %' in told
-    assert 'parameters      2: f32[64,128], f32[128,96]' in told
+    assert '786,432 multiply-adds' in printed
+    assert 'f32[64,96]' in printed and '100.0 %' in printed
+    assert 'parameters      2: f32[64,128], f32[128,96]' in printed
 
 
 @every_form
 def test_rank(source, capsys, _kernels_as_they_stand):
     assert commands.run('rank', [source, '--dir', 'estimate', '--top', '2']) == 0
-    told = capsys.readouterr().out
-    assert (
-        'output ' in told and "XLA's own choice: place " in told or 'slowdown' in told
-    )
+    printed = capsys.readouterr().out
+    own = 'output ' in printed and "XLA's own choice: place " in printed
+    assert own or 'slowdown' in printed
 
 
 @every_form
@@ -102,8 +101,8 @@ def test_collect_and_tune(source, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize('source', ['HLO text'], indirect=True)
 def test_kernels_are_those_of_xla(source, capsys):
     assert commands.run('show', [source]) == 0
-    told = capsys.readouterr().out
-    assert "kernels         2, as XLA's CPU compiler makes them" in told
+    printed = capsys.readouterr().out
+    assert "kernels         2, as XLA's CPU compiler makes them" in printed
     assert commands.run('rank', [source, '--dir', 'estimate']) == 0
     # tanh and the dot, each with up to 200 candidates.
     assert '2 modules with ' in capsys.readouterr().out
