@@ -35,7 +35,6 @@ class LayoutItem(kernels.Kernel):
 
     # the configurable nodes, as indices of all instructions
     nodes: Sequence[int] = ()
-    task = 'layout'
 
     @property
     def program(self) -> str:

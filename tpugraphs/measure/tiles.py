@@ -36,8 +36,6 @@ class Batch:
 class TileItem(kernels.Kernel):
     """A kernel to measure with tiles."""
 
-    task = 'tile'
-
     @property
     def program(self) -> str:
         """The name of the program that it is cut from."""
