@@ -19,7 +19,7 @@ chooses.
 
 import functools
 import pathlib
-from typing import Any, Dict, List, Mapping, Set
+from typing import Any, Dict, List, Mapping, NamedTuple, Set
 
 import numpy as np
 import pytest
@@ -33,8 +33,9 @@ from tests.helpers import finished_runs
 
 NUM_CONFIGS = 4
 
-# Two layers are enough to have a first and a later one.
+# Two layers are enough to have a first and a later one; to be saved, one of each.
 SMALL = {'num_gnns': 2, 'head_blocks': 1}
+_TINY = {'num_gnns': 1, 'node_gnns': 1, 'head_blocks': 1}
 
 # These are tried by the quick tests, too.
 _QUICK = ('EarlyJoinSAGE', 'ResModel')
@@ -68,7 +69,6 @@ class Task:
         folder: where models may be saved.
 
     Attributes:
-        made: the variables of a shared model, by identity, when it was new.
         pieces: from `make_pieces`, once.
     """
 
@@ -80,7 +80,6 @@ class Task:
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
-        self.made: Dict[str, List[int]] = {}
         self.pieces: Dict[str, Any] = self.make_pieces()
 
     @functools.lru_cache(maxsize=None)
@@ -101,13 +100,7 @@ class Task:
     @functools.lru_cache(maxsize=None)
     def shared(self, name: str) -> tf.keras.Model:
         """A model for tests that leave its variables alone; biases are not 0."""
-        model = self.make(name, **SMALL)
-        self.made[name] = list(map(id, model.trainable_variables))
-        rng = np.random.default_rng(0)
-        for variable in model.trainable_variables:
-            noise = rng.normal(0, 0.1, variable.shape).astype(np.float32)
-            variable.assign_add(noise)
-        return model
+        return _shaken(self.make(name, **SMALL))
 
     @functools.lru_cache(maxsize=None)
     def rounding(self, name: str) -> float:
@@ -128,22 +121,24 @@ class Task:
         return names
 
     @functools.lru_cache(maxsize=None)
-    def saved(self, name: str) -> str:
-        """Directory of the shared model, saved as a run.
+    def saved(self, name: str) -> 'Saved':
+        """A tiny model, saved as a run.
 
         Keras traces all calls of a model and of its layers, which takes most of the
         time: here it does so once for a kind of layer.
         """
+        model = _shaken(self.make(name, **_TINY))
+        variables = list(map(id, model.trainable_variables))
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
         with pytest.MonkeyPatch.context() as patch:
             if name not in self.models_of_new_layers:
                 patch.setattr(saved, 'save_model', finished_runs.save_weights)
-            model = self.shared(name)
-            return saved.Run.save(str(self.folder), f'{name}0', info, model).model_dir
+            run = saved.Run.save(str(self.folder), f'{name}0', info, model)
+        return Saved(model, variables, run.model_dir)
 
     @functools.cached_property
     def loaded_elsewhere(self) -> Dict[str, List[np.ndarray]]:
-        """Trainable variables of models as another process sees them.
+        """Trainable variables of the tiny models as another process sees them.
 
         Keras saves these without their calls.
         """
@@ -151,7 +146,7 @@ class Task:
         for name in distinct(self.models()):
             folders[name] = str(self.folder / f'{name}_without_calls')
             options = {'include_optimizer': False, 'save_traces': False}
-            self.shared(name).save(folders[name], **options)
+            self.saved(name).model.save(folders[name], **options)
         elsewhere.finish(
             elsewhere.start(['load_models.py', self.folder, *folders.values()])
         )
@@ -160,6 +155,23 @@ class Task:
             with np.load(f'{folder}.npz') as stored:
                 result[name] = [stored[f'arr_{i}'] for i in range(len(stored))]
         return result
+
+
+class Saved(NamedTuple):
+    """A model that was saved."""
+
+    model: tf.keras.Model
+    variables: List[int]  # its trainable ones before, by identity
+    model_dir: str
+
+
+def _shaken(model: tf.keras.Model) -> tf.keras.Model:
+    """Adds noise to the variables of a model, and returns it."""
+    rng = np.random.default_rng(0)
+    for variable in model.trainable_variables:
+        noise = rng.normal(0, 0.1, variable.shape).astype(np.float32)
+        variable.assign_add(noise)
+    return model
 
 
 def _scores(model, graph, configs=NUM_CONFIGS):
@@ -287,22 +299,22 @@ class ModelSuite:
     @pytest.mark.slow
     def test_save_and_load_give_the_same_scores(self, task, name):
         graph = task.batch()
-        run = saved.Run.load(task.saved(name))
+        model, variables, model_dir = task.saved(name)
+        run = saved.Run.load(model_dir)
         assert run.args['model'] == name
-        fresh = task.make(name, **SMALL)
-        expected = task.shared(name)(graph).numpy()
+        fresh = task.make(name, **_TINY)
+        expected = model(graph).numpy()
         assert np.abs(fresh(graph) - expected).max() > 1e-3
         run.read_weights(fresh)
         np.testing.assert_array_equal(fresh(graph), expected)
         # All calls, and the traces that a SavedModel holds, have made none anew.
-        shared = task.shared(name)
-        assert list(map(id, shared.trainable_variables)) == task.made[name] != []
-        assert len(shared.variables) == len(task.made[name]), 'all state is trained'
+        assert list(map(id, model.trainable_variables)) == variables != []
+        assert len(model.variables) == len(variables), 'all state is trained'
 
     @pytest.mark.slow
     def test_a_process_without_our_code_reads_the_weights(self, task, name):
         stored = task.loaded_elsewhere[name]
-        ours = task.shared(name).trainable_variables
+        ours = task.saved(name).model.trainable_variables
         assert len(stored) == len(ours)
         for variable, value in zip(ours, stored):
             np.testing.assert_array_equal(value, variable.numpy())
