@@ -22,7 +22,7 @@ from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
 _CURVE = ('epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa')
