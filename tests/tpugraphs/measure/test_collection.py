@@ -181,12 +181,10 @@ def test_two_processes_do_not_measure_into_one_folder(tmp_path):
 
 
 def test_a_request_ends_soon_after_the_time_is_spent(monkeypatch):
-    monkeypatch.setattr(session_lib, '_GRACE', 0.5)
-    ends = time.monotonic() + 60
-    with session_lib.Session(ends=ends) as session:
-        session._ends = time.monotonic()
-        modules = serialized(*[pointwise(64, 64)] * 2)
-        endless = timing.Protocol(least=1 << 40, most=1 << 40)
+    modules = serialized(*[pointwise(64, 64)] * 2)
+    endless = timing.Protocol(least=1 << 40, most=1 << 40)
+    with session_lib.Session(ends=time.monotonic()) as session:
+        monkeypatch.setattr(session_lib, '_GRACE', 0.5)
         with pytest.raises(session_lib.WorkerError, match='took more than 0 s'):
             session.measure('k', modules, INPUTS, 0, endless)
 
@@ -239,7 +237,6 @@ KERNEL = {
         ('}}}', '', 'damaged (Expecting'),
         ('"tau": 1', '"tau": NaN', 'damaged (NaN is no number); collect again'),
         ('"tau": 1', '"tau": true', 'damaged (k: tau is not a number)'),
-        ('"kernels": {', '"kernels": [{', 'damaged (Expecting'),
         ('"kernels"', '"kernel"', 'damaged (kernels is not an object)'),
         ('k.npz', '../k.npz', 'damaged (k: file is not inside the folder)'),
         ('{"k"', '{"../k"', 'damaged (../k: name is not a name of letters'),
