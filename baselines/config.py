@@ -330,12 +330,12 @@ def from_options(kind: Any, options: Any, **others: Any) -> Any:
     return kind(**{**parsed, **others})
 
 
-def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
+def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     """Returns `config` with the settings of its recipe, checked; prints them.
 
     Args:
         config: the settings.
-        given: names of those that the user chose.
+        chosen: names of those that the user set.
 
     Raises:
         ValueError: there is no such recipe, or it does not fit the settings.
@@ -344,7 +344,7 @@ def with_recipe(config: _AnyConfig, given: Collection[str]) -> _AnyConfig:
     checked(config)
     if not config.recipe:
         return config
-    changes = recipes.settings(config.recipe, config.collection.name, given, print)
+    changes = recipes.settings(config.recipe, config.collection.name, chosen, print)
     try:
         changes = typed(type(config), changes)
     except ValueError as error:

@@ -60,7 +60,7 @@ _OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns', 'tree
 def settings(
     recipe: str,
     collection: str,
-    given: Collection[str] = (),
+    chosen: Collection[str] = (),
     say: Callable[[str], Any] = lambda line: None,
 ) -> Dict[str, Any]:
     """Returns the settings of a recipe; a graph model alone without LightGBM.
@@ -68,7 +68,7 @@ def settings(
     Args:
         recipe: its name, or a file of `tpugraphs sweep`.
         collection: 'tile:xla' or 'layout:<source>:<search>'.
-        given: names of the settings that the user chose.
+        chosen: names of the settings that the user set.
         say: prints the settings, and a note where there are no trees.
 
     Raises:
@@ -80,7 +80,7 @@ def settings(
     else:
         by_task = registry.resolve(recipe, RECIPES, '--recipe')
         changes = dict(by_task[collection.partition(':')[0]])
-    left_out = {*given, *(_OF_ITS_MODEL if 'model' in given else ())}
+    left_out = {*chosen, *(_OF_ITS_MODEL if 'model' in chosen else ())}
     changes = {name: v for name, v in changes.items() if name not in left_out}
     without_trees = False
     if not has_trees():

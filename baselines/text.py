@@ -71,10 +71,10 @@ def html_table(rows: Sequence[Sequence[str]], most: Optional[int] = None) -> str
     return f'<table>{"".join(lines)}</table>{more}'
 
 
-def wrapped(words: str, indent: int = 0) -> str:
+def wrapped(line: str, indent: int = 0) -> str:
     """Breaks a line at spaces for a terminal; all lines but the first are indented."""
     return textwrap.fill(
-        words,
+        line,
         TERMINAL,
         subsequent_indent=' ' * indent,
         break_long_words=False,
@@ -170,22 +170,22 @@ def cause_of(error: BaseException) -> str:
     return f'{type(error).__name__}: {lines[0]}'
 
 
-def without_folders(words: str) -> str:
+def without_folders(content: str) -> str:
     """Returns `printable` text in which only the last name of absolute paths is left.
 
     For text that leaves this machine: '--data_root=/home/me/data' has '.../data'.
     """
-    return _FOLDERS.sub(r'\1.../', printable(words))
+    return _FOLDERS.sub(r'\1.../', printable(content))
 
 
-def printable(words: str) -> str:
+def printable(content: str) -> str:
     """Escapes all that is no letter, digit, sign or space."""
-    return words if words.isprintable() else ''.join(map(_escaped, words))
+    return content if content.isprintable() else ''.join(map(_escaped, content))
 
 
-def printable_lines(words: str) -> str:
+def printable_lines(content: str) -> str:
     """Escapes all that is no letter, digit, sign, space, line end or tab."""
-    return _NO_LINE.sub(lambda line: printable(line[0]), words)
+    return _NO_LINE.sub(lambda line: printable(line[0]), content)
 
 
 def _escaped(letter: str) -> str:

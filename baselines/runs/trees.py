@@ -271,8 +271,8 @@ class _Text(NamedTuple):
         for number, block in enumerate(blocks):
             lines = dict(line.partition('=')[::2] for line in block.splitlines())
             try:
-                words = {key: value.split() for key, value in lines.items()}
-                trees.append(_checked(words, len(names)))
+                values = {key: value.split() for key, value in lines.items()}
+                trees.append(_checked(values, len(names)))
             except ValueError as error:
                 raise ValueError(f'tree {number}: {error}') from None
         return cls(trees, names, _prior(fields, names))
