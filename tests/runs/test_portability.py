@@ -305,7 +305,7 @@ def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
 
 # Python 3.9 does not list its modules; these are what a model may want.
 _STANDARD_LIBRARY = getattr(
-    sys, 'stdlib_module_names', {'dataclasses', 'functools', 'math', 'typing'}
+    sys, 'stdlib_module_names', {'copy', 'dataclasses', 'functools', 'math', 'typing'}
 )
 _ALLOWED = {'tiles': {('.', 'implicit')}, 'layout': {('..tiles', 'implicit')}}
 

@@ -10,6 +10,7 @@ import urllib.parse
 import optuna
 from optuna.storages import journal
 from optuna.trial import FrozenTrial
+import sqlalchemy
 
 from baselines import files
 from baselines import text
@@ -36,7 +37,10 @@ REASON = 'reason'
 def default_storage(out_dir: str) -> str:
     """Returns the URL of the SQLite file of a sweep whose runs are in `out_dir`."""
     path = os.path.join(files.expand(out_dir), 'sweep.db')
-    return f'sqlite:///{urllib.parse.quote(path)}'
+    # SQLAlchemy 2.1 reads a path as URLs escape it, 2.0 as it is.
+    if sqlalchemy.engine.make_url('sqlite:///%20').database == ' ':
+        path = urllib.parse.quote(path)
+    return f'sqlite:///{path}'
 
 
 class _Database(optuna.storages.RDBStorage):
@@ -158,7 +162,9 @@ def load(storage: str, name: str) -> optuna.Study:
     Raises:
         ValueError: the storage cannot be used, or has no such study.
     """
-    path = urllib.parse.unquote(storage.replace('sqlite:///', ''))
+    path = storage
+    if storage.startswith('sqlite:///'):
+        path = sqlalchemy.engine.make_url(storage).database or ''
     if '://' not in path and not os.path.isfile(files.expand(path)):
         raise ValueError(f'--storage: there is no file {path}')
     opened = open_storage(storage)
