@@ -2,7 +2,7 @@
 
   python benchmarks/export_models.py OUT          # in an environment of its own
   python benchmarks/tuned_programs.py OUT --budget-minutes 5
-  python benchmarks/tuned_programs.py OUT --candidates 200 --core 1
+  python benchmarks/tuned_programs.py OUT --dir latest --core 1
 
 Ten of the exported models, one of each kind: convolutions of two image networks, an
 encoder, its training step, a decoder, a translator, a vision transformer, a recurrent
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument('--budget-minutes', type=float, default=5)
     parser.add_argument('--candidates', type=int, default=1000)
     parser.add_argument('--core', type=int, default=-1)
+    parser.add_argument('--dir', default='', help='a run whose model proposes tiles')
     args = parser.parse_args()
     starting.start_tensorflow()
     results.head(
@@ -79,6 +80,7 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
     from tpugraphs.measure import tune_program
 
     options = tune_program.Options(
+        model_dir=args.dir,
         candidates=args.candidates,
         minutes=args.budget_minutes,
         limits=session.Limits(core=machine.chosen_core(args.core)),
