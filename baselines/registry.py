@@ -92,7 +92,9 @@ def resolve(
 def suggest(name: str, choices: Iterable[str]) -> str:
     """Writes the end of a message about an unknown name: the nearest, and all."""
     choices = sorted(choices)
-    return f'{meant(name, choices) or ";"} There are: {", ".join(choices)}'
+    nearest = meant(name, choices)
+    start = f'{nearest} There are' if nearest else '; there are'
+    return f'{start}: {", ".join(choices)}'
 
 
 def meant(name: str, choices: Iterable[str]) -> str:
@@ -305,7 +307,7 @@ def load_models_file(
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ValueError(
             f'--{flag}: importing {path} raised {type(error).__name__}: {error}'

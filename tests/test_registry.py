@@ -82,7 +82,7 @@ def test_what_stands_in_for_removed_models_is_there(models, removed):
 
 def test_a_name_like_no_other_gets_the_list_alone():
     message = _message(registry.resolve, 'zzz', {'b': 1, 'a': 2}, 'letter')
-    assert message == "there is no letter 'zzz'; There are: a, b"
+    assert message == "there is no letter 'zzz'; there are: a, b"
 
 
 def test_tile_models():
@@ -192,6 +192,7 @@ def test_two_models_files_of_one_name_are_two_modules(tmp_path):
         ('import no_such_module', "ModuleNotFoundError: No module named 'no_such_m"),
         ('def f(:', 'SyntaxError: invalid syntax'),
         ('1 / 0', 'ZeroDivisionError: division by zero'),
+        ('raise SystemExit(3)', 'SystemExit: 3'),
     ],
 )
 def test_models_file_that_cannot_be_imported(tmp_path, code, what):

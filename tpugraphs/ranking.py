@@ -207,7 +207,7 @@ def _graph_of(
     nodes = graph.extract_graph(tuning.module, variant.pad)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
-    nodes = _with_opcodes_below(predictor.num_ops, nodes, tuning.module, outcome)
+    _count_unknown_opcodes(predictor, nodes, tuning.module, outcome)
     configs = raw_lib.configs_of(kind, tuning, nodes, measured=False)
     if len(configs.run_index) < 2:
         raise outcomes.Skip('only one run without error mark')
@@ -226,17 +226,19 @@ def _graph_of(
     )
 
 
-def _with_opcodes_below(
-    count: int, nodes: graph.Graph, module: Any, outcome: outcomes.Outcome
-) -> graph.Graph:
-    """Returns a graph with the unknown opcode in place of those from `count` on."""
-    new = nodes.node_opcode >= count
+def _count_unknown_opcodes(
+    predictor: prediction.Predictor,
+    nodes: graph.Graph,
+    module: Any,
+    outcome: outcomes.Outcome,
+) -> None:
+    """Counts the nodes of a graph whose opcodes the model takes for the unknown one."""
+    opcodes = nodes.node_opcode
+    is_unknown = (opcodes >= predictor.num_ops) | (opcodes == schema.UNKNOWN_OPCODE)
     instructions = graph.list_instructions(module)
-    for row in np.flatnonzero(new | (nodes.node_opcode == schema.UNKNOWN_OPCODE)):
+    for row in np.flatnonzero(is_unknown):
         name = instructions[row].opcode
         outcome.unknown_opcodes[name] = outcome.unknown_opcodes.get(name, 0) + 1
-    opcodes = np.where(new, schema.UNKNOWN_OPCODE, nodes.node_opcode)
-    return dataclasses.replace(nodes, node_opcode=opcodes)
 
 
 def _run_as_json(

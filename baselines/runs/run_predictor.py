@@ -201,31 +201,36 @@ class RunPredictor(prediction.Predictor):
     def graphs(self, store: splits.PackedSplit) -> Any:
         """Returns the graphs of a split with features scaled as in the training.
 
-        None where trees score alone: they look at the split itself.
+        Opcodes that the graph model has no row for become the unknown one.  None
+        where trees score alone: they look at the split itself.
         """
         if not self.run.has_model:
             return None
+        store = store.with_opcodes_below(self.num_ops)
         return self.task.graphs(store, self.normalizer, False)
 
     def check(self, store: splits.PackedSplit) -> None:
-        """Makes sure that columns and opcodes are those of the training."""
+        """Makes sure that columns are those of the training."""
         self.variant.check(store, 'the model was trained on')
-        graph = int(np.argmax(store.max_opcode))
-        opcode = store.max_opcode[graph]
-        if opcode >= self.num_ops:
-            raise ValueError(
-                f'{store.source}: {store.graph_ids[graph]} has opcode {opcode}, but '
-                f'the model knows those below {self.num_ops}; train a model on data '
-                'that has it'
-            )
 
     def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
         """Yields the scores of each graph; workers score, if there are any."""
+        self._note_unknown_opcodes(store)
         if self.options.workers is None:
             yield from super().score(store)
         else:
             self.check(store)
             yield from self.options.workers.scores(self, store)
+
+    def _note_unknown_opcodes(self, store: splits.PackedSplit) -> None:
+        """Prints how many graphs have opcodes that the graph model has no row for."""
+        count = int((store.max_opcode >= self.num_ops).sum())
+        if self.run.has_model and count:
+            text.note(
+                f'{store.source}: {count:,} of {store.num_graphs:,} '
+                f'{self.task.unit}s have opcodes of {self.num_ops} or more, which are '
+                f'new to {self.run.model_dir}; it takes them for the unknown opcode'
+            )
 
     def _member_scores(self, store: splits.PackedSplit) -> Iterator[prediction.Members]:
         return self.scorer.members(store, self.graphs(store))

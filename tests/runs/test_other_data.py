@@ -1,7 +1,9 @@
 """Runs and data of different collections, or of different columns."""
 
+import dataclasses
 import shutil
 
+import numpy as np
 import pytest
 
 from baselines.runs import loading
@@ -9,6 +11,7 @@ from baselines.runs import prediction
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
+from tests.helpers import made_runs
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -79,3 +82,40 @@ def test_layouts_of_another_width(layouts, refused, tmp_path):
     layout_files.write_split(folder, layout_runs.programs(2, 0, node_features=141))
     wide = f'{folder}: node_feat has 141 columns, but 140 in what the model was trained'
     refused(layouts[1], layout_runs.TINY, tmp_path / 'data', wide)
+
+
+@pytest.mark.parametrize('task', ['tile', 'layout'])
+def test_opcodes_without_a_row_are_the_unknown_one(task, tmp_path, capsys):
+    rng, op = np.random.default_rng(0), np.array([2, 3, 2, 5, 2], np.int32)
+    if task == 'tile':
+        made, make = made_runs.make_tile_run(tmp_path), tile_records.make_record
+        folder, unit = tmp_path / 'data' / 'test', 'kernels'
+        write = tile_records.write_split
+    else:
+        made, make = made_runs.make_layout_run(tmp_path), layout_files.make_program
+        folder, unit = tmp_path / 'data' / 'xla' / 'random' / 'test', 'programs'
+        write = layout_files.write_split
+    old = make(rng, 'old', nodes=5, node_opcode=op)
+    write(
+        folder,
+        [
+            dataclasses.replace(
+                old, graph_id='known', node_opcode=np.where(op == 5, 0, op)
+            ),
+            dataclasses.replace(
+                old, graph_id='new', node_opcode=np.where(op == 5, 200, op)
+            ),
+            old,
+        ],
+    )
+    options = prediction.Options(str(tmp_path / 'data'), str(tmp_path / 'cache'))
+    predictor = loading.load_predictor(made, options)
+    store = predictor.open_split('test')
+    known, new, other = predictor.score(store)
+    assert store.graph_ids == ['known', 'new', 'old']
+    np.testing.assert_array_equal(new, known)
+    assert (other != known).any()
+    assert (
+        f'1 of 3 {unit} have opcodes of 121 or more, which are new to '
+        in capsys.readouterr().err
+    )

@@ -13,6 +13,7 @@ from baselines.data import collections
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
+from baselines.hlo import schema
 
 SplitType = TypeVar('SplitType', bound='PackedSplit')
 
@@ -222,6 +223,15 @@ class PackedSplit:
     def part(self, name: str, graph: int) -> np.ndarray:
         """Returns a graph's rows of a column, as a view; see `rows`."""
         return np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
+
+    def with_opcodes_below(self: SplitType, count: int) -> SplitType:
+        """Returns the split with opcodes from `count` on as the unknown one."""
+        if self.max_opcode.max() < count:
+            return self
+        opcodes = np.asarray(self.node_opcode)
+        opcodes = np.where(opcodes < count, opcodes, schema.UNKNOWN_OPCODE)
+        arrays = {**self.arrays, 'node_opcode': opcodes}
+        return type(self)(self.source, self.manifest, arrays)
 
     def _fields(self, graph: int, names: Iterable[str]) -> Dict[str, Any]:
         """Returns fields of the record of a graph: parts of columns, its id, `pad`."""

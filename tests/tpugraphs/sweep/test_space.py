@@ -107,7 +107,7 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ({'lr': {'choices': [1.0, 1.0]}}, 'choices has a value twice'),
         (
             {'lr': {'choices': [1.0], 'low': 1}},
-            "has no 'low'; There are: choices, when",
+            "has no 'low'; there are: choices, when",
         ),
         ({'schedule': {'choices': ['cosin']}}, 'one of constant, cosine, not'),
         ({'epochs': 0}, '--epochs should be at least 1, not 0'),
