@@ -170,6 +170,19 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
         means = [number for number, row in enumerate(rows) if not row[1]]
         lines = text.table(rows, rules=[1, *means[:1]], width=text.WIDTH)
         measured_on = dict.fromkeys(map(report.measured_on, of_collection))
+        sizes = {
+            (
+                report.measured_on(s),
+                s['overall']['graphs'],
+                s['overall']['configurations'],
+            )
+            for s in of_collection
+        }
+        if len(sizes) > len(measured_on):
+            lines.append(
+                'The runs were measured on different graphs: figures of different '
+                'rows do not compare.'
+            )
         tables.append('\n'.join([*measured_on, *lines]))
     return '\n\n'.join(tables)
 

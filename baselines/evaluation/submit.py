@@ -16,6 +16,7 @@ from baselines.evaluation import submission
 TEMPLATE_NAME = 'sample_submission.csv'
 TEMPLATE_FOLDERS = ('.', '~/data/tpugraphs')
 KAGGLE_PAGE = 'https://www.kaggle.com/competitions/predict-ai-model-runtime/data'
+_ADVICE = f'download {TEMPLATE_NAME} from {KAGGLE_PAGE} and give its path as --sample'
 
 
 def combine(
@@ -44,6 +45,8 @@ def combine(
             )
     if template == '':
         template = _find_template()
+    elif template and not os.path.isfile(files.expand(template)):
+        raise ValueError(f'--sample {template}: there is no such file; {_ADVICE}')
     inputs = [*paths, template] if template else paths
     real = [os.path.realpath(files.expand(path)) for path in inputs]
     if os.path.realpath(files.expand(output)) in real:
@@ -158,8 +161,7 @@ def _find_template() -> str:
             return path
     raise ValueError(
         f'{TEMPLATE_NAME} is neither in the current folder nor in '
-        f'{TEMPLATE_FOLDERS[1]}: download it from {KAGGLE_PAGE} and give its path '
-        'as --sample'
+        f'{TEMPLATE_FOLDERS[1]}: {_ADVICE}'
     )
 
 

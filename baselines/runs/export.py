@@ -122,13 +122,16 @@ def export(
     except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
         first = str(error).strip().partition('\n')[0]
         raise ValueError(f'{name} cannot be traced for any size: {first}') from error
-    tf.saved_model.save(module, output, signatures=signature)
-    extra = os.path.join(
-        output, 'assets.extra'
-    )  # TensorFlow's folder for others' files
-    os.mkdir(extra)
-    with open(os.path.join(extra, 'metadata.json'), 'w', encoding='utf-8') as stream:
-        json.dump(_metadata(predictor, specs, distilled), stream, indent=1)
+    with files.folder_atomically(output) as folder:
+        try:
+            tf.saved_model.save(module, folder, signatures=signature)
+        except tf.errors.OpError as error:
+            raise OSError(f'{output}: the model cannot be saved: {error}') from None
+        extra = os.path.join(folder, 'assets.extra')  # TensorFlow's, for others' files
+        os.mkdir(extra)
+        path = os.path.join(extra, 'metadata.json')
+        with open(path, 'w', encoding='utf-8') as stream:
+            json.dump(_metadata(predictor, specs, distilled), stream, indent=1)
     return {key: list(spec.shape) for key, spec in specs.items()}
 
 

@@ -193,7 +193,8 @@ def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]]:
         if missing:
             raise ValueError(f'without {min(missing)}')
     except Exception as error:  # zip, zlib, header, JSON: all the same
+        reason = str(error).removeprefix(f'{path}: ')
         raise ValueError(
-            f'{path} is damaged ({error}); delete it to start anew'
+            f'{path} is damaged ({reason}); delete it to start anew'
         ) from None
     return arrays, described

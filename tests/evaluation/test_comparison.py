@@ -137,8 +137,8 @@ def test_the_text_says_what_is_over_what():
     assert '5 programs can show none: it takes 6.' in comparison.format_test(result)
 
 
-def _summary(name, group, top_1, collection='tile:xla'):
-    overall = {'graphs': 1200}
+def _summary(name, group, top_1, collection='tile:xla', graphs=1200):
+    overall = {'graphs': graphs, 'configurations': 9 * graphs}
     for measure in metrics.MEASURES['tile']:
         overall[measure.key] = {'mean': 0.5}
     overall['top_1_error'] = {'mean': top_1}
@@ -175,6 +175,17 @@ def test_a_line_for_each_run():
             }
         )
         == _RUNS
+    )
+
+
+def test_runs_on_different_graphs_are_noted():
+    summaries = {
+        'a': _summary('MLP a', 'MLP a', 0.1),
+        'b': _summary('MLP b', 'MLP b', 0.1, graphs=100),
+    }
+    assert comparison.format_runs(summaries).endswith(
+        'The runs were measured on different graphs: figures of different rows do '
+        'not compare.'
     )
 
 

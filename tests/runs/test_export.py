@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tensorflow as tf
 from baselines.runs import loading
 from baselines.runs import prediction
 from tests.fuzz import strategies
+from tests.helpers import disks
 from tests.helpers import layout_files
 from tests.helpers import made_runs
 from tests.helpers import places
@@ -176,3 +178,8 @@ def test_what_cannot_be_exported(tmp_path, capsys):
     assert f'{full} is there already: name a new folder' in capsys.readouterr().err
     assert processes.command('export', tmp_path / 'x' / 'none', full) == 1
     assert 'there is no directory' in capsys.readouterr().err
+    # It is there whole or not at all.
+    with disks.room(10_000):
+        assert processes.command('export', model_dir, tmp_path / 'new') == 1
+    assert 'error: ' in capsys.readouterr().err
+    assert not [name for name in os.listdir(tmp_path) if 'new' in name]

@@ -443,6 +443,7 @@ def test_damaged_states_say_so(tmp_path):
         path.write_bytes(whole[:size])
         message = _message(ValueError, checkpoints.read, str(path))
         assert message.startswith(f'{path} is damaged (')
+        assert message.count(str(path)) == 1
         assert message.endswith('; delete it to start anew')
     np.savez(path, **_ARRAYS)
     assert 'is damaged' in _message(ValueError, checkpoints.read, str(path))

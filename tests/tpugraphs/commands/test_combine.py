@@ -155,7 +155,11 @@ def test_the_template_is_looked_for_at_home(folder):
             ['none.csv', '--no_template'],
             'none.csv: there is no such file; `tpugraphs predict` makes one',
         ),
-        (_combine, ['tile.csv', '--sample', 'none.csv'], 'none.csv'),
+        (
+            _combine,
+            ['tile.csv', '--sample', 'none.csv'],
+            '--sample none.csv: there is no such file; download sample_submission.csv',
+        ),
         (
             _combine,
             ['tile.csv'],
