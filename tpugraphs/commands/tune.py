@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Tunes, prints and writes."""
+    from baselines.runs import saved
     from tpugraphs.measure import arguments
 
     if args.measure < 1 or args.candidates < 2 or args.budget_minutes <= 0:
@@ -61,6 +62,8 @@ def run(args: argparse.Namespace) -> None:
             '--measure is at least 1, --candidates 2, and --budget-minutes above 0'
         )
     limits = arguments.limits(args)
+    if args.json:
+        saved.check_file_writable(args.json, 'json')
     from tpugraphs.measure import tune_program
 
     options = config.from_options(

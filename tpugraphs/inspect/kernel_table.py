@@ -27,6 +27,8 @@ def lines(program: reader.Program) -> List[str]:
         ValueError: the instructions contradict each other.
     """
     module, origin = program.module, 'as the module has them'
+    if _has_unknown_sizes(module):
+        return [*_facts(module), '  kernels         unknown: sizes are not fixed']
     if not programs_lib.is_optimised(module):
         module, origin = _optimised(program)
     try:
@@ -35,6 +37,16 @@ def lines(program: reader.Program) -> List[str]:
         raise ValueError(
             f'{program.source}: an instruction lacks a field of its opcode ({error})'
         ) from error
+
+
+def _has_unknown_sizes(module: Any) -> bool:
+    """Tells whether an array of a module has a size that the module does not say."""
+    return any(
+        size < 0
+        for computation in module.computations
+        for instruction in computation.instructions
+        for size in instruction.shape.dimensions
+    )
 
 
 def _optimised(program: reader.Program) -> Tuple[Any, str]:

@@ -11,6 +11,7 @@ they are finished, callees before callers, as XLA wants them.
 """
 
 import functools
+import itertools
 import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -58,10 +59,19 @@ def num_bytes(shape: Any) -> int:
 
 
 def shape_text(shape: Any) -> str:
-    """Returns a shape as XLA writes it: `f32[8,16]`."""
+    """Returns a shape as XLA writes it: `f32[8,16]`, `f32[<=8,16]`, `f32[?,16]`."""
     kind = _KINDS.get(shape.element_type)
     name = kind.name if kind else f'type {shape.element_type}'
-    return f'{name}[{",".join(map(str, shape.dimensions))}]'
+    # A file may say of no dimension whether it is dynamic.
+    dynamic = itertools.chain(shape.is_dynamic_dimension, itertools.repeat(False))
+    return f'{name}[{",".join(map(_size_text, shape.dimensions, dynamic))}]'
+
+
+def _size_text(size: int, is_dynamic: bool) -> str:
+    """Returns the size of a dimension as text; XLA stores unknown ones as negative."""
+    if size < 0:
+        return '?'
+    return f'<={size}' if is_dynamic else str(size)
 
 
 class Module:

@@ -121,15 +121,16 @@ def optimise(program: reader.Program) -> Any:
 def optimise_with(session: session_lib.Session, module: Any, name: str) -> Any:
     """Returns a module after the passes of a session's XLA.
 
-    Collectives need several devices, so an optimised module that has them is returned
-    as it is: its other kernels can be measured.
+    An optimised module is returned as it is: jaxlib takes no fusions, but its kernels
+    can be measured.
 
     Raises:
-        ValueError: XLA cannot compile it.
+        ValueError: XLA cannot compile it, or it has collectives, which need several
+            devices.
     """
-    exchanged = collectives(module)
-    if exchanged and is_optimised(module):
+    if is_optimised(module):
         return module
+    exchanged = collectives(module)
     if exchanged:
         raise ValueError(
             f'{name}: {text.most_common(exchanged)}: collectives need several devices; '
@@ -146,9 +147,12 @@ def _check_custom_call(instruction: Any, where: str) -> None:
     """Raises ValueError for a custom call that would run code by its name."""
     target = instruction.custom_call_target
     if instruction.opcode == 'custom-call' and target not in CUSTOM_CALLS:
+        advice = f'allowed are {", ".join(sorted(CUSTOM_CALLS))}'
+        if target.startswith('__'):  # one that XLA's passes put there
+            advice = "give the program as it was before XLA's passes"
         raise ValueError(
             f'{where}: %{instruction.name} is a custom call of {target!r}, which runs '
-            f'native code; allowed are {", ".join(sorted(CUSTOM_CALLS))}'
+            f'native code; {advice}'
         )
 
 

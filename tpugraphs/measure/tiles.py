@@ -21,6 +21,8 @@ LEAST_ELEMENTS = 8192
 _MOST_TRIPS = 2048
 # Bytes of an output tile at most: a larger one does not fit into a core's own cache.
 _FOOTPRINT = 4 << 20
+# Sizes of a dimension at most: loops count elements in 32 bits.
+_MOST_SIZE = (1 << 31) - 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,6 +109,9 @@ def items_of(
     skipped.update(reasons)
     items = []
     for kernel in cut:
+        if _largest_size(kernel.module) > _MOST_SIZE:
+            skipped['too large for an index of 32 bits'] += 1
+            continue
         digest = kernel.name.rpartition('_')[2]
         plan = tiling.Plan(kernel.module)
         output, reduced = plan.tileable()
@@ -118,6 +123,12 @@ def items_of(
             items.append(TileItem(**vars(kernel)))
         seen.add(digest)
     return items
+
+
+def _largest_size(module: Any) -> int:
+    """Returns the largest size of a dimension in a kernel's module."""
+    entry = kernels.entry_of(module)
+    return max((n for i in entry.instructions for n in i.shape.dimensions), default=0)
 
 
 def sizes(size: int) -> List[int]:

@@ -27,6 +27,7 @@ from baselines import files
 from baselines import phases
 from baselines.hlo import protos
 from baselines.runs import finding
+from baselines.runs import saved
 from tpugraphs.measure import executable
 from tpugraphs.measure import kernels
 from tpugraphs.measure import machine
@@ -78,8 +79,8 @@ def tune_and_write(
         options: of tuning.
 
     Raises:
-        ValueError: see `signatures.trace` and `tune`.
-        OSError: the output cannot be written.
+        ValueError: see `signatures.trace` and `tune`; or the output cannot be written.
+        OSError: a file cannot be read.
     """
     if callable(source):
         program, signature = signatures.trace(source, args)
@@ -87,6 +88,7 @@ def tune_and_write(
         program, signature = programs_lib.load(source), signatures.Signature()
     if options.output:
         executable.check_size(program.module, program.name)
+        saved.check_writable(options.output, 'output')
     arrays = [np.asarray(leaf) for leaf in signature.flat(args)] or None
     result = tune(program, options, arrays)
     print(*result.lines(), sep='\n')
@@ -169,6 +171,8 @@ class _Tuner:
         began, once_ns, proof, problem = time.monotonic(), 0, None, ''
         if programs_lib.collectives(optimised):
             problem = 'its collectives need several devices'
+        elif programs_lib.is_optimised(program.module):
+            problem = "it is optimised already; give it as it was before XLA's passes"
         else:
             try:
                 once_ns = int(whole.measure(passes=_PASSES).times[0])

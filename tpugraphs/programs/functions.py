@@ -75,7 +75,8 @@ def from_file(path: str, name: str) -> Any:
     """
     module = _run(path)
     where = f'{path}:{name}'
-    if not hasattr(module, name):
+    function = getattr(module, name, None)
+    if not callable(function):
         names = sorted(n for n, v in vars(module).items() if _is_program(v, module))
         raise ValueError(
             f'{where}: no such function; there: {", ".join(names) or "none"}'
@@ -88,7 +89,7 @@ def from_file(path: str, name: str) -> Any:
             raise ValueError(f'{path}:{_EXAMPLES}: {text.cause_of(error)}') from error
     if args is not None and not isinstance(args, (list, tuple)):
         args = (args,)
-    return trace(getattr(module, name), args, where).module
+    return trace(function, args, where).module
 
 
 def from_saved_model(

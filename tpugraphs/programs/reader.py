@@ -92,8 +92,9 @@ def is_tuning_data(source: str) -> bool:
     """
     if _function_of(source) or _saved_model_of(source):
         return False
+    data = _read(source)
     with text.located(source):
-        return forms.tell(_read(source)) == forms.TUNING
+        return forms.tell(data) == forms.TUNING
 
 
 def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:

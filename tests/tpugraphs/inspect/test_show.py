@@ -156,6 +156,12 @@ def test_damaged_files_are_one_line(tmp_path, capsys, name, data):
     assert name in error and error.count('\n') == 1
 
 
+def test_a_folder_is_one_line_that_names_it_once(tmp_path, capsys):
+    assert _show(str(tmp_path)) == 1
+    error = capsys.readouterr().err
+    assert error == f'error: {tmp_path}: a folder without a SavedModel; give a file\n'
+
+
 def test_a_module_that_is_no_graph_is_an_error(tmp_path, capsys):
     broken = good_layout()
     broken.module.computations[0].instructions[0].operand_ids.append(1)

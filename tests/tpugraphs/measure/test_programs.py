@@ -1,5 +1,6 @@
 """Programs: what cannot be measured is said in one line."""
 
+import collections
 import itertools
 import os
 import textwrap
@@ -22,6 +23,8 @@ import tensorflow as tf
 
 def plain(x):
     return x
+
+number = 3
 
 @tf.function(input_signature=[tf.TensorSpec([None, 4])])
 def dynamic(x):
@@ -73,6 +76,7 @@ def test_a_function_becomes_a_module(file):
             'missing',
             r'mine.py:missing: no such function; there: dynamic, fails, good, leaves, ',
         ),
+        ('number', r'mine.py:number: no such function; there: dynamic, fails, '),
         (
             'plain',
             r'mine.py:plain has neither an input signature nor example arguments; ',
@@ -116,6 +120,20 @@ def test_modules_that_cannot_be_measured(tmp_path):
     path.write_bytes(module.SerializeToString())
     with pytest.raises(ValueError, match='tuple.pb: parameter %p.1 is .* fixed size'):
         programs.load(str(path))
+    shape = entry.instructions[0].shape
+    shape.element_type = building.shape_of('f32', []).element_type
+    shape.dimensions.extend([-(2**63), 8, 4])
+    shape.is_dynamic_dimension.extend([True, True])
+    path.write_bytes(module.SerializeToString())
+    with pytest.raises(ValueError, match=r'%p.1 is f32\[\?,<=8,4\]; '):
+        programs.load(str(path))
+
+
+def test_sizes_beyond_an_index_of_32_bits_are_not_tiled():
+    skipped = collections.Counter()
+    module = measured_programs.pointwise(1 << 31, 4)
+    assert tiles.items_of(module, 'p', set(), skipped) == []
+    assert skipped == {'too large for an index of 32 bits': 1}
 
 
 @pytest.mark.parametrize('target', ['puts', ''])
@@ -127,6 +145,10 @@ def test_a_custom_call_of_a_stranger_is_refused(target, tmp_path):
     with pytest.raises(
         ValueError, match=f"custom call of '{target}', which runs native"
     ):
+        programs.load(path)
+    call.custom_call_target = '__onednn$matmul'  # XLA's own
+    path = measured_programs.write(tmp_path / 'calls.pb', module)
+    with pytest.raises(ValueError, match="give the program as it was before XLA's"):
         programs.load(path)
     call.custom_call_target = 'Sharding'
     programs.load(measured_programs.write(tmp_path / 'calls.pb', module))

@@ -4,9 +4,11 @@ import pytest
 
 from tests.helpers import made_runs
 from tests.helpers import measured_programs
+from tests.helpers import program_forms
 from tpugraphs import commands
 from tpugraphs.measure import machine
 from tpugraphs.measure import scorers
+from tpugraphs.measure import tune_program
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
@@ -23,6 +25,28 @@ def test_without_time_the_original_is_kept(program, tmp_path, capsys):
     assert 'program: not measured: no time left' in capsys.readouterr().out
     written = [(tmp_path / 'out' / f'{n}.hlo.pb') for n in ('program', 'original')]
     assert written[0].read_bytes() == written[1].read_bytes()
+
+
+@pytest.mark.slow
+def test_of_an_optimised_program_the_kernels_alone_are_tuned(tmp_path, capsys):
+    path = measured_programs.write(tmp_path / 'fused.pb', program_forms.fused(''))
+    assert commands.run('tune', [path, '--measure', '1', '--candidates', '2']) == 0
+    printed = capsys.readouterr().out
+    assert 'program: not measured: it is optimised already; give it as' in printed
+
+
+@pytest.mark.parametrize(
+    'flag, message',
+    [('--output', 'mine.pb cannot be written'), ('--json', 'folder is a folder: name')],
+)
+def test_a_place_that_cannot_be_written_is_refused_first(
+    flag, message, program, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.delattr(tune_program, 'tune')
+    (tmp_path / 'folder').mkdir()
+    place = {'--output': program, '--json': f'{tmp_path}/folder'}[flag]
+    assert commands.run('tune', [program, flag, place]) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_a_model_of_other_hardware_is_a_warning():

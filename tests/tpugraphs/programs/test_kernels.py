@@ -106,6 +106,13 @@ def test_the_table_of_an_optimised_module():
     )
 
 
+def test_of_unknown_sizes_there_is_no_table():
+    module = measured_programs.pointwise(-(2**63), 8)
+    *_, result, kernels = kernel_table.lines(reader.read_program(module))
+    assert result.endswith('f32[?,8]')
+    assert kernels.endswith('unknown: sizes are not fixed')
+
+
 def test_collectives_are_named_and_the_other_kernels_cut():
     module = protos.protos().HloModuleProto()
     module.CopyFrom(program_forms.fused(''))
@@ -120,7 +127,7 @@ def test_collectives_are_named_and_the_other_kernels_cut():
         "collectives     'all-reduce' 1" in x for x in kernel_table.lines(program)
     )
     skipped, no_session = collections.Counter(), None
-    prepared = programs.prepare(program)
+    prepared = programs.prepare(program)  # it has a fusion, so it is not compiled
     [item] = collection.items_of(prepared, 'tile', no_session, set(), skipped)
     assert item.origin == 'fusion.8' and skipped == {'all-reduce has no tiles': 1}
     module.computations[-1].instructions[-2].opcode = 'add'  # not optimised yet
