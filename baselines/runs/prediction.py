@@ -237,9 +237,11 @@ class Predictor(abc.ABC):
             `protocol` and `data` added; and each graph with its scores and runtimes.
 
         Raises:
-            ValueError: the data are unusable, no runtime is known, or a graph is none
-                of those of the published protocol.
+            ValueError: there is no such protocol, the data are unusable, no runtime is
+                known, or a graph is none of those of the published protocol.
         """
+        if protocol:
+            registry.resolve(protocol, report.PROTOCOLS, 'protocol')
         store = self.open_split(split)
         check_runtimes(store)
         described = self.describe(store)

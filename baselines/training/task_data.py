@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines import config as config_lib
+from baselines import text
 from baselines.data import collections
 from baselines.data import folds
 from baselines.data import stores as stores_lib
@@ -304,12 +305,27 @@ def _open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit
         variant.check(store, f'is in {train.source}')
     if not train.has_runtimes:
         raise ValueError(f'{train.source}: all runtimes are 0; nothing to learn')
+    _check_validation_runtimes(stores['valid'])
     if settings.test_mode == 'metrics' and not test.has_runtimes:
         raise ValueError(
             f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
             'are in the published test files; use --test_mode=predictions'
         )
     return stores
+
+
+def _check_validation_runtimes(store: Any) -> None:
+    """Prints that nothing can be validated; raises ValueError where only a part can."""
+    if not store.has_runtimes:
+        text.note(f'{store.source}: all runtimes are 0; there is no validation')
+        return
+    zeros = np.flatnonzero(np.asarray(store.config_runtime) == 0)
+    if len(zeros):
+        graph = np.searchsorted(store.config_offsets, zeros[0], 'right') - 1
+        raise ValueError(
+            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0, with which '
+            'nothing can be compared; leave its file out'
+        )
 
 
 def fitted(

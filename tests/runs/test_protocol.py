@@ -120,6 +120,9 @@ def test_graphs_that_are_not_published(root, monkeypatch, capsys):
     )
     assert measure('')['protocol'] == 'all'
     finished_runs.assert_refused(
+        lambda: measure('x'), "there is no protocol 'x'; there are: all, published"
+    )
+    finished_runs.assert_refused(
         lambda: measure('published'), 'protocol=published: there is no list for a;'
     )
     lists = {'a': np.array([5, 12]), 'b': np.array([0]), 'c': np.array([0])}

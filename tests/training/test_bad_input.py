@@ -150,9 +150,21 @@ def test_unusable_runtimes(kind, refused, data):
     if kind.runs is layout_runs:
         damages.changed('config_runtime', np.zeros_like)(data / 'train' / kind.bad)
         refused('program_1: skewed sampling needs runtimes', **kind.runs.TINY)
+    damages.changed('config_runtime', np.zeros_like)(data / 'valid' / kind.bad)
+    name = kind.bad[: -len('.npz')]
+    refused(f'{data}/valid: {name} has a runtime of 0', 'leave its file out')
     for path in (data / 'train').iterdir():
         damages.changed('config_runtime', np.zeros_like)(path)
     refused(f'{data}/train: all runtimes are 0')
+
+
+@_of_tiles
+def test_a_validation_split_without_runtimes_is_noted(train, data, capsys):
+    for path in (data / 'valid').iterdir():
+        damages.changed('config_runtime', np.zeros_like)(path)
+    assert train(**tile_runs.TINY) == 0
+    noted = capsys.readouterr().err
+    assert noted == f'note: {data}/valid: all runtimes are 0; there is no validation\n'
 
 
 def test_a_loss_that_overflows(kind, refused, data):
@@ -212,7 +224,7 @@ _SETTINGS = [
     (
         'layout',
         {'model': 'EarlyJoinSAGE'},
-        ["there is no layout model 'EarlyJoinSAGE'", 'There are: ChebNet, GAT, GCN'],
+        ["there is no layout model 'EarlyJoinSAGE'", 'there are: ChebNet, GAT, GCN'],
     ),
     ('layout', {'model': 'Resm'}, ["there is no layout model 'Resm'"]),
 ]
