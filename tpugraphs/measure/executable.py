@@ -75,7 +75,8 @@ class Executable:
             NumPy arrays, nested as the function's result.
 
         Raises:
-            ValueError: arguments have other shapes, or cannot be cast.
+            ValueError: arguments have other shapes, or cannot be cast; or XLA has
+                optimised the program already.
         """
         values = self._signature.flat(args)
         if len(values) != len(self._parameters):
@@ -96,6 +97,11 @@ class Executable:
 
     @functools.cached_property
     def _compiled(self) -> backend_lib.Program:
+        if programs.is_optimised(self._module):  # jaxlib takes no fusions
+            raise ValueError(
+                "an optimised program cannot be run; tune it as it was before XLA's "
+                'passes'
+            )
         return backend_lib.Backend().compile(self._module.SerializeToString())
 
     def save(self, folder: str) -> str:

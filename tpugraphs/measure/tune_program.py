@@ -104,9 +104,10 @@ def tune_and_write(
     if options.output:
         runnable.save(options.output)
         _write_kernels(result.rows, os.path.join(options.output, _FOLDER))
-        print(
-            f'written: {options.output}, for tpugraphs.load_program({options.output!r})'
-        )
+        use = f'for tpugraphs.load_program({options.output!r})'
+        if programs_lib.is_optimised(program.module):
+            use = f'its kernels in {_FOLDER}/'
+        print(f'written: {options.output}, {use}')
     return runnable
 
 

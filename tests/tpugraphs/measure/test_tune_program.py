@@ -1,10 +1,12 @@
 """Tuning that ends early, and models that cannot propose."""
 
+import numpy as np
 import pytest
 
 from tests.helpers import made_runs
 from tests.helpers import measured_programs
 from tests.helpers import program_forms
+import tpugraphs
 from tpugraphs import commands
 from tpugraphs.measure import machine
 from tpugraphs.measure import scorers
@@ -30,9 +32,15 @@ def test_without_time_the_original_is_kept(program, tmp_path, capsys):
 @pytest.mark.slow
 def test_of_an_optimised_program_the_kernels_alone_are_tuned(tmp_path, capsys):
     path = measured_programs.write(tmp_path / 'fused.pb', program_forms.fused(''))
-    assert commands.run('tune', [path, '--measure', '1', '--candidates', '2']) == 0
+    out = str(tmp_path / 'out')
+    flags = ['--measure', '1', '--candidates', '2', '--output', out]
+    assert commands.run('tune', [path, *flags]) == 0
     printed = capsys.readouterr().out
     assert 'program: not measured: it is optimised already; give it as' in printed
+    assert f'written: {out}, its kernels in kernels/' in printed
+    arrays = [np.ones(shape, np.float32) for shape in [(64, 128), (128, 96)]]
+    with pytest.raises(ValueError, match='an optimised program cannot be run; tune'):
+        tpugraphs.load_program(out)(*arrays)
 
 
 @pytest.mark.parametrize(
