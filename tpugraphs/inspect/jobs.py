@@ -32,6 +32,8 @@ def show(
         graphs = contents.load(path)
         if module is not None:
             graphs = [_choose(path, graphs, module)]
+    elif module is not None:
+        raise ValueError(f'{path}: is one program; leave out --module')
     else:
         program = reader.read_program(path)
         graphs = [contents.describe_program(program)]

@@ -7,6 +7,7 @@ import pytest
 
 from baselines import text
 from tests.helpers import hlo_modules
+from tests.helpers import measured_programs
 from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
@@ -154,6 +155,12 @@ def test_damaged_files_are_one_line(tmp_path, capsys, name, data):
     assert _show(_raw(tmp_path, data, name)) == 1
     error = capsys.readouterr().err
     assert name in error and error.count('\n') == 1
+
+
+def test_of_a_program_no_module_is_chosen(tmp_path, capsys):
+    path = measured_programs.write(tmp_path / 'a.pb', measured_programs.pointwise(8))
+    assert _show(path, '--module', '1') == 1
+    assert 'a.pb: is one program; leave out --module\n' in capsys.readouterr().err
 
 
 def test_a_folder_is_one_line_that_names_it_once(tmp_path, capsys):
