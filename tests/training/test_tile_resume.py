@@ -120,36 +120,30 @@ def _listing(folder):
 
 
 def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
-    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
+    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path), resume=True)
+    # As by kill -9, before the ranking, and then before the removal of the state.
     for place, name in (
         (submission, 'write_predictions'),
         (checkpoints.Unfinished, 'remove'),
     ):
-        # As by kill -9, before the ranking or the removal of the state.
         with monkeypatch.context() as patch:
             patch.setattr(place, name, _stop)
             with pytest.raises(_Stop):
                 tile_runs.train(root, **changes)
-        first = next(tmp_path.glob('model_*'))
         assert len(list(tmp_path.glob('unfinished_*'))) == 1
-        for _ in range(2):  # and where nothing is left to resume
-            model_dir, printed = tile_runs.train(root, **changes, resume=True)
-            assert model_dir == first
-            assert 'the run of these settings is finished' in printed
-            assert _listing(tmp_path) == ['model', 'results', 'run']
-        shutil.rmtree(tmp_path)
-        tmp_path.mkdir()
-
-
-def test_killed_between_the_halves_of_a_run(root, tmp_path, monkeypatch):
-    changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.Unfinished, 'remove', _stop)
-        with pytest.raises(_Stop):
-            tile_runs.train(root, **changes)
-    shutil.rmtree(next(tmp_path.glob('model_*')))
-    (half,) = tmp_path.glob('run_*')
-    tile_runs.train(root, **changes, resume=True)
+    [first] = tmp_path.glob('model_*')
+    [state] = tmp_path.glob('unfinished_*')
+    content = state.read_bytes()
+    for _ in range(2):  # and where nothing is left to resume
+        model_dir, printed = tile_runs.train(root, **changes)
+        assert model_dir == first
+        assert 'the run of these settings is finished' in printed
+        assert _listing(tmp_path) == ['model', 'results', 'run']
+    # Killed between the halves of the run: it is saved again, beside the half.
+    state.write_bytes(content)
+    shutil.rmtree(first)
+    [half] = tmp_path.glob('run_*')
+    tile_runs.train(root, **changes)
     assert _listing(tmp_path) == ['model', 'results', 'run'] and half.exists()
 
 
