@@ -4,7 +4,8 @@
   python benchmarks/uncertainty.py --epochs 15 --seeds 0 1 2
 
 A kernel is marked where the graph model and the trees of `--recipe=strong` order few of
-its pairs of configurations alike.  Scored are the recipe's runs of the leaderboard.
+its pairs of configurations alike: how few was read off `valid`, to mark a quarter of
+it, and the others only judge.  Scored are the recipe's runs of the leaderboard.
 The gain with ten is that of the ten first choices and that of the rounds of `tpugraphs
 tune`, which learn from what is measured.  Then follow the kernels of each part that
 cost most, with their part of the mean error.
@@ -18,6 +19,7 @@ import measured_tuning
 import numpy as np
 import results
 
+from baselines.data import shipped
 from baselines.evaluation import choices
 from baselines.evaluation import ensembles
 
@@ -38,8 +40,10 @@ def main() -> None:
         *('kernels', 'number', 'top-1 error', 'top-5 error', 'OPA'),
         *('gain with ten measured', 'in rounds of `tune`'),
     )
+    valid = [graph for graph in judging.load('tile') if graph.split == 'valid']
+    parts = [leaderboard.Part('valid', shipped.folder('tile'), valid)]
     worst = []
-    for part in leaderboard.parts('tile'):
+    for part in [*parts, *leaderboard.parts('tile')]:
         judged: List[Tuple[bool, List[float]]] = []
         for seed in args.seeds:
             judged += _judged(part, leaderboard.place(args, recipe, seed))
@@ -47,9 +51,8 @@ def main() -> None:
         figures = np.array([row for _, row in judged])
         for name, chosen in (('unsure', unsure), ('others', ~unsure)):
             _row(f'{part.name}, {name}', figures[chosen], len(args.seeds))
-        errors = figures[:, :2].reshape(len(args.seeds), -1, 2).mean(0) / len(
-            part.graphs
-        )
+        errors = figures[:, :2].reshape(len(args.seeds), -1, 2).mean(0)
+        errors /= len(part.graphs)
         for number in np.argsort(-errors[:, 0])[:_WORST]:
             worst.append((part.graphs[number].name, *errors[number]))
     print()
@@ -61,7 +64,7 @@ def main() -> None:
 def _judged(part: leaderboard.Part, out_dir: str) -> Iterator[Tuple[bool, List[float]]]:
     """Yields for each kernel whether it is marked, and its figures."""
     predictor = results.load(results.run_of(out_dir), data_root=part.root)
-    store = predictor.open_split('test')
+    store = predictor.open_split(part.graphs[0].split)
     by_name = dict(zip(store.graph_ids, predictor.score_members(store)))
     for graph in part.graphs:
         members = by_name[graph.name]
