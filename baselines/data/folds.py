@@ -73,7 +73,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
     if count > len(names):
         raise ValueError(
             f'--fold: {count} folds need at least {count} programs that differ '
-            f'in more than their batch size, and there are {len(names)}'
+            f'in more than their batch size, not {len(names)}'
         )
     of_graphs = np.asarray(configs, np.int64)
     # In whole numbers, so that equal is equal on every machine.

@@ -67,8 +67,9 @@ class GraphRecord:
 
     def __repr__(self) -> str:
         return (
-            f'<{type(self).__name__} {self.graph_id}: {self.num_nodes:,} nodes, '
-            f'{self.num_configs:,} configurations>'
+            f'<{type(self).__name__} {self.graph_id}: '
+            f'{text.count(self.num_nodes, "node")}, '
+            f'{text.count(self.num_configs, "configuration")}>'
         )
 
     def _repr_html_(self) -> str:

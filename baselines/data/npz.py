@@ -358,9 +358,7 @@ def _check_shape(
         return
     if len(shape) != len(expected):
         axes = ', '.join(map(str, expected))
-        raise FieldError(
-            f'{key} has shape {shape}, expected {len(expected)} axes [{axes}]'
-        )
+        raise FieldError(f'{key} has shape {shape}, expected [{axes}]')
     for axis, (length, name) in enumerate(zip(shape, expected)):
         if isinstance(name, int):
             allowed, owner = name, ''
@@ -368,8 +366,8 @@ def _check_shape(
             allowed, owner = lengths.setdefault(name, (length, key))
         if length != allowed:
             raise FieldError(
-                f'{key} has shape {shape}, but axis {axis} should have '
-                f'{allowed} entries{owner and f" as {owner} has"}'
+                f'{key} has shape {shape}, but axis {axis} should have length '
+                f'{allowed}{owner and f" as {owner} has"}'
             )
 
 
@@ -398,6 +396,7 @@ def _converted(key: str, array: np.ndarray, dtype: Optional[type]) -> np.ndarray
         bad = np.argwhere(~np.isfinite(array))
         place = ', '.join(f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0]))
         raise FieldError(
-            f'{key} has {len(bad)} NaN or infinite values, the first in {place}'
+            f'{key} has {text.count(len(bad), "NaN or infinite value")}, the first in '
+            f'{place}'
         )
     return array

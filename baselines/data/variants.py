@@ -78,10 +78,12 @@ class Variant:
             difference = f'absent entries are {other.pad} (--pad={other.pad})'
             expected = self.pad
         elif other.node_features != self.node_features:
-            difference = f'node_feat has {other.node_features} columns'
+            difference = f'node_feat has {text.count(other.node_features, "column")}'
             expected = self.node_features
         elif other.config_features != self.config_features:
-            difference = f'config_feat has {other.config_features} columns'
+            difference = (
+                f'config_feat has {text.count(other.config_features, "column")}'
+            )
             expected = self.config_features
         else:
             return

@@ -12,6 +12,7 @@ from typing import Any, Dict, Sequence, Tuple, Union, cast
 
 import numpy as np
 
+from baselines import text
 from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
 from baselines.features import tile_table
@@ -197,8 +198,8 @@ class Normalizer:
         width = len(getattr(self, f'{part}_used'))
         if features.shape[-1] != width:
             raise ValueError(
-                f'{part}_feat has {features.shape[-1]} columns, but the model '
-                f'was trained on {width}: point --data_root at data of the same '
+                f'{part}_feat has {text.count(features.shape[-1], "column")}, but the '
+                f'model was trained on {width}: point --data_root at data of the same '
                 'kind, or train a model on this one'
             )
         used, low, span = self.scales[part]

@@ -27,6 +27,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from baselines import text
 from baselines.data.tile import store as tile_store
 from baselines.features import access_columns
 from baselines.features import estimate
@@ -243,6 +244,6 @@ def _require(name: str, array: np.ndarray, columns: schema.Columns, part: str) -
     """Raises ValueError unless an array has the published columns."""
     if array.shape[-1] < len(columns):
         raise ValueError(
-            f'{name} has {array.shape[-1]} columns, but --{part} reads the '
-            f'{len(columns)} published ones'
+            f'{name} has {text.count(array.shape[-1], "column")}, but --{part} reads '
+            f'the {len(columns)} published ones'
         )

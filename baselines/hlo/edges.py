@@ -4,6 +4,7 @@ from typing import Any, Tuple
 
 import numpy as np
 
+from baselines import text
 from baselines.hlo import gather
 
 
@@ -55,7 +56,7 @@ def find_edges(
         return edges, ()
     place = _place(module, int(users[counts > 1][0]))
     warning = (
-        f'{(counts - 1).sum()} repeated edges kept once, the first '
+        f'{text.count((counts - 1).sum(), "repeated edge")} kept once, the first '
         f'at {place} (one computation called twice, or also an operand)'
     )
     return edges, (warning,)

@@ -6,6 +6,7 @@ from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
+from baselines import text
 from baselines.hlo import runs
 from baselines.hlo import schema
 
@@ -65,7 +66,7 @@ def extract_configs(
     if len(ids) and ids.max() >= num_nodes:
         raise ValueError(
             f'config_index_to_node has node {ids.max()}, but the graph has '
-            f'{num_nodes} nodes'
+            f'{text.count(num_nodes, "node")}'
         )
     usable: List[Tuple[int, Any]] = []
     dropped: Counter[str] = collections.Counter()
@@ -92,7 +93,7 @@ def extract_configs(
         count = len(run.module_config.layout_config.nodes)
         if count != len(ids):
             raise ValueError(
-                f'run {index} has layouts of {count} nodes, but '
+                f'run {index} has layouts of {text.count(count, "node")}, but '
                 f'config_index_to_node has {len(ids)}'
             )
     vectors, codes = _encoded([run for _, run in usable], len(ids))

@@ -65,12 +65,12 @@ def test_integers_of_any_width_and_arrays_in_any_order(tmp_path, save, integer):
     'changes, message',
     [
         ({'b': None}, 'the array b is missing (there: a)'),
-        ({'a': np.zeros(4)}, 'a has shape (4,), expected 2 axes [n, m]'),
-        ({'b': np.zeros((3, 3), int)}, 'b has shape (3, 3), but axis 1 should have 2'),
+        ({'a': np.zeros(4)}, 'a has shape (4,), expected [n, m]'),
         (
-            {'b': _B[:2]},
-            'b has shape (2, 2), but axis 0 should have 3 entries as a has',
+            {'b': np.zeros((3, 3), int)},
+            'b has shape (3, 3), but axis 1 should have length 2',
         ),
+        ({'b': _B[:2]}, 'b has shape (2, 2), but axis 0 should have length 3 as a has'),
         ({'a': np.full((3, 4), 'x')}, 'a holds <U1, expected floats'),
         ({'b': _B.astype(float)}, 'b holds float64, expected integers'),
         ({'b': _B + 1}, 'b has 4 in row 0, allowed is 0 to 3: not a column'),
@@ -79,7 +79,7 @@ def test_integers_of_any_width_and_arrays_in_any_order(tmp_path, save, integer):
         ({'pad': np.int64(1)}, 'pad has 1 in row 0, allowed is -1 to 0'),
         (
             {'a': np.where(_A == 5, np.nan, _A)},
-            'a has 1 NaN or infinite values, the first in row 1, column 1',
+            'a has 1 NaN or infinite value, the first in row 1, column 1',
         ),
         ({'a': np.where(_A == 2, 1e300, _A.astype(float))}, 'a has 1 NaN or infinite'),
         ({'a': np.full((3, 4), None)}, 'a holds pickled Python objects, which are'),
@@ -211,7 +211,7 @@ def test_blocks_of_rows(tmp_path, monkeypatch, save):
     [
         (None, 'the array a is missing (there: b)'),
         (np.full((3, 4), 'x'), 'a holds <U1, expected floats'),
-        (_A[:2], 'a has shape (2, 4), but axis 0 should have 3 entries as k has'),
+        (_A[:2], 'a has shape (2, 4), but axis 0 should have length 3 as k has'),
         (np.asfortranarray(_A), 'a is in Fortran order and cannot be read row by row'),
     ],
 )

@@ -189,7 +189,7 @@ _BAD = {
         ),
         (
             {'node_config_ids': np.array([4, 1])},
-            'node_config_feat has shape (7, 3, 18), but axis 1 should have 2 entries '
+            'node_config_feat has shape (7, 3, 18), but axis 1 should have length 2 '
             'as node_config_ids has',
         ),
         ({'node_config_feat': None}, 'the array node_config_feat is missing (there'),

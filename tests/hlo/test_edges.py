@@ -81,7 +81,7 @@ def test_one_computation_called_twice_is_one_edge_and_a_warning():
     assert found.edge_index.tolist() == [[1, 0]]
     (warning,) = found.warnings
     assert warning.startswith(
-        "1 repeated edges kept once, the first at computation 'main', instruction 'r'"
+        "1 repeated edge kept once, the first at computation 'main', instruction 'r'"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Dict, List, Mapping, Sequence
 
 import numpy as np
 
+from baselines import text
 from baselines.data import collections
 from baselines.data import families
 from baselines.data import shares as shares_lib
@@ -41,20 +42,16 @@ def split(
         A line with the number of files in every split.
 
     Raises:
-        ValueError: there are fewer groups than splits.
+        ValueError: there are fewer groups than splits; says how else to cut.
     """
-    file_of = {name: path for path, names in modules.items() for name in names}
-    groups: Dict[str, List[str]] = {}
-    for name in sorted(file_of):
-        program = families.program_of_kernel(name)
-        group = {'program': program, 'file': file_of[name], 'module': name}[by]
-        groups.setdefault(group, []).append(name)
-    if len(groups) < np.count_nonzero(shares):
-        finer = BY[BY.index(by) + 1 :]
-        advice = f': use --by {finer[0]}' if finer else ''
+    groups = _groups(modules, by)
+    num_splits = np.count_nonzero(shares)
+    if len(groups) < num_splits:
+        finer = [b for b in BY if len(_groups(modules, b)) >= num_splits]
+        advice = f'use --by {finer[0]}' if finer else 'give more raw files'
         raise ValueError(
-            f'--split: there are {len(groups)} {by}s for '
-            f'{np.count_nonzero(shares)} splits{advice}'
+            f'--split: {text.count(len(groups), by)} for {num_splits} splits: '
+            f'{advice}, or a share of 0 to a split that can be empty'
         )
     sizes = {group: len(names) for group, names in groups.items()}
     chosen = shares_lib.share_out(sizes, [share / sum(shares) for share in shares])
@@ -66,5 +63,16 @@ def split(
         for member in members:
             place = os.path.join(folder, split_name, f'{member}.npz')
             os.replace(path_of(folder, member), place)
-        counts.append(f'{split_name} {len(members)} of {len(mine)} {by}s')
+        counts.append(f'{split_name} {len(members)} of {text.count(len(mine), by)}')
     return 'split    ' + ', '.join(counts)
+
+
+def _groups(modules: Mapping[str, Sequence[str]], by: str) -> Dict[str, List[str]]:
+    """Groups the ids of modules, see `split`: name of the group -> ids."""
+    file_of = {name: path for path, names in modules.items() for name in names}
+    groups: Dict[str, List[str]] = {}
+    for name in sorted(file_of):
+        program = families.program_of_kernel(name)
+        group = {'program': program, 'file': file_of[name], 'module': name}[by]
+        groups.setdefault(group, []).append(name)
+    return groups

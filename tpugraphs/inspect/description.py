@@ -19,9 +19,9 @@ def describe(content: contents.Content) -> str:
     lines = [f'{content.name} ({content.kind})']
     if content.opcodes or not content.problem:
         lines.append(
-            f'  graph           {len(content.opcodes):,} nodes, '
-            f'{len(content.edges):,} edges, {content.feature_count} features '
-            f'per node{content.variant and f" ({content.variant})"}'
+            f'  graph           {text.count(len(content.opcodes), "node")}, '
+            f'{text.count(len(content.edges), "edge")}, {content.feature_count} '
+            f'features per node{content.variant and f" ({content.variant})"}'
         )
         lines += _histogram(content.opcodes)
     if content.problem:
@@ -40,11 +40,12 @@ def table(graphs: Sequence[contents.Content]) -> str:
         if content.config_groups is None:
             lines[number] += f'  {content.problem}'
     if len(graphs) > _MAX_ROWS:
-        lines.append(f'... and {len(graphs) - _MAX_ROWS:,} more modules')
+        lines.append(f'... and {text.count(len(graphs) - _MAX_ROWS, "more module")}')
     opcodes = [opcode for graph in graphs for opcode in graph.opcodes]
     configs = sum(len(graph.runtimes) for graph in graphs)
     lines.append(
-        f'{len(graphs):,} modules, {len(opcodes):,} nodes, {configs:,} configurations'
+        f'{text.count(len(graphs), "module")}, {text.count(len(opcodes), "node")}, '
+        f'{text.count(configs, "configuration")}'
     )
     return '\n'.join(lines + _histogram(opcodes))
 
@@ -102,7 +103,7 @@ def _histogram(names: Sequence[str]) -> List[str]:
         rows.append([shown or '(empty)', f'{count:,}', bar])
     if len(counts) > _TOP_OPCODES:
         rest = sum(count for _, count in counts[_TOP_OPCODES:])
-        rows.append([f'{len(counts) - _TOP_OPCODES} others', f'{rest:,}', ''])
+        rows.append([text.count(len(counts) - _TOP_OPCODES, 'other'), f'{rest:,}', ''])
     return text.table(rows, '<><', indent=4) if rows else []
 
 
@@ -110,8 +111,10 @@ def _configurations(content: contents.Content, groups: np.ndarray) -> List[str]:
     """Describes the number of configurations, and those that repeat another."""
     distinct, repeated, ratio = count_repeats(groups, content.runtimes)
     nodes = content.configurable
-    of_nodes = f' of {nodes:,} configurable nodes' if nodes else ''
-    dropped = f'; {content.dropped:,} runs dropped' if content.dropped else ''
+    of_nodes = f' of {text.count(nodes, "configurable node")}' if nodes else ''
+    dropped = ''
+    if content.dropped:
+        dropped = f'; {text.count(content.dropped, "run")} dropped'
     lines = [
         f'  configurations  {len(content.runtimes):,}{of_nodes}, '
         f'{distinct:,} distinct{dropped}'

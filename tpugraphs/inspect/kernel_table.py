@@ -95,7 +95,8 @@ def _table(module: Any, origin: str) -> List[str]:
     total = sum(key[0] * len(names) for key, names in alike.items())
     shown = [
         f'  kernels         {sum(map(len, alike.values())):,}, {origin}',
-        f'                  {total:,} multiply-adds in dots and convolutions',
+        f'                  {text.count(total, "multiply-add")} in dots and '
+        'convolutions',
     ]
     rows = sorted(alike.items(), key=lambda row: (-row[0][0] * len(row[1]), -row[0][1]))
     cells = [_HEAD]
@@ -124,7 +125,7 @@ def _own_tiles_text(root: Any) -> str:
         if sizes
     ]
     if own.cycles is not None:
-        bounds.append(f'{own.cycles:,} cycles')
+        bounds.append(text.count(own.cycles, 'cycle'))
     if own.microseconds is not None:
         bounds.append(f'{own.microseconds:g} us')
     return ', '.join(bounds)

@@ -87,8 +87,9 @@ def draw(content: contents.Content, path: str) -> None:
     panels = picture.subplots(1, len(drawings), squeeze=False, width_ratios=widths)
     for drawing, axes in zip(drawings, panels[0]):
         drawing.draw(axes)
-    nodes, edges = len(content.opcodes), len(content.edges)
-    title = f'{_plain(content.name)}\n{nodes:,} nodes, {edges:,} edges'
+    nodes = text.count(len(content.opcodes), 'node')
+    edges = text.count(len(content.edges), 'edge')
+    title = f'{_plain(content.name)}\n{nodes}, {edges}'
     picture.suptitle(title, fontsize=10, parse_math=False)
     dpi = min(_DPI, _MAX_PIXELS / max(picture.get_size_inches()))
     with files.write_atomically(path, 'wb') as stream:
@@ -176,7 +177,7 @@ class _Runtimes:
             label = f'{name}, {at:.3g}'
             axes.axvline(at, color=colour, linestyle=style, label=label)
         axes.legend(fontsize=8, frameon=False)
-        axes.set_title(f'{len(self._slowdowns):,} configurations', fontsize=10)
+        axes.set_title(text.count(len(self._slowdowns), 'configuration'), fontsize=10)
         axes.set_xlabel(f'runtime / fastest ({text.duration(self._fastest)})')
         axes.set_ylabel('configurations')
         axes.spines[['top', 'right']].set_visible(False)

@@ -29,7 +29,9 @@ def curves(models: Sequence[measured.Model]) -> List[pictures.Picture]:
         best = _best_epoch(run, scores)
         if best is not None:
             best_score = f'best {scores[best]:.3f} at epoch {best + 1}'
-            bests.append(f'{run.name}: {len(scores)} epochs, {best_score}')
+            bests.append(
+                f'{run.name}: {text.count(len(scores), "epoch")}, {best_score}'
+            )
     if bests:
         drawn.append(
             pictures.draw(

@@ -11,6 +11,7 @@ import optuna
 from baselines import config
 from baselines import files
 from baselines import registry
+from baselines import text
 from baselines.data import collections
 from tpugraphs.sweep import results
 from tpugraphs.sweep import space as space_lib
@@ -91,7 +92,8 @@ def run(
         )
         ended = len(study_lib.ended_trials(study))
         if ended:
-            print(f'{name}: {ended} of {options.trials} trials are there; going on')
+            done = f'{ended} of {text.count(options.trials, "trial")}'
+            print(f'{name}: done before: {done}; going on')
         elif not study.trials:
             study.enqueue_trial(space.defaults(base))
         if ended < options.trials:

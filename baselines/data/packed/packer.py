@@ -135,7 +135,8 @@ def pack_files(
                 content.update(np.ascontiguousarray(array).data)
     if len(skipped) == len(names):
         raise ValueError(
-            f'{split_dir}: all {len(names)} files are damaged, such as: {skipped[0][1]}'
+            f'{split_dir}: all of {text.count(len(names), "file")} damaged, such as: '
+            f'{skipped[0][1]}'
         )
     fingerprint = content.hexdigest()[:32]
     return {**packer.finish(), 'skipped': skipped, 'fingerprint': fingerprint}

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Type, TypeVar
 import numpy as np
 
 from baselines import files
+from baselines import text
 from baselines.data import collections
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
@@ -149,8 +150,8 @@ class PackedSplit:
             )
         if store.skipped and not packed_now:
             print(
-                f'warning: {len(store.skipped)} of {len(listing)} files of '
-                f'{split_dir} stay left out: damaged',
+                f'warning: still left out, as damaged: {len(store.skipped)} of '
+                f'{text.count(len(listing), "file")} of {split_dir}',
                 file=sys.stderr,
             )
         return store

@@ -281,7 +281,7 @@ def test_damaged_files_stop_or_are_left_out(tmp_path, task, capsys):
     # From the cache it is said again, and only with leave.
     assert _open(split, task.kind, skip_bad_files=True).graph_ids == ids
     assert capsys.readouterr().err == (
-        f'warning: 1 of 5 files of {split} stay left out: damaged\n'
+        f'warning: still left out, as damaged: 1 of 5 files of {split}\n'
     )
     message = _message(ValueError, split, kind=task.kind)
     assert message.startswith(f'{bad}: not a complete npz file')
@@ -295,7 +295,7 @@ def test_nothing_but_damaged_files(split):
     for path in split.glob('*.npz'):
         os.truncate(path, 10)
     message = _message(ValueError, split, skip_bad_files=True)
-    assert message.startswith(f'{split}: all 5 files are damaged, such as: ')
+    assert message.startswith(f'{split}: all of 5 files damaged, such as: ')
     assert _folders(split) == []
 
 

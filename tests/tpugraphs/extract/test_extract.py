@@ -263,7 +263,7 @@ def test_one_computation_called_twice_and_new_opcodes_are_told(tmp_path, capsys)
     assert _extract(path, tmp_path / 'out') == 0
     out = capsys.readouterr().out
     assert "opcodes  outside the table (number 0): 'topk' 1\n" in out
-    assert "note     module 'fusion.1': 1 repeated edges kept once" in out
+    assert "note     module 'fusion.1': 1 repeated edge kept once" in out
 
 
 def test_what_is_there_stays_unless_told_otherwise(raw, tmp_path, capsys):

@@ -9,12 +9,30 @@ from tests.helpers.hlo_modules import tile_file
 from tpugraphs.extract import splitting
 
 
-@pytest.mark.parametrize('by, advice', [('program', ': use --by file'), ('module', '')])
-def test_too_few_groups(tmp_path, by, advice):
-    modules = {'a.pb': ['a_0'], 'b.pb': ['b_0']}
+@pytest.mark.parametrize(
+    'by, modules, message',
+    [
+        (
+            'program',
+            {'a.pb': ['a_0'], 'b.pb': ['a_1', 'a_2']},
+            '1 program for 3 splits: use --by module,',
+        ),
+        (
+            'file',
+            {'a.pb': ['a_0', 'b_0', 'c_0']},
+            '1 file for 3 splits: use --by program,',
+        ),
+        (
+            'module',
+            {'a.pb': ['a_0'], 'b.pb': ['b_0']},
+            '2 modules for 3 splits: give more',
+        ),
+    ],
+)
+def test_too_few_groups(tmp_path, by, modules, message):
     finished_runs.assert_refused(
         lambda: splitting.split(str(tmp_path), (0.8, 0.1, 0.1), by, modules),
-        f'--split: there are 2 {by}s for 3 splits{advice}',
+        f'--split: {message}',
     )
 
 
@@ -39,15 +57,13 @@ def test_extract_and_split_and_split_again(tmp_path, capsys):
     assert processes.command(*words, '--by', 'file') == 0
     printed = capsys.readouterr().out
     assert '0 written, 8 already there' in printed
-    assert (
-        'split    train 4 of 2 files, valid 2 of 1 files, test 2 of 1 files' in printed
-    )
+    assert 'split    train 4 of 2 files, valid 2 of 1 file, test 2 of 1 file' in printed
     for split, count in (('train', 4), ('valid', 2), ('test', 2)):
         assert len(_names(out / split)) == count
     assert len(_names(out)) == 8
     # By name there are two programs alone.
     assert processes.command(*words) == 1
-    assert 'there are 2 programs for 3 splits: use --by file' in capsys.readouterr().err
+    assert '2 programs for 3 splits: use --by file' in capsys.readouterr().err
 
 
 def test_files_of_others_stay_where_they_are(tmp_path):

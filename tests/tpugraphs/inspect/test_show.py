@@ -46,7 +46,7 @@ fusion_1_00000000000000ab (tile)
     parameter  1  {'#' * 30}
     {'tanh':<9}  1  {'#' * 30}
     {'add':<9}  1  {'#' * 30}
-  configurations  5, 3 distinct; 1 runs dropped
+  configurations  5, 3 distinct; 1 run dropped
                   2 repeat another, whose runtimes differ by up to 1 % from \
 their equals'
   runtime         fastest 500 ns
@@ -62,7 +62,7 @@ def test_an_npz_says_the_same_as_its_raw_file(tmp_path, capsys):
     commands.run('extract', [str(raw), str(tmp_path / 'out')])
     capsys.readouterr()
     _show(raw)
-    expected = capsys.readouterr().out.replace('; 1 runs dropped', '')
+    expected = capsys.readouterr().out.replace('; 1 run dropped', '')
     assert _show(tmp_path / 'out/fusion_1_00000000000000ab.npz') == 0
     assert capsys.readouterr().out == expected
 
@@ -72,12 +72,12 @@ def test_a_layout_file_and_its_npz(tmp_path, capsys):
     assert _show(raw) == 0
     out = capsys.readouterr().out
     assert 'main_1_00000000000000cd (layout)' in out
-    assert 'configurations  2 of 1 configurable nodes, 2 distinct\n' in out
+    assert 'configurations  2 of 1 configurable node, 2 distinct\n' in out
     commands.run('extract', [str(raw), str(tmp_path / 'out'), '--pad=-1'])
     capsys.readouterr()
     assert _show(tmp_path / 'out/main_1_00000000000000cd.npz') == 0
     out = capsys.readouterr().out
-    assert '2 of 1 configurable nodes, 2 distinct\n' in out
+    assert '2 of 1 configurable node, 2 distinct\n' in out
     assert '(absent entries are -1)' in out
 
 

@@ -239,7 +239,7 @@ def test_a_sweep_of_real_trainings_ends_with_a_command(tmp_path, capfd):
     assert len(list((out_dir / 'trial_0000').glob('model_*'))) == 1
     # The same command has nothing left to do.
     assert _command('tile', *words) == 0
-    assert 'tile:xla: 1 of 1 trials are there' in capfd.readouterr().out
+    assert 'tile:xla: done before: 1 of 1 trial;' in capfd.readouterr().out
     assert _command('show', f'--out_dir={out_dir}') == 0
     assert capfd.readouterr().out.startswith('tile:xla: 1 trial: 1 complete')
 
