@@ -10,12 +10,13 @@ import json
 import sys
 from typing import Any, Collection, Dict, List, Mapping, TypeVar, Union
 
+from baselines import files
 from baselines import recipes
 from baselines import registry
 from baselines import untrusted
 from baselines.data import collections
 
-_AnyConfig = TypeVar('_AnyConfig', bound='_Config')
+_AnyConfig = TypeVar('_AnyConfig', bound=Union['TileConfig', 'LayoutConfig'])
 # Settings by the other names that they go by.
 ALIASES = {'measured_data': 'sample_data'}
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
@@ -280,7 +281,18 @@ def checked(config: _AnyConfig) -> _AnyConfig:
             continue
         raise ValueError(f'--{field.name} should be {accepted}, not {value!r}')
     model_kwargs(config.model_kwargs_json)
+    is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
+    check_data('' if is_default else config.data_root, config.sample_data)
     return config
+
+
+def check_data(data_root: str, sample_data: bool) -> None:
+    """Raises ValueError where both a folder and the data that ship are asked for."""
+    if data_root and sample_data:
+        raise ValueError(
+            f'--sample_data is in place of --data_root={data_root}: drop one of them, '
+            '--sample_data to use the folder'
+        )
 
 
 def typed(

@@ -126,7 +126,7 @@ def duration(nanoseconds: float) -> str:
 
 def count(number: int, noun: str) -> str:
     """Returns '1 module', '2,000 modules'."""
-    return f'{number:,} {noun}{"s" * (number != 1)}'
+    return f'{number:,} {noun}{"" if number == 1 else "s"}'
 
 
 def listed(names: Sequence[str], most: int = _NAMED) -> str:

@@ -13,6 +13,7 @@ import pytest
 from baselines import config
 from baselines import recipes
 from baselines import scripts
+from baselines.runs import prediction
 from baselines.training import losses
 from tests.helpers import places
 
@@ -149,11 +150,18 @@ def test_values_out_of_range(kind, setting, value, wanted):
     assert str(caught.value) == f'--{setting} should be {wanted}'
 
 
+@pytest.mark.parametrize('kind', [config.LayoutConfig, prediction.Options])
+def test_a_folder_and_the_data_that_ship_exclude_each_other(kind):
+    with pytest.raises(ValueError, match='^--sample_data is in place of --data_root=d'):
+        config.checked(kind(data_root='d', sample_data=True))
+
+
 def test_values_at_the_edge():
     for settings in (
         config.TileConfig(configs=2, lr=1e-9, warmup=1.0, validate_batches=-1),
         config.LayoutConfig(max_configs=-1, source='nlp'),
         config.LayoutConfig(max_configs=2),
+        config.TileConfig(sample_data=True),
     ):
         assert config.checked(settings) is settings
 

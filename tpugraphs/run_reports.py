@@ -98,7 +98,8 @@ def compare_runs(args: argparse.Namespace) -> None:
     results = scored.results(scored.scores)
     first, second = results[: len(sides[0])], results[len(sides[0]) :]
     task = scored.first.collection.task
-    programs = {report.TASKS[task].group_of(name) for name in scored.store.graph_ids}
+    group_of = report.GROUPINGS[task].group_of
+    programs = set(map(group_of, scored.store.graph_ids))
     test = {
         'task': task,
         **scored.first.describe(scored.store),

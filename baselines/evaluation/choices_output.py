@@ -25,8 +25,8 @@ def module_table(ranked: choices.Ranked, top: int) -> str:
     if ranked.fastest is None:
         cells = [row[:3] + row[5:] for row in cells]
     lines = [
-        f'{ranked.module}  {ranked.nodes:,} nodes, '
-        f'{len(ranked.scores):,} configurations',
+        f'{ranked.module}  {text.count(ranked.nodes, "node")}, '
+        f'{text.count(len(ranked.scores), "configuration")}',
         *text.table(cells, '>' * (len(cells[0]) - 1) + '<', indent=2),
     ]
     if ranked.default is not None and ranked.fastest is None:

@@ -43,7 +43,7 @@ def paired_test(
     """
     from scipy import stats
 
-    group_of = report.TASKS[task].group_of
+    group_of = report.GROUPINGS[task].group_of
     groups = np.array([group_of(result.graph_id) for result in ours[0]])
     tests = {}
     for measure in metrics.MEASURES[task]:
@@ -125,7 +125,7 @@ def format_test(result: Mapping[str, Any]) -> str:
     lines = [
         *(f'{name}: {", ".join(side["names"])}' for name, side in zip('AB', sides)),
         f'{report.measured_on(result)}: '
-        f'{result["graphs"]:,} {report.TASKS[task].graph} of '
+        f'{text.count(result["graphs"], report.GROUPINGS[task].graph)} of '
         f'{text.count(result["programs"], "program")}',
         '',
         *text.table(rows_of_test(result), '<>>>>>><', rules=[1]),
@@ -213,7 +213,8 @@ def _by_collection(
 def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
     collection, task = summaries[0]['collection'], summaries[0]['task']
     measures = metrics.MEASURES[task]
-    rows = [[collection, report.TASKS[task].graph, *(m.title for m in measures)]]
+    graphs = f'{report.GROUPINGS[task].graph}s'
+    rows = [[collection, graphs, *(m.title for m in measures)]]
     by_group: Dict[str, List[Any]] = {}
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'

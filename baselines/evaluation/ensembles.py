@@ -13,6 +13,7 @@ from typing import Optional, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from baselines import text
 from baselines.evaluation import metrics
 
 WAYS = ('scores', 'ranks', 'standard')
@@ -140,7 +141,10 @@ def check_weights(weights: Optional[ArrayLike], count: int) -> np.ndarray:
         raise ValueError('an ensemble needs at least one model')
     weights = np.ones(count) if weights is None else np.asarray(weights, np.float64)
     if weights.shape != (count,):
-        raise ValueError(f'--weights: {weights.size} weights for {count} runs')
+        raise ValueError(
+            f'--weights: {text.count(weights.size, "weight")} for '
+            f'{text.count(count, "run")}'
+        )
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(
             '--weights should be numbers of at least 0, not all 0, not '

@@ -11,6 +11,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple, Union
 import numpy as np
 from numpy.typing import ArrayLike
 
+from baselines import text
+
 Interval = Union[Tuple[float, float], Tuple[None, None]]
 
 CONFIDENCE = 0.95  # of intervals
@@ -305,8 +307,9 @@ def _checked(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[np.ndarray, np.nda
     scores, runtimes = _checked_scores(scores), _checked_runtimes(runtimes)
     if scores.shape != runtimes.shape:
         raise ValueError(
-            f'{len(scores)} scores for {len(runtimes)} runtimes: each '
-            'configuration needs one of both'
+            f'{text.count(len(scores), "score")} for '
+            f'{text.count(len(runtimes), "runtime")}: each configuration needs one of '
+            'both'
         )
     return scores, runtimes
 

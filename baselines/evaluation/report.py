@@ -37,17 +37,18 @@ class GraphResult(NamedTuple):
     estimate: Optional[np.ndarray] = None
 
 
-class Task(NamedTuple):
-    """The nouns for graphs and groups of them, and the group of a graph's id."""
+class Grouping(NamedTuple):
+    """The nouns for a graph and for a group of them, and the group of a graph's id."""
 
     graph: str
     group: str
     group_of: Callable[[str], str]
 
 
-TASKS = {
-    'tile': Task('kernels', 'program', families.program_of_kernel),
-    'layout': Task('graphs', 'graph', str),
+# By task.
+GROUPINGS = {
+    'tile': Grouping('kernel', 'program', families.program_of_kernel),
+    'layout': Grouping('graph', 'graph', str),
 }
 
 
@@ -93,14 +94,14 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
     for result in results:
         with text.located(result.graph_id):
             figures.append(_measured(task_name, result))
-        groups.append(TASKS[task_name].group_of(result.graph_id))
+        groups.append(GROUPINGS[task_name].group_of(result.graph_id))
     by_group: Dict[str, List[Dict[str, Any]]] = {name: [] for name in sorted({*groups})}
     for graph, name in zip(figures, groups):
         by_group[name].append(graph)
     return {
         'task': task_name,
         'confidence': metrics.CONFIDENCE,
-        'interval_over': f'{TASKS[task_name].group}s',
+        'interval_over': f'{GROUPINGS[task_name].group}s',
         'overall': _group(figures, groups),
         'groups': {
             name: _group(graphs, range(len(graphs)))
@@ -256,7 +257,7 @@ def format_table(summary: Dict[str, Any]) -> str:
     Returns:
         Lines without a newline at the end.
     """
-    task, overall = TASKS[summary['task']], summary['overall']
+    grouping, overall = GROUPINGS[summary['task']], summary['overall']
     measures = metrics.MEASURES[summary['task']]
 
     noisy = overall.get('noise')
@@ -269,7 +270,8 @@ def format_table(summary: Dict[str, Any]) -> str:
             figures[1:1] = [text.cell(tau, '.3f') for tau in taus]
         return figures
 
-    head = [task.group, task.graph, 'configs', *(m.title for m in measures)]
+    titles = [m.title for m in measures]
+    head = [grouping.group, f'{grouping.graph}s', 'configs', *titles]
     if noisy:
         head[4:4] = ['again', 'ceiling']
     body = [
@@ -288,7 +290,7 @@ def format_table(summary: Dict[str, Any]) -> str:
     lines = text.table([head, *body, *foot], rules=(1, 1 + len(body)), width=text.WIDTH)
     if summary.get('protocol') == PUBLISHED:
         lines += ['', *_as_published(overall)]
-    return '\n'.join(lines + _remarks(task, measures, overall))
+    return '\n'.join(lines + _remarks(grouping, measures, overall))
 
 
 def _as_published(overall: Dict[str, Any]) -> List[str]:
@@ -304,13 +306,13 @@ def _as_published(overall: Dict[str, Any]) -> List[str]:
 
 
 def _remarks(
-    task: Task, measures: Sequence[metrics.Measure], overall: Dict[str, Any]
+    grouping: Grouping, measures: Sequence[metrics.Measure], overall: Dict[str, Any]
 ) -> List[str]:
     pooled = text.cell(overall['opa_pooled'], '.3f')
     remarks = [
         '  '.join(dict.fromkeys(m.legend for m in measures if m.legend)),
-        f'OPA is the mean over {task.graph}; all pairs pooled: {pooled}.',
-        f'Intervals are over {task.group}s drawn at random; seeds are not in them.',
+        f'OPA is the mean over {grouping.graph}s; all pairs pooled: {pooled}.',
+        f'Intervals are over {grouping.group}s drawn at random; seeds are not in them.',
     ]
     noisy = overall.get('noise')
     if noisy:
@@ -318,8 +320,9 @@ def _remarks(
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
     if left_out:
         remarks.append(
-            f'OPA and tau leave out {left_out} of {overall["graphs"]} '
-            f'{task.graph}, whose runtimes are all equal.'
+            f'OPA and tau leave out {left_out} of '
+            f'{text.count(overall["graphs"], grouping.graph)}, whose runtimes are all '
+            'equal.'
         )
     return ['', *remarks]
 

@@ -188,7 +188,8 @@ def _parse(line: str) -> Row:
     """Reads the row in a line; raises ValueError where it is none."""
     fields = _fields(line)
     if len(fields) != 2:
-        raise ValueError(f'{len(fields)} columns in {_shown(line)}, must be 2')
+        columns = text.count(len(fields), 'column')
+        raise ValueError(f'{columns} in {_shown(line)}, must be 2')
     indices = fields[1].split(';') if fields[1] else []
     for index in indices:
         if not _INDEX.fullmatch(index):

@@ -67,7 +67,7 @@ def combine(
         print(f'warning: {warning}', file=sys.stderr)
     for note in merged.notes:
         print(note)
-    print(f'{output}: {len(merged.rows)} rows written, {origin}')
+    print(f'{output}: {text.count(len(merged.rows), "row")} written, {origin}')
 
 
 class Merged(NamedTuple):

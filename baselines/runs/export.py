@@ -52,7 +52,7 @@ _MEANINGS = {
 
 
 def needs_more(predictor: run_predictor.RunPredictor) -> Tuple[str, ...]:
-    """Names the settings of a run for which it computes outside TensorFlow."""
+    """Names the parts of a run that compute outside TensorFlow: columns, trees."""
     trees = ('trees',) * (predictor.trees is not None)
     return (*predictor.normalizer.table_parts, *trees)
 
@@ -90,9 +90,8 @@ def export(
     model = predictor.model
     if distilled is None and (needs_more(predictor) or model is None):
         raise ValueError(
-            f'{predictor.run.model_dir} was trained with '
-            f'--{" and --".join(needs_more(predictor))}, which compute outside '
-            'TensorFlow: `tpugraphs rank --json` serves it'
+            f'{predictor.run.model_dir} computes outside TensorFlow '
+            f'({", ".join(needs_more(predictor))}): `tpugraphs rank --json` serves it'
         )
     if distilled is None and getattr(model, 'scores_depend_on_list', False):
         raise ValueError(

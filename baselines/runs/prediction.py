@@ -27,6 +27,7 @@ from baselines import config as config_lib
 from baselines import files
 from baselines import phases
 from baselines import registry
+from baselines import text
 from baselines.data import collections
 from baselines.data import published
 from baselines.data import stores as stores_lib
@@ -97,6 +98,9 @@ class Options:
     task: str = ''
     collection: str = ''
     once: bool = False
+
+    def __post_init__(self):
+        config_lib.check_data(self.data_root, self.sample_data)
 
     def or_defaults(self, defaults: Any) -> 'Options':
         """Fills in empty folders from the defaults of a config class."""
@@ -302,7 +306,7 @@ class Predictor(abc.ABC):
         path = files.expand(path)
         rows = tasks.rows(self.collection, store, scored)
         submission.write_predictions(path, rows)
-        print(f'{path}: {len(rows)} rows')
+        print(f'{path}: {text.count(len(rows), "row")}')
 
     def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
         """Yields the scores of each graph's configurations; lower is faster.

@@ -227,9 +227,9 @@ class RunPredictor(prediction.Predictor):
         count = int((store.max_opcode >= self.num_ops).sum())
         if self.run.has_model and count:
             text.note(
-                f'{store.source}: {count:,} of {store.num_graphs:,} '
-                f'{self.task.unit}s have opcodes of {self.num_ops} or more, which are '
-                f'new to {self.run.model_dir}; it takes them for the unknown opcode'
+                f'{store.source}: opcodes of {self.num_ops} or more, in {count:,} of '
+                f'{text.count(store.num_graphs, self.task.unit)}, are new to '
+                f'{self.run.model_dir}; it takes them for the unknown opcode'
             )
 
     def _member_scores(self, store: splits.PackedSplit) -> Iterator[prediction.Members]:

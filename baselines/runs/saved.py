@@ -331,7 +331,8 @@ def _note_version(run: Run) -> None:
 
 def _difference(run: Run, stored: List[List[int]], expected: List[List[int]]) -> str:
     """Describes how the shapes of stored variables and of a model's differ."""
-    content = f'{len(stored)} variables where the model has {len(expected)}'
+    variables = text.count(len(stored), 'variable')
+    content = f'{variables} where the model has {len(expected)}'
     if len(stored) == len(expected):
         i = next(i for i, (a, b) in enumerate(zip(stored, expected)) if a != b)
         content = f'variable {i} of shape {stored[i]} where the model has {expected[i]}'

@@ -25,7 +25,6 @@ import numpy as np
 from baselines import config as config_lib
 from baselines import registry
 from baselines.data import collections
-from baselines.data import families
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
@@ -248,7 +247,7 @@ TASKS: Dict[str, Task] = {
         judged_by_tau=False,
         models=registry.tile_models,
         example_graph=_example_kernel,
-        program_of=families.program_of_kernel,
+        program_of=report.GROUPINGS[reading.TILE].group_of,
         graphs=_tile_graphs,
         table=_tile_table,
         model_scorer=_tile_scorer,
@@ -267,7 +266,7 @@ TASKS: Dict[str, Task] = {
         judged_by_tau=True,
         models=registry.layout_models,
         example_graph=_example_program,
-        program_of=lambda graph_id: graph_id,
+        program_of=report.GROUPINGS[reading.LAYOUT].group_of,
         graphs=_programs,
         table=lambda store, names, graphs: flat.FlatTable(store, names),
         model_scorer=_layout_scorer,

@@ -9,6 +9,7 @@ from typing import Iterator, List
 import numpy as np
 import tensorflow as tf
 
+from baselines import text
 from baselines.data.packed import splits
 from baselines.evaluation import metrics
 from baselines.evaluation import report
@@ -43,7 +44,7 @@ def distil(predictor: run_predictor.RunPredictor) -> trees_lib.Trees:
 def describe(predictor: run_predictor.RunPredictor, trees: trees_lib.Trees) -> str:
     """Says how much accuracy is lost on the validation split, if it has runtimes."""
     store = predictor.open_split('valid')
-    summary = f'{trees.count} trees over raw columns stand for the run'
+    summary = f'distilled into {text.count(trees.count, "tree")} over raw columns'
     if not store.has_runtimes:
         return summary
     forest = serving.forest(trees)

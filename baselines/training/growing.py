@@ -13,6 +13,7 @@ import numpy as np
 from baselines import phases
 from baselines import registry
 from baselines import starting
+from baselines import text
 from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.runs import tasks
@@ -131,7 +132,7 @@ def grow(
     curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
     curve.update(losses, epoch=list(range(grown)))
     curve.update(train_seconds=[seconds] * grown, val_seconds=[0.0] * grown)
-    print(f'trees: {trees.count}, looking at {len(trees.used)} columns')
+    print(f'trees: {trees.count}, looking at {text.count(len(trees.used), "column")}')
     return trees, curve
 
 
@@ -248,11 +249,11 @@ def fit(
             valid_names=['training', 'valid'][: len(sets)],
             callbacks=[*callbacks, lambda done: phase.update()],
         )
-    text = grown.model_to_string(num_iteration=grown.best_iteration)
+    content = grown.model_to_string(num_iteration=grown.best_iteration)
     keys = {'training': 'train_loss', 'valid': 'val_loss'}
     losses = {name: curve[key]['l2'] for key, name in keys.items() if key in curve}
     added = trees_lib.Prior(prior, weight) if prior and weight else None
-    return trees_lib.Trees(text, varies, names, added), losses
+    return trees_lib.Trees(content, varies, names, added), losses
 
 
 def _weight_of_prior(rows: Rows) -> float:

@@ -151,9 +151,9 @@ def make_trainer(
     config, task = data.settings, data.task
     if data.batch < config.batch:
         print(
-            f'note: {data.batch} training {task.unit}s have at least '
-            f'{config.configs} configurations,\nfewer than --batch={config.batch}; '
-            f'training on batches of {data.batch}'
+            f'note: only {text.count(data.batch, f"training {task.unit}")} with at '
+            f'least {config.configs} configurations,\nfewer than '
+            f'--batch={config.batch}; training on batches of {data.batch}'
         )
     devices.batch(data.batch)  # refuses a size that cannot be divided
     make = _model_maker(config, extras)
@@ -197,9 +197,9 @@ class Job:
         if self.trainer is not None:
             variables = self.trainer.model.trainable_variables
             count = sum(int(np.prod(v.shape)) for v in variables)
-            parts.append(f'{count:,} weights')
+            parts.append(text.count(count, 'weight'))
         if self.tree_options is not None:
-            parts.append(f'at most {self.tree_options.trees:,} trees')
+            parts.append(f'at most {text.count(self.tree_options.trees, "tree")}')
         valid, unit = self.data.stores['valid'], self.data.task.unit
         fold = f' of fold {self.data.settings.fold}' if self.data.settings.fold else ''
         return (

@@ -216,8 +216,8 @@ class TileData(TaskData):
 
     def describe(self) -> str:
         """Says how many kernels and configurations are trained on, for people."""
-        configs = self.drawable[self.chosen].sum()
-        return f'{len(self.chosen):,} kernels with {configs:,} configurations'
+        configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
+        return f'{text.count(len(self.chosen), "kernel")} with {configs}'
 
 
 class LayoutData(TaskData):
@@ -272,8 +272,8 @@ class LayoutData(TaskData):
         collection = ':'.join(self.settings.collection.flags.values())
         configs = self.drawable[self.chosen].sum()
         return (
-            f'{len(self.chosen):,} programs of {collection} with {configs:,} different '
-            'configurations'
+            f'{text.count(len(self.chosen), "program")} of {collection} with '
+            f'{text.count(configs, "different configuration")}'
         )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from baselines.evaluation import choices
+from baselines.evaluation import choices_output
 
 
 def _ranked(scores, runtimes, default=0, **changes):
@@ -94,3 +95,10 @@ def test_summary_of_nothing_measured():
         'random': None,
         'default': None,
     }
+
+
+def test_one_configuration_is_not_counted_as_several():
+    [heading, *_] = choices_output.module_table(_ranked([1], [10], nodes=1), 10).split(
+        '\n'
+    )
+    assert heading == 'm  1 node, 1 configuration'

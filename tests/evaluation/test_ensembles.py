@@ -67,7 +67,7 @@ def test_average():
         ([[1, np.nan]], {}, ['not finite']),
         ([[1, np.inf]], {}, ['not finite']),
         ([[1, 2]], {'by': 'mean'}, ["'mean'", 'scores, ranks']),
-        ([[1, 2]], {'weights': [1, 2]}, ['--weights: 2 weights for 1 runs']),
+        ([[1, 2]], {'weights': [1, 2]}, ['--weights: 2 weights for 1 run']),
         ([[1, 2]] * 2, {'weights': [1, -2]}, ['--weights', 'not 1 -2']),
         ([[1, 2]] * 2, {'weights': [0, 0]}, ['--weights', 'not 0 0']),
         ([[1, 2]] * 2, {'weights': [1, np.nan]}, ['--weights', 'not 1 nan']),

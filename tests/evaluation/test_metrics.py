@@ -182,7 +182,7 @@ def test_bootstrap_of_many_graphs_is_the_normal_interval():
 @pytest.mark.parametrize(
     'scores, runtimes, message',
     [
-        ([1.0, 2.0], [1], '2 scores for 1 runtimes'),
+        ([1.0, 2.0], [1], '2 scores for 1 runtime: '),
         ([1.0, np.nan], [1, 2], 'score 1 is nan: cannot be ranked'),
         ([1.0, 2.0, 3.0], [1, 2, 0], 'runtime 2 is 0: must be positive'),
         ([1.0, 2.0], [1, -3], 'runtime 1 is -3'),

@@ -109,7 +109,7 @@ def test_constant_scores_count_as_no_knowledge():
         ([], 'no graph was scored'),
         ([GraphResult('a_1', [1.0], [0])], 'a_1: runtime 0 is 0: must be positive'),
         ([GraphResult('a_1', [np.nan], [1])], 'a_1: score 0 is nan'),
-        ([GraphResult('a_1', [1.0], [1, 2])], 'a_1: 1 scores for 2 runtimes'),
+        ([GraphResult('a_1', [1.0], [1, 2])], 'a_1: 1 score for 2 runtimes'),
     ],
 )
 def test_bad_results_are_named(results, message):

@@ -256,7 +256,7 @@ def test_what_is_no_ensemble(plain, run_command, tmp_path, capsys):
             [plain[0], layout_dir],
             f'{layout_dir} is a run of layout:xla:random, but {plain[0]} of tile:xla',
         ),
-        ([*plain, '--weights', '1'], '--weights: 1 weights for 2 runs'),
+        ([*plain, '--weights', '1'], '--weights: 1 weight for 2 runs'),
         ([*plain, '--evaluate'], 'all runtimes are 0'),
         ([*plain, '--output', tmp_path], 'is a folder'),
     ):

@@ -116,6 +116,6 @@ def test_opcodes_without_a_row_are_the_unknown_one(task, tmp_path, capsys):
     np.testing.assert_array_equal(new, known)
     assert (other != known).any()
     assert (
-        f'1 of 3 {unit} have opcodes of 121 or more, which are new to '
+        f'opcodes of 121 or more, in 1 of 3 {unit}, are new to '
         in capsys.readouterr().err
     )

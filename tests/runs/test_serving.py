@@ -1,6 +1,7 @@
 """Distilled trees in TensorFlow: columns by hand, scores as LightGBM's, exported."""
 
 import json
+import types
 
 import numpy as np
 import pytest
@@ -101,9 +102,7 @@ def test_a_run_with_an_estimate_is_distilled(tmp_path, capsys, monkeypatch):
     served = tmp_path / 'served'
     assert processes.command('export', model_dir, served) == 0
     printed = capsys.readouterr().out
-    assert ' trees over raw columns stand for the run; valid of tile:xla: top-1' in (
-        printed
-    )
+    assert ' over raw columns; valid of tile:xla: top-1' in printed
     options = prediction.Options(data_root=str(tmp_path / 'data'))
     predictor = loading.load_predictor(model_dir, options)
     [trees] = distilled
@@ -120,5 +119,17 @@ def test_a_run_with_an_estimate_is_distilled(tmp_path, capsys, monkeypatch):
     assert content['inputs']['config_feat']['shape'] == [None, 24]
     assert content['outputs']['scores']['dtype'] == 'float32'
     assert content['versions']['exporter'] == tf.__version__
-    with pytest.raises(ValueError, match='compute outside TensorFlow'):
+    with pytest.raises(ValueError, match=r'outside TensorFlow \(estimate\): `tp'):
         export.export(predictor, str(tmp_path / 'other'))
+
+
+def test_trees_of_layouts_are_not_exported(tmp_path):
+    predictor = types.SimpleNamespace(
+        run=types.SimpleNamespace(model_dir='model_0', args={'model': 'Trees'}),
+        model=None,
+        trees='trees',
+        normalizer=types.SimpleNamespace(table_parts=()),
+    )
+    refusal = r'^model_0 computes outside TensorFlow \(trees\): `tpugraphs rank --json`'
+    with pytest.raises(ValueError, match=refusal):
+        export.export(predictor, str(tmp_path / 'new'))

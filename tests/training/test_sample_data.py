@@ -53,6 +53,7 @@ def test_either_name_gives_the_same_records(tmp_path):
 @pytest.mark.slow
 def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     settings = dict(tile_runs.TINY, sample_data=True, toy_data=True, epochs=1)
+    settings.update(data_root=config.TileConfig.data_root)
     run, _ = tile_runs.train(tmp_path, **settings)
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
