@@ -1,6 +1,7 @@
 """How numbers, names and tables are written for people."""
 
 import contextlib
+import errno
 import html
 import re
 import sys
@@ -15,6 +16,17 @@ _NO_LINE = re.compile(r'[^\n\t]+')
 _FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
 
 _NAMED_ERROR = re.compile(r'[\w.]*(Error|Exit|Exception): ')
+# Errors of the system on a path of the user's -> advice.
+_ADVICE = {
+    errno.ENOENT: 'check the path',
+    errno.EISDIR: 'name a file',
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), 'name a folder, or a new path'),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        'name another path, or change its permissions',
+    ),
+    errno.ENOSPC: 'free some space, or name a path on another disk',
+}
 
 
 def table(
@@ -152,8 +164,19 @@ def one_line(error: BaseException, where: str = '') -> str:
 
     Letters that a terminal would not show, such as control characters, are escaped.
     """
-    line = printable(' '.join(str(error).split())) or type(error).__name__
+    message = str(error)
+    if isinstance(error, OSError) and error.errno in _ADVICE:
+        message = with_advice(error)
+        if error.filename is not None:
+            message = f'{error.filename}: {message}'
+    line = printable(' '.join(message.split())) or type(error).__name__
     return line if where in line else f'{where}: {line}'
+
+
+def with_advice(error: OSError) -> str:
+    """Returns the system's text of an error, and what the user can do about it."""
+    message, advice = error.strerror or str(error), _ADVICE.get(error.errno or 0)
+    return f'{message}; {advice}' if advice else message
 
 
 def cause_of(error: BaseException) -> str:

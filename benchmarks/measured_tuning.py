@@ -51,14 +51,14 @@ def main() -> None:
         share_of_records(args.records, args.seed)
     if args.null:
         starting.start_tensorflow()
-        false_claims(args.null, args.seed, session_lib.Limits(core=args.core))
+        false_claims(args.null, args.seed, args.core)
 
 
-def false_claims(count: int, seed: int, limits: session_lib.Limits) -> None:
+def false_claims(count: int, seed: int, core: int) -> None:
     """Tunes kernels among copies of their default and counts what is claimed."""
     rng = np.random.default_rng(seed)
     claimed = done = 0
-    with session_lib.Session(limits) as session:
+    with session_lib.Session(core) as session:
         for name in random_programs.names(count, seed):
             program = random_programs.load(name)
             skipped = collections.Counter()

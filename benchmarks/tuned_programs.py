@@ -76,14 +76,13 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
     """Returns the figures of a tuned program."""
     from tpugraphs.measure import machine
     from tpugraphs.measure import programs
-    from tpugraphs.measure import session
     from tpugraphs.measure import tune_program
 
     options = tune_program.Options(
         model_dir=args.dir,
         candidates=args.candidates,
         minutes=args.budget_minutes,
-        limits=session.Limits(core=machine.chosen_core(args.core)),
+        core=machine.chosen_core(args.core),
     )
     began = time.monotonic()
     figures = tune_program.tune(programs.load(path), options).to_json()

@@ -201,7 +201,10 @@ def test_train_refuses_in_one_line(capsys):
         (['--epohcs=3'], "Unknown command line flag 'epohcs'"),
         (['--epochs=three'], '--epochs=three: invalid literal'),
         (['--epochs=0'], '--epochs should be at least 1, not 0'),
-        (['--config=/none.toml'], "No such file or directory: '/none.toml'"),
+        (
+            ['--config=/none.toml'],
+            '/none.toml: No such file or directory; check the path',
+        ),
     ):
         assert commands.run('train', ['tile', *words]) == 1
         printed, errors = capsys.readouterr()

@@ -406,29 +406,35 @@ def tune(
         output: folder to write the program to, for `load_program`.
         which: the run of the model that proposes, as `load` takes it; by default
             configurations are drawn at random.
-        **settings: fields of `measure.tune_program.Options`: measure, candidates,
-            seed, records, fresh.
+        **settings: the options of `tpugraphs tune`: measure, candidates, seed, core,
+            platform, records, fresh.
 
     Returns:
         An `Executable`: call it as the program, with NumPy or JAX arrays; it returns
         NumPy arrays.  `original` is the untuned program, `about` has the figures.
 
     Raises:
-        ValueError: it cannot be traced, compiled or measured; says why.
-        OSError: the output cannot be written.
+        ValueError: there is no such setting, the program cannot be traced, compiled or
+            measured, or the output cannot be written; says why.
+        OSError: a file cannot be read.
     """
+    from baselines import config
     from baselines import files
     from tpugraphs.measure import machine
     from tpugraphs.measure import memory
-    from tpugraphs.measure import session
     from tpugraphs.measure import tune_program
 
+    records = data_lib.path_of('records', settings.pop('records', memory.FOLDER))
+    typed = config.typed(tune_program.Options, settings, 'argument')
     options = tune_program.Options(
-        minutes=minutes,
-        output=files.expand(os.fspath(output)) if output else '',
-        model_dir=load(which).dir if which else '',
-        limits=session.Limits(core=machine.chosen_core()),
-        **{'records': memory.FOLDER, **settings},
+        **{
+            'records': records,
+            'minutes': minutes,
+            'output': files.expand(os.fspath(output)) if output else '',
+            'model_dir': load(which).dir if which else '',
+            **typed,
+            'core': machine.chosen_core(typed.get('core', -1)),
+        }
     )
     return tune_program.tune_and_write(program, args, options)
 

@@ -312,8 +312,8 @@ def _modules(
     if chosen is not None and names and not exists:
         near = difflib.get_close_matches(chosen, names, n=1, cutoff=0.3)
         raise ValueError(
-            f'--module: none of {len(names)} modules is called {chosen!r}; '
-            f'there is {(near or names)[0]!r}'
+            f'--module: none of {text.count(len(names), "module")} is called '
+            f'{chosen!r}; there is {(near or names)[0]!r}'
         )
 
 

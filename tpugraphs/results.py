@@ -4,6 +4,8 @@ import io
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
+from baselines import text
+
 Path = Union[str, 'os.PathLike[str]']
 
 _MOST_ROWS = 20  # of a table that is shown
@@ -26,7 +28,8 @@ class Ranked(NamedTuple):
 
     def __repr__(self) -> str:
         first = ', '.join(map(str, self.order[:3]))
-        return f'<{self.kernel}: {len(self.order):,} configurations, first {first}>'
+        count = text.count(len(self.order), 'configuration')
+        return f'<{self.kernel}: {count}, first {first}>'
 
 
 class Ranking(List[Ranked]):
@@ -47,11 +50,9 @@ class Ranking(List[Ranked]):
         self.skipped: Dict[str, List[str]] = outcome.skipped if outcome else {}
 
     def __repr__(self) -> str:
-        return f'<Ranking of {len(self):,} graphs by {self._model_dir}>'
+        return f'<Ranking of {text.count(len(self), "graph")} by {self._model_dir}>'
 
     def _repr_html_(self) -> str:
-        from baselines import text
-
         rows = [['graph', 'nodes', 'configurations', 'first choice', 'slowdown']]
         for graph in self._graphs:
             first = graph.row(0)
@@ -116,7 +117,6 @@ class Runs(List[Any]):
         return '\n'.join(listing.table(self)) if self else '<no runs>'
 
     def _repr_html_(self) -> str:
-        from baselines import text
         from baselines.runs import listing
 
         return text.html_table(listing.cells(self))

@@ -60,7 +60,7 @@ def check_writable(out_dir: str, flag: str = 'out_dir') -> None:
             probe.flush()
     except OSError as error:
         raise ValueError(
-            f'--{flag} {out_dir} cannot be written: {error.strerror or error}'
+            f'--{flag} {out_dir} cannot be written: {text.with_advice(error)}'
         ) from None
 
 

@@ -311,9 +311,9 @@ def test_the_command(server, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert err == '' and out.splitlines() == [
         'npz/tile/xla/train: 5 files written, 0 kept',
-        'npz/tile/xla/valid: 1 files written, 0 kept, 1 other files in the archive '
+        'npz/tile/xla/valid: 1 file written, 0 kept, 1 other file in the archive '
         'ignored',
-        'npz/tile/xla/test: 1 files written, 0 kept, 1 other files in the archive '
+        'npz/tile/xla/test: 1 file written, 0 kept, 1 other file in the archive '
         'ignored',
     ]
     assert commands.run('download', given) == 0

@@ -192,7 +192,8 @@ def test_saving_below_a_file(tmp_path):
     with pytest.raises(OSError, match=str(tmp_path / 'file')):
         saved.Run.save(below, 'x', _INFO, _model())
     message = _message(ValueError, saved.check_writable, below)
-    assert message == f'--out_dir {below} cannot be written: Not a directory'
+    why = 'Not a directory; name a folder, or a new path'
+    assert message == f'--out_dir {below} cannot be written: {why}'
     assert os.listdir(tmp_path) == ['file']
 
 

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         args,
         output=files.expand(output),
         split=None if args.split == 'none' else shares.parse(args.split),
-        limits=arguments.limits(args),
+        core=arguments.core_of(args),
         passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
     )
     families = [family for family in args.families.split(',') if family]

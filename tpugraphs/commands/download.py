@@ -28,6 +28,7 @@ import argparse
 from typing import Any
 
 from baselines import command_line
+from baselines import text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,13 +57,15 @@ def run(args: argparse.Namespace) -> None:
         done = download.download(
             split, args.data_dir, args.base_url, args.keep_archives
         )
-        print(f'{split.folder}: {_told(done.counts)}', flush=True)
+        print(f'{split.folder}: {_outcome(done.counts)}', flush=True)
 
 
-def _told(counts: Any) -> str:
+def _outcome(counts: Any) -> str:
+    """Returns the numbers of a split's files, for people; None is a split on disk."""
     if counts is None:
         return 'complete already'
-    text = f'{counts.written:,} files written, {counts.kept:,} kept'
+    outcome = f'{text.count(counts.written, "file")} written, {counts.kept:,} kept'
     if counts.ignored:
-        text += f', {counts.ignored:,} other files in the archive ignored'
-    return text
+        ignored = text.count(counts.ignored, 'other file')
+        outcome += f', {ignored} in the archive ignored'
+    return outcome

@@ -23,10 +23,12 @@ import argparse
 import functools
 import json
 import math
+import sys
 
 from baselines import command_line
 from baselines import config
 from baselines import files
+from baselines import text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @command_line.logged()
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int:
     """Tunes, prints and writes."""
     from baselines.runs import saved
     from tpugraphs.measure import arguments
@@ -61,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             '--measure is at least 1, --candidates 2, and --budget-minutes above 0'
         )
-    limits = arguments.limits(args)
+    core = arguments.core_of(args)
     if args.json:
         saved.check_file_writable(args.json, 'json')
     from tpugraphs.measure import tune_program
@@ -72,12 +74,27 @@ def run(args: argparse.Namespace) -> None:
         output=files.expand(args.output) if args.output else '',
         model_dir=command_line.run_of(args) if args.dirs else '',
         minutes=args.budget_minutes,
-        limits=limits,
+        core=core,
     )
-    program = tune_program.tune_and_write(args.program, (), options)
+    try:
+        program = tune_program.tune_and_write(args.program, (), options)
+    except BaseException as error:
+        if not text.is_interrupt(error):
+            raise
+        print(f'\nstopped; {_kept(args)}', file=sys.stderr)
+        return 130
     if args.json:
         with files.write_atomically(args.json, encoding='utf-8') as stream:
             json.dump(program.about, stream, indent=1)
         print(f'written: {files.expand(args.json)}')
     if not args.output:
         print('nothing written: --output FOLDER keeps the program')
+    return 0
+
+
+def _kept(args: argparse.Namespace) -> str:
+    """Returns a line on the measurements that an interrupted call leaves."""
+    if not args.records:
+        return 'without --records nothing is kept'
+    command = 'without --fresh the same command' if args.fresh else 'the same command'
+    return f'measured configurations are in {args.records}: {command} starts from them'

@@ -6,7 +6,6 @@ import functools
 from baselines import command_line
 from tpugraphs.measure import machine
 from tpugraphs.measure import memory
-from tpugraphs.measure import session
 from tpugraphs.programs import extras
 
 
@@ -20,11 +19,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     option('--records', memory.FOLDER, about, metavar='FILE')
 
 
-def limits(args: argparse.Namespace) -> session.Limits:
-    """Returns the core and platform that a worker may use.
+def core_of(args: argparse.Namespace) -> int:
+    """Returns the core that a worker is pinned to.
 
     Raises:
         ValueError: jaxlib is not installed, or there is no such core.
     """
     extras.require()
-    return session.Limits(core=machine.chosen_core(args.core), platform=args.platform)
+    return machine.chosen_core(args.core)

@@ -71,12 +71,13 @@ def collect(
         raise ValueError(
             'at least 2 configurations, more than 0 minutes, and more than 0 seconds'
         )
+    path = options.records if options.task == 'tile' else ''
+    memory_lib.check_writable(path)
     ends = options.began + options.minutes * 60
     with (
         folder_lib.open_folder(sources, options) as folder,
-        session_lib.Session(options.limits, ends) as session,
+        session_lib.Session(options.core, options.platform, ends) as session,
     ):
-        path = options.records if options.task == 'tile' else ''
         memory = memory_lib.Memory(path, session.device, fresh=True)
         items = _load_items(sources, load, folder, session)
         _Collector(folder, session, memory).measure(items)

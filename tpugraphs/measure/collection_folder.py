@@ -23,7 +23,7 @@ from baselines import untrusted
 from baselines.data import collections as collections_lib
 from baselines.data import hardware
 from tpugraphs.measure import machine
-from tpugraphs.measure import session as session_lib
+from tpugraphs.measure import session
 from tpugraphs.measure import timing
 
 _LOCK = '.lock'
@@ -54,7 +54,8 @@ class Options:
     split: Optional[Tuple[float, ...]] = (80, 10, 10)
     resume: bool = False  # whether to go on with an interrupted collection
     records: str = ''  # file or folder of tuning records; '' for none
-    limits: session_lib.Limits = session_lib.Limits()  # of the worker
+    core: int = -1  # the core of the worker; -1 for any
+    platform: str = 'cpu'  # 'cpu' or 'gpu'
     # least and most passes
     passes: Tuple[int, int] = (timing.LEAST_PASSES, timing.MOST_PASSES)
     # the `time.monotonic()` that the minutes count from
@@ -130,9 +131,9 @@ class CollectionFolder:
             'kernels': options.kernels,
             'split': list(options.split) if options.split else None,
             'sources': list(sources),
-            'platform': options.limits.platform,
+            'platform': options.platform,
         }
-        self._machine = machine.describe(options.limits.core)
+        self._machine = machine.describe(options.core)
         # Minutes of the calls before this one.
         self._before = dict.fromkeys(_MINUTES, 0.0)
         names = sorted(set(os.listdir(options.output)) - {_LOCK})
@@ -163,14 +164,15 @@ class CollectionFolder:
 
     def lines(self) -> Iterator[str]:
         """Yields the closing lines for the user."""
+        noun = 'kernel' if self.options.task == 'tile' else 'program'
         noisy = sum(record['noisy'] for record in self.records.values())
         yield (
-            f'{len(self.records)} kernels or programs with {self.configs:,} '
-            f'configurations in {self.options.output}'
+            f'{text.count(len(self.records), noun)} with '
+            f'{text.count(self.configs, "configuration")} in {self.options.output}'
         )
         yield (
             f"Kendall's tau between halves of the passes: median "
-            f'{self.median_tau:.2f}; {noisy} noisy ones set apart'
+            f'{self.median_tau:.2f}; {text.count(noisy, f"noisy {noun}")} set apart'
         )
         if self.left:
             yield f'{self.left} left for lack of time; --resume goes on'
@@ -214,7 +216,7 @@ class CollectionFolder:
             'collection': self._about,
             'machine': self._machine,
             'protocol': {
-                'clock': options.limits.clock,
+                'clock': session.clock_of(options.platform),
                 'runs': timing.RUNS,
                 'least_passes': options.passes[0],
                 'most_passes': options.passes[1],

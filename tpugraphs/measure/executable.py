@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy as np
 
 from baselines import files
+from baselines import text
 from baselines import untrusted
 from baselines.data import npz
 from tpugraphs.measure import backend as backend_lib
@@ -81,7 +82,8 @@ class Executable:
         values = self._signature.flat(args)
         if len(values) != len(self._parameters):
             raise ValueError(
-                f'{len(values)} arrays given, {len(self._parameters)} wanted'
+                f'{text.count(len(values), "array")} given, '
+                f'{len(self._parameters)} wanted'
             )
         program = self._compiled  # jaxlib makes bfloat16 a type of NumPy's
         arrays = [

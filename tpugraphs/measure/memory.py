@@ -7,6 +7,7 @@ import sys
 from typing import Any, Dict, List, Sequence, Tuple
 
 from baselines import files
+from baselines.runs import saved
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
 from tpugraphs.measure import timing
@@ -23,6 +24,23 @@ _STATUSES = {
     timing.TOO_SLOW: 'over the limit',
     timing.TOO_LONG: 'timeout',
 }
+
+
+def check_writable(path: str) -> None:
+    """Makes sure that records can be added to a file or folder; '' is none.
+
+    Raises:
+        ValueError: that fails; says why.
+        OSError: the file cannot be opened.
+    """
+    path = files.expand(path) if path else ''
+    if os.path.isdir(path) or path == files.expand(FOLDER):
+        saved.check_writable(path, 'records')
+    elif path:
+        saved.check_file_writable(path, 'records')
+        if os.path.lexists(path):
+            files.open_regular(path).close()
+            open(path, 'ab').close()
 
 
 class Memory:

@@ -149,7 +149,11 @@ def _check_custom_call(instruction: Any, where: str) -> None:
     if instruction.opcode == 'custom-call' and target not in CUSTOM_CALLS:
         advice = f'allowed are {", ".join(sorted(CUSTOM_CALLS))}'
         if target.startswith('__'):  # one that XLA's passes put there
-            advice = "give the program as it was before XLA's passes"
+            advice = (
+                "give the program as it was before XLA's passes: with XLA_FLAGS="
+                "'--xla_dump_to=FOLDER --xla_dump_hlo_as_proto' XLA writes "
+                '*.before_optimizations.hlo.pb'
+            )
         raise ValueError(
             f'{where}: %{instruction.name} is a custom call of {target!r}, which runs '
             f'native code; {advice}'

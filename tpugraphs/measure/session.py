@@ -34,33 +34,33 @@ class _Died(WorkerError):
     """The worker process has ended; the text says why."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """The core, time and platform that a worker may use."""
-
-    core: int = -1  # the core it is pinned to; -1 for any
-    seconds: float = 600  # of wall time for one compilation, or for all passes
-    platform: str = 'cpu'  # 'cpu' or 'gpu'
-
-    @property
-    def clock(self) -> str:
-        """Returns the name of the clock, one of `timing.CLOCKS`."""
-        return 'wall' if self.platform == 'gpu' else 'cpu'
+def clock_of(platform: str) -> str:
+    """Returns the clock that times a platform, one of `timing.CLOCKS`."""
+    return 'wall' if platform == 'gpu' else 'cpu'
 
 
 class Session:
     """A worker process, started again when XLA has ended it.
 
     Args:
-        limits: its core, time and platform.
+        core: the core that it is pinned to; -1 for any.
+        platform: 'cpu' or 'gpu'.
         ends: the `time.monotonic()` soon after which a request is given up.
+        seconds: of wall time for one compilation, or for all passes.
 
     Attributes:
         device: XLA's name of the device, once a worker has started.
     """
 
-    def __init__(self, limits: Limits = Limits(), ends: float = math.inf):
-        self._limits, self._ends = limits, ends
+    def __init__(
+        self,
+        core: int = -1,
+        platform: str = 'cpu',
+        ends: float = math.inf,
+        seconds: float = 600,
+    ):
+        self._core, self._platform = core, platform
+        self._ends, self._seconds = ends, seconds
         self._log = tempfile.TemporaryFile()
         self._process: Optional[subprocess.Popen] = None
         # The configuration that the worker compiles, by its last message.
@@ -121,7 +121,7 @@ class Session:
             modules=modules,
             inputs=inputs,
             seed=seed,
-            protocol=dataclasses.replace(protocol, clock=self._limits.clock),
+            protocol=dataclasses.replace(protocol, clock=clock_of(self._platform)),
             **options,
         )
         dropped: Dict[int, str] = {}
@@ -151,7 +151,7 @@ class Session:
     def _request(self, method: str, arguments: Dict[str, Any]) -> Any:
         """Sends a request, and returns the result; raises WorkerError or _Died."""
         left = max(0.0, self._ends - time.monotonic()) + _GRACE
-        seconds = min(self._limits.seconds, left)
+        seconds = min(self._seconds, left)
         died = f'{timing.TOO_LONG} {seconds:.0f} s'
         try:
             self._pipe.send((method, arguments))
@@ -181,8 +181,8 @@ class Session:
         )
         theirs.close()
         try:
-            core, platform = self._limits.core, self._limits.platform
-            self.device = self._request('start', {'core': core, 'platform': platform})
+            where = {'core': self._core, 'platform': self._platform}
+            self.device = self._request('start', where)
         except _Died as how:
             self._log.seek(0)
             printed = self._log.read().decode(errors='replace').strip().splitlines()

@@ -11,6 +11,7 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from baselines import text
 from tpugraphs.measure import building
 from tpugraphs.measure import programs
 from tpugraphs.programs import extras
@@ -79,15 +80,16 @@ def trace(function: Callable, args: Sequence[Any]) -> Tuple[reader.Program, Sign
     parameters = len(shapes.parameters) - len(bound)
     if parameters != len(leaves):
         raise ValueError(
-            f'{name}: {len(leaves)} values are given, and its module takes '
+            f'{name}: {text.count(len(leaves), "value")} given, and its module takes '
             f'{parameters}: give arrays in place of numbers'
         )
     is_tuple = shapes.result.element_type == building.TUPLE
     count = len(shapes.result.tuple_shapes) if is_tuple else 1
     if count != len(arrays):
         raise ValueError(
-            f'{name}: {count} arrays come out in place of {len(arrays)}: a function '
-            'that assigns variables cannot be tuned; let it return the new values'
+            f'{name}: {text.count(count, "array")} returned in place of '
+            f'{len(arrays)}: a function that assigns variables cannot be tuned; let it '
+            'return the new values'
         )
     return program, Signature(inputs, outputs, bound)
 
@@ -137,7 +139,7 @@ def _add_leaves(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
             _add_leaves(part, value[key], f'{where}[{key!r}]', leaves)
         return
     if not isinstance(value, (tuple, list)) or len(value) != len(parts):
-        raise ValueError(f'{where}: {len(parts)} values are wanted')
+        raise ValueError(f'{where}: {text.count(len(parts), "value")} wanted')
     for place, part in enumerate(parts):
         _add_leaves(part, value[place], f'{where}[{place}]', leaves)
 
@@ -161,4 +163,4 @@ def check(tree: Any, count: int) -> None:
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         same = False
     if not same or len(leaves) != count:
-        raise ValueError(f'no tree of {count} arrays')
+        raise ValueError(f'no tree of {text.count(count, "array")}')

@@ -65,7 +65,8 @@ class Options:
     seed: int = 0  # of candidates and inputs
     records: str = ''  # file or folder of tuning records; '' for none
     fresh: bool = False  # whether to leave existing records unused
-    limits: session_lib.Limits = session_lib.Limits()  # of the worker
+    core: int = -1  # the core of the worker; -1 for any
+    platform: str = 'cpu'  # 'cpu' or 'gpu'
 
 
 def tune_and_write(
@@ -79,13 +80,15 @@ def tune_and_write(
         options: of tuning.
 
     Raises:
-        ValueError: see `signatures.trace` and `tune`; or the output cannot be written.
+        ValueError: see `signatures.trace` and `tune`; or the output or the records
+            cannot be written.
         OSError: a file cannot be read.
     """
     if callable(source):
         program, signature = signatures.trace(source, args)
     else:
         program, signature = programs_lib.load(source), signatures.Signature()
+    memory_lib.check_writable(options.records)
     if options.output:
         executable.check_size(program.module, program.name)
         saved.check_writable(options.output, 'output')
@@ -95,7 +98,7 @@ def tune_and_write(
     about = {
         'name': program.name,
         **result.to_json(),
-        'machine': machine.describe(options.limits.core),
+        'machine': machine.describe(options.core),
     }
     module = program.module
     if result.proof is not None:
@@ -139,8 +142,8 @@ def tune(
     ends = time.monotonic() + options.minutes * 60
     score = None
     if options.model_dir:
-        score = scorers.load(options.model_dir, options.limits.platform)
-    with session_lib.Session(options.limits) as session:
+        score = scorers.load(options.model_dir, options.platform)
+    with session_lib.Session(options.core, options.platform) as session:
         memory = memory_lib.Memory(options.records, session.device, options.fresh)
         return _Tuner(options, score, session, memory).tune(program, arrays, ends)
 

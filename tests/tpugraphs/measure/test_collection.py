@@ -86,9 +86,8 @@ def test_arrays_that_do_not_fit_are_refused_before_a_worker_allocates_them():
 
 
 def test_a_worker_that_takes_too_long_is_ended():
-    limits = session_lib.Limits(seconds=0.01)
     with pytest.raises(ValueError, match='the worker does not start'):
-        with session_lib.Session(limits):
+        with session_lib.Session(seconds=0.01):
             pass
 
 
@@ -314,7 +313,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, capsys):
     sidecar = json.loads((tmp_path / 'out' / 'measured.json').read_text())
     assert len(sidecar['kernels']) == 1
     assert collection.run(['a', 'b'], options(tmp_path, resume=True), load) == 0
-    assert '2 kernels or programs with ' in capsys.readouterr().out
+    assert '2 kernels with ' in capsys.readouterr().out
 
 
 def test_a_worker_that_is_killed_is_replaced():

@@ -27,7 +27,7 @@ def test_collect_and_tune(program, tmp_path, capsys):
     out = str(tmp_path / 'out')
     words = ['--configs', '4', '--passes', '2', '--split', 'none']
     assert commands.run('collect', [program, out, *words]) == 0
-    assert '1 kernels or programs with ' in capsys.readouterr().out
+    assert '1 kernel with ' in capsys.readouterr().out
     # On a busy machine it may be among the noisy ones.
     [npz] = (tmp_path / 'out').rglob('*.npz')
     assert npz.name.startswith('mine_')

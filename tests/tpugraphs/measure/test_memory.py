@@ -137,6 +137,18 @@ def test_each_machine_has_a_file_in_the_cache(tmp_path, monkeypatch):
     assert memory.ratios(KERNEL, DESCRIBED) == ({}, {}) and os.listdir(folder) == names
 
 
+def test_records_that_cannot_be_added_are_refused(path, tmp_path):
+    (tmp_path / 'file').touch()
+    for place, message in [
+        (f'{tmp_path}/file/records', f'{tmp_path}/file cannot be written: File exi'),
+        ('/dev/null', '/dev/null: not a regular file'),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            memory_lib.check_writable(place)
+    for place in ('', path, str(tmp_path), memory_lib.FOLDER):
+        memory_lib.check_writable(place)
+
+
 def test_recorded_configurations_join_those_that_are_drawn():
     rng = np.random.default_rng
     item = tiles.TileItem('p_00', measured_programs.pointwise(96, 128), 'negate')

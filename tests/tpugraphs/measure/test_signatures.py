@@ -29,9 +29,9 @@ def test_without_trees_all_is_flat():
 @pytest.mark.parametrize(
     'args, message',
     [
-        ([], 'the arguments: 1 values are wanted'),
+        ([], 'the arguments: 1 value wanted'),
         ([[1]], r'the arguments\[0\]: a dict of a, b is wanted'),
-        ([{'a': 1, 'b': 2}], r"the arguments\[0\]\['b'\]: 2 values are wanted"),
+        ([{'a': 1, 'b': 2}], r"the arguments\[0\]\['b'\]: 2 values wanted"),
         ([{'a': 1, 'b': (1, 2)}], r"the arguments\[0\]\['b'\]\[1\]: None is wanted"),
     ],
 )
@@ -72,9 +72,9 @@ def test_a_tensorflow_function_with_variables():
         first.assign_add(x)
         return x
 
-    with pytest.raises(ValueError, match='2 arrays come out in place of 1'):
+    with pytest.raises(ValueError, match='2 arrays returned in place of 1'):
         signatures.trace(assigns, [x])
-    with pytest.raises(ValueError, match='2 values are given, and its module takes 1'):
+    with pytest.raises(ValueError, match='2 values given, and its module takes 1'):
         signatures.trace(lambda x, n: x + first * n, [x, 2.0])
 
     model = tf.keras.Sequential([tf.keras.layers.Dropout(0.9, input_shape=(2,))])

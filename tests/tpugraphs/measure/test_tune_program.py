@@ -45,16 +45,41 @@ def test_of_an_optimised_program_the_kernels_alone_are_tuned(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     'flag, message',
-    [('--output', 'mine.pb cannot be written'), ('--json', 'folder is a folder: name')],
+    [
+        ('--output', 'mine.pb cannot be written'),
+        ('--records', 'mine.pb cannot be written'),
+        ('--json', 'folder is a folder: name'),
+    ],
 )
 def test_a_place_that_cannot_be_written_is_refused_first(
     flag, message, program, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.delattr(tune_program, 'tune')
     (tmp_path / 'folder').mkdir()
-    place = {'--output': program, '--json': f'{tmp_path}/folder'}[flag]
+    folder = f'{tmp_path}/folder'
+    place = {'--output': program, '--records': f'{program}/x', '--json': folder}[flag]
     assert commands.run('tune', [program, flag, place]) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'flags, advice',
+    [
+        (('--records', 'mine'), 'are in mine: the same command starts from them'),
+        (('--records', 'mine', '--fresh'), 'mine: without --fresh the same command '),
+        (('--records', ''), 'without --records nothing is kept'),
+    ],
+)
+def test_ctrl_c_says_what_is_kept(
+    flags, advice, program, tmp_path, monkeypatch, capsys
+):
+    def interrupted(*unused):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tune_program, 'tune', interrupted)
+    monkeypatch.chdir(tmp_path)
+    assert commands.run('tune', [program, *flags]) == 130
+    assert advice in capsys.readouterr().err
 
 
 def test_a_model_of_other_hardware_is_a_warning():
