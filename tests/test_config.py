@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+from absl import flags
 import pytest
 
 from baselines import config
@@ -16,8 +17,6 @@ from baselines import scripts
 from baselines.runs import prediction
 from baselines.training import losses
 from tests.helpers import places
-
-_ROOT = places.ROOT
 
 # The published flags (docs/design-contracts.md, 2), with defaults as absl writes them.
 PUBLISHED = {
@@ -76,46 +75,42 @@ _NOT_SHAPING = {
 }
 
 
-def _flags_of(script):
-    """Defaults of the flags that a script itself defines, from --helpxml."""
-    done = subprocess.run(
-        [sys.executable, str(_ROOT / script), '--helpxml'],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return {
-        flag.findtext('name'): flag.findtext('default') or ''
-        for flag in ElementTree.fromstring(done.stdout).iter('flag')
-        if flag.findtext('key') == 'yes'
-    }
-
-
 @pytest.mark.parametrize('kind, published', _BOTH)
-def test_scripts_have_the_published_flags_and_ours(kind, published):
-    script = 'tiles_train.py' if kind is config.TileConfig else 'layout_train.py'
-    found = _flags_of(script)
-    assert published.items() <= found.items()
+def test_the_published_flags_and_ours_are_defined(kind, published):
+    values = flags.FlagValues()
+    scripts.define_flags(kind, values=values)
+    defined = {name: _as_text(values[name].default) for name in values}
+    assert defined.pop('config') == ''
+    assert published.items() <= defined.items()
     ours = config.to_json(kind())
     ours.update({alias: ours[name] for alias, name in config.ALIASES.items()})
-    assert found == {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in ours.items()
-    }
+    assert defined == {name: _as_text(value) for name, value in ours.items()}
+
+
+def _as_text(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def test_prediction_script_has_the_published_flags():
-    found = _flags_of('tiles_gen_predictions_csv.py')
-    assert {'dir', 'dirs', 'data_root', 'models_file'} <= set(found)
-    assert found['output'] == 'predictions_output_model.csv'
-    assert found['cache_dir'] == PUBLISHED['cache_dir']
-    assert 'epochs' not in found
+    done = subprocess.run(
+        [sys.executable, 'tiles_gen_predictions_csv.py', '--helpxml'],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    defaults = {
+        flag.findtext('name'): flag.findtext('default')
+        for flag in ElementTree.fromstring(done.stdout).iter('flag')
+        if flag.findtext('key') == 'yes'
+    }
+    assert {'dir', 'dirs', 'data_root', 'models_file'} <= set(defaults)
+    assert defaults['output'] == 'predictions_output_model.csv'
+    assert defaults['cache_dir'] == PUBLISHED['cache_dir']
+    assert 'epochs' not in defaults
 
 
 def _parsed(kind, *words):
     """Settings as a script of its own would read them from the command line."""
-    from absl import flags
-
     values = flags.FlagValues()
     scripts.define_flags(kind, values=values)
     values(['script', *words])

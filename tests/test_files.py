@@ -213,7 +213,8 @@ def test_folders_appear_whole_or_not_at_all(tmp_path, replace):
     assert stat.S_IMODE((tmp_path / 'a' / 'x').stat().st_mode) != 0o700
 
 
-def test_a_lock_names_who_holds_it(tmp_path):
+def test_a_lock_names_who_holds_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(files.time, 'sleep', lambda seconds: None)
     path = str(tmp_path / 'lock')
     with files.locked(path, 'busy'):
         with pytest.raises(ValueError, match=f'busy: process {os.getpid()} on '):

@@ -236,13 +236,13 @@ _HEAD = b'HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n'
 @pytest.mark.parametrize(
     'send, message',
     [
-        (lambda c, _: time.sleep(2), 'timed out'),
+        (lambda c, _: time.sleep(1), 'timed out'),
         (lambda c, _: c.sendall(b'\x1b[31m\xff\x00\r\n' * 9), 'x.tar: '),
     ],
 )
 def test_a_server_without_haste_or_sense(tmp_path, monkeypatch, send, message):
     monkeypatch.setenv('no_proxy', '*')
-    monkeypatch.setattr(download, '_TIMEOUT_S', 0.5)
+    monkeypatch.setattr(download, '_TIMEOUT_S', 0.1)
     with _answering(send) as url, pytest.raises(OSError, match=message) as caught:
         download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
     assert text.one_line(caught.value).isprintable()
@@ -293,7 +293,8 @@ def test_a_bad_archive_is_removed_and_nothing_unpacked(server, split, tmp_path):
     assert os.listdir(tmp_path / 'archives') == [f'{_NAME}.tar']
 
 
-def test_two_at_once(server, tmp_path):
+def test_two_at_once(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(time, 'sleep', lambda seconds: None)
     with open(tmp_path / 'x.tar.lock', 'w') as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(ValueError, match='is being downloaded by another process'):

@@ -1,14 +1,13 @@
 """The commands in documents: checked without running, and run as they are pasted.
 
-A block of commands is fenced with ```sh.  `Shell` gives it to bash; on its PATH
-`tpugraphs`, `python` and the like ask this process to do the work, so that TensorFlow
-is imported once.
+A block of commands is fenced with ```sh.  `Shell` gives it to bash, where `tpugraphs`,
+`python` and the like are functions that ask this process to do the work, through two
+named pipes: TensorFlow is imported once.
 """
 
 import contextlib
 import dataclasses
 import io
-from multiprocessing import connection
 import os
 import re
 import subprocess
@@ -30,15 +29,14 @@ _PROGRAMS = (
     *('python', 'tpugraphs', 'pip'),
     *('ruff', 'mypy', 'lint-imports', 'pre-commit'),
 )
-_CLIENT = """#!{python}
-import os, sys
-from multiprocessing import connection
-with connection.Client({address!r}) as server:
-    server.send((os.getcwd(), [os.path.basename(sys.argv[0]), *sys.argv[1:]]))
-    code, output = server.recv()
-sys.stdout.write(output)
-sys.exit(code)
-"""
+_FUNCTIONS = """
+ask() {
+  printf '%s\\0' "$PWD" "$@" > "$PIPES/question"
+  read -r code < "$PIPES/code"
+  cat "$PIPES/output"
+  return "$code"
+}
+""" + ''.join(f'{name}() {{ ask {name} "$@"; }}\n' for name in _PROGRAMS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,13 +132,15 @@ class Shell:
         self,
         folder,
         skipped: Callable[[str], bool],
-        smaller: Callable[[List[str]], Sequence[str]],
+        smaller: Callable[[Sequence[str]], Sequence[str]],
     ):
         self._skipped, self._smaller = skipped, smaller
         self.home, self.folder = folder / 'home', folder / 'repository'
-        self._bin = folder / 'bin'
-        for path in (self.home, self.folder, self._bin):
+        self._pipes = folder / 'pipes'
+        for path in (self.home, self.folder, self._pipes):
             path.mkdir()
+        for name in ('question', 'code'):
+            os.mkfifo(self._pipes / name)
         for path in ROOT.iterdir():
             if path.name[0] != '.' and path.name not in ('build', 'dist'):
                 (self.folder / path.name).symlink_to(path)
@@ -151,54 +151,39 @@ class Shell:
 
     def paste(self, block: Block) -> None:
         """Runs a block; fails with its place and what it said."""
-        with connection.Listener(family='AF_UNIX') as listener:
-            for name in _PROGRAMS:
-                client = self._bin / name
-                client.write_text(
-                    _CLIENT.format(python=sys.executable, address=listener.address)
-                )
-                client.chmod(0o755)
-            ended: List[subprocess.CompletedProcess] = []
-            thread = threading.Thread(
-                target=self._bash, args=(block.text, listener.address, ended)
-            )
-            thread.start()
-            while not ended:
-                with listener.accept() as client:
-                    question = client.recv()
-                    if question:
-                        client.send(self._answer(*question))
-            thread.join()
+        ended: List[subprocess.CompletedProcess] = []
+        thread = threading.Thread(target=self._bash, args=(block.text, ended))
+        thread.start()
+        while question := (self._pipes / 'question').read_text():
+            code, output = self._answer(*question[:-1].split('\0'))
+            (self._pipes / 'output').write_text(output)
+            (self._pipes / 'code').write_text(f'{code or 0}\n')
+        thread.join()
         assert ended[0].returncode == 0, (
             f'{block.document}:{block.line}:\n{ended[0].stdout}'
         )
 
-    def _bash(self, text: str, address: str, ended: list) -> None:
+    def _bash(self, text: str, ended: list) -> None:
         """Runs a text in bash, and then ends the wait for its commands."""
         ended.append(
             subprocess.run(
-                ['bash', '--norc', '-eu', '-o', 'pipefail', '-c', text],
+                ['bash', '--norc', '-eu', '-o', 'pipefail', '-c', _FUNCTIONS + text],
                 cwd=self.folder,
-                env={
-                    **os.environ,
-                    'HOME': str(self.home),
-                    'PATH': f'{self._bin}:{os.environ["PATH"]}',
-                },
+                env={**os.environ, 'HOME': str(self.home), 'PIPES': str(self._pipes)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
             )
         )
-        with connection.Client(address) as server:
-            server.send(None)
+        (self._pipes / 'question').write_text('')
 
-    def _answer(self, folder: str, words: List[str]):
+    def _answer(self, folder: str, *words: str):
         """Does the work of a command; returns its exit code and output."""
         if self._skipped(' '.join(words)):
             wrong = complaint(words)
             return int(bool(wrong)), wrong
-        words = [*words, *self._smaller(words)]
-        if tuple(words) in self._trained:
+        words = (*words, *self._smaller(words))
+        if words in self._trained:
             return 0, ''
         output = io.StringIO()
         before = os.getcwd()
@@ -211,7 +196,7 @@ class Shell:
         # Without a folder of its own a training is also there to be `latest`.
         elsewhere = any(word.startswith('--out_dir=') for word in words)
         if '--toy_data' in words and elsewhere and not code:
-            self._trained.add(tuple(words))
+            self._trained.add(words)
         return code, f'{words}\n{output.getvalue()}' if code else output.getvalue()
 
 

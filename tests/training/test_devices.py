@@ -140,10 +140,10 @@ def test_workers_meet_though_strangers_listen_and_call(monkeypatch):
     devices._meet(addresses, 0)
     other.join(30)
     assert not other.is_alive()
-    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.3')
+    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.1')
     with socket.create_server(('127.0.0.1', 0)) as stranger:
         listening = f'127.0.0.1:{stranger.getsockname()[1]}'
-        with pytest.raises(ValueError, match=r'worker 1 .* did not come within 0\.3 s'):
+        with pytest.raises(ValueError, match=r'worker 1 .* did not come within 0\.1 s'):
             devices._meet([addresses[0], listening], 0)
 
 

@@ -13,41 +13,43 @@ from tests.helpers import tile_runs
 import tpugraphs
 
 
-@pytest.fixture(name='home', autouse=True)
-def _home(tmp_path, monkeypatch):
-    monkeypatch.setenv('HOME', str(tmp_path))
-    return tmp_path
-
-
-def _options(tmp_path, **changes):
-    return prediction.Options(cache_dir=str(tmp_path / 'cache'), **changes)
+@pytest.fixture(name='home', scope='module', autouse=True)
+def _home(tmp_path_factory):
+    """Where the shipped archives are unpacked, once for all tests."""
+    home = tmp_path_factory.mktemp('home')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('HOME', str(home))
+        yield home
 
 
 @pytest.mark.parametrize(
     'flags, toy_files', [({}, 100), ({'source': 'xla', 'search': 'random'}, 5)]
 )
-def test_toy_data_are_the_first_measured_graphs(tmp_path, flags, toy_files):
+def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
     collection = collections.of_flags(flags)
-    options = _options(tmp_path, sample_data=True, toy_data=True)
+    options = prediction.Options(
+        cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
+    )
     store = stores_lib.open_split(collection, options, 'train')
     assert store.num_graphs == toy_files and store.has_runtimes
-    assert store.source.startswith(str(tmp_path))
+    assert store.source.startswith(str(home))
 
 
-def test_layouts_that_were_not_measured(tmp_path):
+def test_layouts_that_were_not_measured():
     collection = collections.of_flags({'source': 'nlp', 'search': 'random'})
     with pytest.raises(
         ValueError, match='^no measured layout:nlp:random ships with this version; '
     ):
-        stores_lib.open_split(collection, _options(tmp_path, sample_data=True), 'train')
+        options = prediction.Options(sample_data=True)
+        stores_lib.open_split(collection, options, 'train')
 
 
-def test_either_name_gives_the_same_records(tmp_path):
-    found = [
-        tpugraphs.open(name, 'test', cache_dir=str(tmp_path / 'cache'))
+def test_either_name_gives_the_same_records(home):
+    sample, measured = (
+        tpugraphs.open(name, 'test', cache_dir=str(home / 'cache'))
         for name in ('sample', 'measured')
-    ]
-    assert found[0].ids == found[1].ids and len(found[0]) > 0
+    )
+    assert sample.ids == measured.ids and len(sample) > 0
 
 
 @pytest.mark.slow
@@ -58,7 +60,7 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
     capsys.readouterr()
-    found = run_predictor.data_of(run_files.read(run), _options(tmp_path))
+    found = run_predictor.data_of(run_files.read(run), prediction.Options())
     resolved = found.or_defaults(config.TileConfig)
     assert resolved.sample_data and resolved.data_root == ''
     assert capsys.readouterr().err == ''
@@ -78,5 +80,5 @@ def test_runs_of_earlier_versions(tmp_path, capsys, args, info, note):
     finished_runs.write_info(str(model_dir), {'args': {'model': 'MLP', **args}, **info})
     run = run_files.read(str(model_dir))
     assert run.args == {'model': 'MLP', 'sample_data': True}
-    assert run_predictor.data_of(run, _options(tmp_path)).sample_data
+    assert run_predictor.data_of(run, prediction.Options()).sample_data
     assert note in capsys.readouterr().err

@@ -4,14 +4,11 @@ What is merged, and how, is in tests/evaluation/test_submit.py.
 """
 
 import pathlib
-import subprocess
-import sys
 
 from absl import flags
 import pytest
 
 import create_kaggle_csv
-from tests.helpers import places
 from tpugraphs import commands
 
 _ROWS = (
@@ -49,16 +46,6 @@ def _script(*words):
     values = flags.FlagValues()
     create_kaggle_csv.define_flags(values)
     return create_kaggle_csv.main(values(['create_kaggle_csv.py', *words]), values)
-
-
-def _started(*words):
-    """The script in a process of its own."""
-    return subprocess.run(
-        [sys.executable, str(places.ROOT / 'create_kaggle_csv.py'), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def _written(name):
@@ -106,13 +93,12 @@ def test_without_a_template(capsys):
     assert _written('submission.csv') == _written('all.csv')
 
 
-def test_the_script_with_its_defaults(folder):
+def test_the_script_with_its_defaults(folder, capsys):
     """In the current folder are the template and the predictions."""
     (folder / 'template.csv').rename('sample_submission.csv')
     (folder / 'tile.csv').rename('predictions_output_model.csv')
-    done = _started()
-    assert (done.returncode, done.stderr) == (0, '')
-    assert done.stdout.splitlines()[-1] == (
+    assert _script() == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
         'predictions_kaggle.csv: 4 rows written, 2 from predictions, 2 from the '
         'template'
     )
@@ -205,9 +191,3 @@ def test_a_template_and_none_at_once(capsys):
         _combine('tile.csv', '--sample', 'template.csv', '--no_template')
     assert caught.value.code == 2
     assert 'not allowed with argument' in capsys.readouterr().err
-
-
-def test_an_unknown_flag_of_the_script_is_refused():
-    done = _started('--ouput=x')
-    assert done.returncode == 1
-    assert "Unknown command line flag 'ouput'" in done.stderr
