@@ -78,8 +78,9 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
         is_sqlite = storage.startswith('sqlite')
         arguments = {'timeout': _LOCK_TIMEOUT} if is_sqlite else {}
         retry = optuna.storages.RetryHeartbeatStaleTrialCallback(_MOST_RETRIES)
+        template = storage.replace('{', '{{').replace('}', '}}')  # Optuna formats it
         return _Database(
-            storage,
+            template,
             engine_kwargs={'connect_args': arguments},
             heartbeat_interval=HEARTBEAT,
             grace_period=GRACE,
