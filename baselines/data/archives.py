@@ -88,6 +88,7 @@ class _BoundedReads:
         self.seek, self.tell = stream.seek, stream.tell
 
     def read(self, size: int) -> bytes:
+        """Reads up to `size` bytes; raises ValueError for more than a megabyte."""
         if not 0 <= size <= _MAX_READ:
             raise ValueError(f'a header claims {size:,} bytes')
         return self._stream.read(size)

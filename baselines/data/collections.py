@@ -1,8 +1,4 @@
-"""The collections: which there are, and what differs between them.
-
-The one table.  Flags, recipes, downloads, submissions and the readers of run
-files take from it what they need to know.
-"""
+"""The table of the collections, and what differs between them."""
 
 from typing import Any, List, Mapping, NamedTuple
 
@@ -21,7 +17,6 @@ class Collection(NamedTuple):
         subfolder: where it is below --data_root.
         config_columns: published width of its configurations' features.
         toy_files: files of each split that --toy_data takes.
-        kaggle_place: rank in Kaggle's template.
     """
 
     name: str
@@ -29,44 +24,37 @@ class Collection(NamedTuple):
     subfolder: str
     config_columns: int
     toy_files: int
-    kaggle_place: int
 
     @property
     def task(self) -> str:
-        """'tile' or 'layout': what its trainings and reports are like."""
+        """The task whose trainings and reports it has: 'tile' or 'layout'."""
         return self.name.partition(':')[0]
 
 
-def _layout(source: str, search: str, kaggle_place: int) -> Collection:
+def _layout(source: str, search: str) -> Collection:
+    """Returns a layout collection, whose flags are --source and --search."""
     return Collection(
         f'layout:{source}:{search}',
         {'source': source, 'search': search},
         f'{source}/{search}',
         config_columns=len(schema.LAYOUT),
         toy_files=5,
-        kaggle_place=kaggle_place,
     )
 
 
 COLLECTIONS = (
-    Collection(
-        'tile:xla',
-        {},
-        '',
-        config_columns=len(schema.TILE),
-        toy_files=100,
-        kaggle_place=0,
-    ),
-    _layout('xla', 'random', kaggle_place=2),
-    _layout('xla', 'default', kaggle_place=1),
-    _layout('nlp', 'random', kaggle_place=4),
-    _layout('nlp', 'default', kaggle_place=3),
+    Collection('tile:xla', {}, '', config_columns=len(schema.TILE), toy_files=100),
+    _layout('xla', 'random'),
+    _layout('xla', 'default'),
+    _layout('nlp', 'random'),
+    _layout('nlp', 'default'),
 )
 NAMES = tuple(collection.name for collection in COLLECTIONS)
-
-
 # In the order of Kaggle's template.
-KAGGLE_NAMES = tuple(c.name for c in sorted(COLLECTIONS, key=lambda c: c.kaggle_place))
+KAGGLE_NAMES = (
+    *('tile:xla', 'layout:xla:default', 'layout:xla:random'),
+    *('layout:nlp:default', 'layout:nlp:random'),
+)
 
 
 def of_name(name: str) -> Collection:
@@ -83,13 +71,13 @@ def of_flags(flags: Mapping[str, Any]) -> Collection:
             and `search`.
 
     Raises:
-        ValueError: there is none of that kind; lists those that there are.
+        ValueError: no collection has these values; lists those of such flags.
     """
-    told = [c for c in COLLECTIONS if set(c.flags) <= set(flags)]
-    if not told:  # a run from before there were these flags
+    possible = [c for c in COLLECTIONS if set(c.flags) <= set(flags)]
+    if not possible:  # a run from before there were these flags
         return COLLECTIONS[0]
-    most = max(len(c.flags) for c in told)
-    alike = [c for c in told if len(c.flags) == most]
+    most = max(len(c.flags) for c in possible)
+    alike = [c for c in possible if len(c.flags) == most]
     for collection in alike:
         if all(flags[name] == value for name, value in collection.flags.items()):
             return collection

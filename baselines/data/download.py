@@ -46,12 +46,12 @@ _THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
 class Split(NamedTuple):
-    """One archive, and where its files are now.
+    """The archive of a split, and the folder of its files.
 
     Attributes:
-        name: 'npz_tile_xla_train'; the archive is called so, with '.tar'.
-        folder: 'npz/tile/xla/train', below the data folder.
-        counts: what `archives.unpack` did; None if all was there already.
+        name: of the archive without '.tar', such as 'npz_tile_xla_train'.
+        folder: below the data folder, such as 'npz/tile/xla/train'.
+        counts: the files that `download` unpacked; None where it had nothing to do.
     """
 
     name: str
@@ -96,8 +96,8 @@ def download(
         `split` with its counts.
 
     Raises:
-        ValueError: the address is none, or the server sends something that is
-            not this archive; such an archive is removed, nothing is unpacked.
+        ValueError: `base_url` is not allowed, or the archive is damaged or another
+            one; then it is removed, and nothing is unpacked.
         OSError: no connection, no such file there, no room on the disk.
     """
     root = files.expand(data_dir)
@@ -130,13 +130,13 @@ def fetch(url: str, path: str) -> None:
 
     Args:
         url: https, or http on this machine; the server has to tell the length.
-        path: where the file goes, once it is complete.
+        path: of the complete file.
 
     Raises:
-        ValueError: the answer makes no sense, the file has another checksum than
-            the server says and is removed, or another process is downloading it.
-        OSError: no answer, an error of the server, or no room on the disk for the
-            file and as much again for its contents.
+        ValueError: the answer is malformed, another process is downloading the file,
+            or its checksum is not the server's; then it is removed.
+        OSError: no answer, an error of the server, or no room on the disk for twice
+            the file's size: the file and its unpacked contents.
     """
     part, note = pathlib.Path(f'{path}.part'), f'{path}.part.json'
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -172,9 +172,12 @@ def fetch(url: str, path: str) -> None:
 
 
 def _receive(url: str, out: BinaryIO, note: str) -> None:
-    """Appends to `out` the bytes that it lacks of a file.
+    """Appends the missing bytes of a file to `out`.
 
-    The note says which version of the file `out` is the beginning of.
+    Args:
+        url: of the file.
+        out: the beginning of the file, opened to append.
+        note: path of a JSON file with the version of the file that `out` holds.
     """
     offset, version = out.tell(), _read_json(note)
     if offset and offset == version.get('total'):
@@ -213,7 +216,7 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
 
 
 def _version(url: str, headers: Any) -> Dict[str, Any]:
-    """Reads from an answer's headers which file is coming: its size and checksum."""
+    """Reads size, validator and checksum of the file from an answer's headers."""
     length = headers.get('Content-Length') or ''
     if not re.fullmatch(r'\d{1,18}', length):
         raise ValueError(f'{url}: the server does not tell the length of the file')
@@ -231,7 +234,7 @@ def _require_safe(url: str) -> None:
 
 
 def _read_json(path: str) -> Dict[str, Any]:
-    """Reads one of our notes; {} if there is none that makes sense."""
+    """Reads a JSON object that `download` has written; {} if it is not there."""
     try:
         with open(path, encoding='utf-8') as stream:
             note = json.load(stream)

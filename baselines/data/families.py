@@ -25,8 +25,8 @@ def program_of_kernel(graph_id: str) -> str:
 def without_batch(program: str) -> str:
     """Returns a program's name without its batch size.
 
-    Only what says so counts: the word `batch`, or `batch_size`, followed by a
-    number.  `bert_batch_24_2x2` is `bert_2x2`; `bert_dynamic_batch_size` stays.
+    A batch size is the word `batch`, or `batch_size`, followed by a number:
+    `bert_batch_24_2x2` becomes `bert_2x2`; `bert_dynamic_batch_size` stays.
     """
     return _BATCH.sub('', program)
 

@@ -36,10 +36,10 @@ class Fold(NamedTuple):
 
 
 def parse(text: str) -> Optional[Fold]:
-    """Reads --fold: 'i/k' with 1 <= i <= k and k >= 2, or '' for none.
+    """Parses --fold: 'i/k' with 1 <= i <= k and k >= 2; None for ''.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the text is neither.
     """
     if not text:
         return None
@@ -92,7 +92,9 @@ def with_fold(
     program_of: Callable[[str], str],
     cache_dir: str,
 ) -> Dict[str, splits.PackedSplit]:
-    """Replaces the splits train and valid by those of a fold, packed on first use.
+    """Replaces the splits train and valid by their shares in a fold.
+
+    These are packed on first use.
 
     Args:
         fold: as `parse` takes it; '' changes nothing.
@@ -141,7 +143,15 @@ def _packed(
     chosen: np.ndarray,
     cache_dir: str,
 ) -> splits.PackedSplit:
-    """Packs a fold's split: `chosen`, bool [graphs], of those of train and valid."""
+    """Packs a split of a fold.
+
+    Args:
+        fold: such as '1/5'.
+        name: 'train' or 'valid'.
+        stores: packed splits by name.
+        chosen: bool [graphs], which graphs of train and then valid it has.
+        cache_dir: where packed splits are kept.
+    """
     joined = [stores[part] for part in _JOINED]
     kind, stamp = type(joined[0]), fingerprint(fold, stores, name)
     graphs = [(store, graph) for store in joined for graph in range(len(store))]
@@ -171,6 +181,6 @@ def _packed(
 
 
 def fingerprint(fold: str, stores: Mapping[str, splits.PackedSplit], name: str) -> str:
-    """Returns the fingerprint of a fold's split ('train' or 'valid'), not made yet."""
+    """Returns the fingerprint of split `name` of a fold, which need not be packed."""
     described = [fold, name, *(stores[part].fingerprint for part in _JOINED)]
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""What the files of both collections have in common, and how records are written.
+"""The fields and checks that the npz files of tiles and of layouts share.
 
 The file formats are the published ones (docs/design-contracts.md, 1).  Integers of
 any width are accepted; what comes out has one dtype per array, and nobody checks it
@@ -44,7 +44,7 @@ class GraphRecord:
         node_opcode: int32 [n].
         edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
         config_runtime: int64 [c], nanoseconds; all 0 where not published.
-        schema: what a file holds.
+        schema: of its file.
     """
 
     schema: ClassVar[Mapping[str, npz.Field]]
@@ -85,20 +85,20 @@ class GraphRecord:
 
     @staticmethod
     def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
-        """Checks what the schema cannot say, and brings arrays into one form.
+        """Checks arrays beyond their schema, and brings them into one form.
 
         Args:
-            path: where they come from or go to, for messages.
+            path: of the file, for messages.
             arrays: checked against the schema.
-            whole: whether a model is to learn from them, and not only to score them.
+            whole: whether runtimes are checked, too, which scoring does not need.
 
         Raises:
-            ValueError: what is wrong, in one line.
+            ValueError: an array is wrong; names it and `path`.
         """
         raise NotImplementedError
 
     def checked(self: _Record) -> _Record:
-        """Returns the record with arrays that a model can score, of their own dtypes.
+        """Checks all but runtimes; returns the record in the dtypes of `schema`.
 
         Raises:
             ValueError: an array is not what the schema says; names the record and
@@ -121,7 +121,7 @@ class GraphRecord:
         npz.write_arrays(path, published(self._arrays(path)))
 
     def _arrays(self, path: str, whole: bool = True) -> Dict[str, np.ndarray]:
-        """Returns the record's arrays, checked."""
+        """Returns the record's arrays, checked; see `check`."""
         arrays = {}
         for key in self.schema:
             value = getattr(self, key)
@@ -160,7 +160,10 @@ def check_graph(path: str, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def check_runtimes(path: str, key: str, runtimes: np.ndarray) -> None:
-    """Refuses fewer than two configurations (of array `key`), and partial runtimes."""
+    """Refuses fewer than two configurations, and runtimes of which only some are 0.
+
+    `key` is the array that messages name.
+    """
     configs = len(runtimes)
     if configs < 2:
         count = 'only 1 configuration' if configs else 'no configuration'

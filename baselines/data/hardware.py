@@ -1,4 +1,4 @@
-"""What the runtimes of a data set were measured on, as far as its files say."""
+"""The processor that the runtimes of a data set were measured on."""
 
 import os
 from typing import Any
@@ -21,7 +21,7 @@ def measured_on(root: str, shipped_task: str = '') -> str:
         shipped_task: of the shipped data, 'tile' or 'layout'; '' for other data.
 
     Returns:
-        '' where nothing says.
+        Its name, GPU, or several with commas; '' where no sidecar tells.
     """
     if shipped_task:
         path = f'{os.path.splitext(shipped.archive_of(shipped_task))[0]}.json'
@@ -37,6 +37,7 @@ def measured_on(root: str, shipped_task: str = '') -> str:
 
 
 def _processor(part: Any) -> str:
+    """Returns the processor that a source in a sidecar names."""
     if part['collection'].get('platform') == 'gpu':
         return GPU
     return str(part['machine']['cpu'])[:100]

@@ -60,10 +60,10 @@ class Field:
             integers.
         shape: an entry per axis: a number is its length; the same letter
             anywhere in a schema stands for the same length.  None: any shape.
-        dtype: what `read_arrays` turns the array into; None leaves it.
+        dtype: of the array that is returned; None keeps the file's.
         low: smallest value allowed, if there are limits.
         high: largest value allowed; a letter means below that length.
-        why: what a value outside [low, high] would mean, for the message.
+        why: the meaning of a value outside [low, high], for the message.
         optional: whether the key may be absent.
     """
 
@@ -108,9 +108,9 @@ def read_arrays(
     Args:
         path: an npz file.
         schema: key to field.
-        max_bytes: the most that these arrays, unpacked, may take.
+        max_bytes: limit of these arrays' sizes, unpacked, added up.
         others: keys that the file may hold besides; None means any.
-        max_file_bytes: the most that the file may take; None means as much.
+        max_file_bytes: limit of the file's size; None means `max_bytes`.
 
     Returns:
         Key to array, C-contiguous, in the field's dtype and perhaps read-only.
@@ -136,11 +136,11 @@ def read_arrays(
 
 
 def read_all(path: str, max_bytes: int) -> Dict[str, np.ndarray]:
-    """Reads all arrays of a file of ours, of whatever shape and type.
+    """Reads all arrays of an npz file, without a schema.
 
     Args:
         path: the file.
-        max_bytes: the most that it may have, packed or not.
+        max_bytes: limit of its size, and of the arrays' sizes added up.
 
     Raises:
         ValueError: it is damaged or too large, or holds Python objects.
@@ -161,7 +161,7 @@ def read_blocks(
         key: the array's name.
         field: its kinds and shape, at least one row of at least one byte.
         lengths: of the letters in that shape, and the keys that have them.
-        max_bytes: the most that the file, and the array unpacked, may take.
+        max_bytes: limit of the file's size, and of the array's.
 
     Yields:
         All rows in order, [rows, *shape[1:]], about a megabyte each, read-only.
@@ -189,17 +189,17 @@ def read_blocks(
             most = max(1, _BLOCK_BYTES // row_bytes)
             for start in range(0, shape[0], most):
                 rows = min(most, shape[0] - start)
-                content = _read_whole(member, rows * row_bytes)
+                content = _read_exactly(member, rows * row_bytes)
                 yield np.frombuffer(content, dtype).reshape(rows, *shape[1:])
 
 
 @contextlib.contextmanager
 def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
-    """Opens an npz file; errors in the block are taken for those of unpacking it.
+    """Opens an npz file; names it in errors of unpacking within the block.
 
     Args:
         path: the file.
-        max_bytes: the most that it may have.
+        max_bytes: limit of its size.
 
     Raises:
         ValueError: it is no regular file, too large or damaged, or has a member
@@ -229,9 +229,9 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
 def check_arrays(
     path: str, arrays: Mapping[str, np.ndarray], schema: Mapping[str, Field]
 ) -> Dict[str, np.ndarray]:
-    """Checks arrays against a schema, and drops those that it does not have.
+    """Returns the arrays of a schema, checked and converted as in `read_arrays`.
 
-    `path` is where they come from or go to, for messages.  See `read_arrays`.
+    `path` is the file that messages name.
     """
     checked: Dict[str, np.ndarray] = {}
     lengths: Lengths = {}
@@ -282,7 +282,7 @@ def write_arrays(
 def _read_members(
     archive: zipfile.ZipFile, keys: Iterable[str], max_bytes: int
 ) -> Dict[str, np.ndarray]:
-    """Reads the arrays of these keys that are there, after adding up their sizes."""
+    """Reads the arrays of `keys`, without absent ones, if their sizes allow it."""
     infos = {info.filename: info for info in archive.infolist()}
     members = {key: infos[f'{key}.npy'] for key in keys if f'{key}.npy' in infos}
     _check_total(members.values(), max_bytes)
@@ -290,7 +290,7 @@ def _read_members(
     for key, info in members.items():
         with archive.open(info) as member:
             shape, fortran, dtype = _read_header(key, member, info.file_size)
-            content = _read_whole(member, math.prod(shape) * dtype.itemsize)
+            content = _read_exactly(member, math.prod(shape) * dtype.itemsize)
         flat = np.frombuffer(content, dtype) if content else np.zeros(0, dtype)
         arrays[key] = flat.reshape(shape, order='F' if fortran else 'C')
     return arrays
@@ -311,7 +311,7 @@ def _read_header(
 ) -> Tuple[Tuple[int, ...], bool, np.dtype]:
     """Reads shape, Fortran order and dtype of a member of `size` bytes.
 
-    Raises ValueError for pickled objects, or a shape of another size.
+    Raises ValueError for pickled objects, or if the array would not fill the member.
     """
     version = np.lib.format.read_magic(member)
     if version not in ((1, 0), (2, 0)):
@@ -331,8 +331,8 @@ def _read_header(
     return shape, fortran, dtype
 
 
-def _read_whole(member: IO[bytes], size: int) -> bytes:
-    """Reads so many bytes; at the end of a member its checksum is compared, too."""
+def _read_exactly(member: IO[bytes], size: int) -> bytes:
+    """Reads `size` bytes; zipfile compares the checksum at the end of a member."""
     content = member.read(size)
     if len(content) != size:
         raise EOFError(f'{size:,} bytes should follow, and {len(content):,} do')
@@ -346,6 +346,7 @@ def _missing(key: str, keys: Iterable[str]) -> FieldError:
 
 
 def _check_kind(key: str, dtype: np.dtype, field: Field) -> None:
+    """Raises FieldError for a dtype that a field does not accept."""
     if dtype.kind not in field.kinds:
         raise FieldError(f'{key} holds {dtype}, expected {_KIND_NAMES[field.kinds[0]]}')
 

@@ -1,4 +1,4 @@
-"""Modules of raw files as records: `.pb` -> the schema of the npz files."""
+"""Modules of raw files (.pb) as records, which the npz files hold."""
 
 import hashlib
 import re
@@ -39,14 +39,17 @@ def graph_id(tuning: Any) -> str:
 
 
 def safe_name(name: str) -> str:
-    """Returns a name in which all but letters, digits, `_` and `-` has become `_`."""
+    """Replaces all characters but letters, digits, `_` and `-` by `_`."""
     return re.sub(r'[^A-Za-z0-9_-]', '_', name)
 
 
 def configs_of(
     kind: str, tuning: Any, nodes: graph.Graph, measured: bool = True
 ) -> Configs:
-    """Returns the configurations of a module of either kind, see `extract_configs`."""
+    """Returns the configurations of a 'tile' or 'layout' module, its usable runs.
+
+    Args and errors are those of `extract_configs` in `hlo.tile` and `hlo.layout`.
+    """
     if kind == reading.TILE:
         return tile.extract_configs(tuning, nodes.pad, measured)
     return layout.extract_configs(tuning, len(nodes.node_opcode), measured)
@@ -55,7 +58,7 @@ def configs_of(
 def record_of(
     name: str, nodes: graph.Graph, configs: Configs, with_features: bool = True
 ) -> Record:
-    """Returns a kernel or program as the npz files hold it.
+    """Makes the record of a kernel or program.
 
     Args:
         name: the record's graph id.

@@ -6,10 +6,10 @@ from baselines.data import collections
 
 
 def parse(text: str) -> Tuple[float, ...]:
-    """Reads --split, such as '80/10/10'; the numbers need not add up to anything.
+    """Parses --split, such as '80/10/10'; returns its numbers, whatever their sum.
 
     Raises:
-        ValueError: these are not three numbers, or train gets nothing.
+        ValueError: these are not three numbers from 0 on, or the first is 0.
     """
     try:
         shares = tuple(float(share) for share in text.split('/'))
@@ -34,11 +34,11 @@ def share_out(sizes: Mapping[Any, float], shares: Sequence[float]) -> Dict[Any, 
     part with a share gets a group at least: the smallest ones, if need be.
 
     Args:
-        sizes: of the groups, as many as there are parts with a share or more.
-        shares: of the parts.  Whole sizes and shares give the same on every machine.
+        sizes: group -> size; at least as many groups as parts with a share.
+        shares: of the parts; whole numbers give the same on every machine.
 
     Returns:
-        The number of each group's part.
+        Group -> number of its part.
     """
     missing = [share * sum(sizes.values()) for share in shares]
     chosen: Dict[Any, int] = {}

@@ -19,11 +19,11 @@ STORES: Dict[str, Type[splits.PackedSplit]] = {
 def open_split(
     collection: collections.Collection, options: Any, split: str
 ) -> splits.PackedSplit:
-    """Opens a split as it is on disk, packing it on first use.
+    """Opens a split, packing it on first use.
 
     Args:
-        collection: which one.
-        options: where its graphs are: `Options` or settings of a training.
+        collection: of the split.
+        options: where the graphs are: `prediction.Options` or settings of a training.
         split: 'train', 'valid' or 'test'.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The meaning of a split's columns: data of one kind do not mix with another.
+"""The numbers of columns and the padding of a split, by which data sets can differ.
 
 Raw files can be extracted in two ways (`--pad`).  A run records the columns that it was
 trained on, so that nothing else is handed to it by mistake.
@@ -29,22 +29,22 @@ class Variant:
 
     @classmethod
     def of(cls, store: splits.PackedSplit) -> 'Variant':
-        """Returns the columns of a split, of either collection."""
+        """Returns the variant of a split."""
         return cls(store.pad, store.node_min.shape[1], store.config_min.shape[1])
 
     @classmethod
     def from_json(
         cls, info: Dict[str, Any], config_features: int = config_features
     ) -> 'Variant':
-        """Reads the columns that a run was trained on.
+        """Reads the variant that a run was trained on.
 
         Args:
             info: the run file's object.  Runs without these keys were trained
                 on published columns, as many as their normaliser has.
-            config_features: how many are published; 18 for layouts.
+            config_features: number of published columns; 18 for layouts.
 
         Raises:
-            ValueError: a value is not what it should be.
+            ValueError: a value is not a number of columns, or not 0 or -1.
         """
         normalizer = info.get('normalizer')
         scaled = normalizer if isinstance(normalizer, dict) else {}
@@ -59,16 +59,15 @@ class Variant:
         return cls(**fields)
 
     def to_json(self) -> Dict[str, Any]:
-        """Returns what a run file keeps; `from_json` reads it."""
+        """Returns the entries of a run file that `from_json` reads."""
         return dataclasses.asdict(self)
 
     def check(self, store: splits.PackedSplit, than: str) -> None:
-        """Refuses a split whose columns mean something else.
+        """Refuses a split of another variant.
 
         Args:
             store: the split.
-            than: what this variant is, for the message: 'the model was trained
-                on'.
+            than: ends the message 'but 140 in what ...': 'the model was trained on'.
 
         Raises:
             ValueError: they differ; says in what.

@@ -7,9 +7,9 @@ of its trips.  Which one does what is read off shapes and opcodes alone
 (docs/guide/features.md).
 """
 
+import copy
 import functools
-import types
-from typing import Any, Dict, Tuple
+from typing import Dict, Tuple
 
 import numpy as np
 
@@ -78,19 +78,20 @@ class KernelFacts:
         self.follows, totals = reader.groups()
         self.read, self.written, self.operations = totals
 
-    def rows(self, kernels: np.ndarray) -> Any:
-        """Returns an object with the facts of these kernels, one after the other."""
-        facts = {name: values[kernels] for name, values in vars(self).items()}
-        return types.SimpleNamespace(**facts)
+    def rows(self, kernels: np.ndarray) -> 'KernelFacts':
+        """Returns the facts with a row for each number in `kernels`, int [rows]."""
+        facts = copy.copy(self)
+        facts.__dict__ = {name: values[kernels] for name, values in vars(self).items()}
+        return facts
 
 
 def product(rows: np.ndarray) -> np.ndarray:
-    """Returns products of a few columns, [rows]; faster than along an axis."""
+    """Multiplies the columns of each row, [rows, few]; faster than along an axis."""
     return functools.reduce(np.multiply, rows.T)
 
 
 def total(rows: np.ndarray) -> np.ndarray:
-    """Returns sums of a few columns, [rows]."""
+    """Adds up the columns of each row, [rows, few]; faster than along an axis."""
     return functools.reduce(np.add, rows.T)
 
 

@@ -245,7 +245,7 @@ class RunPredictor(prediction.Predictor):
         stores = [self.open_split(s) for s in ('train', 'valid', 'test')]
         self.variant.check(stores[0], 'the model was trained on')
         train, *others = stores
-        chosen = train.with_at_least(self._configs)
+        chosen = np.flatnonzero(train.config_counts >= self._configs)
         opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
         normalizer = normalizer_lib.Normalizer.fit(train, chosen)
         return Scaling(normalizer, normalizer_lib.num_ops(*opcodes))

@@ -48,10 +48,10 @@ class EncodedConfigs:
 
 
 class ConfigEncoder:
-    """Encodes configurations that come in blocks, without keeping these."""
+    """Encodes configurations that come in blocks, and keeps only the codes."""
 
     def __init__(self, configs: int, nodes: int):
-        """Makes room for so many configurations of a program with so many nodes."""
+        """Makes room for `configs` configurations of `nodes` configurable nodes."""
         self._added = 0
         # A vector's key is its number in base 7, below 2**51; or _BEYOND and its
         # number in a list.  Keys are sorted, and end with one that no vector has.
@@ -80,7 +80,7 @@ class ConfigEncoder:
         self._added = rows.stop
 
     def finish(self) -> EncodedConfigs:
-        """Returns all that was added; the encoder is then used up."""
+        """Returns the configurations added; call it once, at the end."""
         codes, vectors = self._codes, self._vectors
         group, first = _groups(codes)
         lexical = np.lexsort(vectors.T[::-1])
@@ -93,7 +93,7 @@ class ConfigEncoder:
         return EncodedConfigs(vectors[lexical], codes[: len(first)], group, first)
 
     def _key(self, features: np.ndarray) -> np.ndarray:
-        """Returns int64 [configurations, k], equal where vectors are."""
+        """Returns int64 [configurations, k], equal where the vectors are equal."""
         if not features.size or features.max() <= _USUAL:
             return _pack(features)
         keys = _pack(np.minimum(features, _USUAL))
@@ -105,7 +105,7 @@ class ConfigEncoder:
         return keys
 
     def _extend(self, keys: np.ndarray, vectors: np.ndarray) -> None:
-        """Adds vectors [n, 18] with their keys; codes get wider if they must."""
+        """Gives codes to vectors [n, 18] and their keys; widens codes if necessary."""
         keys, first = np.unique(keys, return_index=True)
         new_codes = len(self._vectors) + np.arange(len(keys))
         at = np.searchsorted(self._keys, keys)
@@ -136,7 +136,7 @@ def _groups(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
 
 
 def _pack(features: np.ndarray) -> np.ndarray:
-    """Returns int64 [configurations, k], each vector as a number in base 7.
+    """Returns vectors of numbers from -1 to 5 in base 7: [c, k, 18] -> int64 [c, k].
 
     Six digits are below 2**24, so a float32 product is exact and fast; all
     eighteen are below 2**53, so a float64 one is.

@@ -85,7 +85,11 @@ def write_program(
 def read_program(path: str) -> LayoutRecord:
     """Reads and checks all of a file but its configurations' features.
 
-    Of these the record has an empty array [0, k, 18].  Raises as `read_layout`.
+    Of these the record has an empty array [0, k, 18].
+
+    Raises:
+        ValueError: the file is damaged, or an array is wrong; in one line.
+        OSError: the file cannot be read.
     """
     arrays = npz.read_arrays(
         path, _PROGRAM_SCHEMA, _MAX_PROGRAM_BYTES, _UNREAD, MAX_FILE_BYTES
@@ -103,10 +107,10 @@ def read_configs(path: str, program: LayoutRecord) -> Iterator[np.ndarray]:
 
     Args:
         path: the file.
-        program: what `read_program` returned for it.  Raises as that.
+        program: that of `read_program`, whose errors this raises, too.
 
     Yields:
-        Of all configurations in order [configurations, k, 18], checked, of any
+        Blocks of configurations in order, [configurations, k, 18], checked, of any
         number type and read-only.
     """
     lengths = {
@@ -119,7 +123,7 @@ def read_configs(path: str, program: LayoutRecord) -> Iterator[np.ndarray]:
 
 
 def _checked(path: str, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yields blocks of features, checked."""
+    """Yields blocks of a file's features, after `check_config_values`."""
     first = 0
     for block in blocks:
         check_config_values(path, block, first)
@@ -136,7 +140,7 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
         first: the number of the first of these configurations.
 
     Raises:
-        ValueError: one is not, named by configuration and node.
+        ValueError: a feature is not; names its configuration and node.
     """
     if not features.size:
         return
@@ -159,7 +163,7 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
 
 
 def _check_program(path: str, arrays: Dict[str, Any]) -> None:
-    """Checks what a schema cannot say; brings node_splits to [1, s]."""
+    """Checks a program's arrays beyond their schema; reshapes node_splits to [1, s]."""
     graph_files.check_graph(path, arrays)
     nodes = len(arrays['node_feat'])
     ids, counts = np.unique(arrays['node_config_ids'], return_counts=True)

@@ -45,14 +45,14 @@ class ConfigSampler:
         max_configs: Optional[int] = None,
         seed: int = 0,
     ):
-        """Decides what is drawn from, and how.
+        """Chooses the candidates and the strategy.
 
         Args:
             store: the split.
             strategy: 'skewed' or 'uniform'.
             max_configs: the most candidates per graph; None means all.  If
                 there are more, a uniform subset is chosen, the same every time,
-                so what is learned from it holds for all.  The published
+                so a model that learns from it learns about all.  The published
                 trainer's cap keeps the best and the worst third instead and
                 fills up from the middle with repetitions, which shifts the
                 distribution of runtimes that the model sees.
@@ -92,7 +92,7 @@ class ConfigSampler:
         Args:
             rng: the source of randomness; the same state draws the same.
             graphs: indices of graphs; one that is there twice is drawn twice.
-            k: how many, at least 1; of each graph there are so many.
+            k: how many, at least 1 and at most each graph's `counts`.
 
         Raises:
             ValueError: a graph has no runtimes, and sampling is not uniform.

@@ -34,7 +34,7 @@ _AT_ONCE = 256
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedProgram(records.LayoutRecord):
-    """A program without the features of its configurations, but these encoded."""
+    """A program whose configurations are encoded; `node_config_feat` is empty."""
 
     # Always given; what follows fields with defaults needs one, too.
     configs: encoding.EncodedConfigs = None  # type: ignore[assignment]
@@ -64,8 +64,8 @@ class LayoutStore(splits.PackedSplit):
         config_group: int32 [C], the group of each configuration.
         group_first: int32 [U], the first configuration of each group.
         group_runtime: float64 [U], the mean of their runtimes.
-        Offsets of what `columns` names, and those of `PackedSplit`; config_min and
-            config_max are over all configurations and configurable nodes.
+        Offsets of the owners in `columns`, and the attributes of `PackedSplit`;
+            config_min and config_max are over configurations and configurable nodes.
     """
 
     node_config_ids: np.ndarray
@@ -141,11 +141,11 @@ class LayoutStore(splits.PackedSplit):
         return np.diff(self.group_offsets)
 
     def with_configurations(self, chosen: Sequence[np.ndarray]) -> 'LayoutStore':
-        """Returns the split with only some configurations, to be scored.
+        """Returns the split with only the chosen configurations, to be scored.
 
         Args:
-            chosen: for each graph int [s], numbers of its configurations, in the
-                order that they get; one may be there several times.
+            chosen: for each graph int [s], numbers of its configurations in their new
+                order; repetitions are allowed.
         """
         offsets = np.cumsum([0, *map(len, chosen)])
         arrays = {
@@ -167,8 +167,8 @@ class LayoutStore(splits.PackedSplit):
     def group_codes(self, graph: int) -> np.ndarray:
         """Returns a graph's different configurations, as a view.
 
-        uint8, uint16 or uint32 [u, k], rows of `vectors` by configurable node; row
-        i is the group i.
+        uint8, uint16 or uint32 [u, k]: for each group and configurable node a row of
+        `vectors`.
         """
         rows = self.rows('group', graph)
         nodes = self.rows('config_node', graph)
@@ -178,7 +178,7 @@ class LayoutStore(splits.PackedSplit):
         return codes[: shape[0] * shape[1]].reshape(shape)
 
     def record(self, graph: int) -> records.LayoutRecord:
-        """Returns a graph as its file has it; mind the size of its features.
+        """Returns the record of a graph, with all features: it may be large.
 
         Raises:
             IndexError: there is no such graph.

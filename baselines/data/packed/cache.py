@@ -43,19 +43,19 @@ def open_or_build(
 ) -> Packed:
     """Opens the packed folder of a source, building it where there is none.
 
-    Two processes may do so at once: the second waits for the first.
+    Of two processes that build it at once, the second waits for the first.
 
     Args:
         cache_dir: where packed folders are kept; made if missing.
         label: starts the folder's name, for people: letters, digits, '-', '_'.
-        source: what identifies the source: its absolute path, options.
+        source: identifies the source: its absolute path, options.
         listing: the source's files as they are now.
         version: of the format; another one is not opened.
         build: packs the files and returns entries for the manifest.
 
     Returns:
-        The manifest (what `build` returned, 'listing', 'version', 'columns')
-        and the columns, mapped read-only.
+        The manifest (the entries that `build` returned, 'listing', 'version',
+        'columns', 'folder') and the columns, mapped read-only.
 
     Raises:
         OSError: the cache folder cannot be written, or the disk is full.
@@ -87,7 +87,7 @@ def open_or_build(
 
 
 def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
-    """Maps a finished folder; None if it is not there, damaged or another's."""
+    """Maps a finished folder; None if it is absent, damaged or of another stamp."""
     try:
         manifest, arrays = columns.open_folder(folder)
     except (OSError, ValueError, KeyError, TypeError):
@@ -98,7 +98,7 @@ def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
 
 
 def _remove_others(cache_dir: str, key: str, keep: str) -> None:
-    """Removes the folders of a source but `keep`; only with the lock held."""
+    """Removes a source's folders other than `keep`; call it with the lock held."""
     for path in glob.glob(glob.escape(os.path.join(cache_dir, f'{key}.')) + '*'):
         if path != keep and not path.endswith('.lock'):
             shutil.rmtree(path, ignore_errors=True)
@@ -126,10 +126,10 @@ def _lock(path: str, label: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _explain_errors(cache_dir: str) -> Iterator[None]:
-    """Makes errors of writing say where to, and what to do.
+    """Adds the cache folder and advice to errors of writing there.
 
-    Errors about files elsewhere are those of the source; one without a file is from
-    a write, on a full disk for example.
+    An error about a file elsewhere comes from the source and stays; one without a
+    file comes from a write, on a full disk for example.
     """
     try:
         yield
@@ -147,4 +147,5 @@ def _explain_errors(cache_dir: str) -> Iterator[None]:
 
 
 def _digest(value: Any) -> str:
+    """Returns a short hash of a JSON value."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]

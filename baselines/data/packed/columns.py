@@ -36,6 +36,7 @@ class _Column:
         self.rows, self._crc32 = 0, 0
 
     def append(self, rows: np.ndarray) -> None:
+        """Writes rows; raises ValueError for another dtype or row shape."""
         if rows.dtype != self.dtype or rows.shape[1:] != self.row_shape:
             raise ValueError(
                 f'rows of {rows.dtype}{rows.shape[1:]} do not fit a column of '
@@ -77,8 +78,8 @@ class Writer:
         """Appends rows to the named columns.
 
         Args:
-            **rows: column name to an array [rows, ...]; dtype and row shape of
-                a column are those of what was appended to it first.
+            **rows: column name to an array [rows, ...]; the first array of a column
+                decides its dtype and row shape.
 
         Raises:
             ValueError: the rows do not fit their column.
@@ -99,7 +100,7 @@ class Writer:
         """Closes the files and writes the manifest, all of it on the disk.
 
         Args:
-            manifest: what JSON can hold; 'columns' is ours.
+            manifest: entries that JSON can hold; 'columns' and 'crc32' are added.
         """
         for column in self._columns.values():
             column.stream.flush()
@@ -175,4 +176,5 @@ def _bytes(rows: np.ndarray) -> memoryview:
 
 
 def _crc32(manifest: Mapping[str, Any]) -> int:
+    """Computes the checksum of a manifest without its own."""
     return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())

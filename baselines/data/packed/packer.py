@@ -18,7 +18,7 @@ from baselines.data.packed import columns
 
 
 def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
-    """Returns the columns that say from where to where the features of a graph go.
+    """Returns the columns of a graph's extremes: least and largest features, opcode.
 
     Args:
         record: with node_feat and node_opcode.
@@ -37,10 +37,6 @@ class Packer:
     Args:
         writer: of the columns.
         kind: the `splits.PackedSplit` whose columns they are.
-
-    Attributes:
-        meaning: what all graphs have in common, of the first; it goes into the
-            manifest, and its keys are also what messages say.
     """
 
     def __init__(self, writer: columns.Writer, kind: Any):
@@ -50,20 +46,20 @@ class Packer:
             owner: name for name, owner in kind.columns.items() if owner != 'graph'
         }
         self._offsets: Dict[str, List[int]] = {owner: [0] for owner in self._counted}
-        self.meaning: Dict[str, Any] = {}
+        self._format: Dict[str, int] = {}  # of the first graph
         self._graph_ids: List[str] = []
         self._has_runtimes = False
 
     def add(self, record: Any) -> Dict[str, np.ndarray]:
-        """Packs a graph; returns what the fingerprint is of.
+        """Packs a graph; returns the arrays that the fingerprint is of.
 
         Raises:
-            ValueError: its columns mean something else than those of the others.
+            ValueError: its numbers of columns or its `pad` are not the first graph's.
         """
-        meaning = _meaning(record)
-        self.meaning = self.meaning or meaning
-        for name, value in meaning.items():
-            expected = self.meaning[name]
+        format_ = _format_of(record)
+        self._format = self._format or format_
+        for name, value in format_.items():
+            expected = self._format[name]
             if value != expected:
                 raise ValueError(
                     f'{name}: {value}, but {expected} in {self._graph_ids[0]}.npz; '
@@ -74,23 +70,24 @@ class Packer:
         return content
 
     def copy(self, store: Any, graph: int) -> None:
-        """Packs a graph of another packed split of the kind, as it is there."""
+        """Packs a graph of another packed split of the same kind."""
         rows = {name: store.part(name, graph) for name in self._kind.columns}
         self._writer.append(**rows)
         self._end(store.graph_ids[graph], rows['config_runtime'])
 
     def _end(self, graph_id: str, runtimes: np.ndarray) -> None:
+        """Notes the end of a graph's rows in all columns."""
         self._graph_ids.append(graph_id)
         self._has_runtimes |= bool(runtimes.any())
         for owner, name in self._counted.items():
             self._offsets[owner].append(self._writer.num_rows(name))
 
     def finish(self) -> Dict[str, Any]:
-        """Packs where graphs begin; returns what goes into the manifest."""
+        """Packs the offsets of the graphs' rows; returns entries for the manifest."""
         for owner, offsets in self._offsets.items():
             self._writer.append(**{f'{owner}_offsets': np.array(offsets, np.int64)})
         return {
-            **self.meaning,
+            **self._format,
             'graph_ids': self._graph_ids,
             'has_runtimes': self._has_runtimes,
             'skipped': [],
@@ -105,11 +102,11 @@ def pack_files(
     names: Sequence[str],
     skip_bad_files: bool,
 ) -> Dict[str, Any]:
-    """Packs the files of a folder; returns what goes into the manifest.
+    """Packs the files of a folder; returns entries for the manifest.
 
     Raises:
-        ValueError: a file is damaged or does not fit the others, and none may be
-            left out, or no file is left.
+        ValueError: a file is damaged or does not fit the first one, unless such files
+            are skipped; or no file is left.
         OSError: reading or writing fails.
     """
     packer, content = Packer(writer, kind), hashlib.sha256()
@@ -142,8 +139,11 @@ def pack_files(
     return {**packer.finish(), 'skipped': skipped, 'fingerprint': fingerprint}
 
 
-def _meaning(record: Any) -> Dict[str, int]:
-    """Returns what all graphs of a split have in common, under names for messages."""
+def _format_of(record: Any) -> Dict[str, int]:
+    """Returns what all graphs of a split share, numbers of columns and `pad`.
+
+    The names go into messages and manifests.
+    """
     widths = {
         f'columns of {key}': getattr(record, key).shape[1]
         for key in ('node_feat', 'config_feat')

@@ -1,4 +1,4 @@
-"""What packed splits of both collections have in common, and how one is opened."""
+"""The base class of packed splits of tiles and of layouts."""
 
 import os
 import pathlib
@@ -44,12 +44,12 @@ class PackedSplit:
         has_runtimes: whether any runtime is published.
         skipped: list of (file name, reason) of damaged files left out.
         fingerprint: hex digest of ids and contents; the same on every machine.
-        manifest: what a packer wrote; most of it is above.
+        manifest: entries that a packer wrote; most are above.
         arrays: all its columns by name.
-        columns: for each column but the offsets, what has a row in it: 'graph',
-            or that whose offsets say which rows are a graph's.
-        collection: starts the name of a packed folder.
-        noun: what a file describes, for messages.
+        columns: column -> owner of its rows: 'graph', or 'node' where the rows of a
+            graph are those between its `node_offsets`, and so on.
+        collection: 'tile' or 'layout'; starts the name of a packed folder.
+        noun: 'kernel' or 'program', for messages.
         version: to be raised when columns, their meaning or the checks change.
     """
 
@@ -84,7 +84,7 @@ class PackedSplit:
     def __init__(
         self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     ):
-        """Takes what a packer wrote; made by `open` and `of_records`."""
+        """Takes the manifest and the columns of a packer; see `open`, `of_records`."""
         self.source = source
         self.manifest, self.arrays = manifest, arrays
         for name, owner in self.columns.items():
@@ -184,7 +184,7 @@ class PackedSplit:
 
     @staticmethod
     def pack(writer: columns_lib.Writer, record: Any) -> Dict[str, np.ndarray]:
-        """Appends a graph's rows to all columns; returns what the fingerprint is of."""
+        """Appends a graph to all columns; returns the arrays to be fingerprinted."""
         raise NotImplementedError
 
     def verify(self) -> None:
@@ -204,29 +204,29 @@ class PackedSplit:
         """Number of graphs, G."""
         return len(self)
 
-    def rows(self, what: str, graph: int) -> slice:
-        """Returns where a graph's rows are in the packed arrays.
+    def rows(self, owner: str, graph: int) -> slice:
+        """Returns the rows of a graph in the packed arrays.
 
         Args:
-            what: as in `columns`: 'graph', 'node', 'edge', 'config', ...
+            owner: as in `columns`: 'graph', 'node', 'edge', 'config', ...
             graph: the graph's index.
 
         Raises:
-            IndexError: there is no such graph; negative ones neither.
+            IndexError: the index is negative or too large.
         """
         if not 0 <= graph < self.num_graphs:
             raise IndexError(f'graph {graph} of {self.num_graphs}')
-        if what == 'graph':
+        if owner == 'graph':
             return slice(graph, graph + 1)
-        offsets = getattr(self, f'{what}_offsets')
+        offsets = getattr(self, f'{owner}_offsets')
         return slice(int(offsets[graph]), int(offsets[graph + 1]))
 
     def part(self, name: str, graph: int) -> np.ndarray:
-        """Returns a graph's rows of a column, as a view; see `rows`."""
+        """Returns the rows of a graph in column `name`, as a view; see `rows`."""
         return np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
 
     def with_opcodes_below(self: SplitType, count: int) -> SplitType:
-        """Returns the split with opcodes from `count` on as the unknown one."""
+        """Returns the split with the unknown opcode in place of opcodes >= `count`."""
         if self.max_opcode.max() < count:
             return self
         opcodes = np.asarray(self.node_opcode)
@@ -235,7 +235,7 @@ class PackedSplit:
         return type(self)(self.source, self.manifest, arrays)
 
     def _fields(self, graph: int, names: Iterable[str]) -> Dict[str, Any]:
-        """Returns fields of the record of a graph: parts of columns, its id, `pad`."""
+        """Returns the record fields of a graph: columns `names`, `graph_id`, `pad`."""
         parts = {name: self.part(name, graph) for name in names}
         return {'graph_id': self.graph_ids[graph], 'pad': self.pad, **parts}
 
@@ -243,10 +243,6 @@ class PackedSplit:
     def config_counts(self) -> np.ndarray:
         """int64 [G]: how many configurations each graph has."""
         return np.diff(self.config_offsets)
-
-    def with_at_least(self, min_configs: int) -> np.ndarray:
-        """Returns int64 indices of graphs with so many configurations."""
-        return np.flatnonzero(self.config_counts >= min_configs)
 
 
 def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listing:

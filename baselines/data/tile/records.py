@@ -44,7 +44,7 @@ class TileRecord(graph_files.GraphRecord):
 
     @staticmethod
     def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
-        """Checks a kernel, of which one configuration is enough to be scored."""
+        """Checks a kernel; unless `whole`, one configuration is enough."""
         graph_files.check_graph(path, arrays)
         if not arrays['config_feat'].size:
             missing = 'columns' if len(arrays['config_feat']) else 'configuration'
@@ -59,7 +59,7 @@ def read_tile(path: str) -> TileRecord:
     """Reads and checks `<graph id>.npz`.
 
     Raises:
-        ValueError: what is wrong with the file, in one line.
+        ValueError: the file is damaged, or an array is wrong; in one line.
         OSError: the file cannot be read.
     """
     arrays = npz.read_arrays(path, TILE_SCHEMA, _MAX_BYTES, graph_files.UNREAD)

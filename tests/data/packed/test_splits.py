@@ -129,7 +129,6 @@ def test_columns_are_mapped_and_counted_within_graphs(tmp_path, task):
     assert store.node_offsets.tolist() == [0, 5, 9, 15]
     assert store.edge_offsets.tolist() == [0, 4, 7, 12]
     assert store.config_offsets.tolist() == [0, 5, 7, 16]
-    assert store.with_at_least(5).tolist() == [0, 2]
     for key in ('node_feat', 'node_opcode', 'edge_index', 'config_runtime'):
         array = getattr(store, key)
         assert isinstance(array, np.memmap), 'copied into memory'
