@@ -35,11 +35,20 @@ REASON = 'reason'
 
 
 def default_storage(out_dir: str) -> str:
-    """Returns the URL of the SQLite file of a sweep whose runs are in `out_dir`."""
+    """Returns the URL of the SQLite file of a sweep whose runs are in `out_dir`.
+
+    Raises:
+        ValueError: SQLAlchemy cannot open a file there.
+    """
     path = os.path.join(files.expand(out_dir), 'sweep.db')
     # SQLAlchemy 2.1 reads a path as URLs escape it, 2.0 as it is.
     if sqlalchemy.engine.make_url('sqlite:///%20').database == ' ':
         path = urllib.parse.quote(path)
+    elif '?' in path:
+        raise ValueError(
+            f'--out_dir={out_dir}: SQLAlchemy before 2.1 opens no file in a folder '
+            'with a "?" in its name; use another folder'
+        )
     return f'sqlite:///{path}'
 
 

@@ -112,17 +112,23 @@ def _sweep(storage, seed=0):
 
 @pytest.fixture
 def storage(tmp_path):
-    # Any name, where SQLAlchemy escapes them: from 2.1 on, which needs Python 3.10.
-    folder = tmp_path / ('a?b%20{c} d' if sys.version_info >= (3, 10) else 'a d')
-    folder.mkdir()
-    return study_lib.default_storage(str(folder))
+    name = 'a?b%20{c} d'
+    try:
+        storage = study_lib.default_storage(str(tmp_path / name))
+    except ValueError as error:  # of SQLAlchemy 2.0
+        assert 'opens no file in a folder with a "?"' in str(error)
+        name = name.replace('?', '')
+        storage = study_lib.default_storage(str(tmp_path / name))
+    (tmp_path / name).mkdir()
+    return storage
 
 
 def test_who_joins_brings_the_same_sweep(storage):
     _sweep(storage)
     with pytest.raises(ValueError, match='another sweep s: its folds is None, not 5'):
         study_lib.create(storage, 's', {'folds': 5}, 0, 9)
-    optuna.create_study(storage=storage, study_name='other').enqueue_trial({})
+    opened = study_lib.open_storage(storage)
+    optuna.create_study(storage=opened, study_name='other').enqueue_trial({})
     with pytest.raises(ValueError, match='--study other is no sweep of ours'):
         study_lib.create(storage, 'other', {'folds': 5}, 0, 9)
 
