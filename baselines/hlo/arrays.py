@@ -1,4 +1,4 @@
-"""Rows of different lengths, end to end in one array, and pieces of arrays.
+"""Rows of different lengths, end to end in one array; pieces of arrays.
 
 Numbers of `Ragged` stay int64 with wrap-around, as in C++, and go to float32 in one
 step: by way of float64 some values above 2^53 would be rounded twice.
@@ -9,11 +9,6 @@ from typing import Callable, Iterable, List, Sequence
 import numpy as np
 
 from baselines.hlo import schema
-
-# A model that compares configurations sees lists of at most so many, and the
-# mean over this many ways of cutting all of them into lists counts.
-LIST_LENGTH = 128
-PERMUTATIONS = 4
 
 
 class Ragged:
@@ -30,7 +25,7 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[int]]) -> 'Ragged':
-        """Returns the given rows of integers (each within int64)."""
+        """Joins rows of integers, each within int64."""
         flat: List[int] = []
         lengths: List[int] = []
         for row in rows:
@@ -48,7 +43,7 @@ class Ragged:
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def spread(self, size: int, rows: np.ndarray) -> 'Ragged':
-        """Returns `size` rows: these at the (ascending) `rows`, else empty."""
+        """Places the rows at `rows`, ascending, of `size`; the others are empty."""
         lengths = np.zeros(size, np.int64)
         lengths[rows] = self.lengths
         return Ragged(self.flat, lengths)
@@ -60,7 +55,7 @@ class Ragged:
 
         Args:
             entries: of a `schema.Field`: places in a row, then names of totals.
-            pad: what stands for elements that a row does not have.
+            pad: value of elements that a row does not have.
             empty_product: the product of an empty row.
 
         Returns:
@@ -96,7 +91,7 @@ class Ragged:
 
 
 def starts(sizes: np.ndarray) -> np.ndarray:
-    """Returns where pieces of these lengths begin: int32 [pieces]."""
+    """Returns where pieces of lengths `sizes` begin, end to end: int32 [pieces]."""
     return (np.cumsum(sizes) - sizes).astype(np.int32)
 
 
@@ -115,34 +110,6 @@ def groups(sizes: np.ndarray, most: int) -> List[np.ndarray]:
         return []
     run = (np.cumsum(sizes) - 1) // most
     return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(run)) + 1)
-
-
-def list_cuts(count: int) -> List[np.ndarray]:
-    """Cuts configurations into lists of nearly equal length, several times.
-
-    The same number gives the same lists, int64 arrays; every configuration is in
-    PERMUTATIONS of them, or all are in one where it holds them all.
-    """
-    if count <= LIST_LENGTH:
-        return [np.arange(count)]
-    rng = np.random.default_rng(count)
-    pieces = -(-count // LIST_LENGTH)
-    return [
-        chosen
-        for _ in range(PERMUTATIONS)
-        for chosen in np.array_split(rng.permutation(count), pieces)
-    ]
-
-
-def mean_scores(
-    count: int, cuts: Sequence[np.ndarray], scored: Iterable[np.ndarray]
-) -> np.ndarray:
-    """Averages the scores of lists, given in the order of `cuts`: float32 [count]."""
-    total = np.zeros(count)
-    for chosen, scores in zip(cuts, scored):
-        total[chosen] += scores
-    times = sum(len(chosen) for chosen in cuts) / count
-    return (total / times).astype(np.float32)
 
 
 def opcode_numbers(opcodes: Iterable[str]) -> np.ndarray:

@@ -53,7 +53,7 @@ def read(path: str) -> List[Any]:
 
 
 def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
-    """Returns tuning data of the same module with these runs in place of its own.
+    """Copies a module's tuning data, with the candidates in place of its runs.
 
     Args:
         tuning: a ModuleTuningData.
@@ -61,7 +61,7 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
         kind: 'tile' or 'layout'.
 
     Raises:
-        ValueError: one is not as it should be; says which.
+        ValueError: a candidate is malformed; gives its number.
     """
     if len(candidates) < 2:
         raise ValueError(
@@ -86,11 +86,11 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
                 layouts = candidate.get('layouts')
                 if not isinstance(layouts, dict) or not layouts:
                     raise ValueError('it has no "layouts" {node: {"output": [..]}}')
-                nodes = nodes or sorted(layouts, key=_node)
+                nodes = nodes or sorted(layouts, key=_node_number)
                 if set(layouts) != set(nodes):
                     raise ValueError('its nodes are not those of the first')
                 _set_layouts(run, [layouts[node] for node in nodes])
-    data.config_index_to_node.extend(map(_node, nodes))
+    data.config_index_to_node.extend(map(_node_number, nodes))
     return data
 
 
@@ -98,8 +98,8 @@ class TileBounds:
     """Reads the lists of the tile candidates of one module.
 
     Args:
-        tuning: a ModuleTuningData, whose runs say how long lists are; None or without
-            runs: the first candidate that has a list does.
+        tuning: a ModuleTuningData, whose runs' lists have the right lengths; if None or
+            without runs, the first candidate with a list sets its length.
     """
 
     def __init__(self, tuning: Any = None):
@@ -114,15 +114,15 @@ class TileBounds:
         """Returns the lists of a candidate that are features; empty ones fit any.
 
         Raises:
-            ValueError: there is none, one is no list of whole numbers or has another
-                length, or another key is none that a candidate has.
+            ValueError: there is no list, one is no list of whole numbers or has the
+                wrong length, or a key is unknown.
         """
         _check_keys(candidate, schema.TILE_LISTS)
         lists = {n: candidate[n] for n in schema.TILE_LISTS if n in candidate}
         if not lists:
             raise ValueError(f'it has none of {", ".join(schema.TILE_LISTS)}')
         for name, bounds in lists.items():
-            _check(name, bounds, reading.TILE)
+            _check_numbers(name, bounds, reading.TILE)
             lengths = self._lengths[name]
             if bounds and not lengths:
                 lengths.add(len(bounds))
@@ -136,7 +136,7 @@ class TileBounds:
 
 
 def _check_keys(candidate: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raises ValueError for a key that a candidate does not have."""
+    """Raises ValueError for a key that is not among `names` or those of a ranking."""
     for key in candidate:
         if key not in names and key not in _OF_RANKING:
             meant = registry.meant(str(key), names)
@@ -144,6 +144,7 @@ def _check_keys(candidate: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def _set_layouts(run: Any, layouts: Sequence[Any]) -> None:
+    """Puts the layouts of nodes, {'output': [..], ..} each, into a ConfigProfile."""
     config = run.module_config.layout_config
     for arrays in layouts:
         node = config.nodes.add()
@@ -153,11 +154,12 @@ def _set_layouts(run: Any, layouts: Sequence[Any]) -> None:
         if present != list(schema.LAYOUT_ARRAYS[: len(present)]):
             raise ValueError(f'a node with {present[-1]} has the arrays before it, too')
         for name in present:
-            _check(name, arrays[name], reading.LAYOUT)
+            _check_numbers(name, arrays[name], reading.LAYOUT)
             node.tensors.add().dims.extend(arrays[name])
 
 
-def _check(name: str, numbers: Any, kind: str) -> None:
+def _check_numbers(name: str, numbers: Any, kind: str) -> None:
+    """Raises ValueError unless `numbers` is a list of possible bounds or dimensions."""
     highest = _HIGHEST[kind]
     if not isinstance(numbers, list) or not all(
         type(n) is int and 0 <= n <= highest for n in numbers
@@ -165,7 +167,8 @@ def _check(name: str, numbers: Any, kind: str) -> None:
         raise ValueError(f'{name} should be a list of whole numbers, not {numbers!r}')
 
 
-def _node(number: str) -> int:
+def _node_number(number: str) -> int:
+    """Returns the number of a node, of which JSON has the digits."""
     if not (isinstance(number, str) and number.isascii() and number.isdigit()):
         raise ValueError(f'a node should be a number in quotes, not {number!r}')
     return int(number)

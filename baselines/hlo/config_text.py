@@ -6,33 +6,31 @@ import numpy as np
 
 from baselines.hlo import schema
 
-_BOUNDS = ('output', 'kernel', 'input')
+_BOUNDS = ('output_bounds', 'kernel_bounds', 'input_bounds')
 
 
 def tile_json(run: Any) -> Dict[str, List[int]]:
     """Returns e.g. {'output_bounds': [8, 128], ...} of a ConfigProfile with tiles."""
     sizes = run.op_config.tile_size_config
-    bounds = {
-        f'{name}_bounds': list(getattr(sizes, f'{name}_bounds')) for name in _BOUNDS
-    }
+    bounds = {name: list(getattr(sizes, name)) for name in _BOUNDS}
     if sizes.iteration_bounds:  # no feature, and hardly ever there
         bounds['iteration_bounds'] = list(sizes.iteration_bounds)
     return bounds
 
 
 def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
-    """Returns the same as `tile_json`, from the 24 columns of a configuration.
+    """Returns the bounds of `tile_json` from the columns of a configuration.
 
     Args:
         row: float32 [24].
-        pad: what absent entries hold; 0 is no bound either way.
+        pad: value of absent entries; 0 is never a bound.
     """
     bounds_by_name = {}
     for name in _BOUNDS:
-        bounds = row[schema.TILE.block(f'{name}_bounds')].astype(int).tolist()
+        bounds = row[schema.TILE.block(name)].astype(int).tolist()
         while bounds and bounds[-1] in (0, pad):
             bounds.pop()
-        bounds_by_name[f'{name}_bounds'] = bounds
+        bounds_by_name[name] = bounds
     return bounds_by_name
 
 
@@ -52,7 +50,7 @@ def layout_json(
     Args:
         run: a ConfigProfile with layouts.
         nodes: the number of each configurable node.
-        default: another one; only nodes that differ from it are listed.
+        default: a ConfigProfile; only nodes that differ from it are listed.
     """
     chosen = {}
     layouts = run.module_config.layout_config.nodes
@@ -65,7 +63,7 @@ def layout_json(
 
 
 def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
-    """Returns the same as `layout_json`, from the columns of a configuration.
+    """Returns the layouts of `layout_json` from the columns of a configuration.
 
     Args:
         rows: float32 [k, 18].

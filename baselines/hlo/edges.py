@@ -15,11 +15,11 @@ def find_edges(
 
     Returns:
         int64 [m, 2], distinct rows (consumer, producer) of node numbers, sorted as in
-        the released dataset; and a warning about each thing that was put right.
+        the released dataset; and a warning if repeated edges were dropped.
 
     Raises:
-        ValueError: an instruction uses itself or something that is not there;
-            names computation and instruction.
+        ValueError: an instruction uses itself, or an instruction or computation that
+            is not in the module; names computation and instruction.
     """
 
     def check(nodes: Any, wrong: np.ndarray, values: np.ndarray, message: str) -> None:
@@ -63,7 +63,7 @@ def find_edges(
 
 
 def _positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Returns the places of ids; of one that is repeated the last, -1 of no id."""
+    """Returns where the `chosen` ids are among `ids`: the last place, or -1."""
     order = np.argsort(ids, kind='stable')
     places = order[np.searchsorted(ids[order], chosen, side='right') - 1]
     return np.where(ids[places] == chosen, places, -1)

@@ -1,4 +1,4 @@
-"""Which form of a program some bytes are; the bytes tell, not a file's name.
+"""Detects the form of a program, or the kind of tuning data, from its bytes.
 
 if tell(data) in PROTOS:
     module = reading.module_of(data, tell(data))
@@ -50,13 +50,10 @@ _SHOWN = 40  # letters of a text that is none of them
 
 
 def tell(data: bytes) -> str:
-    """Tells the form of some bytes.
-
-    Returns:
-        TUNING, one of PROTOS, HLO_TEXT, MLIR_TEXT or MLIR_BYTECODE.
+    """Detects the form of a program; as `form_of`, but raises where it is unknown.
 
     Raises:
-        ValueError: they are none of these; says what they are, and what is accepted.
+        ValueError: the bytes are in no form; says what they seem, and what is accepted.
     """
     form = form_of(data)
     if form is not None:
@@ -65,12 +62,12 @@ def tell(data: bytes) -> str:
         detect_kind(data)
         return TUNING
     except ValueError as error:
-        shown = _other(data) or f'no such protobuf, or cut short ({error})'
+        shown = _name_other(data) or f'no such protobuf, or cut short ({error})'
         raise ValueError(f'it is {shown}; accepted are {ACCEPTED}') from None
 
 
 def form_of(data: bytes) -> Optional[str]:
-    """Returns the form of bytes that hold one; None where nothing tells."""
+    """Detects the form of a program: TUNING, one of PROTOS, HLO_TEXT, ...; or None."""
     if data.startswith(_BYTECODE):
         return MLIR_BYTECODE
     text = _text_of(data)
@@ -82,8 +79,8 @@ def form_of(data: bytes) -> Optional[str]:
     return next(iter(matching), None)
 
 
-def _other(data: bytes) -> str:
-    """Says what bytes of another kind are; '' where they may be a message."""
+def _name_other(data: bytes) -> str:
+    """Names bytes that are no program: 'a picture'; '' for a possible message."""
     if not data:
         return 'empty'
     for beginning, name in _OTHERS.items():
@@ -94,7 +91,7 @@ def _other(data: bytes) -> str:
 
 
 def _text_of(data: bytes) -> Optional[str]:
-    """Returns bytes as text; None where they are none."""
+    """Decodes bytes of UTF-8 text; None where they are not."""
     try:
         text = codecs.decode(data, 'utf-8-sig')
     except UnicodeDecodeError:
@@ -103,7 +100,7 @@ def _text_of(data: bytes) -> Optional[str]:
 
 
 def _message_form(data: bytes) -> Optional[str]:
-    """Returns the form of a message that has an HLO module in it; None without one.
+    """Detects the form of a message with an HLO module in it; None without one.
 
     The module of a ModuleTuningData and that of an HloProto are both field 1, and so
     are a TuningData's modules and the HloProto of an HloSnapshot.  A fingerprint or
@@ -132,7 +129,7 @@ def _modules_of(data: bytes) -> List[Any]:
 
 
 def _is_tuned(tuning: Any) -> bool:
-    """Tells whether a ModuleTuningData is more than a module."""
+    """Tells whether an outline of a ModuleTuningData has a fingerprint or runs."""
     if tuning.fingerprint:
         return True
     runs = [_parsed(protos.protos().ConfigProfile, run) for run in tuning.runs]
@@ -153,7 +150,7 @@ def _is_module(outline: Any) -> bool:
 
 
 def _parsed(kind: Any, data: bytes) -> Any:
-    """Returns a message of a class; None where the bytes are none."""
+    """Parses a message of class `kind`; None where the bytes are no such message."""
     try:
         return kind.FromString(data)
     except message.DecodeError:
@@ -161,7 +158,7 @@ def _parsed(kind: Any, data: bytes) -> Any:
 
 
 def detect_kind(data: bytes) -> Optional[str]:
-    """Tells which message some bytes hold.
+    """Detects the kind of tuning data: a TuningData or a ModuleTuningData.
 
     Both messages begin with field 1, a sub-message.  A ModuleTuningData goes on
     with a fingerprint and runs.  If there is nothing but field 1, its first entry

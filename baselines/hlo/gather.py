@@ -48,7 +48,10 @@ class Fields:
         return lists.spread(len(self.messages), rows)
 
     def present(self, way: str) -> Tuple[np.ndarray, Sequence[Any]]:
-        """Returns the rows that have a sub-message (behind '[]': some), and these."""
+        """Returns the numbers of messages with a sub-message, and their sub-messages.
+
+        `way` is its path; behind '[]' there are lists of sub-messages, none empty.
+        """
         if way not in self._present:
             above, _, field = way.rpartition('.')
             name = field.replace('[]', '')

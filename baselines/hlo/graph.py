@@ -31,9 +31,8 @@ class Graph:
         edge_index: int64 [m, 2], rows (consumer, producer), sorted.
         node_splits: int64 [s], the ends of the segments, preceded by 0.
         pad: what absent list entries hold in node_feat.
-        unknown_opcodes: opcode name -> how many nodes, of those outside the
-            table.
-        warnings: what was put right, in words.
+        unknown_opcodes: opcode name -> number of nodes, for names outside the table.
+        warnings: about repeated edges that were dropped.
     """
 
     node_feat: np.ndarray
@@ -55,8 +54,8 @@ def extract_graph(module: Any, pad: int = 0) -> Graph:
         pad: what absent list entries hold, 0 (as published) or -1.
 
     Raises:
-        ValueError: an instruction uses itself, or something that is not there;
-            the module is too large; `pad` is neither 0 nor -1.
+        ValueError: an instruction uses itself, or one that is not in the module; the
+            module is too large; `pad` is neither 0 nor -1.
     """
     if pad not in (0, -1):
         raise ValueError(f'pad is {pad}; absent entries can be 0 or -1')
@@ -84,7 +83,7 @@ def extract_graph(module: Any, pad: int = 0) -> Graph:
 
 
 def _features(fields: gather.Fields, is_root: np.ndarray, pad: int) -> np.ndarray:
-    """Returns the columns of the fields of n instructions: float32 [n, 140]."""
+    """Computes the features of n instructions from their fields: float32 [n, 140]."""
     features = np.zeros((len(is_root), len(schema.NODE)), np.float32)
     features[:, schema.IS_ROOT] = is_root
     for field in schema.NODE_FIELDS:

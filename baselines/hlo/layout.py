@@ -7,7 +7,7 @@ from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
 import numpy as np
 
 from baselines import text
-from baselines.hlo import runs
+from baselines.hlo import configs
 from baselines.hlo import schema
 
 # 72 bytes of features come from as little as two bytes of protobuf.
@@ -17,7 +17,7 @@ _BLOCK_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LayoutConfigs(runs.Configs):
+class LayoutConfigs(configs.Configs):
     """The usable runs of a program, of k configurable nodes.
 
     Attributes:
@@ -36,7 +36,7 @@ class LayoutConfigs(runs.Configs):
         return self.vectors.astype(np.float32)[self.codes]
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Unpacks the features of some configurations after the other, in order."""
+        """Unpacks features of configurations in order, in blocks of 16 MB."""
         vectors = self.vectors.astype(np.float32)
         row_bytes = self.codes.shape[1] * vectors[0].nbytes
         rows = max(1, _BLOCK_BYTES // row_bytes)
@@ -84,9 +84,9 @@ def extract_configs(
             'config_index_to_node is empty: no node has a layout to choose'
         )
     for index, run in usable:
-        if measured and runs.time_of(run) <= 0:
+        if measured and configs.time_of(run) <= 0:
             raise ValueError(
-                f'run {index} took {runs.time_of(run)} ns; a usable run takes time'
+                f'run {index} took {configs.time_of(run)} ns; a usable run takes time'
             )
         if not run.module_config.HasField('layout_config'):
             raise ValueError(f'run {index} has no layout configuration')
@@ -102,11 +102,12 @@ def extract_configs(
         vectors=vectors,
         codes=codes,
         dropped=dict(dropped),
-        **runs.timing(usable, 1),
+        **configs.timing(usable, 1),
     )
 
 
 def _why_dropped(run: Any, measured: bool) -> Optional[str]:
+    """Returns why a run does not count; None if it does."""
     if not run.HasField('module_config'):
         return 'without module configuration'
     if run.error:
@@ -115,7 +116,7 @@ def _why_dropped(run: Any, measured: bool) -> Optional[str]:
 
 
 def _encoded(runs: List[Any], num_configurable: int) -> Tuple[np.ndarray, np.ndarray]:
-    """Returns `vectors` and `codes` of `LayoutConfigs`."""
+    """Returns `vectors` and `codes` of `LayoutConfigs`; refuses more than 16 GB."""
     size = len(runs) * num_configurable * len(schema.LAYOUT) * 4
     if size > _MAX_BYTES:
         raise ValueError(
@@ -136,7 +137,7 @@ def _encoded(runs: List[Any], num_configurable: int) -> Tuple[np.ndarray, np.nda
 
 
 def _row(node: Any, index: int, column: int) -> List[int]:
-    """Returns a node's 18 numbers."""
+    """Returns the 18 features of a node's layouts; errors name run and node entry."""
     if len(node.tensors) > len(schema.LAYOUT_ARRAYS):
         raise ValueError(
             f'usable run {index}, node entry {column} has '

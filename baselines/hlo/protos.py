@@ -71,6 +71,7 @@ def outline_pool() -> descriptor_pool.DescriptorPool:
 
 
 def _file_set() -> descriptor_pb2.FileDescriptorSet:
+    """Reads the descriptors that ship with the package."""
     path = pathlib.Path(__file__).with_name(_DESCRIPTORS)
     return descriptor_pb2.FileDescriptorSet.FromString(path.read_bytes())
 

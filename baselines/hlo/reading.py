@@ -69,7 +69,7 @@ def find_files(patterns: List[str]) -> List[str]:
 
 
 def read_bytes(path: str) -> bytes:
-    """Returns what is in a file that may hold a program.
+    """Reads a file that may hold a program, whole.
 
     Raises:
         ValueError: it is no regular file, or larger than protobuf allows.
@@ -102,12 +102,12 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
 
     Args:
         path: the file.
-        kind: 'tile' or 'layout', for a file that does not show it (nearly all
-            do); None detects it.
+        kind: 'tile' or 'layout', for the few files whose bytes fit both; None detects
+            it.
 
     Raises:
-        ValueError: the file holds neither message, is cut short, or is not of
-            the given kind; names the file.
+        ValueError: the file is no tuning data, is cut short, or is of the other kind;
+            names the file.
         OSError: it cannot be read.
     """
     data = read_bytes(path)
@@ -152,7 +152,7 @@ def parse_tuning(data: bytes, kind: Optional[str] = None) -> RawFile:
 
 
 def check_memory(data: bytes, name: str) -> None:
-    """Refuses a message that takes far more memory than files of its size need.
+    """Refuses a message that would take far more memory than bytes.
 
     Two bytes of a file can be a message, and a message hundreds of bytes of memory:
     counted in outlines, before any is unpacked.
@@ -162,8 +162,8 @@ def check_memory(data: bytes, name: str) -> None:
         name: its type, a field of `protos.Protos`.
 
     Raises:
-        message.DecodeError: it is no message of that type.
-        ValueError: it takes too much.
+        message.DecodeError: the bytes are no message of that type.
+        ValueError: it would take too much memory.
     """
     actual = getattr(protos.protos(), name).DESCRIPTOR
     if _largest_size(actual) * len(data) // 2 <= _FREE_MEMORY:
@@ -187,7 +187,7 @@ def _sizes_within(
     Args:
         actual: the message's type.
         outline: the message, as `protos.outlines` has it.
-        depth: how many messages it is in; parsing itself goes no deeper than 100.
+        depth: of messages around it; parsing itself goes no deeper than 100.
     """
     inner_types = _inner_types(actual)
     for field, value in outline.ListFields():
@@ -207,9 +207,9 @@ def _sizes_within(
 
 @functools.lru_cache(maxsize=None)
 def _inner_types(actual: descriptor.Descriptor) -> Dict[int, Tuple[Any, int, Any]]:
-    """Returns the type, its memory and its outline of the fields of messages.
+    """Returns field number -> type, memory and outline class of the messages in it.
 
-    Only of those that may hold too much for their bytes; entries of maps do not.
+    Fields whose messages are small, and maps, are left out.
     """
     pool, inner_types = protos.outline_pool(), {}
     for field in actual.fields:
@@ -225,7 +225,7 @@ def _inner_types(actual: descriptor.Descriptor) -> Dict[int, Tuple[Any, int, Any
 
 @functools.lru_cache(maxsize=None)
 def _largest_size(actual: descriptor.Descriptor) -> int:
-    """Returns the memory of the largest message that can be within a type, or of it."""
+    """Returns the memory of a type, or of the largest type within it, in bytes."""
     types = [actual]
     for one in types:
         inner = {field.message_type for field in one.fields} - {None, *types}

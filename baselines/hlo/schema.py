@@ -91,10 +91,10 @@ class Field(NamedTuple):
     """Columns that one field of a message gives.
 
     Attributes:
-        name: of the column; of several, what stands before `_<entry>`.
-        path: of the field, as `gather.Fields` takes it; '' where that is the name.
-        entries: of several columns: places in a list, totals over the whole list, or
-            types that a number stands for.
+        name: of the column; columns with entries are called `<name>_<entry>`.
+        path: of the field, as `gather.Fields` takes it; '' if the same as the name.
+        entries: places in a list and totals over it, or types that a number stands for;
+            () for a single column.
     """
 
     name: str
@@ -103,19 +103,19 @@ class Field(NamedTuple):
 
     @property
     def columns(self) -> Tuple[str, ...]:
-        """The names of its columns."""
+        """The names of the field's columns."""
         return tuple(f'{self.name}_{entry}' for entry in self.entries) or (self.name,)
 
 
 def parts(
     name: str, path: str, fields: str, entries: Entries = ()
 ) -> Tuple[Field, ...]:
-    """Makes fields of one message with the same entries; `fields` are words."""
+    """Makes fields `<name>_<f>` of message `path`, for each word f of `fields`."""
     return tuple(Field(f'{name}_{f}', f'{path}.{f}', entries) for f in fields.split())
 
 
 def convolution(fields: str, entries: Entries = ()) -> Tuple[Field, ...]:
-    """Makes fields of ConvolutionDimensionNumbers, which columns call dim_numbers."""
+    """Makes fields of a convolution's dim_numbers, for each word of `fields`."""
     paths = [f'convolution_dimension_numbers.{field}' for field in fields.split()]
     return tuple(
         Field(path.replace('.', '_').replace('dimension', 'dim'), path, entries)

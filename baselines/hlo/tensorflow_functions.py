@@ -12,7 +12,7 @@ def module_from_tf(fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any) 
     """Compiles a function with XLA and returns its HloModuleProto.
 
     Args:
-        fn: what TensorFlow can trace and XLA can compile.
+        fn: a function that TensorFlow can trace and XLA can compile.
         *args: the arguments to trace it with; their shapes are compiled in.
         stage: 'hlo', as TensorFlow hands it to XLA, or 'optimized_hlo', after
             XLA's passes for this machine (fusions, layouts).

@@ -1,14 +1,14 @@
 """Tile-size configurations of a tuned kernel (TuningData, one module of it)."""
 
 import dataclasses
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines import text
 from baselines.hlo import arrays
 from baselines.hlo import candidates
-from baselines.hlo import runs
+from baselines.hlo import configs
 from baselines.hlo import schema
 
 # What a run must have taken at least, in nanoseconds, to count as measured.
@@ -19,7 +19,7 @@ MAX_CONFIGS = 10_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TileConfigs(runs.Configs):
+class TileConfigs(configs.Configs):
     """The usable runs of a kernel.
 
     Attributes:
@@ -30,9 +30,9 @@ class TileConfigs(runs.Configs):
 
 
 def why_unusable(tuning: Any, measured: bool = True) -> Optional[str]:
-    """Returns why the published extractor passes a ModuleTuningData over, or None.
+    """Returns why a ModuleTuningData is passed over, or None.
 
-    Unless runs have to be `measured`: why it has nothing to rank.
+    With `measured`, as the published extractor does; else, if it has nothing to rank.
     """
     if len(tuning.runs) < 2:
         return f'{len(tuning.runs) or "no"} run{"s" * (not tuning.runs)}'
@@ -78,7 +78,7 @@ def extract_configs(tuning: Any, pad: int = 0, measured: bool = True) -> TileCon
     return TileConfigs(
         config_feat=_columns(lists, pad),
         dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
-        **runs.timing(usable, _MIN_TIME),
+        **configs.timing(usable, _MIN_TIME),
     )
 
 
@@ -90,7 +90,7 @@ def columns_of(configs: Sequence[Mapping[str, Any]], pad: int = 0) -> np.ndarray
         pad: as in `extract_configs`.
 
     Raises:
-        ValueError: one is not as it should be; says which.
+        ValueError: a configuration is malformed; gives its number.
     """
     rows: Dict[str, List[List[int]]] = {name: [] for name in schema.TILE_LISTS}
     reader = candidates.TileBounds()
@@ -111,10 +111,10 @@ def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> np.ndarray:
     return np.concatenate(blocks, axis=1).astype(np.float32)
 
 
-def _usable(tuning: Any, measured: bool) -> list:
-    """Returns (position, run) of the runs that count."""
+def _usable(tuning: Any, measured: bool) -> List[Tuple[int, Any]]:
+    """Returns (position, run) of the runs without error and, if asked, with a time."""
     return [
         (index, run)
         for index, run in enumerate(tuning.runs)
-        if not run.error and (not measured or runs.time_of(run) >= _MIN_TIME)
+        if not run.error and (not measured or configs.time_of(run) >= _MIN_TIME)
     ]

@@ -6,9 +6,9 @@ from typing import Callable, Dict, Iterator, Optional, Sequence
 import numpy as np
 import tensorflow as tf
 
-from baselines.hlo import arrays
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import pruned
+from baselines.tiles import scoring as tile_scoring
 
 DEFAULT_MEMORY = 1 << 30
 
@@ -132,7 +132,7 @@ class ForwardScorer:
         distinct = np.unique(program.group, return_index=True)[1]
         size = None if self._in_lists else self._slice_size(program)
         if size is None:
-            cuts = arrays.list_cuts(len(distinct))
+            cuts = tile_scoring.list_cuts(len(distinct))
         else:
             ends = range(size, len(distinct), size)
             cuts = np.split(np.arange(len(distinct)), ends)
@@ -145,7 +145,7 @@ class ForwardScorer:
             packed = graphs.items(_FIRST, distinct[rows][np.newaxis, np.newaxis])
             return self._compiled[size](packed, len(rows)).numpy()[: len(cut)]
 
-        return arrays.mean_scores(len(distinct), cuts, map(scores_of, cuts))
+        return tile_scoring.mean_scores(len(distinct), cuts, map(scores_of, cuts))
 
     def _slice_size(self, program: graphs_lib.Program) -> int:
         """Returns how many configurations fit: a power of two, so few are compiled."""

@@ -6,7 +6,7 @@ per node and configuration to stay in cache, so memory does not grow with the
 number of configurations.
 """
 
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +19,11 @@ _Score = Callable[[graphs_lib.Packed], tf.Tensor]
 # Configurations handed to TensorFlow at once; 64 scaled columns of so many
 # take 16 MB.
 _CONFIGS_PER_GROUP = 1 << 16
+
+# A model that compares configurations sees lists of at most so many; scores are
+# averaged over this many ways of cutting all of them into lists.
+_LIST_LENGTH = 128
+_PERMUTATIONS = 4
 
 # Slices scored side by side: enough to keep 8 cores busy.
 _PARALLEL_ITEMS = 8
@@ -102,14 +107,14 @@ class TileScorer:
     ) -> Iterator[np.ndarray]:
         """Yields means over several ways of cutting configurations into lists."""
         counts = graphs.store.config_counts[kernels]
-        lists = [arrays.list_cuts(int(count)) for count in counts]
+        lists = [list_cuts(int(count)) for count in counts]
         scored = self._score_chosen(
             graphs,
             np.repeat(kernels, [len(cuts) for cuts in lists]),
             [chosen for cuts in lists for chosen in cuts],
         )
         for count, cuts in zip(counts, lists):
-            yield arrays.mean_scores(int(count), cuts, scored)
+            yield mean_scores(int(count), cuts, scored)
 
     def _score_items(
         self,
@@ -166,6 +171,34 @@ class TileScorer:
 def cells_per_item(model: tf.keras.Model) -> Optional[int]:
     """Returns how many nodes x configurations are scored together; None: no limit."""
     return graphs_lib.CELLS_PER_ITEM if getattr(model, 'joins_early', True) else None
+
+
+def list_cuts(count: int) -> List[np.ndarray]:
+    """Cuts configurations into lists of nearly equal length, several times.
+
+    The same count gives the same lists, int64 arrays.  A configuration is in four of
+    them; if one list can hold all configurations, there is no other.
+    """
+    if count <= _LIST_LENGTH:
+        return [np.arange(count)]
+    rng = np.random.default_rng(count)
+    pieces = -(-count // _LIST_LENGTH)
+    return [
+        chosen
+        for _ in range(_PERMUTATIONS)
+        for chosen in np.array_split(rng.permutation(count), pieces)
+    ]
+
+
+def mean_scores(
+    count: int, cuts: Sequence[np.ndarray], scored: Iterable[np.ndarray]
+) -> np.ndarray:
+    """Averages the scores of lists, given in the order of `cuts`: float32 [count]."""
+    total = np.zeros(count)
+    for chosen, scores in zip(cuts, scored):
+        total[chosen] += scores
+    times = sum(len(chosen) for chosen in cuts) / count
+    return (total / times).astype(np.float32)
 
 
 def score_items(

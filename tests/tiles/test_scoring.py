@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from baselines.data.tile import store as store_lib
 from baselines.features import normalizer as normalizer_lib
-from baselines.hlo import arrays
 from baselines.tiles import graphs as graphs_lib
 from baselines.tiles import scoring
 from tests.helpers import tile_records
@@ -235,7 +234,7 @@ class _Comparing(_Sums):
 def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     model = _Comparing()
     [scores] = scoring.TileScorer(model).scores(graphs, np.array([2]))
-    cuts = arrays.list_cuts(700)
+    cuts = scoring.list_cuts(700)
     assert sorted(map(len, cuts)) == [116] * 8 + [117] * 16  # 4 times 6 lists
     assert sorted(model.cells) == sorted(3 * len(cut) for cut in cuts)
     expected = np.zeros(700)
@@ -251,9 +250,9 @@ def test_long_lists_are_cut_several_ways_and_averaged(graphs):
 
 def test_every_cut_holds_everything():
     for count in (1, 128):
-        [whole] = arrays.list_cuts(count)
+        [whole] = scoring.list_cuts(count)
         np.testing.assert_array_equal(whole, np.arange(count))
-    cuts = arrays.list_cuts(129)
+    cuts = scoring.list_cuts(129)
     assert [len(cut) for cut in cuts] == [65, 64] * 4
     for i in range(0, 8, 2):
         np.testing.assert_array_equal(

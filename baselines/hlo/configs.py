@@ -1,4 +1,4 @@
-"""What the runs of both kinds of tuned modules have in common."""
+"""The configurations of a tuned module: fields that both kinds of modules share."""
 
 import dataclasses
 from typing import Any, Dict, Optional, Sequence, Tuple
@@ -28,19 +28,16 @@ class Configs:
 
 
 def time_of(run: Any) -> int:
-    """Returns the time of a run, nanoseconds; 0 or less if it was not measured."""
+    """Returns the nanoseconds that a run took; 0 or less if it was not measured."""
     return run.profile.compute_time_ns
 
 
 def timing(usable: Sequence[Tuple[int, Any]], least: int) -> Dict[str, Any]:
-    """Returns what configurations of both kinds say about time.
+    """Returns fields of `Configs`: config_runtime, normalizer, default, run_index.
 
     Args:
         usable: (position among all runs, run) of c runs.
-        least: nanoseconds that a measured run takes at least.
-
-    Returns:
-        The fields `config_runtime`, `normalizer`, `default` and `run_index`.
+        least: nanoseconds; a run that took less counts as not measured.
     """
     times = np.array([time_of(run) for _, run in usable], np.int64)
     times[times < least] = 0
