@@ -15,6 +15,8 @@ import tempfile
 import time
 from typing import IO, Any, BinaryIO, Dict, Iterator, Optional, Pattern, Tuple
 
+from baselines import text
+
 
 def expand(path: str) -> str:
     """Returns `path` absolute, with `~` expanded and no trailing slash."""
@@ -25,6 +27,40 @@ def shown(path: str) -> str:
     """Returns an absolute path as users would write it: the home folder is `~`."""
     home = os.path.expanduser('~')
     return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
+
+
+def check_writable(out_dir: str, flag: str = 'out_dir') -> None:
+    """Makes `out_dir` and tries to write there, before hours are spent.
+
+    Args:
+        out_dir: a folder.
+        flag: which flag names it, for the message.
+
+    Raises:
+        ValueError: that fails; says why.
+    """
+    try:
+        os.makedirs(expand(out_dir), exist_ok=True)
+        with tempfile.TemporaryFile(dir=expand(out_dir)) as probe:
+            probe.write(b'x' * 4096)
+            probe.flush()
+    except OSError as error:
+        raise ValueError(
+            f'--{flag} {out_dir} cannot be written: {text.with_advice(error)}'
+        ) from None
+
+
+def check_file_writable(path: str, flag: str) -> None:
+    """Makes sure that the file that a flag names can be written.
+
+    Raises:
+        ValueError: it is a folder, or its folder cannot be written.
+    """
+    path = expand(path)
+    if os.path.isdir(path):
+        raise ValueError(f'--{flag} {path} is a folder: name a file in it')
+    if not os.path.exists(path) or os.path.isfile(path):
+        check_writable(os.path.dirname(path), flag)
 
 
 def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:

@@ -44,7 +44,7 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             'averaging': 'ema:0.99',
             'clip': 'global',
             'clip_norm': 1.0,
-            'model': 'Trees',
+            'model': registry.TREES,
         },
     }
 }
@@ -85,7 +85,7 @@ def settings(
     without_trees = False
     if not has_trees():
         without_trees = changes.pop('trees', False)
-        if not is_file(recipe) and changes.get('model') == 'Trees':
+        if not is_file(recipe) and changes.get('model') == registry.TREES:
             without_trees = bool(changes.pop('model'))  # the default does instead
     flags = [f'--{name}={value}' for name, value in changes.items()]
     say(text.wrapped(' '.join([f'--recipe={recipe}:', *flags]), 2))

@@ -29,6 +29,9 @@ from baselines import files
 # for it says `from tpu_graphs.baselines.tiles import implicit`.
 _PUBLISHED = 'tpu_graphs'
 
+# The --model of gradient-boosted trees, which is no Keras model.
+TREES = 'Trees'
+
 # Models of 0.1.0 that are no longer there, and those to train in their place.
 REMOVED_TILE_MODELS = {
     'GCN': 'ChebSAGE',
@@ -39,9 +42,9 @@ REMOVED_LAYOUT_MODELS = {
     'AttentionSAGE': 'GAT',
     'ChebSAGE': 'ChebNet',
     'ConfigAttentionSAGE': 'TGraph',
-    'HybridSAGE': 'Trees',
-    'PaddedSAGE': 'Trees',
-    'ResSAGE': 'Trees',
+    'HybridSAGE': TREES,
+    'PaddedSAGE': TREES,
+    'ResSAGE': TREES,
 }
 
 # Names that models, or ways like theirs, have elsewhere.
@@ -50,11 +53,11 @@ _ELSEWHERE = {
     'ChebNet': 'ChebSAGE',
     'ChebSAGE': 'ChebNet',
     'GAT': 'AttentionSAGE',
-    'GBDT': 'Trees',
+    'GBDT': TREES,
     'GraphSAGE': 'EarlyJoinSAGE',
-    'LightGBM': 'Trees',
+    'LightGBM': TREES,
     'TGraph': 'ConfigAttentionSAGE',
-    'XGBoost': 'Trees',
+    'XGBoost': TREES,
 }
 
 # A user's models: the path of a models.py ('' for none), or classes.

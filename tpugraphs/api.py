@@ -247,7 +247,7 @@ def load(
     if name == finding.ESTIMATE and out_dir is None:
         chosen = collections.of_name(collection or collections.NAMES[0])
         settings = {'model': finding.ESTIMATE, **chosen.flags}
-        estimate = run_files.RunFile(finding.ESTIMATE, {'args': settings})
+        estimate = run_files.Run(finding.ESTIMATE, {'args': settings})
         return Run(estimate, collection=chosen.name)
     if collection:
         raise ValueError(f"collection={collection!r} is for 'estimate', not for a run")

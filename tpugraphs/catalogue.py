@@ -44,7 +44,7 @@ def models(task: str = 'tile') -> Catalogue:
     return Catalogue(
         {
             name: (inspect.getdoc(model) or '').partition('\n')[0]
-            for name, model in {**classes, trees.NAME: trees.Trees}.items()
+            for name, model in {**classes, registry.TREES: trees.Trees}.items()
         }
     )
 

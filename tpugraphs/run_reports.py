@@ -26,7 +26,6 @@ from baselines.runs import ensemble
 from baselines.runs import finding
 from baselines.runs import loading
 from baselines.runs import prediction
-from baselines.runs import saved
 from tpugraphs import ranking
 from tpugraphs.distribute import beam
 from tpugraphs.extract import outcomes
@@ -120,7 +119,7 @@ def _check_output(args: argparse.Namespace) -> None:
     """Raises ValueError or OSError where --output cannot be written."""
     if args.output:
         tables.check_ending(args.output)
-        saved.check_file_writable(args.output, 'output')
+        files.check_file_writable(args.output, 'output')
 
 
 def _write(
@@ -143,9 +142,9 @@ def average_runs(args: argparse.Namespace) -> None:
             for and the data have no runtimes.
         OSError: a file cannot be written.
     """
-    saved.check_file_writable(args.output, 'output')
+    files.check_file_writable(args.output, 'output')
     if args.json:
-        saved.check_file_writable(args.json, 'json')
+        files.check_file_writable(args.json, 'json')
     predictors = ensemble.load(command_line.runs_of(args), beam.data_options(args))
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or bool(args.json)

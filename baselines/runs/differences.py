@@ -45,7 +45,7 @@ class Label(NamedTuple):
     group: str
 
 
-def collection_of(run: run_files.RunFile) -> str:
+def collection_of(run: run_files.Run) -> str:
     """Returns the name of a run's collection; '' where its run file names none."""
     try:
         return collections_lib.of_flags(run.args).name
@@ -53,7 +53,7 @@ def collection_of(run: run_files.RunFile) -> str:
         return ''
 
 
-def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
+def settings_of(run: run_files.Run) -> Dict[str, Any]:
     """Returns the settings that shape a run, with defaults for those that it lacks.
 
     The options of its model (--model_kwargs_json) are settings like others.
@@ -67,7 +67,7 @@ def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
     return {name: v for name, v in settings.items() if name not in _NO_SETTINGS}
 
 
-def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
+def from_defaults(run: run_files.Run) -> Dict[str, Any]:
     """Returns the settings that differ from the defaults, or from its recipe."""
     usual = _defaults(run)
     recipe = str(run.args.get('recipe') or '')
@@ -80,9 +80,9 @@ def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
     return differing
 
 
-def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
+def labels(runs: Sequence[run_files.Run]) -> List[Label]:
     """Names different runs, at least one, by the settings in which they differ."""
-    by_collection: Dict[str, List[run_files.RunFile]] = {}
+    by_collection: Dict[str, List[run_files.Run]] = {}
     for run in runs:
         by_collection.setdefault(collection_of(run), []).append(run)
     named = {
@@ -93,7 +93,7 @@ def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
     return [named[id(run)] for run in runs]
 
 
-def _labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
+def _labels(runs: Sequence[run_files.Run]) -> List[Label]:
     """Names the runs of one collection; see `labels`."""
     settings = [settings_of(run) for run in runs]
     differing = [
@@ -132,7 +132,7 @@ def format_settings(settings: Mapping[str, Any]) -> str:
     return ' '.join(parts)
 
 
-def _defaults(run: run_files.RunFile) -> Dict[str, Any]:
+def _defaults(run: run_files.Run) -> Dict[str, Any]:
     task = collection_of(run).partition(':')[0] or 'tile'
     return {**_REMOVED, **config.to_json(config.CONFIGS[task]())}
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from baselines.evaluation import comparison
 from baselines.evaluation import report
+from baselines.runs import finding
 from baselines.runs import loading
 from baselines.runs import prediction
 from baselines.runs import run_predictor
@@ -91,7 +92,7 @@ def load(
         ValueError: there are fewer than two; they are not of one collection; one of
             them is unusable.
     """
-    runs = loading.find_runs(names)
+    runs = finding.load_all(names)
     if len(runs) < 2:
         raise ValueError(
             '--dirs: an ensemble is of two or more different runs, not '

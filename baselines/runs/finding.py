@@ -7,6 +7,7 @@
     find('wide')                                       its --run_id
     find('model_*'), find('seed?')                     a pattern of either
     find('MLP')                                        all runs of a model
+    load('latest')                                     its run file, read
 
 Names without a folder are looked up where trainings write by default; those of
 another folder stand behind it: `~/out/mine/latest`.  A folder stands for the one
@@ -115,12 +116,10 @@ def find_one(name: str, task: str = '') -> str:
     return matches[0]
 
 
-def find_all(names: Sequence[str], task: str = '') -> Dict[str, List[str]]:
-    """Finds several runs, all of them before any is used; see `find`.
+def find_all(names: Sequence[str], task: str = '') -> List[str]:
+    """Returns the model directories of several names, in the order of first mention.
 
-    Returns:
-        By model directory, in the order of first mention, its names: more than one
-        where it was named repeatedly.
+    A run that is named repeatedly is there once, and a note on stderr says so.
 
     Raises:
         ValueError: see `find`.
@@ -131,10 +130,45 @@ def find_all(names: Sequence[str], task: str = '') -> Dict[str, List[str]]:
         for model_dir in find(name, task):
             model_dir = first.setdefault(os.path.realpath(model_dir), model_dir)
             named.setdefault(model_dir, []).append(name)
-    return named
+    for model_dir, called in named.items():
+        if len(called) > 1:
+            text.note(
+                f'{model_dir} is named {len(called)} times '
+                f'({", ".join(dict.fromkeys(called))}); it counts once'
+            )
+    return list(named)
 
 
-def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.RunFile], List[str]]:
+def load(name: str, task: str = '') -> run_files.Run:
+    """Reads the one run that a name stands for, and makes sure that it has weights.
+
+    Args:
+        name: of the run; see `find`.
+        task: of the latest run; see `find`.
+
+    Raises:
+        ValueError: there is no such run, or its run file is missing or damaged.
+    """
+    model_dir = find_one(name, task)
+    has_trees = os.path.lexists(os.path.join(model_dir, run_files.TREES_FILE))
+    if not has_trees or run_files.has_weights(model_dir):
+        run_files.check_weights(model_dir)
+    return run_files.read(model_dir)
+
+
+def load_all(names: Sequence[str], task: str = '') -> Dict[str, run_files.Run]:
+    """Reads several runs, all of which are looked up before; see `find_all`.
+
+    Returns:
+        By model directory.
+
+    Raises:
+        ValueError: see `load`.
+    """
+    return {model_dir: load(model_dir) for model_dir in find_all(names, task)}
+
+
+def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.Run], List[str]]:
     """Reads run files, the oldest first; returns directories of damaged ones apart."""
     runs, damaged = [], []
     for model_dir in model_dirs:
@@ -164,7 +198,7 @@ def _of_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
 
 
 def _named(
-    word: str, runs: Sequence[run_files.RunFile], damaged: Sequence[str], task: str
+    word: str, runs: Sequence[run_files.Run], damaged: Sequence[str], task: str
 ) -> List[str]:
     """Returns the runs that 'latest', a pattern, a --run_id or a model stands for.
 
@@ -183,7 +217,7 @@ def _named(
     return [run.model_dir for run in matches]
 
 
-def _latest(runs: Sequence[run_files.RunFile], task: str) -> List[run_files.RunFile]:
+def _latest(runs: Sequence[run_files.Run], task: str) -> List[run_files.Run]:
     """Returns the last of runs, or of those of a task; none where there is none."""
     of_task = [run for run in runs if task in ('', run.task)]
     if of_task and of_task[-1] is not runs[-1]:
@@ -194,7 +228,7 @@ def _latest(runs: Sequence[run_files.RunFile], task: str) -> List[run_files.RunF
     return of_task[-1:]
 
 
-def _names_of(run: run_files.RunFile) -> List[str]:
+def _names_of(run: run_files.Run) -> List[str]:
     """Returns the names of a run: its directory, its hash, its --run_id."""
     names = [f'model_{run.hash}', run.hash]
     run_id = run.args.get('run_id')

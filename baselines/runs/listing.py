@@ -59,7 +59,7 @@ def rows(folders: Sequence[str]) -> List[Row]:
     return listed
 
 
-def row(run: run_files.RunFile) -> Row:
+def row(run: run_files.Run) -> Row:
     """Describes one run."""
     measure, score = best_score(run)
     differs = differences.from_defaults(run)
@@ -80,7 +80,7 @@ def row(run: run_files.RunFile) -> Row:
     )
 
 
-def best_score(run: run_files.RunFile) -> Any:
+def best_score(run: run_files.Run) -> Any:
     """Returns ('OPA' or 'tau', its best validation value or None)."""
     taus = [x for x in run.curve.get('val_tau') or [] if x is not None]
     opas = [x for x in run.curve.get('val_opa') or [] if x is not None]

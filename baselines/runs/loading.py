@@ -1,4 +1,4 @@
-"""Finished runs, and the untrained estimate, found by name and made ready to score.
+"""Makes finished runs, and the untrained estimate, ready to score.
 
 predictor = load_predictor('latest', prediction.Options())
 write_predictions(['latest'], prediction.Options(), 'test.csv')
@@ -8,37 +8,11 @@ import os
 from typing import Dict, List, Mapping, Sequence
 
 from baselines import files
-from baselines import text
 from baselines.data import collections
 from baselines.runs import differences
 from baselines.runs import finding
 from baselines.runs import prediction
 from baselines.runs import run_predictor
-from baselines.runs import saved
-
-
-def find_runs(names: Sequence[str], task: str = '') -> Dict[str, saved.Run]:
-    """Finds and reads several runs, before any of them is used.
-
-    Args:
-        names: of the runs, as `finding.find` takes them; one that is named more
-            than once is there once, and a note says so.
-        task: of the latest run; see `finding.find`.
-
-    Returns:
-        By model directory, in the order of the names.
-
-    Raises:
-        ValueError: a run cannot be found or read.
-    """
-    named = finding.find_all(names, task)
-    for model_dir, called in named.items():
-        if len(called) > 1:
-            text.note(
-                f'{model_dir} is named {len(called)} times '
-                f'({", ".join(dict.fromkeys(called))}); it counts once'
-            )
-    return {model_dir: saved.Run.load(model_dir) for model_dir in named}
 
 
 def load_predictor(name: str, options: prediction.Options) -> prediction.Predictor:
@@ -55,7 +29,7 @@ def load_predictor(name: str, options: prediction.Options) -> prediction.Predict
     if name == finding.ESTIMATE:
         return _estimate(options)
     check_no_collection(options.collection)
-    run = saved.Run.load(name, options.task)
+    run = finding.load(name, options.task)
     return run_predictor.RunPredictor(run, options)
 
 
@@ -72,7 +46,7 @@ def load_predictors(
         check_no_collection(options.collection)
     predictors: Dict[str, prediction.Predictor] = {
         model_dir: run_predictor.RunPredictor(run, options)
-        for model_dir, run in find_runs(trained, options.task).items()
+        for model_dir, run in finding.load_all(trained, options.task).items()
     }
     if len(trained) < len(names):
         predictors[finding.ESTIMATE] = _estimate(options)
@@ -124,7 +98,7 @@ def write_predictions(
         ValueError: a run or the data are unusable.
         OSError: the CSV cannot be written.
     """
-    saved.check_file_writable(output, 'output')
+    files.check_file_writable(output, 'output')
     predictors = load_predictors(names, options).values()
     written = []
     for predictor in predictors:

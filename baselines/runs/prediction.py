@@ -42,7 +42,7 @@ from baselines.evaluation import submission
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.runs import finding
-from baselines.runs import saved
+from baselines.runs import run_files
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
 
@@ -188,7 +188,7 @@ class Predictor(abc.ABC):
         split: the one that was opened last.
     """
 
-    run: Optional[saved.Run] = None
+    run: Optional[run_files.Run] = None
     variant: variants.Variant
     num_ops: int
 

@@ -1,12 +1,14 @@
-"""Run files, `run_<hash>.jsonz` beside `model_<hash>/`: read without trust.
+"""A finished training on disk: `run_<hash>.jsonz` beside `model_<hash>/`.
 
-Gzipped JSON of flags, curves, errors and the normaliser.  No TensorFlow: commands
-that only list runs need not wait for it.
+The run file is gzipped JSON with all that prediction needs beside weights: flags,
+curves, errors and the normaliser.  It is read without trust, and without TensorFlow:
+commands that only list runs need not wait for it.
 """
 
 import dataclasses
 import datetime
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -14,6 +16,7 @@ from typing import Any, Dict, List, Optional
 import zlib
 
 from baselines import files
+from baselines import registry
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.  A value takes 8 to 250 bytes of memory.
@@ -21,11 +24,14 @@ _MAX_RUN_BYTES = 64 << 20
 _MAX_VALUES = 4_000_000
 _MAX_CONTAINERS = 1_000_000
 _MODEL_DIR = re.compile(r'model_(\w+)')
+TREES_FILE = 'trees.txt'  # in a model directory
+# Arguments in a run file that are places of a machine; all others are settings.
+_PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
 
 
 @dataclasses.dataclass(frozen=True)
-class RunFile:
-    """A finished training, as read from disk.
+class Run:
+    """A finished training, as its run file describes it.
 
     Attributes:
         model_dir: the model directory, absolute.
@@ -58,13 +64,18 @@ class RunFile:
         return hash_of(self.model_dir)
 
     @property
+    def file(self) -> str:
+        """The path of the run file."""
+        return run_file(self.model_dir)
+
+    @property
     def finished(self) -> datetime.datetime:
         """The local time when it was saved; of old runs when the file was written."""
         try:
             saved = datetime.datetime.fromisoformat(self.info['finished'])
             return saved.astimezone()
         except (KeyError, TypeError, ValueError, OverflowError):
-            seconds = os.path.getmtime(run_file(self.model_dir))
+            seconds = os.path.getmtime(self.file)
             written = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
             return written.astimezone()
 
@@ -82,6 +93,75 @@ class RunFile:
         """Per epoch its number, losses and scores; see `loop.State`."""
         curve = self.info.get('train_curve')
         return curve if isinstance(curve, dict) else {}
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a graph model scores: in all runs but those of trees alone."""
+        if self.args['model'] == registry.TREES:
+            return False
+        return 'weights' in self.digests or 'trees' not in self.digests
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether trees score, alone or beside the graph model."""
+        if self.args['model'] == registry.TREES:
+            return True
+        return 'trees' in self.digests and not self.has_trees_of_programs
+
+    @property
+    def has_trees_of_programs(self) -> bool:
+        """Whether it has trees for its training programs alone.
+
+        Earlier versions grew them for layouts; they are no longer used.
+        """
+        return bool(self.info.get('programs'))
+
+    @property
+    def digests(self) -> Dict[str, Any]:
+        """Hashes of settings, weights and trees as saved; {} of old runs."""
+        digests = self.info.get('digest')
+        return digests if isinstance(digests, dict) else {}
+
+    def check_digest(self, kind: str, digest: str) -> None:
+        """Makes sure that directory and run file were saved together.
+
+        Args:
+            kind: 'weights' or 'trees'.
+            digest: the hash of those in the directory.
+
+        Raises:
+            ValueError: they, or the settings, are not those that were saved.
+        """
+        if self.digests.get(kind) != digest:
+            raise ValueError(
+                f'{self.model_dir} does not hold the {kind} that {self.file} was saved '
+                'with; copy both again'
+            )
+        if self.digests.get('settings') != _settings_digest(self.info):
+            raise ValueError(
+                f'{self.file} was changed since it was saved; copy it again'
+            )
+
+
+def signed(
+    info: Dict[str, Any],
+    weights_digest: Optional[str],
+    trees_digest: Optional[str] = None,
+) -> Dict[str, Any]:
+    """Returns a run file's content with its digests."""
+    digests = {
+        'trees': trees_digest,
+        'weights': weights_digest,
+        'settings': _settings_digest(info),
+    }
+    return {**info, 'digest': {kind: d for kind, d in digests.items() if d}}
+
+
+def _settings_digest(info: Dict[str, Any]) -> str:
+    """Hashes a run file's settings: all but places and digests."""
+    args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
+    settings = {**info, 'args': args, 'digest': None}
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def run_file(model_dir: str) -> str:
@@ -129,13 +209,13 @@ def list_dirs(folder: str) -> List[str]:
     return [d for d in folders if os.path.isdir(d) and os.path.isfile(run_file(d))]
 
 
-def read(model_dir: str) -> RunFile:
+def read(model_dir: str) -> Run:
     """Reads the run file of a model directory.
 
     Raises:
         ValueError: it is missing or damaged.
     """
-    return RunFile(model_dir, _read(run_file(model_dir)))
+    return Run(model_dir, _read(run_file(model_dir)))
 
 
 def _read(path: str) -> Dict[str, Any]:

@@ -1,6 +1,6 @@
 """A run that is read back and ready to score.
 
-predictor = RunPredictor(saved.Run.load('latest'))
+predictor = RunPredictor(finding.load('latest'))
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import prediction
-from baselines.runs import saved
+from baselines.runs import run_files
 from baselines.runs import trees as trees_lib
 
 
@@ -32,17 +32,17 @@ class Scaling(NamedTuple):
     num_ops: int
 
 
-def collection_of(run: saved.Run) -> collections.Collection:
+def collection_of(run: run_files.Run) -> collections.Collection:
     """Returns the collection that a run was trained on.
 
     Raises:
         ValueError: there is no such collection.
     """
-    with text.located(saved.run_file(run.model_dir)):
+    with text.located(run.file):
         return collections.of_flags(run.args)
 
 
-def stored_scaling(run: saved.Run) -> Optional[Scaling]:
+def stored_scaling(run: run_files.Run) -> Optional[Scaling]:
     """Returns the scaling that a run holds, or None.
 
     Raises:
@@ -58,7 +58,7 @@ def stored_scaling(run: saved.Run) -> Optional[Scaling]:
     return Scaling(normalizer, num_ops)
 
 
-def data_of(run: saved.Run, options: prediction.Options) -> prediction.Options:
+def data_of(run: run_files.Run, options: prediction.Options) -> prediction.Options:
     """Fills in which data a run was trained on, unless others are named."""
     if options.data_root or options.sample_data:
         return options
@@ -97,12 +97,12 @@ class RunPredictor(prediction.Predictor):
         ValueError: the run is incomplete or does not fit the model's code.
     """
 
-    run: saved.Run
+    run: run_files.Run
     model: Optional[Any] = None
     trees: Optional[trees_lib.Trees] = None
 
     def __init__(
-        self, run: saved.Run, options: prediction.Options = prediction.Options()
+        self, run: run_files.Run, options: prediction.Options = prediction.Options()
     ):
         filled = data_of(run, options)
         super().__init__(run.model_dir, run.args['model'], collection_of(run), filled)
@@ -113,7 +113,7 @@ class RunPredictor(prediction.Predictor):
             and bool(filled.toy_data) == bool(run.args.get('toy_data'))
         )
         _note_unused(run, options.models_file)
-        with text.located(saved.run_file(run.model_dir)):
+        with text.located(run.file):
             self.variant = variants.Variant.from_json(
                 run.info, self.collection.config_columns
             )
@@ -121,7 +121,8 @@ class RunPredictor(prediction.Predictor):
         self.normalizer, self.num_ops = stored or self._fitted_scaling()
         if run.has_trees:
             trees_lib.check_installed(run.model_dir)
-            self.trees = run.read_trees()
+            self.trees = trees_lib.Trees.read(run.model_dir)
+            run.check_digest('trees', self.trees.digest())
         model_scorer = None
         if run.has_model:
             self.model = self._read_model()
@@ -150,7 +151,7 @@ class RunPredictor(prediction.Predictor):
                 self.num_ops,
                 self.normalizer,
             )
-        self.run.read_weights(model)
+        weights.read(self.run, model)
         return model
 
     def open_split(self, split: str) -> splits.PackedSplit:
@@ -251,7 +252,7 @@ class RunPredictor(prediction.Predictor):
         return Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
 
-def _note_unused(run: saved.Run, models_file: registry.Own) -> None:
+def _note_unused(run: run_files.Run, models_file: registry.Own) -> None:
     """Prints the trees and the models.py of a training that are not used here."""
     if run.has_trees_of_programs:
         text.note(

@@ -115,7 +115,7 @@ class Task:
 
     def model_class(self, name: str, own: registry.Own) -> type:
         """Returns the class of a model; raises ValueError for an unknown name."""
-        classes = {**self.models(own), trees_lib.NAME: trees_lib.Trees}
+        classes = {**self.models(own), registry.TREES: trees_lib.Trees}
         return registry.resolve(name, classes, self.model_noun, self.removed_models)
 
     def make_model(

@@ -32,10 +32,7 @@ from baselines import files
 from baselines import starting
 from baselines.evaluation import ensembles
 from baselines.hlo import arrays
-
-# The name in --model and in error messages.
-NAME = 'Trees'
-FILE = 'trees.txt'
+from baselines.runs import run_files
 
 # 600 trees of 63 leaves take 3 MB.
 _MAX_BYTES = 64 << 20
@@ -158,7 +155,7 @@ class Trees:
         Raises:
             ValueError: it is missing or damaged.
         """
-        path = os.path.join(folder, FILE)
+        path = os.path.join(folder, run_files.TREES_FILE)
         if not os.path.lexists(path):
             raise ValueError(f'{path} is missing; copy the directory again')
         with files.open_regular(path, _MAX_BYTES) as stream:
@@ -192,7 +189,8 @@ class Trees:
         Raises:
             OSError: it cannot be written.
         """
-        with open(os.path.join(folder, FILE), 'w', encoding='ascii') as stream:
+        path = os.path.join(folder, run_files.TREES_FILE)
+        with open(path, 'w', encoding='ascii') as stream:
             stream.write(self._text.write())
 
     def digest(self) -> str:

@@ -1,4 +1,4 @@
-"""A run's weights: read as a plain checkpoint, which may come from a stranger.
+"""Reads a run's weights as a plain checkpoint, which may come from a stranger.
 
 The stored graph is never executed, and no model is made that is much larger than
 the saved one.
@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
+from baselines import text
 from baselines.runs import run_files
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
@@ -44,7 +45,7 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
             has such a number among its options; or later, the model has many
             more variables or weights than were saved.
     """
-    with _explained(model_dir):
+    with _naming(model_dir):
         shapes = _open(model_dir).get_variable_to_shape_map().values()
     left = {
         'weights': 2 * sum(math.prod(shape) for shape in shapes) + _FREE_WEIGHTS,
@@ -69,24 +70,36 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def read(model_dir: str, model: tf.keras.Model) -> List[List[int]]:
-    """Copies weights into a built model, by position, if all shapes agree.
+def read(run: run_files.Run, model: tf.keras.Model) -> None:
+    """Copies a run's weights into a built model, by position.
 
-    Returns:
-        The shapes of the stored variables.
+    Args:
+        run: the run.
+        model: an instance of its architecture, called once.
 
     Raises:
-        ValueError: the files are damaged.
+        ValueError: their number or shapes differ, the files are damaged, or they or
+            the settings are not those that were saved together.
     """
-    with _explained(model_dir):
-        reader = _open(model_dir)
+    expected = [list(v.shape) for v in model.variables]
+    with _naming(run.model_dir):
+        reader = _open(run.model_dir)
         keys = _variable_keys(reader)
         shapes = reader.get_variable_to_shape_map()
         stored = [list(shapes[key]) for key in keys]
-        if stored == [list(v.shape) for v in model.variables]:
+        if stored == expected:
             for key, variable in zip(keys, model.variables):
                 variable.assign(reader.get_tensor(key))
-    return stored
+    if stored != expected:
+        raise ValueError(_difference(run, stored, expected))
+    _note_version(run)
+    if run.digests:
+        return run.check_digest('weights', digest(model))
+    text.note(
+        f'{run.model_dir}: its run file has no digest (the published code '
+        'and older versions write none), so whether it belongs to these '
+        'weights cannot be checked'
+    )
 
 
 def digest(model: tf.keras.Model) -> str:
@@ -112,8 +125,8 @@ def _open(model_dir: str) -> Any:
 
 
 @contextlib.contextmanager
-def _explained(model_dir: str) -> Iterator[None]:
-    """Makes errors of reading weights say whose."""
+def _naming(model_dir: str) -> Iterator[None]:
+    """Turns errors of reading weights into a ValueError that names the directory."""
     try:
         yield
     except (
@@ -125,6 +138,36 @@ def _explained(model_dir: str) -> Iterator[None]:
         ValueError,
     ) as error:  # the reader's choice differs with the damage
         raise ValueError(f'{model_dir}: the weights cannot be read: {error}') from None
+
+
+def _note_version(run: run_files.Run) -> None:
+    """Prints a note if a run was trained with another version of TensorFlow."""
+    versions = run.info.get('versions')
+    trained_with = versions.get('tensorflow') if isinstance(versions, dict) else None
+    if (
+        trained_with
+        and str(trained_with).split('.')[:2] != tf.__version__.split('.')[:2]
+    ):
+        text.note(
+            f'{run.model_dir} was trained with TensorFlow '
+            f'{text.printable(str(trained_with))}; here is {tf.__version__}'
+        )
+
+
+def _difference(
+    run: run_files.Run, stored: List[List[int]], expected: List[List[int]]
+) -> str:
+    """Describes how the shapes of stored variables and of a model's differ."""
+    variables = text.count(len(stored), 'variable')
+    content = f'{variables} where the model has {len(expected)}'
+    if len(stored) == len(expected):
+        i = next(i for i, (a, b) in enumerate(zip(stored, expected)) if a != b)
+        content = f'variable {i} of shape {stored[i]} where the model has {expected[i]}'
+    return (
+        f'{run.model_dir} holds {content}: it was trained as '
+        f'{run.args["model"]} {run.args.get("model_kwargs_json", "{}")} with '
+        'other code or data; pass its models.py as --models_file'
+    )
 
 
 def _variable_keys(reader: Any) -> List[str]:

@@ -16,6 +16,8 @@ from baselines import files
 from baselines import text
 from baselines.data import npz
 from baselines.data.packed import splits
+from baselines.runs import finding
+from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.training import loop
 
@@ -84,7 +86,7 @@ class Unfinished:
         """The time of work on this run, also before it was interrupted."""
         return self._before + time.monotonic() - self._began
 
-    def finished(self) -> Optional[saved.Run]:
+    def finished(self) -> Optional[run_files.Run]:
         """Returns the run to resume, if it was finished; call before `state`.
 
         A training may have been killed between saving its run and removing its
@@ -97,7 +99,7 @@ class Unfinished:
             return None
         self._read = read(self._path)
         if self._read is None:
-            return saved.find(self._config.out_dir, self.key)
+            return self._saved_run()
         described = self._read[1]
         # Earlier versions kept none of them.
         self.run_hash = str(described.pop('run_hash', self.run_hash))
@@ -107,7 +109,21 @@ class Unfinished:
             raise ValueError(
                 f'{self._path} is damaged (run_hash); delete it to start anew'
             )
-        return saved.finished(self._config.out_dir, self.run_hash)
+        model_dir = os.path.join(self._folder, f'model_{self.run_hash}')
+        if os.path.isdir(model_dir):
+            return finding.load(model_dir)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(run_files.run_file(model_dir))  # `save` writes it first
+        return None
+
+    def _saved_run(self) -> Optional[run_files.Run]:
+        """Returns a whole run of these settings and data in the folder, or None."""
+        for model_dir in run_files.list_dirs(self._folder):
+            with contextlib.suppress(ValueError, OSError):
+                run = finding.load(model_dir)
+                if run.info.get('training_key') == self.key:
+                    return run
+        return None
 
     def keep(self, state: loop.State) -> None:
         """Writes everything that it takes to go on after this epoch."""

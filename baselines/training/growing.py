@@ -77,7 +77,7 @@ class Options:
             ValueError: there is no such option, or it is out of range.
         """
         names = [field.name for field in dataclasses.fields(cls)]
-        registry.check_options(trees_lib.NAME, kwargs, names)
+        registry.check_options(registry.TREES, kwargs, names)
         return cls(**kwargs)
 
 

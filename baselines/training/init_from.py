@@ -3,12 +3,12 @@
 from typing import Any, Tuple
 
 from baselines import config as config_lib
+from baselines import registry
 from baselines.data import variants
 from baselines.data.packed import splits
+from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import run_predictor
-from baselines.runs import saved
-from baselines.runs import trees
 
 # Settings that decide about the shapes and the meaning of weights.
 _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
@@ -16,7 +16,7 @@ _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 def read(
     config: Any, train: splits.PackedSplit, num_ops: int
-) -> Tuple[saved.Run, run_predictor.Scaling]:
+) -> Tuple[run_files.Run, run_predictor.Scaling]:
     """Reads the run that --init_from names, and compares it with the settings.
 
     Weights have a meaning only with the features that they were trained on, so its
@@ -35,8 +35,8 @@ def read(
         ValueError: there is no such run, or it is of other models, options, columns
             or opcodes; says what to do.
     """
-    if config.model == trees.NAME:
-        raise ValueError(f'--init_from: {trees.NAME} have no weights to start from')
+    if config.model == registry.TREES:
+        raise ValueError(f'--init_from: {registry.TREES} have no weights to start from')
     run = _load(config.init_from, config.collection.task)
     where = f'--init_from: {run.model_dir}'
     collection = run_predictor.collection_of(run)
@@ -54,7 +54,7 @@ def read(
                 )
     if not run_files.has_weights(run.model_dir):
         raise ValueError(
-            f'{where} scores with {trees.NAME} alone, which have no weights'
+            f'{where} scores with {registry.TREES} alone, which have no weights'
         )
     scaling = run_predictor.stored_scaling(run)
     if scaling is None:
@@ -69,8 +69,8 @@ def read(
     return run, scaling
 
 
-def _load(name: str, task: str) -> saved.Run:
+def _load(name: str, task: str) -> run_files.Run:
     try:
-        return saved.Run.load(name, task)
+        return finding.load(name, task)
     except ValueError as error:
         raise ValueError(str(error).replace('--dir', '--init_from', 1)) from None

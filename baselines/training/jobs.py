@@ -27,9 +27,11 @@ from baselines.data import variants
 from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.runs import prediction
+from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
+from baselines.runs import weights
 from baselines.training import checkpoints
 from baselines.training import devices as devices_lib
 from baselines.training import growing
@@ -88,7 +90,7 @@ def train(
     tf.keras.utils.set_random_seed(config.seed)
     data = task_data.open_data(config)
     config, trainer = data.settings, None
-    if config.model != trees_lib.NAME:
+    if config.model != registry.TREES:
         trainer = make_trainer(data, loss, devices, extras)
     checkpoint = checkpoints.Unfinished(config, data.stores)
     options = _tree_options(config)
@@ -101,17 +103,17 @@ def _check(config: config_lib.AnyConfig, extras: Extras) -> None:
     """Checks settings that need no data, and that the results can be written."""
     task = tasks.of(config.collection)
     task.model_class(config.model, extras.models)  # is there one?
-    if config.model == trees_lib.NAME or config.grows_trees:
+    if config.model == registry.TREES or config.grows_trees:
         trees_lib.check_installed(
-            '--trees' if config.grows_trees else f'--model={trees_lib.NAME}'
+            '--trees' if config.grows_trees else f'--model={registry.TREES}'
         )
     steps.parse_averaging(config.averaging)
     folds.parse(config.fold)
-    saved.check_writable(config.out_dir)
+    files.check_writable(config.out_dir)
     if config.results_csv:
-        saved.check_file_writable(config.results_csv, 'results_csv')
-    if config.strategy and config.model == trees_lib.NAME:
-        raise ValueError(f'--strategy is not for --model={trees_lib.NAME}')
+        files.check_file_writable(config.results_csv, 'results_csv')
+    if config.strategy and config.model == registry.TREES:
+        raise ValueError(f'--strategy is not for --model={registry.TREES}')
 
 
 def _check_own_code(
@@ -135,7 +137,7 @@ def _model_maker(config: config_lib.AnyConfig, extras: Extras) -> own_code.MakeM
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
     """Returns how trees are grown, alone or beside a graph model; None: none are."""
-    if config.model == trees_lib.NAME:
+    if config.model == registry.TREES:
         kwargs = config_lib.model_kwargs(config.model_kwargs_json)
         return growing.Options.of(kwargs)
     return growing.FEWER if config.grows_trees else None
@@ -159,7 +161,7 @@ def make_trainer(
     make = _model_maker(config, extras)
     model, replica = make(data.num_ops, data.normalizer), None
     if data.start is not None:
-        data.start.read_weights(model)
+        weights.read(data.start, model)
     if devices.is_distributed:
         with devices.scope():
             replica = make(data.num_ops, data.normalizer)
@@ -224,7 +226,7 @@ class Job:
             self.devices.agree([0.0])  # none leaves while another one works
         return run.model_dir if run and chief else ''
 
-    def _fit(self, after_epoch: loop.AfterEpoch) -> Optional[saved.Run]:
+    def _fit(self, after_epoch: loop.AfterEpoch) -> Optional[run_files.Run]:
         """Trains; the chief measures, ranks and saves the run."""
         checkpoint, chief = self.checkpoint, self.devices.is_chief
 
@@ -261,9 +263,9 @@ class Job:
         )
         model = self.trainer and self.trainer.model
         out_dir = self.data.settings.out_dir
-        run = saved.Run.save(out_dir, checkpoint.run_hash, info, model, trees)
+        run = saved.save(out_dir, checkpoint.run_hash, info, model, trees)
         # The file may be without the predictions, of which the CSV is still to come.
-        return saved.Run(run.model_dir, info)
+        return run_files.Run(run.model_dir, info)
 
     def _descend(
         self, trainer: loop.Trainer, after_epoch: loop.AfterEpoch
@@ -326,7 +328,7 @@ class Job:
         results = self.data.task.results(self.data.stores[split], scored)
         return report.final_error(self.data.settings.collection.task, results)
 
-    def _write_ranking(self, run: saved.Run) -> None:
+    def _write_ranking(self, run: run_files.Run) -> None:
         """Writes the CSV, and prints where model, run file and CSV are."""
         if not run.info['test_predictions']:
             print(f'note: {run.model_dir} has no predictions: `tpugraphs predict`')
@@ -341,7 +343,7 @@ class Job:
             self.data.settings.out_dir, f'{name}.csv'
         )
         submission.write_predictions(path, rows)
-        paths = (run.model_dir, saved.run_file(run.model_dir), files.expand(path))
+        paths = (run.model_dir, run.file, files.expand(path))
         for name, place in zip(('model:', 'run:', 'ranking:'), paths):
             print(f'{name:<8} {files.shown(place)}')
 

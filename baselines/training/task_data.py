@@ -26,7 +26,7 @@ from baselines.features import loop_columns
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.layout import graphs as layout_graphs
-from baselines.runs import saved
+from baselines.runs import run_files
 from baselines.runs import tasks
 from baselines.tiles import graphs as tile_graphs
 from baselines.training import init_from
@@ -67,7 +67,7 @@ class TaskData(abc.ABC):
     temperature: float
     label_scale = 1.0
     patience_steps = 0
-    start: Optional[saved.Run] = None
+    start: Optional[run_files.Run] = None
     drawable: np.ndarray
 
     def __init__(self, settings: Any, stores: Mapping[str, Any]):

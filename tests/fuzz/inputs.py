@@ -33,9 +33,9 @@ from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import reading
 from baselines.hlo import tile
+from baselines.runs import finding
 from baselines.runs import listing
 from baselines.runs import run_files
-from baselines.runs import saved
 from baselines.runs import trees
 from baselines.runs import weights
 from baselines.training import checkpoints
@@ -346,7 +346,7 @@ end of trees
 
 def _read_trees(path: str) -> None:
     folder = os.path.dirname(path)
-    os.replace(path, os.path.join(folder, trees.FILE))
+    os.replace(path, os.path.join(folder, run_files.TREES_FILE))
     found = trees.Trees.read(folder)
     rows = np.zeros((2, len(found.used)), np.float32)
     assert np.isfinite(found.predict(rows)).all()
@@ -389,7 +389,7 @@ def _read_weights(path: str) -> None:
         stream.write(_checkpoint_files()[1])
     run_files.check_weights(folder)
     with weights.limited(folder, {}):
-        weights.read(folder, model)
+        weights.read(run_files.Run(folder, {'args': {'model': 'Tiny'}}), model)
 
 
 def _read_candidates(path: str) -> None:
@@ -468,10 +468,10 @@ def _load_run(path: str) -> None:
     variables = os.path.join(model_dir, 'variables')
     os.makedirs(variables, exist_ok=True)
     open(os.path.join(variables, 'variables.index'), 'wb').close()
-    os.replace(path, saved.run_file(model_dir))
+    os.replace(path, run_files.run_file(model_dir))
     with contextlib.redirect_stderr(io.StringIO()):
         listing.rows([os.path.dirname(model_dir)])
-    saved.Run.load(model_dir)
+    finding.load(model_dir)
 
 
 def _unfinished() -> bytes:

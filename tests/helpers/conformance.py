@@ -26,7 +26,9 @@ import pytest
 import tensorflow as tf
 
 from baselines import registry
+from baselines.runs import finding
 from baselines.runs import saved
+from baselines.runs import weights
 from baselines.training import losses
 from tests.helpers import elsewhere
 from tests.helpers import finished_runs
@@ -133,7 +135,7 @@ class Task:
         with pytest.MonkeyPatch.context() as patch:
             if name not in self.models_of_new_layers:
                 patch.setattr(saved, 'save_model', finished_runs.save_weights)
-            run = saved.Run.save(str(self.folder), f'{name}0', info, model)
+            run = saved.save(str(self.folder), f'{name}0', info, model)
         return Saved(model, variables, run.model_dir)
 
     @functools.cached_property
@@ -300,12 +302,12 @@ class ModelSuite:
     def test_save_and_load_give_the_same_scores(self, task, name):
         graph = task.batch()
         model, variables, model_dir = task.saved(name)
-        run = saved.Run.load(model_dir)
+        run = finding.load(model_dir)
         assert run.args['model'] == name
         fresh = task.make(name, **_TINY)
         expected = model(graph).numpy()
         assert np.abs(fresh(graph) - expected).max() > 1e-3
-        run.read_weights(fresh)
+        weights.read(run, fresh)
         np.testing.assert_array_equal(fresh(graph), expected)
         # All calls, and the traces that a SavedModel holds, have made none anew.
         assert list(map(id, model.trainable_variables)) == variables != []

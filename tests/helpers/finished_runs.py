@@ -9,7 +9,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from baselines.runs import saved
+from baselines.runs import run_files
 from baselines.training import checkpoints
 
 
@@ -27,7 +27,7 @@ def save_weights(model, path):
 
 def info_of(model_dir):
     """The run file's object."""
-    with gzip.open(saved.run_file(str(model_dir))) as stream:
+    with gzip.open(run_files.run_file(str(model_dir))) as stream:
         return json.loads(stream.read())
 
 
@@ -40,8 +40,8 @@ def curve_of(model_dir):
 def write_info(model_dir, info):
     """Replaces the run file's object, and its digest of the settings, if any."""
     if 'digest' in info:
-        info = saved.signed(info, info['digest']['weights'])
-    path = saved.run_file(str(model_dir))
+        info = run_files.signed(info, info['digest']['weights'])
+    path = run_files.run_file(str(model_dir))
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
 
 

@@ -13,6 +13,7 @@ from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import graph
 from baselines.hlo import tile as hlo_tile
+from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.runs import tasks
 from baselines.runs import weights
@@ -71,8 +72,8 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, **changes):
 def _write_run(folder, model, info):
     model_dir = f'{folder}/model_{saved.new_hash()}'
     finished_runs.save_weights(model, model_dir)
-    with gzip.open(saved.run_file(model_dir), 'wt') as stream:
-        json.dump(saved.signed(info, weights.digest(model)), stream)
+    with gzip.open(run_files.run_file(model_dir), 'wt') as stream:
+        json.dump(run_files.signed(info, weights.digest(model)), stream)
     return model_dir
 
 

@@ -108,12 +108,12 @@ def test_one_run_is_wanted(runs):
     )
 
 
-def test_runs_that_are_named_repeatedly_are_there_once(runs, home):
+def test_runs_that_are_named_repeatedly_are_there_once(runs, home, capsys):
     (home / 'link').symlink_to(home / 'out/tpugraphs_tiles')
-    assert finding.find_all(['abcd1', 'wide', 'link/model_abcd1111']) == {
-        runs[1]: ['abcd1', 'wide', 'link/model_abcd1111'],
-        runs[0]: ['wide'],
-    }
+    names = ['abcd1', 'wide', 'link/model_abcd1111']
+    assert finding.find_all(names) == [runs[1], runs[0]]
+    note = f'{runs[1]} is named 3 times ({", ".join(names)}); it counts once\n'
+    assert capsys.readouterr().err == f'note: {note}'
 
 
 def test_half_runs_and_other_folders_are_no_runs(home):

@@ -18,6 +18,7 @@ from baselines import config as config_lib
 from baselines import registry
 from baselines.runs import loading
 from baselines.runs import prediction
+from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.training import jobs
 from tests.helpers import conformance
@@ -198,7 +199,7 @@ def test_a_run_of_the_published_code_is_scaled_by_its_training_data(
     """It keeps neither normaliser nor num_ops; both follow from the data."""
     settings, model_dir = trained
     copy = shutil.copytree(model_dir, tmp_path / 'model_published')
-    with gzip.open(saved.run_file(model_dir)) as stream:
+    with gzip.open(run_files.run_file(model_dir)) as stream:
         info = json.load(stream)
     del info['normalizer'], info['num_ops'], info['digest']
     with gzip.open(tmp_path / 'run_published.jsonz', 'wt') as stream:

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines import files
+from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import saved
+from baselines.runs import weights
 from baselines.training import checkpoints
 from tests.helpers import disks
 
@@ -61,13 +64,13 @@ def _message(error_type, function, *args):
 
 def _load_message(run):
     """Why a run cannot be loaded."""
-    return _message(ValueError, saved.Run.load, str(run[0]))
+    return _message(ValueError, finding.load, str(run[0]))
 
 
 def _weights_message(run, model=None):
     """Why the weights of a run cannot be read."""
-    loaded = saved.Run.load(str(run[0]))
-    return _message(ValueError, loaded.read_weights, model or _model())
+    loaded = finding.load(str(run[0]))
+    return _message(ValueError, weights.read, loaded, model or _model())
 
 
 def _without_digest(info):
@@ -78,7 +81,7 @@ def _without_digest(info):
 def _saved(tmp_path_factory):
     """A saved run; copied by those who change it."""
     folder = str(tmp_path_factory.mktemp('out'))
-    return saved.Run.save(folder, 'abc', _INFO, _model()).model_dir
+    return saved.save(folder, 'abc', _INFO, _model()).model_dir
 
 
 @pytest.fixture(name='run')
@@ -96,7 +99,7 @@ def test_a_run_is_a_pair(model_dir):
     assert sorted(os.listdir(out_dir)) == ['model_abc', 'run_abc.jsonz']
     with gzip.open(os.path.join(out_dir, 'run_abc.jsonz')) as stream:
         assert _without_digest(json.loads(stream.read())) == _INFO
-    assert saved.run_file(model_dir) == os.path.join(out_dir, 'run_abc.jsonz')
+    assert run_files.run_file(model_dir) == os.path.join(out_dir, 'run_abc.jsonz')
     # Others may read it, as they may what `mkdir` makes.
     assert os.stat(model_dir).st_mode & 0o777 == 0o755
     # A Keras SavedModel, as the course's script loads it.
@@ -116,11 +119,11 @@ def test_load_and_read_weights(model_dir, monkeypatch):
         './model_abc//',
         '~/model_abc',
     ):
-        run = saved.Run.load(path)
+        run = finding.load(path)
         assert run.model_dir == model_dir
         assert _without_digest(run.info) == _INFO and run.args == _INFO['args']
     model = _model(start=100)
-    run.read_weights(model)
+    weights.read(run, model)
     for ours, stored in zip(model.variables, _model().variables):
         np.testing.assert_array_equal(ours, stored)
 
@@ -128,20 +131,20 @@ def test_load_and_read_weights(model_dir, monkeypatch):
 def test_a_run_is_never_overwritten(run):
     before = _tree(run[0].parent)
     with pytest.raises(FileExistsError):
-        saved.Run.save(str(run[0].parent), 'abc', {**_INFO, 'new': 1}, _model(5))
+        saved.save(str(run[0].parent), 'abc', {**_INFO, 'new': 1}, _model(5))
     assert _tree(run[0].parent) == before
     assert len(os.listdir(run[0].parent)) == 2
 
 
 def test_nan_never_goes_into_json(tmp_path):
     info = {'a': [float('nan')]}
-    message = _message(ValueError, saved.Run.save, str(tmp_path), 'x', info, _model())
+    message = _message(ValueError, saved.save, str(tmp_path), 'x', info, _model())
     assert 'JSON' in message and os.listdir(tmp_path) == []
 
 
 def test_no_room_for_the_model_leaves_nothing(tmp_path):
     with disks.room(10_000):
-        message = _message(OSError, saved.Run.save, str(tmp_path), 'x', _INFO, _model())
+        message = _message(OSError, saved.save, str(tmp_path), 'x', _INFO, _model())
     assert str(tmp_path) in message
     assert os.listdir(tmp_path) == []
 
@@ -150,12 +153,7 @@ def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
     noise = np.random.default_rng(0).bytes(1_000_000).hex()
     with disks.room(500_000):
         message = _message(
-            OSError,
-            saved.Run.save,
-            str(tmp_path),
-            'x',
-            {**_INFO, 'noise': noise},
-            _model(),
+            OSError, saved.save, str(tmp_path), 'x', {**_INFO, 'noise': noise}, _model()
         )
     assert f'{tmp_path}/run_x.jsonz' in message
     assert os.listdir(tmp_path) == []
@@ -182,7 +180,7 @@ def test_interrupted_while_saving_leaves_nothing(tmp_path, monkeypatch, failing,
     else:
         monkeypatch.setattr(os, 'rename', interrupted)
     with pytest.raises((KeyboardInterrupt, OSError)):
-        saved.Run.save(str(tmp_path), 'x', _INFO, model)
+        saved.save(str(tmp_path), 'x', _INFO, model)
     assert os.listdir(tmp_path) == []
 
 
@@ -190,30 +188,30 @@ def test_saving_below_a_file(tmp_path):
     (tmp_path / 'file').write_text('text')
     below = str(tmp_path / 'file' / 'out')
     with pytest.raises(OSError, match=str(tmp_path / 'file')):
-        saved.Run.save(below, 'x', _INFO, _model())
-    message = _message(ValueError, saved.check_writable, below)
+        saved.save(below, 'x', _INFO, _model())
+    message = _message(ValueError, files.check_writable, below)
     why = 'Not a directory; name a folder, or a new path'
     assert message == f'--out_dir {below} cannot be written: {why}'
     assert os.listdir(tmp_path) == ['file']
 
 
 def test_check_writable_leaves_no_file(tmp_path):
-    saved.check_writable(str(tmp_path / 'a' / 'b'))
+    files.check_writable(str(tmp_path / 'a' / 'b'))
     assert _tree(tmp_path) == {}
     with disks.room(100):
         assert 'File too large' in _message(
-            ValueError, saved.check_writable, str(tmp_path)
+            ValueError, files.check_writable, str(tmp_path)
         )
     assert _tree(tmp_path) == {}
 
 
 def test_load_what_is_no_run(tmp_path, run):
     missing = tmp_path / 'model_none'
-    assert _message(ValueError, saved.Run.load, str(missing)) == (
+    assert _message(ValueError, finding.load, str(missing)) == (
         f'--dir: there is no directory {missing}'
     )
     missing.mkdir()
-    assert _message(ValueError, saved.Run.load, str(missing)) == (
+    assert _message(ValueError, finding.load, str(missing)) == (
         f'--dir: {missing} holds no saved model'
     )
     run[1].rename(tmp_path / 'run_other.jsonz')
@@ -271,7 +269,7 @@ def test_load_arguments_that_cannot_be(run, key, value):
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
     monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 1_000)
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
-    assert saved.Run.load(str(run[0])).info == _INFO
+    assert finding.load(str(run[0])).info == _INFO
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
     message = _load_message(run)
     assert 'it unpacks to more than 1000 bytes' in message
@@ -302,7 +300,7 @@ def test_a_pipe_in_place_of_a_file(run):
 
 
 def test_weights_of_another_run(run):
-    saved.Run.save(str(run[0].parent), 'def', _INFO, _model(start=3))
+    saved.save(str(run[0].parent), 'def', _INFO, _model(start=3))
     shutil.rmtree(run[0])
     shutil.copytree(run[0].parent / 'model_def', run[0])
     assert _weights_message(run) == (
@@ -312,7 +310,7 @@ def test_weights_of_another_run(run):
 
 
 def test_settings_that_were_changed(run):
-    whole = saved.Run.load(str(run[0])).info
+    whole = finding.load(str(run[0])).info
     for change in (
         {'normalizer': {'node_max': [2.0]}},
         {'args': {**whole['args'], 'configs': 11}},
@@ -323,18 +321,18 @@ def test_settings_that_were_changed(run):
     # Where its data were is no setting: people move them.
     moved = {**whole, 'args': {**whole['args'], 'data_root': '/elsewhere'}}
     run[1].write_bytes(_gzipped(json.dumps(moved)))
-    saved.Run.load(str(run[0])).read_weights(_model())
+    weights.read(finding.load(str(run[0])), _model())
 
 
 def test_runs_without_digest_or_of_another_tensorflow_load_with_a_note(run, capsys):
     info = {**_INFO, 'versions': {'tensorflow': '1.4.2'}}
     run[1].write_bytes(_gzipped(json.dumps(info)))
-    saved.Run.load(str(run[0])).read_weights(_model())
+    weights.read(finding.load(str(run[0])), _model())
     notes = capsys.readouterr().err.splitlines()
     assert notes[0].startswith(f'note: {run[0]} was trained with TensorFlow 1.4.2; ')
     assert notes[1].startswith(f'note: {run[0]}: its run file has no digest')
     run[1].write_bytes(_gzipped(json.dumps({**_INFO, 'versions': ['x']})))
-    saved.Run.load(str(run[0])).read_weights(_model())
+    weights.read(finding.load(str(run[0])), _model())
 
 
 def test_what_a_killed_training_left_is_removed(tmp_path):
@@ -362,8 +360,8 @@ def test_a_run_that_is_being_saved_is_no_leftover(tmp_path, monkeypatch):
         saved.remove_leftovers(str(tmp_path))
 
     monkeypatch.setattr(model, 'save', cleaned)
-    new = saved.Run.save(str(tmp_path), saved.new_hash(), _INFO, model)
-    saved.Run.load(new.model_dir).read_weights(_model())
+    new = saved.save(str(tmp_path), saved.new_hash(), _INFO, model)
+    weights.read(finding.load(new.model_dir), _model())
 
 
 def test_weights_of_another_shape(run):
@@ -458,20 +456,20 @@ def test_what_is_written_is_read_of_too_many_configurations(
 ):
     monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 2_000)
     info = {**_INFO, 'test_predictions': {'g': list(range(1_000))}}
-    run = saved.Run.save(str(tmp_path), 'abc', info, _model())
+    run = saved.save(str(tmp_path), 'abc', info, _model())
     assert capsys.readouterr().out == (
         'note: the run file is without test_predictions: it unpacks to more than '
         '2000 bytes\n'
     )
-    read = saved.Run.load(run.model_dir)
+    read = finding.load(run.model_dir)
     assert read.info == run.info
     assert read.info['test_predictions'] == {}
-    read.read_weights(_model())
+    weights.read(read, _model())
 
 
 def test_other_values_are_too_many_to_be_written(tmp_path, monkeypatch):
     monkeypatch.setattr(run_files, '_MAX_VALUES', 100)
     info = {**_INFO, 'noise': [0] * 200}
-    message = _message(ValueError, saved.Run.save, str(tmp_path), 'x', info, _model())
+    message = _message(ValueError, saved.save, str(tmp_path), 'x', info, _model())
     assert message == 'it holds more values than any run has'
     assert os.listdir(tmp_path) == []

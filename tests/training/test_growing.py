@@ -6,6 +6,7 @@ import types
 import numpy as np
 import pytest
 
+from baselines.runs import run_files
 from baselines.runs import trees as trees_lib
 from baselines.training import growing
 
@@ -55,7 +56,7 @@ def test_lightgbm_reads_the_file(trees, tmp_path):
     import lightgbm
 
     trees.save(str(tmp_path))
-    booster = lightgbm.Booster(model_file=str(tmp_path / trees_lib.FILE))
+    booster = lightgbm.Booster(model_file=str(tmp_path / run_files.TREES_FILE))
     assert booster.feature_name() == _NAMES
     columns = _rows(seed=2).columns
     used = columns[:, [_NAMES.index(name) for name in trees.used]]
@@ -94,7 +95,7 @@ def test_a_prior_that_misleads_is_left_out():
 @pytest.mark.parametrize('prior', ['other 0.5', 'noise', 'noise 1e999', 'noise 1_0'])
 def test_a_damaged_prior_is_refused(trees, tmp_path, prior):
     trees.save(str(tmp_path))
-    path = tmp_path / trees_lib.FILE
+    path = tmp_path / run_files.TREES_FILE
     path.write_text(path.read_text().replace('tree\n', f'tree\nprior={prior}\n', 1))
     with pytest.raises(ValueError, match='prior should be a column and its weight'):
         trees_lib.Trees.read(str(tmp_path))
@@ -154,7 +155,7 @@ _DAMAGES = {
 def test_a_strangers_file_is_checked(trees, tmp_path, what):
     pattern, new, message = _DAMAGES[what]
     trees.save(str(tmp_path))
-    path = tmp_path / trees_lib.FILE
+    path = tmp_path / run_files.TREES_FILE
     changed, count = re.subn(pattern, new, path.read_text(), count=1)
     assert count
     path.write_text(changed)
@@ -172,7 +173,7 @@ def test_missing_binary_and_large_files(tmp_path, monkeypatch):
         return str(caught.value)
 
     assert 'trees.txt is missing; copy the directory again' in message()
-    (tmp_path / trees_lib.FILE).write_bytes(b'tree\n\xff')
+    (tmp_path / run_files.TREES_FILE).write_bytes(b'tree\n\xff')
     assert 'the trees cannot be read' in message()
     monkeypatch.setattr(trees_lib, '_MAX_BYTES', 3)
     assert 'trees.txt' in message()

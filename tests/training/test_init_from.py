@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from baselines import config
+from baselines.runs import finding
 from baselines.runs import loading
 from baselines.runs import prediction
 from baselines.runs import run_files
-from baselines.runs import saved
 from baselines.training import init_from
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -98,15 +98,15 @@ def test_trees_are_refused():
 
 def test_a_run_of_which_trees_alone_score_is_refused(source, root, monkeypatch):
     monkeypatch.setattr(run_files, 'has_weights', lambda model_dir: False)
-    monkeypatch.setattr(saved.Run, 'load', lambda *_: run_files.read(str(source)))
+    monkeypatch.setattr(finding, 'load', lambda *_: run_files.read(str(source)))
     with pytest.raises(ValueError, match='scores with Trees alone, which have no'):
         layout_runs.train(root, init_from=str(source), **_RESNET)
 
 
 def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypatch):
-    stripped = saved.Run.load(str(source))
+    stripped = finding.load(str(source))
     del stripped.info['normalizer']
-    monkeypatch.setattr(saved.Run, 'load', lambda *_: stripped)
+    monkeypatch.setattr(finding, 'load', lambda *_: stripped)
     settings = layout_runs.settings(root, init_from=str(source), **_RESNET)
     with pytest.raises(ValueError, match='holds no normaliser: this code did not'):
         init_from.read(settings, None, 1)

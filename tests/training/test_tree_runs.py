@@ -15,7 +15,7 @@ from baselines.evaluation import ensembles
 from baselines.layout import flat
 from baselines.runs import loading
 from baselines.runs import prediction
-from baselines.runs import saved
+from baselines.runs import run_files
 from baselines.runs import trees as trees_lib
 from baselines.training import growing
 from tests.helpers import finished_runs
@@ -60,7 +60,7 @@ def test_a_tile_run(tiles, tmp_path):
     assert info['best_epoch'] < 4
     # The directory, its run file and the graphs to rank are enough.
     shutil.copytree(model_dir, tmp_path / model_dir.name)
-    shutil.copy(saved.run_file(str(model_dir)), tmp_path)
+    shutil.copy(run_files.run_file(str(model_dir)), tmp_path)
     shutil.copytree(root / 'data' / 'test', tmp_path / 'data' / 'test')
     words = ('--data_root', tmp_path / 'data')
     predicted = _predicted(tmp_path, tmp_path / model_dir.name, *words)
@@ -91,7 +91,7 @@ def test_a_run_that_was_tampered_with(tiles, tmp_path):
     (other / 'trees.txt').write_text(own)
     info = finished_runs.info_of(other)
     info['args']['seed'] = 5
-    path = saved.run_file(str(other))
+    path = run_files.run_file(str(other))
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
     finished_runs.assert_refused(load, 'was changed since it was saved')
     (other / 'trees.txt').unlink()
@@ -172,7 +172,7 @@ def test_trees_of_training_programs_alone_are_no_longer_used(tmp_path, capsys):
         tmp_path, programs=['0123456789abcdef'], members=['trees']
     )
     info = finished_runs.info_of(pathlib.Path(model_dir))
-    runs_file = pathlib.Path(saved.run_file(model_dir))
+    runs_file = pathlib.Path(run_files.run_file(model_dir))
     info['digest']['trees'] = 'of a trees.txt that is not read'
     runs_file.write_bytes(gzip.compress(json.dumps(info).encode()))
     predictor = loading.load_predictor(model_dir, prediction.Options())

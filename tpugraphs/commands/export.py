@@ -16,6 +16,7 @@ import argparse
 from baselines import command_line
 from baselines import starting
 from baselines import text
+from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +32,9 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import export
     from baselines.runs import prediction
     from baselines.runs import run_predictor
-    from baselines.runs import saved
     from baselines.training import distilling
 
-    run = saved.Run.load(command_line.run_of(args))
+    run = finding.load(command_line.run_of(args))
     options = prediction.Options(models_file=args.models_file)
     predictor = run_predictor.RunPredictor(run, options)
     export.check_output(args.output)

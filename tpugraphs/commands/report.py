@@ -14,6 +14,7 @@ machine, and reads on a phone, in print, light and dark.
 import argparse
 
 from baselines import command_line
+from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,13 +36,12 @@ def run(args: argparse.Namespace) -> None:
     from baselines import files
     from baselines.runs import loading
     from baselines.runs import run_predictor
-    from baselines.runs import saved
     from tpugraphs.distribute import beam
     from tpugraphs.report import measured
     from tpugraphs.report import page
 
-    saved.check_file_writable(args.output, 'output')
-    runs = loading.find_runs(command_line.runs_of(args))
+    files.check_file_writable(args.output, 'output')
+    runs = finding.load_all(command_line.runs_of(args))
     collections = {run_predictor.collection_of(run).name for run in runs.values()}
     if len(collections) > 1:
         raise ValueError(

@@ -56,7 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> int:
     """Tunes, prints and writes."""
-    from baselines.runs import saved
     from tpugraphs.measure import arguments
 
     if args.measure < 1 or args.candidates < 2 or args.budget_minutes <= 0:
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         )
     core = arguments.core_of(args)
     if args.json:
-        saved.check_file_writable(args.json, 'json')
+        files.check_file_writable(args.json, 'json')
     from tpugraphs.measure import tune_program
 
     options = config.from_options(

@@ -31,9 +31,9 @@ from baselines import files
 from baselines import text
 from baselines.data.packed import splits
 from baselines.hlo import arrays
+from baselines.runs import finding
 from baselines.runs import prediction
 from baselines.runs import run_predictor
-from baselines.runs import saved
 from baselines.runs import tasks
 
 # Beam's own local runner works in one process unless it is told otherwise.
@@ -284,7 +284,7 @@ def score_part(part: List[int], work: _Work) -> List[List[float]]:
 @functools.lru_cache(maxsize=1)
 def _opened(work: _Work) -> Tuple[run_predictor.RunPredictor, splits.PackedSplit, Any]:
     """Opens a run, a split and its graphs, which a worker keeps from part to part."""
-    run = saved.Run.load(work.model_dir)
+    run = finding.load(work.model_dir)
     predictor = run_predictor.RunPredictor(run, work.data)
     store = predictor.open_split(work.split)
     if store.fingerprint != work.fingerprint:

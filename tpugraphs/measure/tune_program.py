@@ -27,7 +27,6 @@ from baselines import files
 from baselines import phases
 from baselines.hlo import protos
 from baselines.runs import finding
-from baselines.runs import saved
 from tpugraphs.measure import executable
 from tpugraphs.measure import kernels
 from tpugraphs.measure import machine
@@ -91,7 +90,7 @@ def tune_and_write(
     memory_lib.check_writable(options.records)
     if options.output:
         executable.check_size(program.module, program.name)
-        saved.check_writable(options.output, 'output')
+        files.check_writable(options.output, 'output')
     arrays = [np.asarray(leaf) for leaf in signature.flat(args)] or None
     result = tune(program, options, arrays)
     print(*result.lines(), sep='\n')

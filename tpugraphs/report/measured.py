@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
     name: str
     model: str
-    run: run_files.RunFile
+    run: run_files.Run
     summary: Dict[str, Any]
     results: Sequence[report.GraphResult]
 

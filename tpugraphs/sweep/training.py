@@ -13,6 +13,7 @@ import tqdm
 
 from baselines import starting
 from baselines import text
+from baselines.runs import finding
 
 Curve = Dict[str, List[Any]]
 AfterEpoch = Callable[[Curve], None]
@@ -31,11 +32,10 @@ def train_model(config: Any, after_epoch: AfterEpoch) -> Curve:
         OSError: something cannot be written.
     """
     starting.start_tensorflow()
-    from baselines.runs import saved
     from baselines.training import jobs
 
     model_dir = jobs.train(config, after_epoch=lambda state: after_epoch(state.curve))
-    return saved.Run.load(model_dir).info['train_curve']
+    return finding.load(model_dir).info['train_curve']
 
 
 def work(
