@@ -7,7 +7,6 @@ import sys
 from typing import Any, Dict, List, Sequence, Tuple
 
 from baselines import files
-from baselines.runs import saved
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
 from tpugraphs.measure import timing
@@ -35,9 +34,9 @@ def check_writable(path: str) -> None:
     """
     path = files.expand(path) if path else ''
     if os.path.isdir(path) or path == files.expand(FOLDER):
-        saved.check_writable(path, 'records')
+        files.check_writable(path, 'records')
     elif path:
-        saved.check_file_writable(path, 'records')
+        files.check_file_writable(path, 'records')
         if os.path.lexists(path):
             files.open_regular(path).close()
             open(path, 'ab').close()
