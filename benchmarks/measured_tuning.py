@@ -24,7 +24,7 @@ from baselines import text
 from baselines.data.tile import records
 from tpugraphs.measure import collection
 from tpugraphs.measure import machine
-from tpugraphs.measure import memory
+from tpugraphs.measure import machine_records
 from tpugraphs.measure import random_programs
 from tpugraphs.measure import record_tables
 from tpugraphs.measure import records as tuning_records
@@ -88,7 +88,7 @@ def _of_copies(item, session, seed: int) -> tuning.Tuned:
         session,
         _CANDIDATES,
         seed,
-        memory.Memory(),
+        machine_records.Records(),
         distinct=False,
     )
 

@@ -75,7 +75,7 @@ def main() -> None:
 def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
     """Returns the figures of a tuned program."""
     from tpugraphs.measure import machine
-    from tpugraphs.measure import programs
+    from tpugraphs.measure import preparation
     from tpugraphs.measure import tune_program
 
     options = tune_program.Options(
@@ -85,7 +85,7 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
         core=machine.chosen_core(args.core),
     )
     began = time.monotonic()
-    figures = tune_program.tune(programs.load(path), options).to_json()
+    figures = tune_program.tune(preparation.load(path), options).to_json()
     return {**figures, 'minutes': (time.monotonic() - began) / 60}
 
 

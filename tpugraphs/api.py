@@ -421,14 +421,14 @@ def tune(
     from baselines import config
     from baselines import files
     from tpugraphs.measure import machine
-    from tpugraphs.measure import memory
+    from tpugraphs.measure import machine_records
     from tpugraphs.measure import tune_program
 
-    records = data_lib.path_of('records', settings.pop('records', memory.FOLDER))
+    records = settings.pop('records', machine_records.FOLDER)
     typed = config.typed(tune_program.Options, settings, 'argument')
     options = tune_program.Options(
         **{
-            'records': records,
+            'records': data_lib.path_of('records', records),
             'minutes': minutes,
             'output': files.expand(os.fspath(output)) if output else '',
             'model_dir': load(which).dir if which else '',

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from tpugraphs.measure import arguments
     from tpugraphs.measure import collection
     from tpugraphs.measure import collection_folder
-    from tpugraphs.measure import programs
+    from tpugraphs.measure import preparation
     from tpugraphs.measure import random_programs
 
     if args.builtin:
@@ -91,5 +91,5 @@ def run(args: argparse.Namespace) -> int:
     if args.random is not None:
         sources = random_programs.names(args.random, args.seed, families)
     starting.start_tensorflow()
-    load = programs.load if args.random is None else random_programs.load
+    load = preparation.load if args.random is None else random_programs.load
     return collection.run(sources, options, load)

@@ -22,13 +22,13 @@ from baselines import text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from tpugraphs.measure import memory
+    from tpugraphs.measure import machine_records
 
     option = functools.partial(command_line.option, parser)
     about = 'show the best of the kernel whose name or fingerprint begins so'
     parser.add_argument('kernel', nargs='?', default='', metavar='KERNEL', help=about)
     about = 'a file of records, or a folder of such files'
-    option('--records', memory.FOLDER, about, metavar='FILE')
+    option('--records', machine_records.FOLDER, about, metavar='FILE')
     about = 'remove records as many days old, or with "others" those of other '
     about += 'machines and versions of jaxlib'
     option('--prune', '', about, metavar='DAYS|others')

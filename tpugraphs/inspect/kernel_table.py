@@ -8,7 +8,7 @@ from baselines import text
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import own_tiles
-from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import preparation
 from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 
@@ -29,7 +29,7 @@ def lines(program: reader.Program) -> List[str]:
     module, origin = program.module, 'as the module has them'
     if _has_unknown_sizes(module):
         return [*_facts(module), '  kernels         unknown: sizes are not fixed']
-    if not programs_lib.is_optimised(module):
+    if not preparation.is_optimised(module):
         module, origin = _optimised(program)
     try:
         return [*_facts(program.module), *_table(module, origin)]
@@ -55,7 +55,7 @@ def _optimised(program: reader.Program) -> Tuple[Any, str]:
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
     try:
-        return programs_lib.optimise(program), "as XLA's CPU compiler makes them"
+        return preparation.optimise(program), "as XLA's CPU compiler makes them"
     except ValueError as error:
         return program.module, f'instructions before fusion, for {error}'
 
@@ -72,7 +72,7 @@ def _facts(module: Any) -> List[str]:
         f'  result          {result}',
     ]
     instructions = [i for c in module.computations for i in c.instructions]
-    exchanged = programs_lib.collectives(module)
+    exchanged = preparation.collectives(module)
     if exchanged:
         shown.append(f'  collectives     {text.most_common(exchanged)}; not tuned')
     calls = collections.Counter(

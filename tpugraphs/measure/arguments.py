@@ -5,7 +5,7 @@ import functools
 
 from baselines import command_line
 from tpugraphs.measure import machine
-from tpugraphs.measure import memory
+from tpugraphs.measure import machine_records
 from tpugraphs.programs import extras
 
 
@@ -16,7 +16,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     option('--platform', 'cpu', 'the device to measure on', choices=('cpu', 'gpu'))
     option('--core', -1, 'the core to measure on (default: the last)')
     about = 'tuning records, a file or folder'
-    option('--records', memory.FOLDER, about, metavar='FILE')
+    option('--records', machine_records.FOLDER, about, metavar='FILE')
 
 
 def core_of(args: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Dict, Sequence, Set, Tuple
 
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
-from tpugraphs.measure import programs
+from tpugraphs.measure import preparation
 
 
 def assemble(optimised: Any, replaced: Sequence[Tuple[kernels.Kernel, Any]]) -> Any:
@@ -108,7 +108,7 @@ class _Assembly(building.Module):
             )
             return kernels.to_logical(computation, result, value.shape)
         target = value.custom_call_target
-        if value.opcode == 'custom-call' and target not in programs.CUSTOM_CALLS:
+        if value.opcode == 'custom-call' and target not in preparation.CUSTOM_CALLS:
             # Its operands may depend on layouts, or on its backend_config.
             raise kernels.Unsupported(f'XLA puts a call of {target} into it')
         opcode = 'call' if value.opcode == 'fusion' else value.opcode

@@ -19,8 +19,8 @@ from baselines.data import shares
 from baselines.hlo import graph
 from tpugraphs.measure import collection_folder as folder_lib
 from tpugraphs.measure import layouts
-from tpugraphs.measure import memory as memory_lib
-from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import machine_records
+from tpugraphs.measure import preparation
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
@@ -33,7 +33,7 @@ _Item = Union[tiles.TileItem, layouts.LayoutItem]
 def run(
     sources: Sequence[str],
     options: folder_lib.Options,
-    load: Callable[[str], reader.Program] = programs_lib.load,
+    load: Callable[[str], reader.Program] = preparation.load,
 ) -> int:
     """Measures a collection, prints the report, and returns an exit code."""
     try:
@@ -50,7 +50,7 @@ def run(
 def collect(
     sources: Sequence[str],
     options: folder_lib.Options,
-    load: Callable[[str], reader.Program] = programs_lib.load,
+    load: Callable[[str], reader.Program] = preparation.load,
 ) -> folder_lib.CollectionFolder:
     """Measures programs, and writes an npz file for every kernel or program.
 
@@ -72,15 +72,15 @@ def collect(
             'at least 2 configurations, more than 0 minutes, and more than 0 seconds'
         )
     path = options.records if options.task == 'tile' else ''
-    memory_lib.check_writable(path)
+    machine_records.check_writable(path)
     ends = options.began + options.minutes * 60
     with (
         folder_lib.open_folder(sources, options) as folder,
         session_lib.Session(options.core, options.platform, ends) as session,
     ):
-        memory = memory_lib.Memory(path, session.device, fresh=True)
+        records = machine_records.Records(path, session.device, fresh=True)
         items = _load_items(sources, load, folder, session)
-        _Collector(folder, session, memory).measure(items)
+        _Collector(folder, session, records).measure(items)
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
         raise ValueError(
@@ -128,7 +128,7 @@ class _Collector:
 
     folder: folder_lib.CollectionFolder
     session: session_lib.Session
-    memory: memory_lib.Memory  # to which measurements are added
+    records: machine_records.Records  # to which measurements are added
 
     def measure(self, items: Sequence[_Item]) -> None:
         """Measures the items that have no file yet, until time is up."""
@@ -176,7 +176,7 @@ class _Collector:
         except session_lib.WorkerError as error:
             folder.skipped[str(error)] += 1
             return
-        self.memory.add(item.name, batch.described, measured)
+        self.records.add(item.name, batch.described, measured)
         if len(measured.passes) < protocol.least:
             folder.left += 1
         elif len(measured.kept) < 2:
@@ -263,7 +263,7 @@ def items_of(
     """
     if task == 'layout':
         return layouts.items_of(program.module, program.name, digests, skipped)
-    module = programs_lib.optimise_with(session, program.module, program.name)
+    module = preparation.optimise(program, session)
     return tiles.items_of(module, program.name, digests, skipped)
 
 

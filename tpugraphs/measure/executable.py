@@ -19,7 +19,7 @@ from baselines import untrusted
 from baselines.data import npz
 from tpugraphs.measure import backend as backend_lib
 from tpugraphs.measure import building
-from tpugraphs.measure import programs
+from tpugraphs.measure import preparation
 from tpugraphs.measure import signatures
 
 PROGRAM = 'program.hlo.pb'
@@ -99,7 +99,7 @@ class Executable:
 
     @functools.cached_property
     def _compiled(self) -> backend_lib.Program:
-        if programs.is_optimised(self._module):  # jaxlib takes no fusions
+        if preparation.is_optimised(self._module):  # jaxlib takes no fusions
             raise ValueError(
                 "an optimised program cannot be run; tune it as it was before XLA's "
                 'passes'
@@ -160,7 +160,7 @@ def load(folder: str) -> Executable:
     paths = [os.path.join(folder, name) for name in (PROGRAM, _ORIGINAL)]
     for path in paths:
         files.open_regular(path, _MOST_PROGRAM).close()
-    module, original = (programs.load(path).module for path in paths)
+    module, original = (preparation.load(path).module for path in paths)
     path = os.path.join(folder, _ABOUT)
     about = _read_about(path)
     for part in (module, original):

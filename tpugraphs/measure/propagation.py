@@ -21,7 +21,7 @@ _Region = extents.Region
 Edge = Tuple[int, int, int]
 
 
-class Whole(Exception):
+class NotDivisible(Exception):
     """An operation that has to be computed whole; the text says why."""
 
 
@@ -64,7 +64,7 @@ def step_of(
             `reduced_sizes`; None takes all.
 
     Raises:
-        Whole: no rule computes that region in parts.
+        NotDivisible: no rule computes that region in parts.
     """
     rule = (
         _elementwise
@@ -72,7 +72,7 @@ def step_of(
         else _RULES.get(value.opcode)
     )
     if rule is None:
-        raise Whole(f'{value.opcode} is computed whole')
+        raise NotDivisible(f'{value.opcode} is computed whole')
     if reduced is None:
         reduced = extents.whole(reduced_sizes(value, shapes))
     return rule(_Part(value, shapes, region, reduced))
@@ -105,7 +105,7 @@ def _elementwise(part: _Part) -> Step:
     """Takes the result's region of every array; scalars have none."""
     dims = list(part.value.shape.dimensions)
     if any(list(shape.dimensions) not in (dims, []) for shape in part.shapes):
-        raise Whole(f'{part.value.opcode} of different shapes')
+        raise NotDivisible(f'{part.value.opcode} of different shapes')
     return Step([part.region if shape.dimensions else () for shape in part.shapes])
 
 
@@ -148,7 +148,7 @@ def _slice(part: _Part) -> Step:
 
 
 def _pad(part: _Part) -> Step:
-    """Takes padded dimensions whole; raises Whole if the region does not."""
+    """Takes padded dimensions whole; raises NotDivisible if the region does not."""
     operand = []
     for extent, size, result, edge in zip(
         part.region,
@@ -162,7 +162,7 @@ def _pad(part: _Part) -> Step:
         elif extent.size == result:
             operand.append(extents.Extent(0, size))
         else:
-            raise Whole('pad along a tiled dimension')
+            raise NotDivisible('pad along a tiled dimension')
     return Step([tuple(operand), ()])
 
 
@@ -224,8 +224,8 @@ def _reshape_group(
     """Returns the extents of the operand's dimensions of one of `groups`.
 
     But for dimensions of size 1, only the first dimension of the result may be tiled,
-    and the operand or the result has a single dimension.  Raises Whole for others, and
-    if tiles cut rows of the operand.
+    and the operand or the result has a single dimension.  Raises NotDivisible for
+    others, and if tiles cut rows of the operand.
     """
     if all(extent.size == size for extent, size in results):
         return extents.whole(sizes)
@@ -233,13 +233,13 @@ def _reshape_group(
     tiled = [(extent, size) for extent, size in results if size > 1]
     cut = [i for i, (extent, size) in enumerate(tiled) if extent.size != size]
     if cut != [0] or min(len(long), len(tiled)) != 1:
-        raise Whole('reshape across tiles')
+        raise NotDivisible('reshape across tiles')
     extent, _ = tiled[0]
     inner = math.prod(size for _, size in tiled[1:])
     row = extent.times(inner, extent.size * inner)
     inner = math.prod(sizes[long[0] + 1 :])
     if not row.divides(inner):
-        raise Whole('reshape across tiles')
+        raise NotDivisible('reshape across tiles')
     part = row.times(fractions.Fraction(1, inner), row.size // inner)
     return _replaced(extents.whole(sizes), long[0], part)
 
@@ -247,7 +247,7 @@ def _reshape_group(
 def _reduce(part: _Part) -> Step:
     """Takes the region along kept dimensions, and `part.reduced` along the others."""
     if len(part.shapes) != 2:
-        raise Whole('reduce of several arrays')
+        raise NotDivisible('reduce of several arrays')
     kept, parts = iter(part.region), dict(zip(part.value.dimensions, part.reduced))
     operand = tuple(
         parts[dim] if dim in parts else next(kept)
@@ -287,7 +287,7 @@ def _gather(part: _Part) -> Step:
         if part.region[place].size == slices[dim]:
             continue
         if dim in numbers.start_index_map or slices[dim] != operand[dim].size:
-            raise Whole('gather along a tiled dimension')
+            raise NotDivisible('gather along a tiled dimension')
         operand[dim] = part.region[place]
         slices[dim] = part.region[place].size
     batch = iter(e for d, e in enumerate(part.region) if d not in numbers.offset_dims)
@@ -326,7 +326,7 @@ def _unpad(copy: Any, edges: Sequence[Edge]) -> None:
 def _reduce_window(part: _Part) -> Step:
     """Takes the extents of the padded operand that the windows cover."""
     if len(part.shapes) != 2:
-        raise Whole('reduce-window of several arrays')
+        raise NotDivisible('reduce-window of several arrays')
     dims = part.value.shape.dimensions, part.shapes[0].dimensions
     windows = zip(part.value.window.dimensions, part.region, *dims)
     operand, edges = zip(*(_window_extent(*window) for window in windows))
@@ -348,7 +348,7 @@ def _convolution(part: _Part) -> Step:
     inner = taps[numbers.kernel_input_feature_dimension].size
     if part.value.batch_group_count > 1:
         if has_features_tiled or batch.size != dims[numbers.output_batch_dimension]:
-            raise Whole('convolution of batch groups')
+            raise NotDivisible('convolution of batch groups')
     else:
         image[numbers.input_batch_dimension] = batch
     if has_features_tiled:
@@ -356,7 +356,7 @@ def _convolution(part: _Part) -> Step:
         in_group = dims[numbers.output_feature_dimension] // groups_
         if groups_ > 1:
             if not feature.divides(in_group):
-                raise Whole('convolution across feature groups')
+                raise NotDivisible('convolution across feature groups')
             groups_ = feature.size // in_group
             factor = fractions.Fraction(inner, in_group)
             image[numbers.input_feature_dimension] = feature.times(

@@ -12,7 +12,7 @@ from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import layouts
 from tpugraphs.measure import own_tiles
-from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import preparation
 from tpugraphs.measure import tiles
 from tpugraphs.programs import reader
 
@@ -45,7 +45,7 @@ def tunings(
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
     """
     if kind == reading.LAYOUT:
-        module = programs_lib.prepare(program).module
+        module = preparation.prepare(program).module
         items: Sequence[Any] = layouts.items_of(module, program.name, set(), skipped)
     else:
         chosen = [
@@ -59,7 +59,7 @@ def tunings(
             yield _tuning_of(program, computation, instruction, own, count, rng)
         if chosen:
             return
-        module = programs_lib.optimise(program)
+        module = preparation.optimise(program)
         items = tiles.items_of(module, program.name, set(), skipped)
     for item in items:
         batch = item.batch(np.random.default_rng(seed), count)

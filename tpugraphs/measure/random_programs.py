@@ -16,7 +16,7 @@ import zlib
 
 import numpy as np
 
-from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import preparation
 from tpugraphs.programs import reader
 
 # Elements of an array: enough to time, and few enough for 30 configurations.
@@ -487,4 +487,4 @@ def load(name: str) -> reader.Program:
         inputs = iter(arrays)
         return compute(lambda dims, kind: next(inputs))
 
-    return programs_lib.load(traced, name=name)
+    return preparation.load(traced, name=name)

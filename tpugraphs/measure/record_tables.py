@@ -11,7 +11,7 @@ from typing import Callable, List, Sequence
 from baselines import files
 from baselines import text
 from tpugraphs.measure import machine
-from tpugraphs.measure import memory
+from tpugraphs.measure import machine_records
 from tpugraphs.measure import records
 from tpugraphs.measure import t4
 from tpugraphs.programs import extras
@@ -34,9 +34,10 @@ def paths_of(path: str) -> List[str]:
             f'{path}: no tuning records; `tpugraphs tune` and `tpugraphs collect` '
             'write them'
         )
-    names = sorted(n for n in os.listdir(path) if n.endswith(memory.SUFFIX))
+    names = sorted(n for n in os.listdir(path) if n.endswith(machine_records.SUFFIX))
     if not names:
-        raise ValueError(f'{path}: a folder without tuning records (*{memory.SUFFIX})')
+        suffix = machine_records.SUFFIX
+        raise ValueError(f'{path}: a folder without tuning records (*{suffix})')
     return [os.path.join(path, name) for name in names]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from baselines import text
 from tpugraphs.measure import building
-from tpugraphs.measure import programs
+from tpugraphs.measure import preparation
 from tpugraphs.programs import extras
 from tpugraphs.programs import functions
 from tpugraphs.programs import reader
@@ -70,7 +70,7 @@ def trace(function: Callable, args: Sequence[Any]) -> Tuple[reader.Program, Sign
     leaves: List[Any] = []
     inputs = [numbered(arg, leaves) for arg in args]
     traced = functions.trace(function, args or None, name, keep_unused=True)
-    program = programs.prepare(
+    program = preparation.prepare(
         reader.Program(reader.clean_name(name), traced.module, reader.FUNCTION, name)
     )
     bound = _captured(traced.graph)

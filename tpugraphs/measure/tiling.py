@@ -250,7 +250,7 @@ class _Tiler:
         shapes = plan.shapes(value)
         try:
             step = propagation.step_of(value, shapes, region, reduced)
-        except propagation.Whole:
+        except propagation.NotDivisible:
             if scope.parent or not extents.is_whole(region, value.shape.dimensions):
                 return self._take_whole(scope, value, region)
             step = propagation.Step([extents.whole(s.dimensions) for s in shapes])

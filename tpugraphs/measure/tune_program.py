@@ -2,14 +2,14 @@
 
 The steps of `tpugraphs tune`:
 
-* `programs.optimise_with` and `tiles.items_of` compile the program and cut it into
+* `preparation.optimise` and `tiles.items_of` compile the program and cut it into
   kernels; these are timed untiled, and those with the longest times come first.
 * `tuning.tune` tunes one kernel after the other until time is up: `item.batch` draws
-  candidates and adds recorded ones (`memory`), a model scores them (`scorers`),
-  `search.Surrogate` proposes them in rounds, a worker measures them (`session`), and
-  the best one gets a verdict.
-* `whole.prove` puts the faster kernels into the program, takes out those that do not
-  help, and times the program beside the original.
+  candidates and adds recorded ones (`machine_records`), a model scores them
+  (`scorers`), `search.Surrogate` proposes them in rounds, a worker measures them
+  (`session`), and the best one gets a verdict.
+* `whole_program.prove` puts the faster kernels into the program, takes out those that
+  do not help, and times the program beside the original.
 * `tune_results.Result` has the table and the figures; `executable.Executable` is the
   program to call, which is written to a folder.
 """
@@ -30,8 +30,8 @@ from baselines.runs import finding
 from tpugraphs.measure import executable
 from tpugraphs.measure import kernels
 from tpugraphs.measure import machine
-from tpugraphs.measure import memory as memory_lib
-from tpugraphs.measure import programs as programs_lib
+from tpugraphs.measure import machine_records
+from tpugraphs.measure import preparation
 from tpugraphs.measure import scorers
 from tpugraphs.measure import search
 from tpugraphs.measure import session as session_lib
@@ -40,7 +40,7 @@ from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 from tpugraphs.measure import tune_results
 from tpugraphs.measure import tuning
-from tpugraphs.measure import whole as whole_lib
+from tpugraphs.measure import whole_program
 from tpugraphs.programs import reader
 
 # Passes of timing a kernel or program before it is tuned.
@@ -86,8 +86,8 @@ def tune_and_write(
     if callable(source):
         program, signature = signatures.trace(source, args)
     else:
-        program, signature = programs_lib.load(source), signatures.Signature()
-    memory_lib.check_writable(options.records)
+        program, signature = preparation.load(source), signatures.Signature()
+    machine_records.check_writable(options.records)
     if options.output:
         executable.check_size(program.module, program.name)
         files.check_writable(options.output, 'output')
@@ -107,7 +107,7 @@ def tune_and_write(
         runnable.save(options.output)
         _write_kernels(result.rows, os.path.join(options.output, _FOLDER))
         use = f'for tpugraphs.load_program({options.output!r})'
-        if programs_lib.is_optimised(program.module):
+        if preparation.is_optimised(program.module):
             use = f'its kernels in {_FOLDER}/'
         print(f'written: {options.output}, {use}')
     return runnable
@@ -143,8 +143,10 @@ def tune(
     if options.model_dir:
         score = scorers.load(options.model_dir, options.platform)
     with session_lib.Session(options.core, options.platform) as session:
-        memory = memory_lib.Memory(options.records, session.device, options.fresh)
-        return _Tuner(options, score, session, memory).tune(program, arrays, ends)
+        records = machine_records.Records(
+            options.records, session.device, options.fresh
+        )
+        return _Tuner(options, score, session, records).tune(program, arrays, ends)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +156,7 @@ class _Tuner:
     options: Options
     score: Optional[Callable[[Any], np.ndarray]]
     session: session_lib.Session
-    memory: memory_lib.Memory
+    records: machine_records.Records
 
     def tune(
         self, program: reader.Program, arrays: Optional[List[np.ndarray]], ends: float
@@ -162,26 +164,26 @@ class _Tuner:
         """Tunes a program until soon after `ends`, a `time.monotonic()`; see `tune`."""
         session, options = self.session, self.options
         skipped: collections.Counter[str] = collections.Counter()
-        optimised = programs_lib.optimise_with(session, program.module, program.name)
+        optimised = preparation.optimise(program, session)
         items = tiles.items_of(optimised, program.name, set(), skipped)
         if not items:
             why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
             raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
         rows = [tuning.Row(item) for item in items]
-        whole = whole_lib.Whole(
+        whole = whole_program.WholeProgram(
             program.name, program.module, session, options.seed, arrays
         )
         began, once_ns, proof, problem = time.monotonic(), 0, None, ''
-        if programs_lib.collectives(optimised):
+        if preparation.collectives(optimised):
             problem = 'its collectives need several devices'
-        elif programs_lib.is_optimised(program.module):
+        elif preparation.is_optimised(program.module):
             problem = "it is optimised already; give it as it was before XLA's passes"
         else:
             try:
                 once_ns = int(whole.measure(passes=_PASSES).times[0])
             except session_lib.WorkerError as error:
                 problem = str(error)
-        needed = (time.monotonic() - began) * whole_lib.COMPILED / 2
+        needed = (time.monotonic() - began) * whole_program.COMPILED / 2
         left = ends - began
         self._time_defaults(rows, time.monotonic() + left * _TIMING_SHARE)
         self._tune_kernels(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
@@ -190,7 +192,7 @@ class _Tuner:
             problem = 'no time left'
         elif once_ns:
             try:
-                proof = whole_lib.prove(whole, optimised, faster, once_ns, ends)
+                proof = whole_program.prove(whole, optimised, faster, once_ns, ends)
             except (session_lib.WorkerError, kernels.Unsupported) as error:
                 problem = str(error)
         program_ns = proof.verdict.default_ns if proof else once_ns
@@ -236,7 +238,7 @@ class _Tuner:
         batch = item.batch(
             np.random.default_rng(options.seed),
             options.candidates,
-            self.memory.configurations(item.name),
+            self.records.configurations(item.name),
         )
         scores = self.score and self.score(item.tuning(batch.described))
         row.tuned = tuning.tune(
@@ -246,7 +248,7 @@ class _Tuner:
             self.session,
             options.measure,
             options.seed,
-            self.memory,
+            self.records,
         )
         row.default_ns = row.tuned.default_ns
         row.best = batch.module(row.tuned.config['number'])

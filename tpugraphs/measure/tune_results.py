@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional
 from baselines import text
 from tpugraphs.measure import timing
 from tpugraphs.measure import tuning
-from tpugraphs.measure import whole
+from tpugraphs.measure import whole_program
 
 
 @dataclasses.dataclass
@@ -24,7 +24,7 @@ class Result:
     """
 
     rows: List[tuning.Row]
-    proof: Optional[whole.Proof]
+    proof: Optional[whole_program.Proof]
     problem: str
     origin: str
     skipped: Mapping[str, int]

@@ -13,7 +13,7 @@ from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tu
 
 import numpy as np
 
-from tpugraphs.measure import memory as memory_lib
+from tpugraphs.measure import machine_records
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
@@ -96,7 +96,7 @@ def tune(
     session: session_lib.Session,
     measure: int,
     seed: int,
-    memory: memory_lib.Memory,
+    records: machine_records.Records,
     distinct: bool = True,
 ) -> Tuned:
     """Measures the most promising configurations of a kernel, in rounds.
@@ -108,7 +108,7 @@ def tune(
         session: the worker process that compiles and times.
         measure: number of distinct configurations to measure.
         seed: of inputs and order.
-        memory: tuning records; recorded configurations count and are not measured
+        records: tuning records; recorded configurations count and are not measured
             again, and new measurements are added.
         distinct: whether to leave out configurations that compile to the same program.
 
@@ -133,10 +133,10 @@ def tune(
             **options,
         )
         described = [batch.described[i] for i in (0, *numbers)]
-        memory.add(item.name, described, measured, search_s)
+        records.add(item.name, described, measured, search_s)
         return measured
 
-    ratios, dropped = memory.ratios(item.name, batch.described)
+    ratios, dropped = records.ratios(item.name, batch.described)
     log_times = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():
         missing = max(0, goal - (len(log_times) - 1))

@@ -13,7 +13,7 @@ from baselines.hlo import protos
 from tests.helpers import measured_programs
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
-from tpugraphs.measure import programs
+from tpugraphs.measure import preparation
 from tpugraphs.measure import random_programs
 from tpugraphs.measure import tiles
 from tpugraphs.measure import tiling
@@ -61,12 +61,12 @@ def file(tmp_path):
 
 @pytest.mark.slow  # imports JAX
 def test_a_function_becomes_a_module(file):
-    program = programs.load(f'{file}:good')
+    program = preparation.load(f'{file}:good')
     assert program.name == 'mine_good'
     opcodes = [i.opcode for c in program.module.computations for i in c.instructions]
     assert 'add' in opcodes and 'maximum' in opcodes
     # Whatever was traced before, the module is the same.
-    assert programs.load(f'{file}:good').module == program.module
+    assert preparation.load(f'{file}:good').module == program.module
 
 
 @pytest.mark.parametrize(
@@ -90,26 +90,26 @@ def test_a_function_becomes_a_module(file):
 )
 def test_functions_that_cannot_be_measured(file, function, message):
     with pytest.raises(ValueError, match=message) as caught:
-        programs.load(f'{file}:{function}')
+        preparation.load(f'{file}:{function}')
     assert '\n' not in str(caught.value)
 
 
 def test_files_that_hold_no_program(tmp_path, file):
     with pytest.raises(ValueError, match='which function. say .*mine.py:FUNCTION'):
-        programs.load(str(file))
+        preparation.load(str(file))
     with pytest.raises(FileNotFoundError, match='nowhere.py:f: there is no such file$'):
-        programs.load(f'{tmp_path}/nowhere.py:f')
+        preparation.load(f'{tmp_path}/nowhere.py:f')
     for name in ('pipe.py:f', 'pipe.pb'):
         os.mkfifo(tmp_path / name.partition(':')[0])
         with pytest.raises(ValueError, match='pipe.p.*: not a regular file'):
-            programs.load(f'{tmp_path}/{name}')
+            preparation.load(f'{tmp_path}/{name}')
     broken = tmp_path / 'broken.py'
     broken.write_text('import no_such_module_here')
     with pytest.raises(ValueError, match='broken.py: ModuleNotFoundError'):
-        programs.load(f'{broken}:f')
+        preparation.load(f'{broken}:f')
     broken.write_text('raise SystemExit(0)')
     with pytest.raises(ValueError, match='broken.py: SystemExit: 0'):
-        programs.load(f'{broken}:f')
+        preparation.load(f'{broken}:f')
 
 
 def test_modules_that_cannot_be_measured(tmp_path):
@@ -119,14 +119,14 @@ def test_modules_that_cannot_be_measured(tmp_path):
     path = tmp_path / 'tuple.pb'
     path.write_bytes(module.SerializeToString())
     with pytest.raises(ValueError, match='tuple.pb: parameter %p.1 is .* fixed size'):
-        programs.load(str(path))
+        preparation.load(str(path))
     shape = entry.instructions[0].shape
     shape.element_type = building.shape_of('f32', []).element_type
     shape.dimensions.extend([-(2**63), 8, 4])
     shape.is_dynamic_dimension.extend([True, True])
     path.write_bytes(module.SerializeToString())
     with pytest.raises(ValueError, match=r'%p.1 is f32\[\?,<=8,4\]; '):
-        programs.load(str(path))
+        preparation.load(str(path))
 
 
 def test_sizes_beyond_an_index_of_32_bits_are_not_tiled():
@@ -145,15 +145,15 @@ def test_a_custom_call_of_a_stranger_is_refused(target, tmp_path):
     with pytest.raises(
         ValueError, match=f"custom call of '{target}', which runs native"
     ):
-        programs.load(path)
+        preparation.load(path)
     call.custom_call_target = '__onednn$matmul'  # XLA's own
     path = measured_programs.write(tmp_path / 'calls.pb', module)
     with pytest.raises(
         ValueError, match=r'XLA writes \*\.before_optimizations\.hlo\.pb$'
     ):
-        programs.load(path)
+        preparation.load(path)
     call.custom_call_target = 'Sharding'
-    programs.load(measured_programs.write(tmp_path / 'calls.pb', module))
+    preparation.load(measured_programs.write(tmp_path / 'calls.pb', module))
 
 
 def test_products_of_narrow_floats_add_up_in_float32(tmp_path):
@@ -161,7 +161,7 @@ def test_products_of_narrow_floats_add_up_in_float32(tmp_path):
     for instruction in module.computations[-1].instructions:
         instruction.shape.element_type = 16  # bf16
     path = measured_programs.write(tmp_path / 'narrow.pb', module)
-    entry = kernels.entry_of(programs.load(path).module)
+    entry = kernels.entry_of(preparation.load(path).module)
     by_id = {i.id: i for i in entry.instructions}
     assert len(by_id) == len(entry.instructions)
     kinds = [(i.opcode, i.shape.element_type) for i in entry.instructions]

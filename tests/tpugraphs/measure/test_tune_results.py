@@ -9,7 +9,7 @@ from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 from tpugraphs.measure import tune_results
 from tpugraphs.measure import tuning
-from tpugraphs.measure import whole
+from tpugraphs.measure import whole_program
 
 EVEN = timing.Ratio(1.0, 0.99, 1.01)
 
@@ -55,7 +55,7 @@ ROWS = [
 
 
 def result(ratio, changed, **about):
-    proof = whole.Proof(tuning.Verdict(**verdict(ratio)), changed, b'', **about)
+    proof = whole_program.Proof(tuning.Verdict(**verdict(ratio)), changed, b'', **about)
     return tune_results.Result(
         ROWS, proof, '', 'random', {'sort has no tiles': 2}, 16000
     )

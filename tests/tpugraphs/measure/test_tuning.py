@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import measured_programs
-from tpugraphs.measure import memory
+from tpugraphs.measure import machine_records
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 from tpugraphs.measure import tuning
@@ -73,7 +73,9 @@ def test_a_kernel_is_tuned_in_rounds():
         asked.append(list(times))
         return [i for i in range(12) if i not in times and i not in excluded]
 
-    tuned = tuning.tune(item, batch, propose, EvenClock(), 4, 0, memory.Memory())
+    tuned = tuning.tune(
+        item, batch, propose, EvenClock(), 4, 0, machine_records.Records()
+    )
     assert tuned.measured == 4 and tuned.candidates == 12 and tuned.recorded == 0
     assert asked == [[0], [0, 1, 2], [0, 1, 2, 3]]  # of 2, 1 and 1
     assert tuned.config == {'number': 0, **batch.described[0]}  # no gain

@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers import program_forms
 from tpugraphs import commands
-from tpugraphs.measure import programs
+from tpugraphs.measure import preparation
 from tpugraphs.measure import session
 from tpugraphs.programs import conversion
 from tpugraphs.programs import extras
@@ -29,9 +29,9 @@ def _kernels_as_they_stand(monkeypatch):
     # jaxlib parses a text once, not in a process for each command.
     converted = functools.lru_cache(conversion.module_of)
     monkeypatch.setattr(conversion, 'module_of', converted)
-    optimised = lambda program: programs.prepare(program).module
-    monkeypatch.setattr(programs, 'optimise', optimised)
-    monkeypatch.setattr(programs.extras, 'has_jaxlib', lambda: True)
+    optimised = lambda program: preparation.prepare(program).module
+    monkeypatch.setattr(preparation, 'optimise', optimised)
+    monkeypatch.setattr(preparation.extras, 'has_jaxlib', lambda: True)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def _check_measuring(source, tmp_path, monkeypatch, capsys):
     """Collects and tunes up to where the program is ready to be compiled."""
     read = []
 
-    def optimise_with(session, module, name):
-        read.append(module)
+    def optimise(program, session):
+        read.append(program.module)
         raise ValueError('read')
 
-    monkeypatch.setattr(programs, 'optimise_with', optimise_with)
+    monkeypatch.setattr(preparation, 'optimise', optimise)
     monkeypatch.setattr(session.Session, '__enter__', lambda self: self)
     monkeypatch.setattr(session.Session, '__exit__', lambda self, *_: None)
     monkeypatch.setattr(session.Session, 'device', {}, raising=False)

@@ -11,7 +11,7 @@ from tpugraphs.inspect import kernel_table
 from tpugraphs.measure import building
 from tpugraphs.measure import collection
 from tpugraphs.measure import own_tiles
-from tpugraphs.measure import programs
+from tpugraphs.measure import preparation
 from tpugraphs.measure import proposals
 from tpugraphs.programs import reader
 
@@ -80,7 +80,7 @@ def test_layouts_are_those_of_the_whole_program():
 
 
 def test_multiply_adds_of_a_convolution_by_hand(monkeypatch):
-    monkeypatch.setattr(programs, 'optimise', lambda program: program.module)
+    monkeypatch.setattr(preparation, 'optimise', lambda program: program.module)
     made = building.Module('image')
     entry = made.computation('entry')
     x = entry.parameter(building.shape_of('f32', [2, 8, 8, 6]))
@@ -127,12 +127,12 @@ def test_collectives_are_named_and_the_other_kernels_cut():
         "collectives     'all-reduce' 1" in x for x in kernel_table.lines(program)
     )
     skipped, no_session = collections.Counter(), None
-    prepared = programs.prepare(program)  # it has a fusion, so it is not compiled
+    prepared = preparation.prepare(program)  # it has a fusion, so it is not compiled
     [item] = collection.items_of(prepared, 'tile', no_session, set(), skipped)
     assert item.origin == 'fusion.8' and skipped == {'all-reduce has no tiles': 1}
     module.computations[-1].instructions[-2].opcode = 'add'  # not optimised yet
     with pytest.raises(ValueError, match="p: 'all-reduce' 1: collectives need several"):
-        programs.optimise_with(no_session, module, 'p')
+        preparation.optimise(reader.Program('p', module))
 
 
 def test_a_damaged_product_is_said_in_one_line():

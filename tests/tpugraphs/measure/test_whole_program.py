@@ -11,7 +11,7 @@ from tpugraphs.measure import building
 from tpugraphs.measure import kernels
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
-from tpugraphs.measure import whole
+from tpugraphs.measure import whole_program
 from tpugraphs.measure import worker
 
 
@@ -44,21 +44,21 @@ def times(savings, wrong=()):
 )
 def test_what_does_not_help_is_taken_out(savings, wrong, kept):
     gains, _ = times(savings, wrong)
-    assert whole.survivors(len(savings), gains) == kept
+    assert whole_program.survivors(len(savings), gains) == kept
 
 
 def test_without_time_all_stay():
     gains, asked = times([-0.1])
-    assert whole.survivors(1, gains, lambda: False) == [0] and not asked
+    assert whole_program.survivors(1, gains, lambda: False) == [0] and not asked
 
 
 def test_results_may_lie_apart_by_the_narrowest_type():
-    assert whole.tolerance_of(measured_programs.pointwise(4, 4)) == 0
+    assert whole_program.tolerance_of(measured_programs.pointwise(4, 4)) == 0
     module = building.Module('program')
     entry = module.computation('entry')
     x = entry.parameter(building.shape_of('bf16', [4]))
     entry.add('convert', building.shape_of('f32', [4]), [x])
-    assert whole.tolerance_of(module.finish(entry)) == 0.05
+    assert whole_program.tolerance_of(module.finish(entry)) == 0.05
 
 
 def test_complex_results_are_compared_in_both_parts():
@@ -70,7 +70,7 @@ def test_complex_results_are_compared_in_both_parts():
 
 def test_inputs_of_a_program_keep_their_scale():
     module = measured_programs.pointwise(400, 300)
-    [spec] = whole.inputs_of(module)
+    [spec] = whole_program.inputs_of(module)
     drawn = worker.draw_array(np.random.default_rng(0), **spec)
     # As weights of 400 inputs each: a deviation of 1 / 20.
     assert drawn.std() == pytest.approx(0.05, rel=0.02)
@@ -105,7 +105,7 @@ class Assembled(str):
 
 def proof(monkeypatch, milliseconds, wrong=()):
     monkeypatch.setattr(
-        whole.assembly,
+        whole_program.assembly,
         'assemble',
         lambda _, chosen: Assembled('+'.join(kernel.name for kernel, _ in chosen)),
     )
@@ -116,8 +116,8 @@ def proof(monkeypatch, milliseconds, wrong=()):
         )
         for name, saving in (('a', 2.0), ('b', 3.0))
     ]
-    program = whole.Whole('p', original, Clock(milliseconds, wrong), 0)
-    return whole.prove(program, None, faster, 1e7), original.SerializeToString()
+    program = whole_program.WholeProgram('p', original, Clock(milliseconds, wrong), 0)
+    return whole_program.prove(program, None, faster, 1e7), original.SerializeToString()
 
 
 def test_a_gain_of_the_whole_is_claimed(monkeypatch):

@@ -10,7 +10,7 @@ from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tpugraphs.measure import kernels
 from tpugraphs.measure import machine
-from tpugraphs.measure import memory as memory_lib
+from tpugraphs.measure import machine_records
 from tpugraphs.measure import records
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
@@ -27,7 +27,7 @@ def path(tmp_path):
 
 def remembered(path, *kept, again=(10, 12), dropped=None, **more):
     """Adds times of configurations that were measured together."""
-    memory = memory_lib.Memory(path, 'cpu', **more)
+    memory = machine_records.Records(path, 'cpu', **more)
     numbers = [number for number, _ in kept]
     passes = np.array([times for _, times in kept]).T
     measured = timing.Measured(numbers, passes, np.array(again), dropped or {})
@@ -37,7 +37,7 @@ def remembered(path, *kept, again=(10, 12), dropped=None, **more):
 
 def test_times_are_found_by_what_a_kernel_computes(path):
     remembered(path, (0, [10, 12]), (1, [5, 6]), dropped={2: 'wrong result'})
-    memory = memory_lib.Memory(path, 'cpu')
+    memory = machine_records.Records(path, 'cpu')
     # Of another program, in another order, among others.
     other = 'other_0000000000000000'
     ratios, dropped = memory.ratios(other, [DESCRIBED[i] for i in (0, 4, 2, 1)])
@@ -124,15 +124,15 @@ def test_what_is_not_used_is_said_once(path, capsys):
 
 
 def test_each_machine_has_a_file_in_the_cache(tmp_path, monkeypatch):
-    memory_lib.Memory(memory_lib.FOLDER, 'cpu')
+    machine_records.Records(machine_records.FOLDER, 'cpu')
     about = machine.describe(-1)
     monkeypatch.setattr(machine, 'describe', lambda core: {**about, 'cpu': 'A (R) b'})
-    memory_lib.Memory(memory_lib.FOLDER, 'cpu')
+    machine_records.Records(machine_records.FOLDER, 'cpu')
     folder = tmp_path / 'home' / '.cache' / 'tpugraphs' / 'records'
     names = os.listdir(folder)
     assert len(names) == 2 and any(name.startswith('A_R_b_') for name in names)
     # Without a path nothing is kept.
-    memory = memory_lib.Memory()
+    memory = machine_records.Records()
     memory.add(KERNEL, DESCRIBED, None)
     assert memory.ratios(KERNEL, DESCRIBED) == ({}, {}) and os.listdir(folder) == names
 
@@ -144,9 +144,9 @@ def test_records_that_cannot_be_added_are_refused(path, tmp_path):
         ('/dev/null', '/dev/null: not a regular file'),
     ]:
         with pytest.raises(ValueError, match=message):
-            memory_lib.check_writable(place)
-    for place in ('', path, str(tmp_path), memory_lib.FOLDER):
-        memory_lib.check_writable(place)
+            machine_records.check_writable(place)
+    for place in ('', path, str(tmp_path), machine_records.FOLDER):
+        machine_records.check_writable(place)
 
 
 def test_recorded_configurations_join_those_that_are_drawn():

@@ -42,7 +42,7 @@ def check_writable(path: str) -> None:
             open(path, 'ab').close()
 
 
-class Memory:
+class Records:
     """The tuning records of this machine, and the file that new ones go to.
 
     Args:

@@ -49,7 +49,7 @@ class Proof:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Whole:
+class WholeProgram:
     """A program to time.
 
     Attributes:
@@ -110,7 +110,7 @@ def tolerance_of(module: Any) -> float:
 
 
 def prove(
-    program: Whole,
+    program: WholeProgram,
     optimised: Any,
     faster: Sequence[tuning.Row],
     once_ns: float,

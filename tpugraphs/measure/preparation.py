@@ -7,7 +7,7 @@ optimised = optimise(program)  # kernels are cut from it
 import collections
 import dataclasses
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from baselines import text
 from baselines.hlo import protos
@@ -102,44 +102,40 @@ def is_optimised(module: Any) -> bool:
     )
 
 
-def optimise(program: reader.Program) -> Any:
-    """Returns a program's module after XLA's passes; an optimised one as it is.
-
-    Raises:
-        ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
-    """
-    if is_optimised(program.module):
-        return program.module
-    extras.require(
-        f'{program.source}: cutting a program that XLA has not optimised yet'
-    )
-    module = prepare(program).module
-    with session_lib.Session() as session:
-        return optimise_with(session, module, program.name)
-
-
-def optimise_with(session: session_lib.Session, module: Any, name: str) -> Any:
-    """Returns a module after the passes of a session's XLA.
+def optimise(
+    program: reader.Program, session: Optional[session_lib.Session] = None
+) -> Any:
+    """Returns a program's module after XLA's passes.
 
     An optimised module is returned as it is: jaxlib takes no fusions, but its kernels
     can be measured.
 
+    Args:
+        program: the program.
+        session: compiles it as it is, from `prepare`; without one, a program of any
+            origin is prepared and compiled in a session of its own.
+
     Raises:
-        ValueError: XLA cannot compile it, or it has collectives, which need several
-            devices.
+        ValueError: jaxlib is needed and not installed; XLA cannot compile the program;
+            or it has collectives, which need several devices.
     """
-    if is_optimised(module):
-        return module
-    exchanged = collectives(module)
+    if is_optimised(program.module):
+        return program.module
+    exchanged = collectives(program.module)
     if exchanged:
         raise ValueError(
-            f'{name}: {text.most_common(exchanged)}: collectives need several devices; '
-            'dump the program where it has them, after optimisations'
+            f'{program.name}: {text.most_common(exchanged)}: collectives need several '
+            'devices; dump the program where it has them, after optimisations'
         )
+    if session is None:
+        purpose = f'{program.source}: cutting a program that XLA has not optimised yet'
+        extras.require(purpose)
+        with session_lib.Session() as session:
+            return optimise(prepare(program), session)
     try:
-        content = session.optimise(module.SerializeToString())
+        content = session.optimise(program.module.SerializeToString())
     except session_lib.WorkerError as error:
-        raise ValueError(f'XLA cannot compile {name}: {error}') from error
+        raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
     return protos.protos().HloModuleProto.FromString(content)
 
 
