@@ -87,7 +87,7 @@ def test_a_name_like_no_other_gets_the_list_alone():
 
 def test_tile_models():
     models = registry.tile_models()
-    assert set(models) == _TILE_MODELS
+    assert _TILE_MODELS <= set(models)
     assert models['ResGCN'] is models['EarlyJoinResGCN']
 
 

@@ -4,17 +4,11 @@ import re
 import subprocess
 import sys
 
-from hypothesis import given
-from hypothesis import settings
-from hypothesis import strategies as st
 import pytest
 
 from baselines.hlo import forms
-from baselines.hlo import graph
-from baselines.hlo import layout
 from baselines.hlo import protos
 from baselines.hlo import reading
-from baselines.hlo import tile
 from tests.helpers import hlo_modules
 
 _TILE = hlo_modules.tile_file(hlo_modules.good_tile())
@@ -190,81 +184,3 @@ def test_the_descriptors_that_ship_are_those_of_the_installed_tensorflow():
     for name in set(ours) & set(theirs):
         for field in set(ours[name]) & set(theirs[name]):
             assert ours[name][field] == theirs[name][field], (name, field)
-
-
-def _survives(folder, data):
-    """Reads and extracts; nothing but ValueError may come out."""
-    try:
-        file = _read(folder, data)
-        for tuning in file.modules:
-            found = graph.extract_graph(tuning.module)
-            assert len(found.node_feat) == len(found.node_opcode)
-            if file.kind == 'tile':
-                tile.extract_configs(tuning)
-            else:
-                layout.extract_configs(tuning, len(found.node_opcode))
-    except ValueError as error:
-        assert str(error)
-
-
-_int64 = st.one_of(st.integers(-2, 5), st.integers(-(2**63), 2**63 - 1))
-
-
-def _fill(data, message, depth=0):
-    """Sets random fields of a message to random values."""
-    for field in message.DESCRIPTOR.fields:
-        if not data.draw(st.booleans()) or depth > 4:
-            continue
-        repeated = field.label == field.LABEL_REPEATED
-        if field.message_type and field.message_type.GetOptions().map_entry:
-            continue
-        if field.message_type:
-            inner = (
-                getattr(message, field.name).add()
-                if repeated
-                else getattr(message, field.name)
-            )
-            inner.SetInParent()
-            _fill(data, inner, depth + 1)
-            continue
-        if field.type in (field.TYPE_INT64, field.TYPE_SINT64):
-            value = data.draw(_int64)
-        elif field.type == field.TYPE_UINT64:
-            value = data.draw(st.integers(0, 2**64 - 1))
-        elif field.type == field.TYPE_INT32:
-            value = data.draw(st.integers(-(2**31), 2**31 - 1))
-        elif field.type == field.TYPE_BOOL:
-            value = data.draw(st.booleans())
-        elif field.type == field.TYPE_ENUM:
-            value = data.draw(st.integers(-5, 40))
-        elif field.type == field.TYPE_STRING:
-            value = data.draw(
-                st.sampled_from(['', 'add', 'cond', '\x1b[31m\n', '\u2603' * 300])
-            )
-        else:
-            continue
-        if repeated:
-            getattr(message, field.name).append(value)
-        else:
-            setattr(message, field.name, value)
-
-
-@pytest.mark.slow
-@settings(max_examples=30)
-@given(data=st.data(), is_tile=st.booleans())
-def test_mutated_fields_never_surprise(tmp_path_factory, data, is_tile):
-    tuning = hlo_modules.good_tile() if is_tile else hlo_modules.good_layout()
-    instructions = tuning.module.computations[0].instructions
-    target = data.draw(
-        st.sampled_from(
-            [
-                instructions[1],
-                tuning.runs[0],
-                tuning.module.computations.add(),
-                instructions[2].shape,
-            ]
-        )
-    )
-    _fill(data, target)
-    raw = hlo_modules.tile_file(tuning) if is_tile else tuning.SerializeToString()
-    _survives(tmp_path_factory.getbasetemp(), raw)

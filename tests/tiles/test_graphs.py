@@ -209,23 +209,6 @@ def test_slices_of_a_kernel_share_its_nodes(split):
     assert len(packed['feats']) == 40 and len(packed['edges']) == 70
 
 
-@pytest.mark.slow
-def test_scoring_items_are_the_kernels_one_by_one(split):
-    kernels = np.array([5, 0, 4])
-    packed = _tensors(split.graphs.scoring_items(kernels, cells=12))
-    item = 0
-    for k in kernels:
-        first, kernel = 0, split.kernels[k]
-        while first < len(kernel.configs):
-            graph, labels = graphs_lib.unpack(packed, item, batch=1)
-            size = int(packed['configs_per_kernel'][item])
-            chosen = np.arange(first, first + size)
-            expected, expected_labels = _expected(split, [k], [chosen])
-            _assert_same_graph(graph, expected)
-            np.testing.assert_allclose(labels, expected_labels, rtol=1e-6)
-            first, item = first + size, item + 1
-
-
 def test_chosen_items_hold_the_chosen_configurations(split):
     kernels = np.array([2, 5, 2])
     configs = [np.array([4, 1, 9]), np.array([2]), np.array([0, 0])]

@@ -1,10 +1,9 @@
-"""The layers of the models that have no published scores, against their formulas.
+"""Layers and options of the models that have no published scores.
 
-The reference is numpy with dense matrices, one pair of node and configuration
-after the other.
+The reference is numpy with dense matrices, one pair of node and configuration after
+the other.  Layers of LateJoinResSAGE and ConfigAttentionSAGE are those of the runs in
+tests/runs/test_old_runs.py.
 """
-
-import math
 
 import numpy as np
 import pytest
@@ -57,17 +56,6 @@ def _run(layer, x, pairs):
 
 def _along_nodes(matrix, x):
     return np.einsum('ij,jch->ich', matrix, x)
-
-
-def test_sage_averages_each_direction(pairs, x):
-    y, (w, b, w_consumers, w_operands) = _run(models._Messages(_WIDTH), x, pairs)
-    a = _adjacency()
-
-    def mean(m):
-        return _along_nodes(m / np.maximum(m.sum(1, keepdims=True), 1), x)
-
-    expected = x @ w + b + mean(a) @ w_consumers + mean(a.T) @ w_operands
-    np.testing.assert_allclose(y, expected, atol=1e-5)
 
 
 def test_chebyshev_polynomials(pairs, x):
@@ -125,64 +113,6 @@ def test_attention_by_its_formula(pairs, x):
             np.testing.assert_allclose(y[i, c], expected, atol=1e-5)
 
 
-def test_gates_of_channels(pairs, x):
-    layer = models._GatedMessages(_WIDTH)
-    y, weights = _run(layer, x, pairs)
-    by_name = {id(v): w for v, w in zip(layer.trainable_variables, weights)}
-    sage = models._Messages(_WIDTH)
-    sage(x.reshape(-1, _WIDTH), pairs)
-    kernels = [dense.kernel for dense in layer._others]
-    own = (layer._self.kernel, layer._self.bias, *kernels)
-    sage.set_weights([by_name[id(variable)] for variable in own])
-    h = sage(x.reshape(-1, _WIDTH), pairs).numpy().reshape(x.shape)
-    (w, b), (w_gate, b_gate) = (
-        [by_name[id(variable)] for variable in (dense.kernel, dense.bias)]
-        for dense in layer._gate.layers
-    )
-    gate = np.maximum(h.mean(axis=0) @ w + b, 0) @ w_gate + b_gate
-    np.testing.assert_allclose(y, h / (1 + np.exp(-gate)), atol=1e-5)
-
-
-def test_attention_across_configurations(x):
-    layer = models._AcrossConfigs(_WIDTH, 'relu')
-    layer(x)
-    rng = np.random.default_rng(2)
-    gain, shift, w, b = (
-        rng.normal(0, 0.5, shape)
-        for shape in (_WIDTH, _WIDTH, (2 * _WIDTH, _WIDTH), _WIDTH)
-    )
-    layer._norm.set_weights([gain, shift])
-    layer._compare.set_weights([w, b])
-    layer._log_temperature.assign(math.log(2))
-    z = x - x.mean(-1, keepdims=True)
-    z = z / np.sqrt((z**2).mean(-1, keepdims=True) + 1e-5) * gain + shift
-    share = np.exp(z / 2)
-    share /= share.sum(axis=1, keepdims=True)
-    both = np.concatenate([z, z * share * _COLUMNS], -1)
-    np.testing.assert_allclose(layer(x), x + np.maximum(both @ w + b, 0), atol=1e-4)
-
-
-def test_log_features_by_hand():
-    x = np.array([[0.0, 1.0, 0.25, -0.5]], np.float32)
-    features = models._log_features(x, (0.25, 1.0)).numpy()
-    # Below the range is its end.
-    first = [0, 1, math.log(2) / math.log(5), 0]
-    second = [0, 1, math.log(1.25) / math.log(2), 0]
-    expected = [[*x[0], *first, *second]]
-    np.testing.assert_allclose(features, expected, atol=1e-6)
-    np.testing.assert_array_equal(models._log_features(x, ()), x)
-
-
-def test_ramps_fill_one_bin_after_the_other():
-    # 0.3 of four bins: the first is full, the second to a fifth.
-    x = np.array([[0.3, 1.0], [-2.0, 3.0]], np.float32)
-    np.testing.assert_allclose(
-        models._ramps(x, 4),
-        [[1, 0.2, 0, 0, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1]],
-        atol=1e-6,
-    )
-
-
 @pytest.mark.parametrize(
     'options, words',
     [
@@ -195,17 +125,6 @@ def test_ramps_fill_one_bin_after_the_other():
 def test_options_of_the_late_join_that_make_no_sense(options, words):
     with pytest.raises(ValueError, match=words):
         models.LateJoinResSAGE(2, 10, **options)
-
-
-def test_layer_norm_is_keras():
-    rng = np.random.default_rng(0)
-    x = rng.normal(3, 2, (5, 6)).astype(np.float32)
-    ours, theirs = models._LayerNorm(), tf.keras.layers.LayerNormalization(epsilon=1e-5)
-    ours(x), theirs(x)
-    weights = [rng.normal(size=6), rng.normal(size=6)]
-    ours.set_weights(weights)
-    theirs.set_weights(weights)
-    np.testing.assert_allclose(ours(x), theirs(x), atol=1e-5)
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ import pytest
 
 from baselines import command_line
 from baselines import config
-from tests.helpers import damages
 from tests.helpers import disks
 from tests.helpers import layout_runs
+from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -46,6 +46,29 @@ _KINDS = {
 }
 _of_tiles = pytest.mark.parametrize('kind', ['tile'], indirect=True, scope='module')
 _of_layouts = pytest.mark.parametrize('kind', ['layout'], indirect=True, scope='module')
+
+
+def _assert_refused(code, printed, *words):
+    """Checks for exit code 1 and one line on stderr that has all the words."""
+    assert code == 1
+    assert printed.err.startswith('error: ') and printed.err.endswith('\n')
+    assert printed.err.count('\n') == 1, printed.err
+    for word in words:
+        assert word in printed.err
+
+
+def _outputs(folder):
+    """Returns what a training wrote, but for finished or locked caches."""
+    names = processes.listing(folder)
+    kept = ('data/', 'cache/')
+    return [n for n in names if n.startswith('cache/.') or not n.startswith(kept)]
+
+
+def _hide_runtimes(path):
+    """Makes all runtimes of a file 0, as in a published test file."""
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    np.savez(path, **{**arrays, 'config_runtime': 0 * arrays['config_runtime']})
 
 
 @pytest.fixture(name='kind', scope='module', params=_KINDS)
@@ -91,8 +114,8 @@ def _refused(train, tmp_path, capsys):
     """Trains; checks for one line with all the words, and for no output."""
 
     def call(*words, **changes):
-        damages.assert_refused(train(**changes), capsys.readouterr(), *words)
-        assert damages.outputs(tmp_path) == []
+        _assert_refused(train(**changes), capsys.readouterr(), *words)
+        assert _outputs(tmp_path) == []
 
     return call
 
@@ -115,23 +138,12 @@ def test_damaged_files_are_named_and_left_out_where_that_is_wanted(
     assert kind.bad[: -len('.npz')] not in ranking
 
 
-@pytest.mark.parametrize('split', ['train', 'valid', 'test'])
-def test_missing_and_empty_splits(refused, data, split):
-    for path in (data / split).iterdir():
-        path.unlink()
-    refused(f'{data}/{split}: there is no .npz file', '--data_root')
-    (data / split).rmdir()
-    what_to_do = ('--data_root', 'tpugraphs download --collection', '--sample_data')
-    refused(f'{data}/{split}: there is no such folder', *what_to_do)
-
-
 @_of_layouts
 def test_no_data_of_this_collection(refused, data, tmp_path):
     assert data.exists()
-    there = f'{tmp_path}/data/nlp/random/train: there is no such'
-    refused(there, '--sample_data', source='nlp')
-    there = f'{tmp_path}/data/xla/default/train: there is no such'
-    refused(there, search='default')
+    there = f'{tmp_path}/data/nlp/default/train: there is no such folder'
+    what_to_do = ('--data_root', 'tpugraphs download --collection', '--sample_data')
+    refused(there, *what_to_do, source='nlp', search='default')
 
 
 @_of_layouts
@@ -148,20 +160,20 @@ def test_unusable_runtimes(kind, refused, data):
     few = f'{data}/train: nothing has --configs={wanted} configurations'
     refused(few, str(most) if kind.runs is tile_runs else '', configs=wanted)
     if kind.runs is layout_runs:
-        damages.changed('config_runtime', np.zeros_like)(data / 'train' / kind.bad)
+        _hide_runtimes(data / 'train' / kind.bad)
         refused('program_1: skewed sampling needs runtimes', **kind.runs.TINY)
-    damages.changed('config_runtime', np.zeros_like)(data / 'valid' / kind.bad)
+    _hide_runtimes(data / 'valid' / kind.bad)
     name = kind.bad[: -len('.npz')]
     refused(f'{data}/valid: {name} has a runtime of 0', 'leave its file out')
     for path in (data / 'train').iterdir():
-        damages.changed('config_runtime', np.zeros_like)(path)
+        _hide_runtimes(path)
     refused(f'{data}/train: all runtimes are 0')
 
 
 @_of_tiles
 def test_a_validation_split_without_runtimes_is_noted(train, data, capsys):
     for path in (data / 'valid').iterdir():
-        damages.changed('config_runtime', np.zeros_like)(path)
+        _hide_runtimes(path)
     assert train(**tile_runs.TINY) == 0
     noted = capsys.readouterr().err
     assert noted == f'note: {data}/valid: all runtimes are 0; there is no validation\n'
@@ -194,17 +206,9 @@ def test_a_place_that_cannot_be_written(refused, data, flag, below):
 _SETTINGS = [
     (
         'tile',
-        {'model': 'EarlyJoinSage'},
-        ["there is no model 'EarlyJoinSage'; did you mean 'EarlyJoinSAGE'?"],
-    ),
-    (
-        'tile',
         {**tile_runs.TINY, 'model': 'ML'},
         ["there is no model 'ML'; did you mean 'MLP'?", ', Tiny'],
     ),
-    ('tile', {'models_file': '/none.py'}, ['--models_file: there is no file /none.py']),
-    ('tile', {'model_kwargs_json': '{"start": 1'}, ['--model_kwargs_json is not JSON']),
-    ('tile', {'model_kwargs_json': '[]'}, ['--model_kwargs_json should be an object']),
     (
         'tile',
         {**tile_runs.TINY, 'model_kwargs_json': '{"strat": 1}'},
@@ -215,7 +219,6 @@ _SETTINGS = [
         {'model': 'HybridSAGE'},
         ['the model HybridSAGE was removed', 'with --model=LateJoinResSAGE'],
     ),
-    ('tile', {'averaging': 'ema'}, ['--averaging should be empty, or ema:<decay>']),
     (
         'tile',
         {'test_mode': 'metrics'},
@@ -226,7 +229,6 @@ _SETTINGS = [
         {'model': 'EarlyJoinSAGE'},
         ["there is no layout model 'EarlyJoinSAGE'", 'there are: ChebNet, GAT, GCN'],
     ),
-    ('layout', {'model': 'Resm'}, ["there is no layout model 'Resm'"]),
 ]
 
 
@@ -265,28 +267,24 @@ def test_a_full_disk(kind, train, data, tmp_path, capsys):
     train = functools.partial(train, **kind.runs.TINY)
     with disks.room(10_000):
         code = train()
-    damages.assert_refused(
-        code, capsys.readouterr(), f'{tmp_path}/cache', '--cache_dir'
-    )
-    assert damages.outputs(tmp_path) == []
+    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/cache', '--cache_dir')
+    assert _outputs(tmp_path) == []
     with disks.room(100):
         code = train()
-    damages.assert_refused(
-        code, capsys.readouterr(), f'--out_dir {tmp_path}/out cannot'
-    )
-    assert damages.outputs(tmp_path) == []
+    _assert_refused(code, capsys.readouterr(), f'--out_dir {tmp_path}/out cannot')
+    assert _outputs(tmp_path) == []
     # Data packed, but no room for the state after an epoch.
     assert train(configs=1_000) == 1
     capsys.readouterr()
     with disks.room(5_000):
         code = train()
-    damages.assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/unfinished_')
-    assert damages.outputs(tmp_path) == []
+    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/unfinished_')
+    assert _outputs(tmp_path) == []
     # Room for that, but not for the model: when there is, --resume goes on.
     with disks.room(25_000):
         code = train()
-    damages.assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/')
-    assert [name[:15] for name in damages.outputs(tmp_path)] == ['out/unfinished_']
+    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/')
+    assert [name[:15] for name in _outputs(tmp_path)] == ['out/unfinished_']
     assert train(resume=True) == 0
     assert 'resuming after epoch 1' in capsys.readouterr().out
 
@@ -299,5 +297,5 @@ def test_a_record_that_finds_no_room(tmp_path, capsys):
     path = tmp_path / 'k.npz'
     with disks.room(3_000):
         code = command_line.guarded(lambda: record.write(str(path)))
-    damages.assert_refused(code, capsys.readouterr(), str(path))
-    assert damages.outputs(tmp_path) == []
+    _assert_refused(code, capsys.readouterr(), str(path))
+    assert _outputs(tmp_path) == []

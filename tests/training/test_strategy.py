@@ -1,7 +1,9 @@
 """One training on several devices and processes learns what one device learns."""
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +16,6 @@ from tests.helpers import finished_runs
 from tests.helpers import places
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
-from tests.helpers import training_workers
 
 # A model whose scores of a kernel do not depend on the others of its batch.
 _SETTINGS = dict(
@@ -62,7 +63,7 @@ def test_two_workers_learn_as_one_until_one_is_killed(alone, tmp_path):
         data_root=root / 'data', cache_dir=root / 'cache', out_dir=tmp_path / 'out'
     )
     flags = {**_SETTINGS, **folders, 'strategy': 'workers', 'epochs': 100000}
-    chief, other = training_workers.start('tiles_train.py', flags)
+    chief, other = _start_workers(flags)
     while len(_curve_kept(tmp_path / 'out')['epoch']) < _SETTINGS['epochs']:
         assert chief.poll() is None, chief.communicate()
         time.sleep(0.1)
@@ -78,6 +79,32 @@ def test_two_workers_learn_as_one_until_one_is_killed(alone, tmp_path):
     curve = _curve_kept(tmp_path / 'out')
     first = {name: values[: _SETTINGS['epochs']] for name, values in curve.items()}
     _assert_alike(first, expected)
+
+
+def _start_workers(flags):
+    """Starts two workers of a training on this machine; the first is the chief."""
+    probes = [socket.create_server(('127.0.0.1', 0)) for _ in range(2)]
+    addresses = [f'127.0.0.1:{probe.getsockname()[1]}' for probe in probes]
+    for probe in probes:
+        probe.close()
+    words = [f'--{name}={value}' for name, value in flags.items()]
+    started = []
+    for rank in range(2):
+        task = {'type': 'worker', 'index': rank}
+        cluster = json.dumps({'cluster': {'worker': addresses}, 'task': task})
+        # Quiet as by default, whatever the tests are.
+        environment = {'TF_CONFIG': cluster, 'TF_CPP_MIN_LOG_LEVEL': '3'}
+        started.append(
+            subprocess.Popen(
+                [sys.executable, 'tiles_train.py', *words],
+                cwd=places.ROOT,
+                env={**os.environ, **environment},
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        )
+    return started
 
 
 def _curve_kept(out):

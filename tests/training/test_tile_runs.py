@@ -13,7 +13,7 @@ from tests.helpers import finished_runs
 from tests.helpers import processes
 from tests.helpers import tile_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
 @pytest.fixture(name='root', scope='module')
@@ -108,6 +108,19 @@ def test_run_files_that_do_not_fit(data, run, change, words):
     finished_runs.assert_refused(
         lambda: loading.load_predictor(str(run), data), words, run.name[6:]
     )
+
+
+def test_a_run_with_our_features_predicts_what_training_did(root, tmp_path):
+    flags = dict(estimate=True, tile_columns=True, loop_columns=True)
+    changes = dict(tile_runs.TINY, **flags, epochs=1, out_dir=str(tmp_path))
+    model_dir, _ = tile_runs.train(root, **changes)
+    info = finished_runs.info_of(model_dir)
+    assert {key: info['args'][key] for key in flags} == flags
+    assert 'estimate_min' in info['normalizer']
+    words = ['--models_file', tile_runs.TINY['models_file']]
+    words += ['--output', tmp_path / 'p.csv', '--cache_dir', root / 'cache']
+    assert processes.command('predict', '--dir', model_dir, *words) == 0
+    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
 
 
 def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):

@@ -186,14 +186,17 @@ def test_candidates_that_were_never_measured(model_dir, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path):
-    model_dir = made_runs.make_tile_run(tmp_path, pad=-1)
+@pytest.mark.parametrize('changes', [{'pad': -1}, {'estimate': True}])
+def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, changes):
+    model_dir = made_runs.make_tile_run(tmp_path, **changes)
     output = tmp_path / 'out.json'
     assert _rank(raw, '--dir', model_dir, '--output', output) == 0
-    expected = _scores(model_dir, [made_runs.FIRST, made_runs.SECOND], pad=-1)
+    modules = [made_runs.FIRST, made_runs.SECOND]
+    expected = _scores(model_dir, modules, changes.get('pad', 0))
     for module, scores in zip(json.loads(output.read_text())['modules'], expected):
         configs = sorted(module['configurations'], key=lambda c: c['run_index'])
         np.testing.assert_allclose([c['score'] for c in configs], scores, atol=1e-5)
+        assert len(set(scores)) > 2
 
 
 @pytest.mark.slow

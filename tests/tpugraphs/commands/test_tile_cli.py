@@ -1,8 +1,5 @@
-"""The tile scripts as processes: interrupted, and given damaged runs."""
+"""The tile scripts as processes."""
 
-import gzip
-import os
-import shutil
 import subprocess
 import sys
 
@@ -28,32 +25,6 @@ def test_ctrl_c_loses_an_epoch_at_most(tmp_path):
         '--model=Tiny',
         f'--data_root={tmp_path / "data"}',
     )
-
-
-@pytest.mark.parametrize('command', ['predict', 'evaluate'])
-@pytest.mark.parametrize(
-    'name, message',
-    [
-        ('model_abc', '--dir: there is no directory {}/model_abc'),
-        ('model_abc/variables', '--dir: {}/model_abc holds no saved model'),
-        ('run_abc.jsonz', 'the run file {}/run_abc.jsonz is missing'),
-    ],
-)
-def test_parts_of_a_run_that_are_missing(tmp_path, capsys, command, name, message):
-    variables = tmp_path / 'model_abc' / 'variables'
-    variables.mkdir(parents=True)
-    (variables / 'variables.index').write_text('')
-    run_file = gzip.compress(b'{"args": {"model": "MLP"}}')
-    (tmp_path / 'run_abc.jsonz').write_bytes(run_file)
-    missing = tmp_path / name
-    (shutil.rmtree if missing.is_dir() else os.remove)(missing)
-    before = processes.listing(tmp_path)
-    words = ['--dir', tmp_path / 'model_abc', '--output', tmp_path / 'out']
-    assert processes.command(command, *words) == 1
-    stderr = capsys.readouterr().err
-    assert stderr.startswith('error: ' + message.format(tmp_path))
-    assert stderr.count('\n') == 1
-    assert processes.listing(tmp_path) == before
 
 
 def test_prediction_without_a_directory(tmp_path):

@@ -1,12 +1,9 @@
 """`tpugraphs extract`: files in, npz out, and a summary of what became of it."""
 
-import json
 import pathlib
 import re
 import tracemalloc
 
-from hypothesis import given
-from hypothesis import strategies as st
 import numpy as np
 import pytest
 
@@ -21,7 +18,6 @@ from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
 from tests.helpers.hlo_modules import tile_run
 from tpugraphs import commands
-from tpugraphs.extract import extractor
 from tpugraphs.extract import jobs
 from tpugraphs.extract import outcomes
 
@@ -408,39 +404,6 @@ def test_a_module_in_several_files_is_told():
     )
 
 
-_TILE = tile_file(good_tile(), good_tile('copy.2', 2))
-_LAYOUT = good_layout().SerializeToString()
-
-
-@given(
-    base=st.sampled_from([_TILE, _LAYOUT]),
-    place=st.integers(0, 10**6),
-    value=st.binary(min_size=1, max_size=3),
-    cut=st.booleans(),
-)
-def test_damaged_files_leave_whole_outputs_or_none(
-    tmp_path_factory, base, place, value, cut
-):
-    folder = tmp_path_factory.mktemp('fuzz')
-    at = place % len(base)
-    rest = b'' if cut else base[at + len(value) :]
-    path = _write(folder / 'raw.pb', base[:at] + value + rest)
-    report = extractor.extract_file(
-        str(path), extractor.Options(output=str(folder / 'out'))
-    )
-    json.dumps(vars(report))
-    assert not report.fatal
-    assert all('\n' not in message for message in report.failed)
-    assert report.failed or report.written
-    written = _names(folder / 'out') if report.written else []
-    assert written == sorted(f'{name}.npz' for name in report.written)
-    for name in written:
-        path = str(folder / 'out' / name)
-        with np.load(path) as arrays:
-            is_tile = 'config_feat' in arrays.files
-        (records.read_tile if is_tile else layout_files.read)(path)
-
-
 @_needs_shared
 def test_the_real_tile_file(tmp_path):
     assert _extract(_SHARED / 'op_tuning_data.pb', tmp_path) == 0
@@ -454,16 +417,3 @@ def test_the_real_tile_file(tmp_path):
                 np.testing.assert_array_equal(a[key], b[key])
         checked += 1
     assert checked == len(_names(tmp_path)) == 15
-
-
-@_needs_shared
-def test_the_real_layout_file(tmp_path):
-    assert _extract(_SHARED / 'module_tuning_data_layout.pb', tmp_path) == 0
-    (name,) = _names(tmp_path)
-    published = _SHARED.parent / 'npz/layout/xla/random/test/main_10904.npz'
-    with np.load(published) as a, np.load(tmp_path / name) as b:
-        assert sorted(a.files) == sorted(b.files)
-        for key in set(a.files) - {'config_runtime'}:
-            assert a[key].dtype == b[key].dtype
-            np.testing.assert_array_equal(a[key], b[key])
-        assert b['config_runtime'][0] == 910903932
