@@ -9,7 +9,7 @@ def parse(text: str) -> Tuple[float, ...]:
     """Parses --split, such as '80/10/10'; returns its numbers, whatever their sum.
 
     Raises:
-        ValueError: these are not three numbers from 0 on, or the first is 0.
+        ValueError: these are not three numbers from 0 on, or all are 0.
     """
     try:
         shares = tuple(float(share) for share in text.split('/'))
@@ -18,11 +18,11 @@ def parse(text: str) -> Tuple[float, ...]:
     if (
         len(shares) != len(collections.SPLITS)
         or not all(0 <= share < 1e6 for share in shares)
-        or not shares[0]
+        or not any(shares)
     ):
         raise ValueError(
             '--split should be the shares of train, valid and test, such as '
-            f'80/10/10, not {text!r}'
+            f'80/10/10, or 0/0/100 to test on all, not {text!r}'
         )
     return shares
 

@@ -9,10 +9,11 @@ from tests.helpers import finished_runs
 def test_shares_in_words():
     assert shares.parse('80/10/10') == (80, 10, 10)
     assert shares.parse('2/1.5/0') == (2, 1.5, 0)
+    assert shares.parse('0/0/1') == (0, 0, 1)
 
 
 @pytest.mark.parametrize(
-    'text', ['80', '80/20', '0/1/1', '80/10/x', '1/1/-1', '80/nan/10', '1/inf/1']
+    'text', ['80', '80/20', '0/0/0', '80/10/x', '1/1/-1', '80/nan/10', '1/inf/1']
 )
 def test_what_are_no_shares(text):
     finished_runs.assert_refused(

@@ -62,7 +62,7 @@ def test_collect_and_tune(program, tmp_path, capsys):
         (['--random', '3', 'p.pb', 'out'], 'say --random N, or one or more programs'),
         (['--builtin', 'out'], 'there are no built-in programs; use --random N'),
         (['--random', '0', 'out'], '--random is 0; it counts programs'),
-        (['p.pb', 'out', '--split', '1/2'], 'such as 80/10/10, not'),
+        (['p.pb', 'out', '--split', '1/2'], 'such as 80/10/10, or 0/0/100'),
         (['p.pb', 'out', '--core', '99'], '--core is 99; this process may use'),
         (['p.pb', 'out', '--passes', '-1'], '--passes is -1; it counts passes'),
         (['p.pb', 'out', '--passes', '1'], '--passes is 1; halves of them are compar'),
