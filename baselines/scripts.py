@@ -170,9 +170,8 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
         from baselines.training import jobs
 
         command = command_line.this_command()
-        extras = jobs.Extras(settings.models_file, command=command)
         with command_line.logged(short=True):
-            model_dir = jobs.train(settings, extras)
+            model_dir = jobs.train(settings, command=command)
         if model_dir:  # of the chief alone
             print(next_steps(settings))
 

@@ -343,7 +343,6 @@ def train(
     from baselines.training import jobs
 
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
-    extras = jobs.Extras(models, losses, f'tpugraphs.train({", ".join(arguments)})')
     output = sys.stdout
     with contextlib.nullcontext() if verbose else callbacks_lib.silence():
         chosen = config.with_recipe(kind(**config.typed(kind, flags)), flags)
@@ -357,7 +356,13 @@ def train(
                 for callback in callbacks:
                     callback.on_epoch(training, metrics)
 
-        model_dir = jobs.train(chosen, extras, after_epoch)
+        model_dir = jobs.train(
+            chosen,
+            models=models,
+            own_losses=losses,
+            command=f'tpugraphs.train({", ".join(arguments)})',
+            after_epoch=after_epoch,
+        )
     return Run(run_files.read(model_dir), models)
 
 

@@ -10,7 +10,7 @@ import functools
 import os
 import platform
 import types
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import numpy as np
 import tensorflow as tf
@@ -42,23 +42,12 @@ from baselines.training import steps
 from baselines.training import task_data
 
 
-class Extras(NamedTuple):
-    """Arguments of a training beside settings: the user's code, and the command.
-
-    Attributes:
-        models: a models.py, or classes, which are added to ours.
-        losses: functions by the name that --losses says, likewise.
-        command: the command line, or the call, that started the training.
-    """
-
-    models: registry.Own = ''
-    losses: Mapping[str, Callable[..., tf.Tensor]] = types.MappingProxyType({})
-    command: str = ''
-
-
 def train(
     config: config_lib.AnyConfig,
-    extras: Optional[Extras] = None,
+    *,
+    models: Optional[registry.Own] = None,
+    own_losses: Mapping[str, Callable[..., tf.Tensor]] = types.MappingProxyType({}),
+    command: str = '',
     after_epoch: loop.AfterEpoch = lambda state: None,
 ) -> str:
     """Trains a model and writes the run, and a ranking of the test split.
@@ -67,7 +56,10 @@ def train(
 
     Args:
         config: the settings.
-        extras: models and losses of the user's, and the command line.
+        models: a models.py, or classes, which are added to ours; None: the file of
+            --models_file.
+        own_losses: functions of the user's by the name that --losses says.
+        command: the command line, or the call, that started the training.
         after_epoch: called with the state after every epoch, when it is kept; an
             error that it raises ends the training, and --resume goes on from there.
 
@@ -79,30 +71,30 @@ def train(
             not finite; says why.
         OSError: something cannot be written.
     """
-    extras = extras or Extras(models=config.models_file)
-    _check(config_lib.checked(config), extras)
+    models = config.models_file if models is None else models
+    _check(config_lib.checked(config), models)
     devices = devices_lib.of(config.strategy)  # before TensorFlow computes
     if devices.is_chief:
         print(devices_lib.describe_machine())
     temperature = task_data.DATA[config.collection.task].temperature
-    loss = losses.CombinedLoss(config.losses, temperature, extras.losses)
-    _check_own_code(config, extras, loss)
+    loss = losses.CombinedLoss(config.losses, temperature, own_losses)
+    _check_own_code(config, models, loss)
     tf.keras.utils.set_random_seed(config.seed)
     data = task_data.open_data(config)
     config, trainer = data.settings, None
     if config.model != registry.TREES:
-        trainer = make_trainer(data, loss, devices, extras)
+        trainer = _make_trainer(data, loss, devices, models)
     checkpoint = checkpoints.Unfinished(config, data.stores)
     options = _tree_options(config)
-    job = Job(data, trainer, options, devices, checkpoint, extras.command)
+    job = Job(data, trainer, options, devices, checkpoint, command)
     print(job.describe())
     return job.run(after_epoch)
 
 
-def _check(config: config_lib.AnyConfig, extras: Extras) -> None:
+def _check(config: config_lib.AnyConfig, models: registry.Own) -> None:
     """Checks settings that need no data, and that the results can be written."""
     task = tasks.of(config.collection)
-    task.model_class(config.model, extras.models)  # is there one?
+    task.model_class(config.model, models)  # is there one?
     if config.model == registry.TREES or config.grows_trees:
         trees_lib.check_installed(
             '--trees' if config.grows_trees else f'--model={registry.TREES}'
@@ -117,22 +109,24 @@ def _check(config: config_lib.AnyConfig, extras: Extras) -> None:
 
 
 def _check_own_code(
-    config: config_lib.AnyConfig, extras: Extras, loss: losses.CombinedLoss
+    config: config_lib.AnyConfig, models: registry.Own, loss: losses.CombinedLoss
 ) -> None:
     """Tries a model and losses of the user's; raises ValueError if they do not work."""
     for name, function in loss.own.items():
         own_code.check_loss(name, function)
     task = tasks.of(config.collection)
-    model_class = task.model_class(config.model, extras.models)
+    model_class = task.model_class(config.model, models)
     if model_class not in (trees_lib.Trees, *task.models('').values()):
-        own_code.check_model(config, model_class, _model_maker(config, extras), loss)
+        own_code.check_model(config, model_class, _model_maker(config, models), loss)
 
 
-def _model_maker(config: config_lib.AnyConfig, extras: Extras) -> own_code.MakeModel:
+def _model_maker(
+    config: config_lib.AnyConfig, models: registry.Own
+) -> own_code.MakeModel:
     """Returns a function that makes the model, of num_ops and a normaliser."""
     kwargs = config_lib.model_kwargs(config.model_kwargs_json)
     make = tasks.of(config.collection).make_model
-    return functools.partial(make, config.model, kwargs, extras.models, config.configs)
+    return functools.partial(make, config.model, kwargs, models, config.configs)
 
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
@@ -143,11 +137,11 @@ def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
     return growing.FEWER if config.grows_trees else None
 
 
-def make_trainer(
+def _make_trainer(
     data: task_data.TaskData,
     loss: losses.CombinedLoss,
     devices: devices_lib.Devices,
-    extras: Extras,
+    models: registry.Own,
 ) -> loop.Trainer:
     """Makes the model of a training, and the trainer that fits it."""
     config, task = data.settings, data.task
@@ -158,7 +152,7 @@ def make_trainer(
             f'--batch={config.batch}; training on batches of {data.batch}'
         )
     devices.batch(data.batch)  # refuses a size that cannot be divided
-    make = _model_maker(config, extras)
+    make = _model_maker(config, models)
     model, replica = make(data.num_ops, data.normalizer), None
     if data.start is not None:
         weights.read(data.start, model)

@@ -114,10 +114,8 @@ def _settings(**changes):
     ],
 )
 def test_models_that_do_not_work(model, message):
-    extras = jobs.Extras(models=[model])
-    finished_runs.assert_refused(
-        lambda: jobs.train(_settings(model=model.__name__), extras), message
-    )
+    settings = _settings(model=model.__name__)
+    finished_runs.assert_refused(lambda: jobs.train(settings, models=[model]), message)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +128,11 @@ def test_models_that_do_not_work(model, message):
     ],
 )
 def test_losses_that_do_not_work(loss, message):
-    extras = jobs.Extras(losses={loss.__name__: loss})
-    settings = _settings(losses=f'MSE:1,{loss.__name__}:2')
+    settings, own = _settings(losses=f'MSE:1,{loss.__name__}:2'), {loss.__name__: loss}
     finished_runs.assert_refused(
-        lambda: jobs.train(settings, extras), f'--losses: {loss.__name__}(', message
+        lambda: jobs.train(settings, own_losses=own),
+        f'--losses: {loss.__name__}(',
+        message,
     )
 
 
