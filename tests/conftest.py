@@ -32,10 +32,9 @@ def pytest_configure(config):
     import hypothesis  # with bytecode; pytest rewrites its asserts, too
 
     fast = config.getoption('markexpr') == 'not slow'
+    examples = int(os.environ.get('TPUGRAPHS_EXAMPLES', 20 if fast else 50))
     # How long an example takes says more about the machine than about the code.
-    hypothesis.settings.register_profile(
-        'house', deadline=None, max_examples=20 if fast else 50
-    )
+    hypothesis.settings.register_profile('house', deadline=None, max_examples=examples)
     hypothesis.settings.load_profile('house')
 
 

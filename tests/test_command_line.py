@@ -91,12 +91,6 @@ def test_our_own_defects_keep_their_traceback():
         command_line.guarded(lambda: _raise(TypeError('ours')))
 
 
-def test_ctrl_c(capsys):
-    code = command_line.guarded(lambda: signal.raise_signal(signal.SIGINT))
-    assert code == 130
-    assert capsys.readouterr() == ('', '\ninterrupted\n')
-
-
 def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
     def work():
         try:

@@ -19,16 +19,6 @@ def test_names_and_folders():
     assert (tile.subfolder, layout.subfolder) == ('', 'xla/random')
 
 
-def test_order_of_the_template():
-    assert collections.KAGGLE_NAMES == (
-        'tile:xla',
-        'layout:xla:default',
-        'layout:xla:random',
-        'layout:nlp:default',
-        'layout:nlp:random',
-    )
-
-
 def test_flags_choose():
     assert collections.of_flags({'lr': 1.0}).name == 'tile:xla'
     for collection in collections.COLLECTIONS:

@@ -29,14 +29,6 @@ def _row(pad=0, **fields):
     return _rows(dict(id=1, **fields), pad=pad)[0]
 
 
-def _listed(row, name, width):
-    return [row[f'{name}_{i}'] for i in range(width)]
-
-
-def _aggregated(row, name, width):
-    return _listed(row, name, width) + [row[f'{name}_sum'], row[f'{name}_product']]
-
-
 def test_root_of_its_own_computation_only():
     module = hlo_modules.module(
         hlo_modules.computation({'id': 5}, {'id': 6}, id=1, root_id=5),
@@ -45,53 +37,12 @@ def test_root_of_its_own_computation_only():
     assert graph.extract_graph(module).node_feat[:, 0].tolist() == [1, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    'number, names',
-    [
-        (0, {'invalid_type'}),
-        (16, {'bf16'}),
-        (18, {'c128'}),
-        (13, {'tuple'}),
-        # Newer ones.
-        (19, set()),
-        (-1, set()),
-    ],
-)
-def test_element_types_set_one_flag(number, names):
-    row = _row(shape={'element_type': number})
-    flags = {k: v for k, v in row.items() if k.startswith('shape_element')}
-    assert len(flags) == 19
-    assert {k for k, v in flags.items() if v} == {
-        f'shape_element_type_is_{name}' for name in names
-    }
-
-
-def test_sums_and_products_wrap_around():
-    row = _row(shape={'dimensions': [2**62, 2**62, 4]})
-    # 2^63 + 4 wraps to -2^63 + 4, 2^126 to 0.
-    assert row['shape_dimensions_sum'] == np.float32(-(2**63) + 4)
-    assert row['shape_dimensions_product'] == 0
-    row = _row(shape={'dimensions': [2**32 + 1, 2**32 + 1]})
-    # 2^64 + 2^33 + 1 wraps to 2^33 + 1, which float32 rounds to 2^33.
-    assert row['shape_dimensions_product'] == 2.0**33
-
-
 def test_casts_round_once():
     # Between the float32 neighbours 2^54 and 2^54 + 2^31, just above half-way.
     # As float64 it would first become the tie, and then round to even, down.
     number = 2**54 + 2**30 + 1
     assert np.float32(np.float64(number)) == 2.0**54
     assert _row(parameter_number=number)['parameter_number'] == 2.0**54 + 2**31
-
-
-def test_pad_fills_absent_entries_only():
-    row = _row(pad=-1, shape={'dimensions': [4], 'layout': {'minor_to_major': [0]}})
-    assert _aggregated(row, 'shape_dimensions', 6) == [4] + [-1] * 5 + [4, 4]
-    assert _listed(row, 'layout_minor_to_major', 6) == [0] + [-1] * 5
-    assert _listed(row, 'window_window_reversal', 6) == [-1] * 6
-    assert row['window_window_reversal_true_count'] == 0
-    assert row['convolution_dim_numbers_input_batch_dim'] == 0
-    assert _aggregated(row, 'dynamic_slice_sizes', 2) == [-1, -1, 0, 1]
 
 
 @pytest.mark.parametrize('pad', [1, -2])

@@ -70,11 +70,6 @@ def test_adjacency_has_targets_as_rows_and_counts_repeated_edges(index_dtype):
     _assert_is(implicit.AdjacencyMultiplier(graph, 'g_op'), _G_OP)
 
 
-def test_a_graph_without_edges_is_the_zero_matrix():
-    graph = _graph([2, 1], [[], []])
-    _assert_is(implicit.AdjacencyMultiplier(graph, 'feed'), np.zeros((3, 3)))
-
-
 def test_row_and_column_sums_replace_zeros(feed):
     rows = [0, 2, 1, 0, 2, 0, 0]
     columns = [3, 0, 0, 0, 1, 1, 0]
@@ -195,31 +190,6 @@ def test_any_expression_is_its_matrix(drawn, expression):
 
 
 # Inside compiled functions ---------------------------------------------------
-
-
-def test_one_trace_serves_graphs_of_all_sizes():
-    spec = _graph().spec.relax(num_nodes=True, num_edges=True)
-    traces = []
-
-    def multiplier(graph):
-        feed = implicit.AdjacencyMultiplier(graph, 'feed')
-        members = implicit.AdjacencyMultiplier(graph, 'g_op')
-        same = implicit.Product(members, members.transpose())  # kernel
-        return (feed.add_eye().normalize_leftright() + same).transpose()
-
-    @tf.function(input_signature=[spec, tf.TensorSpec([None, None, 2])])
-    def product(graph, x):
-        traces.append(1)
-        y = multiplier(graph) @ x
-        assert y.shape.as_list()[1:] == [None, 2]
-        return y
-
-    rng = np.random.default_rng(3)
-    for graph, columns in ((_graph(), 3), (_graph([1, 2], [[], [(1, 0)]]), 1)):
-        x = rng.random((int(graph.node_sets['op'].total_size), columns, 2), np.float32)
-        expected = np.tensordot(_dense(multiplier(graph)), x, axes=1)
-        np.testing.assert_allclose(product(graph, x), expected, rtol=1e-4, atol=1e-6)
-    assert len(traces) == 1
 
 
 def test_gradients_are_those_of_the_matrix():

@@ -36,14 +36,6 @@ def test_codes_by_hand():
     assert encoded.group.dtype == encoded.first.dtype == np.int32
 
 
-def test_dimensions_of_arrays_of_rank_seven_and_more():
-    a, b, c, d = _vectors([6, 5], [0, 127], [0, 5], [6, 4])
-    encoded = _encode(np.array([[a, b], [c, d], [a, a]], np.float32))
-    # In lexical order: c, b, d, a.
-    np.testing.assert_array_equal(encoded.vectors, [c, b, d, a])
-    assert encoded.codes.tolist() == [[3, 1], [0, 2], [3, 3]]
-
-
 @given(
     configs=st.integers(1, 40),
     nodes=st.integers(1, 5),
