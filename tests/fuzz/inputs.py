@@ -80,7 +80,7 @@ OWN = {
     'baselines.data.download._read_json': 'a note beside the archive, of this command',
     'baselines.training.devices._cluster': 'the variable TF_CONFIG',
     'tpugraphs.measure.executable.load': 'the size of files that `read_program` reads',
-    'tpugraphs.measure.machine_records.check_writable': 'whether it can be opened alone',
+    'tpugraphs.measure.machine_records.check_writable': 'opens it, reads nothing',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
 }
 
