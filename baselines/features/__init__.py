@@ -1,1 +1,1 @@
-"""What models are shown: raw columns, expanded, estimated and scaled."""
+"""Features of models: raw columns scaled, and columns computed from them."""

@@ -81,7 +81,7 @@ class AccessColumns:
         self._untiled = untiled[:, _CHANGED]
 
     def _group(self, store: splits.PackedSplit, tiles: node_tiles.NodeTiles) -> None:
-        """Adds up nodes that are cut alike: all arrays [kernels, groups, ...]."""
+        """Sets arrays [kernels, groups, ...]: weights of nodes cut alike, added up."""
         kernel, width = tiles.nodes.kernel, tiles.nodes.element_bytes
         is_operand = tiles.nodes.have(('parameter',))
         operations = kernel_facts.vector_operations(tiles.nodes.opcodes)
@@ -116,14 +116,14 @@ class AccessColumns:
         self._operations = spread(np.where(is_operand, 0, weights), 0)
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes rows as parts of a `tile_table.TileTable` do."""
+        """Computes the columns of configurations; see `tile_table.PARTS`."""
         bounds = np.concatenate([configs[:, block] for block in _BOUNDS], axis=1)
         own = self._own(kernels, bounds)
         change = own[:, _CHANGED] - self._untiled[kernels]
         return np.concatenate([own, change], axis=1)
 
     def _own(self, kernels: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """Computes the columns `_OWN` of bounds [rows, 12]: float32 [rows, 20]."""
+        """Computes the columns `_OWN` of rows with bounds [rows, 12]."""
         whole = self._whole[kernels]
         tile, trips = kernel_facts.tiling(
             np.maximum(whole, 1), np.where(whole > 0, bounds, 1)

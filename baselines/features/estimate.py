@@ -60,7 +60,7 @@ class Estimate:
         self._facts = facts
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes rows as parts of a `tile_table.TileTable` do."""
+        """Computes the columns of configurations; see `tile_table.PARTS`."""
         facts = self._facts.rows(kernels)
         tile, trips = facts_lib.tiling(facts.loop_units, configs[:, _OUTPUT_BOUNDS])
         part, parts = facts_lib.tiling(facts.summed_units, configs[:, _KERNEL_BOUNDS])

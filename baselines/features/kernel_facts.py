@@ -125,7 +125,7 @@ class _Reader:
         self.summed, self.window, self._of_left, self._of_right = self._product_loops()
 
     def groups(self) -> Tuple[np.ndarray, np.ndarray]:
-        """Adds up what moves through memory, and what is computed; see `_grouped`."""
+        """Adds up bytes read, bytes written and operations by loops; see `_grouped`."""
         costs = vector_operations(self._nodes.opcodes)
         computed = np.flatnonzero((costs > 0) & self.shapes.is_array)
         parts = self._parameters, self._results, computed
@@ -208,8 +208,9 @@ class _Reader:
     def _product_loops(self) -> Tuple[np.ndarray, ...]:
         """Returns the loops of products.
 
-        They are bool [G, 6], the second operand's dimensions that are summed over, and
-        those of a window; bool [G, 8], the loops that each operand follows.
+        bool [G, 6] twice: dimensions of the second operand that are summed over, and
+        dimensions of a window among them; bool [G, 8] twice: the loops that the first
+        and the second operand follow.
         """
         product, left, right = self.product, self._left, self.right
         shapes, feature = self.shapes, self._features[product]
@@ -233,9 +234,9 @@ class _Reader:
         return summed & exists, window & exists, of_left, of_right
 
     def _follows(self, nodes: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """Returns the loops that tensors follow, bool [nodes, 8].
+        """Returns the loops that the tensors of nodes follow, bool [nodes, 8].
 
-        Those `before` a product follow its operand of their shape.
+        Tensors `before` a product follow the loops of its operand of their shape.
         """
         kernel, sizes, loop = self._kernel[nodes], self.shapes.sizes, self.loop
         follows, _ = shapes_lib.match(sizes[loop[kernel]], sizes[nodes], False)
@@ -253,8 +254,8 @@ class _Reader:
     ) -> Tuple[np.ndarray, np.ndarray]:
         """Adds up tensors of the same loops: bool [G, 6, 8] and float64 [3, G, 6].
 
-        First comes what follows every loop, then the others from the largest on; what
-        is left over of more than six counts as following every loop.
+        The first group follows every loop, the others come by size; beyond six groups,
+        tensors count in the first.
         """
         follow_all = (True,) * LOOPS
         followed = np.ones((self._count, GROUPS, LOOPS), bool)
@@ -280,5 +281,5 @@ class _Reader:
 
 
 def _with_sums(follows: np.ndarray) -> np.ndarray:
-    """Adds the loops of a sum, followed: [n, 6] -> [n, 8]."""
+    """Appends the two loops of a sum, both followed: bool [n, 6] -> [n, 8]."""
     return np.concatenate([follows, np.ones((len(follows), 2), bool)], axis=1)

@@ -42,11 +42,11 @@ class KernelNodes:
         return self.raw[:, schema.TYPES] @ _ELEMENT_BYTES
 
     def last(self, nodes: np.ndarray) -> np.ndarray:
-        """Returns the last of these nodes in each kernel, or -1: int64 [G]."""
+        """Returns the last of `nodes` in each kernel, or -1: int64 [G]."""
         last = np.full(self._count, -1)
         last[self.kernel[nodes]] = nodes  # the last one stays
         return last
 
     def have(self, names: Sequence[str]) -> np.ndarray:
-        """Tells which nodes have one of these opcodes: bool [N]."""
+        """Marks the nodes with one of the named opcodes: bool [N]."""
         return np.isin(self.opcodes, arrays.opcode_numbers(names))

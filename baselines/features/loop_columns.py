@@ -84,8 +84,8 @@ _STRIDES = schema.NODE.at('window_stride_product')
 def fits(store: splits.PackedSplit) -> bool:
     """Tells whether the bounds of most kernels of a split count elements.
 
-    They do where the largest output tile is the whole output; in registers of
-    8 x 128 it is a thousandth of that.
+    They do where the largest output tile is the whole output; counted in registers of
+    8 x 128, its bounds are a thousandth of the output's size.
     """
     if store.node_feat.shape[1] < len(schema.NODE):
         return False
@@ -121,26 +121,28 @@ class LoopColumns:
         )
         place = np.arange(_RANK)
         # Dimensions of the output that a window moves along, and that are joined.
-        made = self._nodes(store, 'convolution', 'output')
+        made = self._raw_rows(store, 'convolution', 'output')
         moved = _moved_by_convolutions(made, self._whole['kernel'])
-        pooled = self._nodes(store, 'reduce-window', 'output')
+        pooled = self._raw_rows(store, 'reduce-window', 'output')
         moved |= pooled[:, _WINDOW] > 1
         made += pooled
         moved &= (made[:, schema.DIMENSIONS] > 1) & (made[:, [_STRIDES]] <= 1)
         self._moved = moved
-        made = self._nodes(store, 'concatenate', 'output')
+        made = self._raw_rows(store, 'concatenate', 'output')
         self._joined = (made[:, schema.DIMENSIONS] > 1) & (
             place == made[:, _AXES][:, :1]
         )
-        made = self._nodes(store, 'transpose', 'input')
+        made = self._raw_rows(store, 'transpose', 'input')
         order = np.where(made[:, schema.DIMENSIONS] > 0, made[:, _AXES], place)
         self._order = order.astype(np.int64)
         self._turns = (np.diff(order, axis=1) < 0).any(axis=1)
 
-    def _nodes(self, store: splits.PackedSplit, opcode: str, block: str) -> np.ndarray:
-        """Returns raw columns of a node of each kernel with this opcode, 0 without one.
+    def _raw_rows(
+        self, store: splits.PackedSplit, opcode: str, block: str
+    ) -> np.ndarray:
+        """Returns the raw columns of a node with `opcode`: [kernels, F], 0 without one.
 
-        It is one that makes the array of `block`, or, if a transpose, is of it.
+        The node makes the array of `block`; a transpose has it as its operand.
         """
         nodes = np.flatnonzero(store.node_opcode == schema.OPCODE_NUMBERS[opcode])
         kernels = np.searchsorted(store.node_offsets, nodes, 'right') - 1
@@ -159,7 +161,7 @@ class LoopColumns:
         return rows
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes rows as parts of a `tile_table.TileTable` do."""
+        """Computes the columns of configurations; see `tile_table.PARTS`."""
         blocks = {
             name: _Block(configs[:, block], self._whole[name][kernels])
             for name, block in _BOUNDS.items()
@@ -184,7 +186,7 @@ class LoopColumns:
             operand.fastest != reduced.fastest
         )
         alone &= self._extremes[kernels] | slow
-        kinds = ((self._reduces[kernels], alone), *self._rewritten(kernels, configs))
+        kinds = ((self._reduces[kernels], alone), *self._rewrites(kernels, configs))
         fast, rounds = np.log(_FAST_NS), np.log(_ROUND_NS)
         before = now = np.full(len(kernels), fast)
         for (there, simpler), slow_ns in zip(kinds, np.log(_SLOW_NS)):
@@ -196,8 +198,11 @@ class LoopColumns:
         columns = [column for block in blocks.values() for column in block.columns()]
         return np.stack([*columns, *together], axis=1)
 
-    def _rewritten(self, kernels: np.ndarray, configs: np.ndarray) -> Tuple[_Kind, ...]:
-        """Tells which kernels turn, join or slide, and which tiles do not need it."""
+    def _rewrites(self, kernels: np.ndarray, configs: np.ndarray) -> Tuple[_Kind, ...]:
+        """Tells which kernels transpose, concatenate or slide a window.
+
+        With each, the tiles for which XLA drops that operation: bool [rows].
+        """
         tile, whole = configs[:, _BOUNDS['output']], self._whole['output'][kernels]
         moved, order = self._moved[kernels], self._order[kernels]
         taken = np.take_along_axis(configs[:, _BOUNDS['input']], order, axis=1)
@@ -214,9 +219,11 @@ class LoopColumns:
 def _moved_by_convolutions(nodes: np.ndarray, summed: np.ndarray) -> np.ndarray:
     """Finds the output dimensions along which windows of convolutions move: [n, 6].
 
-    False for all but convolutions of a feature at a time, each of one feature of the
-    input: of all others XLA keeps a convolution.  `summed` are the sizes of what is
-    summed over: a window, then features.
+    Only of convolutions of one input feature at a time, as XLA rewrites no others.
+
+    Args:
+        nodes: [n, F], raw columns of convolutions; 0 for kernels without one.
+        summed: [n, 6], sizes of dimensions that are summed over: window, features.
     """
     place = np.arange(_RANK)
     is_space = (place != nodes[:, _OUTPUT_ROLES, np.newaxis]).all(axis=1)
@@ -232,12 +239,14 @@ def _moved_by_convolutions(nodes: np.ndarray, summed: np.ndarray) -> np.ndarray:
 
 
 class _Block:
-    """One list of bounds of some rows, and the whole array's.
+    """The tiles of one array, by the bounds of rows; logarithms but for `fastest`.
 
     Attributes:
-        tile: float64 [rows, 6], logarithms, the fastest dimension first.
-        trips: float64 [rows, 6], likewise.
-        elements: float64 [rows], of the tile; size, of the array; all_trips.
+        tile: float64 [rows, 6], sizes of the tile, the fastest dimension first.
+        trips: float64 [rows, 6], rounds along each dimension.
+        elements: float64 [rows], of the tile.
+        size: float64 [rows], elements of the array.
+        all_trips: float64 [rows], rounds in all.
         fastest: float64 [rows], size of the array's fastest dimension.
     """
 
@@ -257,7 +266,7 @@ class _Block:
         self.fastest = whole[:, 0]
 
     def columns(self) -> List[np.ndarray]:
-        """Returns the columns of one list, in the order of `_OF_BLOCK`."""
+        """Returns the columns of the array, in the order of `_OF_BLOCK`."""
         before: np.ndarray = np.cumsum(self._cut, axis=1) - self._cut  # faster, cut
         run = (self.tile * (before == 0)).sum(axis=1)
         place = np.arange(_RANK)

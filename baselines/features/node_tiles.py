@@ -1,11 +1,11 @@
-"""Which part of its array each node of a kernel needs for a tile, off raw columns.
+"""The part of its array that each node of a kernel needs for a tile, off raw columns.
 
     tiles = NodeTiles(store)
     tile = min(size, ceil(bounds[source] x times) + plus)   # of a node's dimension
 
-What `tpugraphs.measure.propagation` does for one tile and instruction, for all tiles
-and all kernels of a split at once: sizes alone, not where tiles begin.  Of what
-several nodes need different parts of, one of the parts counts.
+As `tpugraphs.measure.propagation` for one tile and instruction, but for all kernels of
+a split at once, and only sizes.  Of an array that several nodes need in different
+parts, one of the parts counts.
 """
 
 from typing import Callable, Dict, Iterator, NamedTuple, Tuple, Union
@@ -43,7 +43,7 @@ class NodeTiles:
     Args:
         store: a split of kernels.
         output: int64 [kernels, 6], sizes of the whole output as bounds have them.
-        reduced: int64 [kernels, 6], of what is reduced.
+        reduced: int64 [kernels, 6], sizes of the reduced dimensions.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class NodeTiles:
         axes = np.clip(raw[:, _AXES], 0, RANK - 1).astype(np.int64)
         dims = self.nodes.dims
         pairs = _Pairs(raw, axes, dims[consumers], dims[producers])
-        at, times, plus = _RULES.get(opcode, _by_place)(pairs)
+        at, times, plus = _RULES.get(opcode, _through_elementwise)(pairs)
         exists = (at >= 0) & (pairs.operand > 0)
         at = np.maximum(at, 0)
 
@@ -129,20 +129,20 @@ class _Pairs(NamedTuple):
     operand: np.ndarray  # int64 [pairs, 6]
 
 
-# Of each dimension of operands: the result's that it follows, or -1; times and plus,
-# see `NodeTiles`.
+# How tiles pass from results to operands: for each dimension of an operand the result's
+# that it follows, or -1; times and plus, see `NodeTiles`.
 _Rule = Tuple[np.ndarray, Union[float, np.ndarray], Union[float, np.ndarray]]
 
 
-def _by_place(pairs: _Pairs) -> _Rule:
+def _through_elementwise(pairs: _Pairs) -> _Rule:
     return np.where(pairs.operand == pairs.result, _PLACE, -1), 1, 0
 
 
-def _broadcast(pairs: _Pairs) -> _Rule:
+def _through_broadcast(pairs: _Pairs) -> _Rule:
     return pairs.axes, 1, 0
 
 
-def _transpose(pairs: _Pairs) -> _Rule:
+def _through_transpose(pairs: _Pairs) -> _Rule:
     at = np.full(pairs.axes.shape, -1)
     # Axes that do not exist are 0: the first to name a dimension is right.
     for place in reversed(range(RANK)):
@@ -150,15 +150,15 @@ def _transpose(pairs: _Pairs) -> _Rule:
     return at, 1, 0
 
 
-def _pad(pairs: _Pairs) -> _Rule:
+def _through_pad(pairs: _Pairs) -> _Rule:
     return _PLACE[np.newaxis], 1, 0
 
 
-def _concatenate(pairs: _Pairs) -> _Rule:
+def _through_concatenate(pairs: _Pairs) -> _Rule:
     return np.where(_PLACE == pairs.axes[:, :1], -1, _PLACE), 1, 0
 
 
-def _slice(pairs: _Pairs) -> _Rule:
+def _through_slice(pairs: _Pairs) -> _Rule:
     strides = np.ones(pairs.axes.shape)
     strides[:, :2] = np.maximum(pairs.raw[:, _SLICE_STRIDES], 1)
     # Columns have the first two strides, and the product of all: the last one's.
@@ -168,18 +168,19 @@ def _slice(pairs: _Pairs) -> _Rule:
     return _PLACE[np.newaxis], strides, 0
 
 
-def _reduce_window(pairs: _Pairs) -> _Rule:
+def _through_reduce_window(pairs: _Pairs) -> _Rule:
     size = np.maximum(pairs.raw[:, _WINDOW][:, :RANK], 1)
     stride = np.maximum(pairs.raw[:, _WINDOW_STRIDES][:, :RANK], 1)
     return _PLACE[np.newaxis], stride, size - stride
 
 
 def _num_reduced(pairs: _Pairs) -> np.ndarray:
+    """Counts the dimensions that the operand has more than the result: [pairs]."""
     ranks = [(dims > 0).sum(axis=1) for dims in (pairs.operand, pairs.result)]
     return np.maximum(ranks[0] - ranks[1], 0)
 
 
-def _reduce(pairs: _Pairs) -> _Rule:
+def _through_reduce(pairs: _Pairs) -> _Rule:
     is_reduced = np.zeros(pairs.axes.shape, bool)
     count = _num_reduced(pairs)
     for place in range(RANK):
@@ -188,7 +189,7 @@ def _reduce(pairs: _Pairs) -> _Rule:
     return np.where(is_reduced, -1, np.cumsum(~is_reduced, axis=1) - 1), 1, 0
 
 
-def _reshape(pairs: _Pairs) -> _Rule:
+def _through_reshape(pairs: _Pairs) -> _Rule:
     low, high = _strides(pairs.result)
     own_low, own_high = _strides(pairs.operand)
     shared = np.minimum(own_high[:, :, np.newaxis], high[:, np.newaxis])
@@ -200,7 +201,7 @@ def _reshape(pairs: _Pairs) -> _Rule:
 
 
 def _strides(dims: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Returns how far apart a dimension's neighbours are, and that times its size."""
+    """Returns the strides of dimensions, and strides times sizes: float64 [n, 6]."""
     sizes = np.where(dims > 0, dims, 1).astype(float)
     high = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
     return high / sizes, high
@@ -209,14 +210,14 @@ def _strides(dims: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
 _RULES: Dict[int, Callable[[_Pairs], _Rule]] = {
     schema.OPCODE_NUMBERS[name]: rule
     for name, rule in {
-        'broadcast': _broadcast,
-        'concatenate': _concatenate,
-        'pad': _pad,
-        'reduce': _reduce,
-        'reduce-window': _reduce_window,
-        'reshape': _reshape,
-        'slice': _slice,
-        'transpose': _transpose,
+        'broadcast': _through_broadcast,
+        'concatenate': _through_concatenate,
+        'pad': _through_pad,
+        'reduce': _through_reduce,
+        'reduce-window': _through_reduce_window,
+        'reshape': _through_reshape,
+        'slice': _through_slice,
+        'transpose': _through_transpose,
     }.items()
 }
 _REDUCE = schema.OPCODE_NUMBERS['reduce']

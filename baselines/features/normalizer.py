@@ -99,12 +99,12 @@ class Normalizer:
 
     @property
     def num_config_features(self) -> int:
-        """Number of configuration columns that are kept, with those of the table."""
+        """Number of configuration columns that are kept, and columns of the table."""
         return len(self.scales['config'][0]) + len(self._table_scale[0])
 
     @property
     def table_parts(self) -> Tuple[str, ...]:
-        """The parts of the table that follow a configuration's own columns."""
+        """The parts of the table that a model sees, in order."""
         return tuple(self.table_ranges)
 
     def nodes(self, features: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ class Normalizer:
         return self._apply('node', features)
 
     def configs(self, features: np.ndarray) -> np.ndarray:
-        """Scales configuration features as `nodes` does those of nodes."""
+        """Scales configuration features, as `nodes` scales node features."""
         return self._apply('config', features)
 
     def table(self, columns: np.ndarray) -> np.ndarray:
@@ -135,10 +135,10 @@ class Normalizer:
 
     @classmethod
     def from_json(cls, described: Dict[str, Any]) -> 'Normalizer':
-        """Makes a normaliser from what `to_json` returned.
+        """Makes a normaliser of the lists of `to_json`.
 
         Raises:
-            ValueError: something is missing, or not what it should be.
+            ValueError: a list is missing or malformed.
         """
         if not isinstance(described, dict):
             raise ValueError('normalizer: expected an object with six lists')
@@ -176,7 +176,7 @@ class Normalizer:
 
     @functools.cached_property
     def scales(self) -> Dict[str, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Of 'node' and 'config' the kept columns' numbers, minima and ranges."""
+        """'node' and 'config' -> numbers, minima and ranges of the kept columns."""
         scales = {}
         for part in _PARTS:
             used = np.flatnonzero(getattr(self, f'{part}_used'))
@@ -194,6 +194,7 @@ class Normalizer:
         return low, np.where(span > 0, span, np.float32(1))
 
     def _apply(self, part: str, features: np.ndarray) -> np.ndarray:
+        """Scales the features of a part, 'node' or 'config'; see `nodes`."""
         features = np.asarray(features)
         width = len(getattr(self, f'{part}_used'))
         if features.shape[-1] != width:
@@ -212,10 +213,10 @@ class Normalizer:
 def num_ops(*max_opcodes: np.ndarray) -> int:
     """Returns 1 + the largest opcode, the size of an embedding table.
 
-    Takes int [graphs], the largest opcode of each graph that counts, of some splits.
+    Takes int [graphs] for each split, the largest opcodes of its graphs.
 
     Raises:
-        ValueError: not a single graph counts.
+        ValueError: there is no graph.
     """
     opcodes = np.concatenate([*max_opcodes, []])
     if not len(opcodes):

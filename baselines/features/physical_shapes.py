@@ -57,7 +57,7 @@ class PhysicalShapes:
         self.bytes = self.registers * LANES * SUBLANES * nodes.element_bytes
 
     def size_of(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
-        """Returns sizes of logical dimensions of nodes; 0 where there is none."""
+        """Returns the sizes of dimension[i] of node[i]: float64 [n]; 0 for none."""
         inside = np.clip(dimension, 0, RANK - 1).astype(np.int64)
         return np.where(
             (dimension >= 0) & (dimension < RANK), self.dims[node, inside], 0
@@ -68,10 +68,10 @@ def reverse(sizes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     """Turns lists of dimensions round: the last one that is above 0 comes first.
 
     Args:
-        sizes: [n, 6]; none is above 0 behind one that is not.
+        sizes: [n, 6], those above 0 first.
 
     Returns:
-        int64 [n, 6], the place of each in `sizes`, and bool [n, 6], whether it exists.
+        int64 [n, 6], the places in `sizes`, and bool [n, 6], which of them exist.
     """
     place, rank = np.arange(RANK), (sizes > 0).sum(axis=1)[:, np.newaxis]
     return np.clip(rank - 1 - place, 0, RANK - 1), place < rank
@@ -85,10 +85,10 @@ def match(
     Args:
         loops: [n, 6] sizes; 0 for none.
         sizes: [n, 6], of another tensor.
-        slowest_first: which of several equal ones comes first.
+        slowest_first: whether, of equal dimensions, the slowest ones are paired first.
 
     Returns:
-        bool [n, 6] and bool [n, 6]: which ones have a partner.
+        bool [n, 6] and bool [n, 6]: which dimensions of both have a partner.
     """
     order = range(RANK) if slowest_first else range(RANK - 1, -1, -1)
     of_loops, of_sizes = np.zeros(loops.shape, bool), np.zeros(sizes.shape, bool)

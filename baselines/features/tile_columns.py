@@ -81,7 +81,7 @@ class TileColumns:
         self._share = followed.sum(axis=1) / total
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes rows as parts of a `tile_table.TileTable` do."""
+        """Computes the columns of configurations; see `tile_table.PARTS`."""
         g = kernels
         units, unit = self._units[g], self._unit[g]
         bounds = np.take_along_axis(configs[:, _OUTPUT_BOUNDS], self._order[g], axis=1)

@@ -1,4 +1,4 @@
-"""The table of a tile configuration: what every model may see beside raw columns.
+"""The table of a tile configuration: columns beside the raw ones.
 
     table = TileTable(store, ('tile_columns', 'estimate'))
     table.names                # of the columns, part by part
@@ -121,7 +121,7 @@ class TileTable:
         time, and the real training split's 11 million are not read.
 
         Args:
-            graphs: int [kernels], those that count; None means all.
+            graphs: int [kernels], the kernels to measure on; None means all.
 
         Returns:
             The smallest and the largest values by part, float32 each.
@@ -143,7 +143,7 @@ class TileTable:
 
 
 class FlatTable:
-    """All that a model without message passing sees of a split's configurations.
+    """The columns of a split's configurations that trees see.
 
     Attributes:
         names: of the columns.
@@ -151,7 +151,7 @@ class FlatTable:
     Args:
         store: a split of kernels.
         names: of the columns to compute; None means all.
-        shared: a table of the same split, that keeps what it has computed last.
+        shared: a table of the same split, whose last rows are used again.
 
     Raises:
         ValueError: there is no such column.

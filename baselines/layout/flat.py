@@ -1,4 +1,4 @@
-"""The table of a layout configuration: all that trees see of it.
+"""The table of a layout configuration, which trees see.
 
     table = FlatTable(store)
     table.names                     # of the columns
@@ -75,13 +75,13 @@ class _Program(NamedTuple):
         dims: float32 [k, 3, 6], sizes of output, input and kernel; 0 for none.
         roles: int64 [k, 3, 2], batch and feature dimension of each array of a
             convolution; _NO_ROLE else.
-        reduced: float32 [k, 6], share of what is reduced that loses a dimension.
+        reduced: float32 [k, 6], see `spreading.reductions`.
         products: multiply-adds.
         weights: float32 [k, 6], shares of the program's: bytes of output, of
             input, of kernel, multiply-adds, followers and reduced elements.
-        sources: where input and kernel come from.
-        single: int64 [s], those with columns of their own.
-        totals: float32 [5], logarithms.
+        sources: of inputs, and of kernels.
+        single: int64 [s], the instructions with columns of their own.
+        totals: float32 [5], logarithms of the program's `_AMOUNTS`.
     """
 
     dims: np.ndarray
@@ -99,9 +99,9 @@ class _Source(NamedTuple):
 
     Attributes:
         place: int64 [k], an instruction among the k; -1: none.
-        fixed: bool [k], whether it is row major.
-        dims: int64 [k, 6], which dimension each of the operand's is there.
-        last: int64 [k, 2], its last and last but one dimension.
+        fixed: bool [k], whether the operand is row major in all configurations.
+        dims: int64 [k, 6], the dimension at the origin behind each of the operand's.
+        last: int64 [k, 2], the operand's last and last but one dimension.
     """
 
     place: np.ndarray
@@ -159,13 +159,14 @@ class FlatTable:
             most = max(1, CELLS // max(1, width))
             for start in range(0, len(rows), most):
                 block = rows[start : start + most]
-                columns = self._of_program(int(graph), configs[block])
+                columns = self._program_rows(int(graph), configs[block])
                 table[block] = columns[:, self._used]
         return table
 
-    def _of_program(self, graph: int, configs: np.ndarray) -> np.ndarray:
+    def _program_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
+        """Computes all columns of configurations of one program."""
         if graph not in self._read:
-            self._read = {graph: self._program(graph)}
+            self._read = {graph: self._read_program(graph)}
         program, store = self._read[graph], self._store
         groups = store.part('config_group', graph)[configs]
         codes = store.group_codes(graph)[groups]
@@ -173,7 +174,7 @@ class FlatTable:
         node, code, cell = cells(codes, len(vectors))
         fastest = padding.fastest_dimensions(vectors[code], program.dims[node])
         padded = padding.padded(program.products, node, fastest[:, 0])
-        of_cells = _of_cells(program, node, fastest, padded)
+        of_cells = _cell_columns(program, node, fastest, padded)
         sums = np.zeros((len(codes), of_cells.shape[1]), np.float32)
         for i in range(codes.shape[1]):
             sums += of_cells[cell[:, i]]
@@ -181,14 +182,15 @@ class FlatTable:
         return np.concatenate(
             [
                 sums,
-                _copied(program, places, cell),
-                _single(program, places, padded, cell),
+                _copied_shares(program, places, cell),
+                _single_columns(program, places, padded, cell),
                 np.tile(program.totals, (len(codes), 1)),
             ],
             axis=1,
         )
 
-    def _program(self, graph: int) -> _Program:
+    def _read_program(self, graph: int) -> _Program:
+        """Computes what all configurations of a program share."""
         part = self._store.part
         arrays = shapes.Arrays.read(
             part('node_opcode', graph), part('node_feat', graph)
@@ -197,12 +199,12 @@ class FlatTable:
         chosen = np.asarray(part('node_config_ids', graph))
         origin = spreading.spread(arrays, chosen, *edges)
         operands = shapes.operands(arrays, *edges)
-        reductions = spreading.reductions(arrays, origin, *edges)
+        reduced, reduced_shares = spreading.reductions(arrays, origin, *edges)
         followers = spreading.followers(arrays, origin)
         products = padding.products(arrays, operands, chosen)
         sizes = [arrays.bytes, *(arrays.bytes[o.node] * o.exists for o in operands)]
         moved = np.stack(sizes, axis=1)[chosen].astype(np.float64)
-        others = np.stack([followers, reductions.elements], axis=1)
+        others = np.stack([followers, reduced], axis=1)
         others = others[chosen].astype(np.float64)
         share = products.share.astype(np.float64)[:, np.newaxis]
         share /= max(share.sum(), 1e-9)
@@ -217,7 +219,7 @@ class FlatTable:
         return _Program(
             dims=np.stack([arrays.dims, *dims], axis=1)[chosen],
             roles=np.where(is_convolution, arrays.roles, _NO_ROLE)[chosen],
-            reduced=reductions.shares[chosen],
+            reduced=reduced_shares[chosen],
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
             sources=[_source(arrays, origin, o, chosen) for o in operands],
@@ -229,7 +231,7 @@ class FlatTable:
         )
 
 
-def _of_cells(
+def _cell_columns(
     program: _Program, node: np.ndarray, fastest: np.ndarray, padded: np.ndarray
 ) -> np.ndarray:
     """Computes weighted columns of cells, to be summed over instructions."""
@@ -251,7 +253,7 @@ def _of_cells(
     )
 
 
-def _single(
+def _single_columns(
     program: _Program, places: np.ndarray, padded: np.ndarray, cell: np.ndarray
 ) -> np.ndarray:
     """Computes the columns of single instructions; -1 for none."""
@@ -266,15 +268,15 @@ def _single(
 def cells(
     codes: np.ndarray, num_vectors: int
 ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the different layouts that each instruction has.
+    """Finds the cells: an instruction with one of its layouts each.
 
     Args:
-        codes: int [c, k], the vector of k instructions in c configurations.
-        num_vectors: how many there are.
+        codes: int [c, k], the vectors of k instructions in c configurations.
+        num_vectors: number of vectors.
 
     Returns:
-        Of each cell, an instruction with one of its layouts, int64 [cells] its
-        instruction and its vector; and int64 [c, k], the cell of each code.
+        int64 [cells], the instruction of each cell; int64 [cells], its vector; and
+        int64 [c, k], the cell of each code.
     """
     keys = codes + np.arange(codes.shape[1]) * num_vectors
     keys, cell = np.unique(keys, return_inverse=True)
@@ -283,7 +285,7 @@ def cells(
 
 
 def _most_padded(products: padding.Products) -> np.ndarray:
-    """Computes how much more work products are in their worst layout: [k]."""
+    """Computes the largest padding factor that a layout can give products: [k]."""
     every = np.arange(len(products.dims))
     worst = np.zeros(len(every))
     for pair in itertools.permutations(range(shapes.RANK), 2):
@@ -299,7 +301,7 @@ def _source(
     operand: shapes.Operand,
     chosen: np.ndarray,
 ) -> _Source:
-    """Looks up where an operand of the instructions `chosen` comes from."""
+    """Looks up the origins of an operand's layouts, for the instructions `chosen`."""
     place = np.full(len(arrays.op), -1)
     place[chosen] = np.arange(len(chosen))
     node, exists = operand.node[chosen], operand.exists[chosen]
@@ -313,7 +315,9 @@ def _source(
     )
 
 
-def _copied(program: _Program, places: np.ndarray, cell: np.ndarray) -> np.ndarray:
+def _copied_shares(
+    program: _Program, places: np.ndarray, cell: np.ndarray
+) -> np.ndarray:
     """Computes the share of operand bytes that arrive in another layout: [c, 2]."""
     copied = np.zeros((len(cell), 2), np.float32)
     for operand, source in enumerate(program.sources):

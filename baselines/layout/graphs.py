@@ -338,5 +338,6 @@ def draw_segments(
 
 
 def _sizes(parts: Sequence[Program], attribute: str, numbers: np.ndarray) -> np.ndarray:
+    """Returns the lengths of an array of programs, in the shape of `numbers`."""
     sizes = [len(getattr(part, attribute)) for part in parts]
     return np.array(sizes, np.int32).reshape(numbers.shape)

@@ -46,7 +46,7 @@ class Matrix(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Programs with their nodes sorted by hops, and what does not vary.
+    """Programs with nodes sorted by hops, and values that no configuration changes.
 
     Attributes:
         configs: float32 [k, c, q], features of the configurable nodes.
@@ -207,7 +207,7 @@ class ResModel(tf.keras.Model):
         return tf.reshape(scores, [batch, num_configs])
 
     def node_inputs(self, graph: tfgnn.GraphTensor) -> tf.Tensor:
-        """Returns [node features, embedding], [n, f + e]; makes all weights."""
+        """Joins node features and embedded opcodes: [n, f + e]; builds all weights."""
         ops = graph.node_sets['op']
         embedded = self._op_embedding(tf.cast(ops['op'], tf.int32))
         nodes = tf.concat([ops['feats'], embedded], -1)
@@ -224,7 +224,7 @@ class ResModel(tf.keras.Model):
     def prepare(
         self, graph: tfgnn.GraphTensor, nodes: tf.Tensor, prefix: str, member: tf.Tensor
     ) -> Prepared:
-        """Sorts nodes by hops and computes what does not vary.
+        """Sorts nodes by hops, and computes values that no configuration changes.
 
         Args:
             graph: the programs.
@@ -265,12 +265,12 @@ class ResModel(tf.keras.Model):
     def variable_sums(
         self, bases: Sequence[tf.Tensor], configs: tf.Tensor, cells: 'AllPairs'
     ) -> Tuple[tf.Tensor, tf.Tensor]:
-        """Computes what depends on the configuration, summed over nodes.
+        """Computes the values that depend on configurations, and sums them over nodes.
 
         Args:
             bases: of `Prepared`.
             configs: float32 [cells of layer 0, q], configuration features.
-            cells: what is computed: an `AllPairs`, or what has its methods.
+            cells: an `AllPairs`, or an object with its methods.
 
         Returns:
             float32 [b * c, h], the sum over the nodes that vary, and that over
@@ -346,15 +346,17 @@ class ResModel(tf.keras.Model):
         return result
 
     def _mlp(self, layer: int) -> tf.keras.Sequential:
+        """Returns the MLP of a layer; layer 0 is the input MLP."""
         return self._gnn_layers[layer - 1] if layer else self._input_mlp
 
     def _first(self, layer: int) -> tf.keras.layers.Dense:
+        """Returns the first dense layer of a layer's MLP."""
         return self._mlp(layer).layers[0]
 
     def _kernels(
         self, layer: int, configs_width: int
     ) -> List[Tuple[tf.Tensor, tf.Tensor]]:
-        """Splits the first kernel into the rows of [c, x], for every matrix."""
+        """Splits a layer's first kernel: (rows for c, rows for x) for each matrix."""
         kernel = self._first(layer).kernel
         directions = self._directions if layer else 1
         width = kernel.shape[0] // directions - configs_width
@@ -362,7 +364,7 @@ class ResModel(tf.keras.Model):
         return list(zip(parts[::2], parts[1::2]))
 
     def _finish(self, layer: int, x: tf.Tensor) -> tf.Tensor:
-        """Applies a layer from behind its first product and bias."""
+        """Applies the rest of a layer to x, its first product with the bias added."""
         for part in self._mlp(layer).layers[1:]:
             x = part(x)
         return self._activation(x)
@@ -397,17 +399,17 @@ class AllPairs:
         return tf.reshape(y, [-1, self._width])
 
     def add_configs(self, layer: int, x: tf.Tensor, configs: tf.Tensor) -> tf.Tensor:
-        """Adds cells of layer 0 to the same cells of the layer before `layer`."""
+        """Adds the cells `configs` of layer 0 to the same cells x of `layer` - 1."""
         del layer
         return _add_to_first(x, configs)
 
     def add_previous(self, layer: int, y: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-        """Adds cells of the layer before to the same cells of `layer`."""
+        """Adds the cells x of `layer` - 1 to the same cells y of `layer`."""
         del layer
         return _add_to_first(y, x)
 
     def aggregate(self, layer: int, messages: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Passes messages, for each matrix, from the layer before."""
+        """Sums the messages to cells of `layer`; a tensor of messages per matrix."""
         y = tf.add_n(
             [
                 multiply(matrix, self._wide(x), self._affected[layer])
@@ -417,7 +419,7 @@ class AllPairs:
         return self._tall(y, messages[0].shape[-1])
 
     def pool(self, x: tf.Tensor) -> Tuple[tf.Tensor, tf.Tensor]:
-        """Sums [b * c, h] over the last layer's nodes, and configurable ones."""
+        """Sums x over nodes, and over configurable nodes: [b * c, h] each."""
         width = x.shape[-1]
         x = self._wide(x)
         return tuple(
@@ -468,10 +470,12 @@ def _sort_by_hops(
 
 
 def _where(mask: tf.Tensor) -> tf.Tensor:
+    """Returns the places where a mask is true: int32 [places]."""
     return tf.cast(tf.where(mask)[:, 0], tf.int32)
 
 
 def _first_columns(matrix: Matrix, count: _Size) -> Matrix:
+    """Returns a matrix with the entries of its first `count` columns alone."""
     kept = _where(matrix.cols < count)
     return Matrix(*[tf.gather(part, kept) for part in matrix])
 

@@ -32,10 +32,10 @@ class Products(NamedTuple):
     """The multiply-adds of k configurable nodes.
 
     Attributes:
-        share: float32 [k], of the program's.
-        total: the program's.
+        share: float32 [k], of the program's multiply-adds.
+        total: multiply-adds of the program.
         dims: float32 [k, 6], sizes of the output.
-        of_window: bool [k], whether it is the gradient of a window.
+        of_window: bool [k], whether the node computes the gradient of a window.
     """
 
     share: np.ndarray
@@ -49,9 +49,9 @@ def products(
 ) -> Products:
     """Counts the multiply-adds of configurable nodes.
 
-    What a dot sums over is not among the features.  For [b, m, k] and [b, k, n]
-    it follows from the sizes of the arrays, if b = 1; else it is taken for
-    sqrt(b) times as many.
+    The size k that a dot sums over is no feature.  For [b, m, k] and [b, k, n]
+    it follows from the sizes of the arrays if b = 1; else it comes out sqrt(b)
+    times as large.
 
     Args:
         arrays: of n nodes.
@@ -91,11 +91,11 @@ def fastest_dimensions(vectors: np.ndarray, dims: np.ndarray) -> np.ndarray:
 
 
 def padded(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndarray:
-    """Computes how many times as much work padding makes of products.
+    """Computes the factors by which padding multiplies the work of products.
 
     Args:
         products: of k nodes.
-        node: int [cells], which of them.
+        node: int [cells], the node of each cell, one of the k.
         fastest: int [cells, 2], the two fastest dimensions of the output.
 
     Returns:
@@ -117,12 +117,12 @@ def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndar
     Args:
         fastest: int [cells, 3, 2], the two fastest dimensions of each.
         dims: float32 [cells, 3, 6], sizes.
-        roles: int [cells, 3, 2], batch and feature dimension, or none of them.
+        roles: int [cells, 3, 2], batch and feature dimension, or no dimension.
 
     Returns:
-        float32 [cells, 3 * effects]: logarithms of both sizes and of their padding,
-        that of both together, and itself, whether they are the last dimensions,
-        and whether they are batch or features.
+        float32 [cells, 3 * effects], for each array: logarithms of both sizes and of
+        their padding, logarithm and value of the padding together, whether they are
+        the last dimensions, and whether they are batch or features.
     """
     size = _sizes(fastest, dims)
     waste = np.log(np.minimum(_filled(size, _REGISTER) / size, _MOST_WASTE))

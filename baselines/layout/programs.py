@@ -1,4 +1,4 @@
-"""Programs of a packed split, scaled, as models and scorers take them."""
+"""The programs of a packed split with scaled features."""
 
 from typing import Dict, Sequence
 
@@ -21,8 +21,8 @@ class StoredPrograms(Sequence[graphs.Program]):
     Args:
         store: the split; also an attribute.
         normalizer: scales features.
-        mean_runtimes: give equal configurations the mean of their runtimes, as
-            training wants it, in place of each its own.
+        mean_runtimes: whether equal configurations get the mean of their runtimes, for
+            training, or keep their own.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class StoredPrograms(Sequence[graphs.Program]):
         return self._programs[number]
 
     def _read(self, number: int) -> graphs.Program:
+        """Reads and scales a program."""
         store = self.store
         group = store.part('config_group', number)
         if self._mean_runtimes:

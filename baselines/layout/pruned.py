@@ -20,7 +20,7 @@ _MOST_CONFIGS = 2048
 
 
 class _Cells:
-    """The cells as tensors, with the methods that models call."""
+    """Cells as tensors, with the methods of `AllPairs` in `layout/models.py`."""
 
     def __init__(self, layers: List[Dict[str, Any]], pool: Dict[str, tf.Tensor]):
         self._layers = layers
@@ -49,7 +49,7 @@ class _Cells:
         return self._sum(x, None, of_config), self._sum(x, first, of_first)
 
     def _sum(self, x: tf.Tensor, count: Optional[tf.Tensor], of_config: tf.Tensor):
-        """Sums over groups of nodes, then over those of each configuration."""
+        """Sums x over cells of a state, and these over states of a configuration."""
         state = self._pool['state'][:count]
         members = (state, tf.range(tf.size(state)), tf.ones(tf.shape(state), x.dtype))
         sums = _multiply(members, x, self._pool['num_states'])
@@ -69,13 +69,13 @@ def _multiply(entries: Sequence[tf.Tensor], x: tf.Tensor, num_rows: tf.Tensor):
 
 
 def _add_to_first(x: tf.Tensor, y: tf.Tensor, rows: tf.Tensor):
-    """Adds rows of y to the first rows of x."""
+    """Adds y[rows] to the first rows of x."""
     size = tf.shape(rows)[0]
     return tf.concat([x[:size] + tf.gather(y, rows), x[size:]], 0)
 
 
 class _Plan(NamedTuple):
-    """A program prepared for scoring: all that its configurations do not change."""
+    """A program prepared for scoring: the parts that no configuration changes."""
 
     structure: pruning.Structure
     bases: List[tf.Tensor]  # per layer float32 [a_L, h]
@@ -117,6 +117,7 @@ class PrunedScorer:
         return scores
 
     def _plan(self, program: graphs_lib.Program) -> _Plan:
+        """Prepares a program for scoring."""
         packed = graphs_lib.LayoutGraphs([program]).items(
             np.zeros([1, 1], np.int64), np.zeros([1, 1, 1], np.int64)
         )
@@ -129,6 +130,7 @@ class PrunedScorer:
         )
 
     def _prepare_program(self, packed: Dict[str, tf.Tensor]):
+        """Computes fields of the model's `Prepared`: what `_plan` needs."""
         graph, _ = graphs_lib.unpack(packed, 0, 1)
         nodes = self._model.node_inputs(graph)
         ones = tf.ones([tf.shape(packed['op'])[0], 1])
@@ -142,6 +144,7 @@ class PrunedScorer:
         )
 
     def _bytes(self, plan: _Plan, states: Sequence[pruning.States]) -> int:
+        """Estimates the memory that scoring a slice takes."""
         cells, messages = plan.structure.num_cells(states)
         width = plan.pooled.shape[-1]
         pairs = sum(s.of_config.size for s in states)

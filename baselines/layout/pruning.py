@@ -63,7 +63,7 @@ class Structure:
             that vary.
         group: per layer int [a_l]; nodes of one group depend on the same
             configurable nodes.
-        depends_on: per layer and group, ascending numbers of these.
+        depends_on: per layer and group, numbers of configurable nodes, ascending.
     """
 
     affected: List[int]
@@ -137,7 +137,7 @@ class Structure:
         return int(max(cells)), int(max(messages, default=0))
 
     def cells(self, codes: np.ndarray, states: Sequence[States]) -> Dict[str, Any]:
-        """Lists the cells of `codes` and their `states`, and what passes between them.
+        """Lists the cells of configurations, and the messages between cells.
 
         Returns:
             `codes`: [cells of layer 0], the code of each.  `layers`: per layer
@@ -150,8 +150,8 @@ class Structure:
             state [cells]: group and state of each, as one number below
             num_states [];
             first_cells []: as many are of configurable nodes, and come first;
-            of_config [c, groups]: the same for each configuration; of these
-            first_groups []: as many have configurable nodes, and come first.
+            of_config [c, groups]: that number for each configuration and group;
+            first_groups []: as many groups have configurable nodes, and come first.
             In every layer the cells of configurable nodes come first, then
             those of other nodes that vary in the layer before.
         """
@@ -242,8 +242,8 @@ def _joint_states(
     """Numbers the joint states of configurable nodes, configuration by configuration.
 
     Returns:
-        int [c] and how many there are; where more than half as many as
-        configurations, just one for each configuration.
+        int [c], and the number of states; if that is above c / 2, every configuration
+        gets its own state.
     """
     configs = local.shape[1]
     state, count = local[nodes[0]], int(counts[nodes[0]])

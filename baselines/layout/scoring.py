@@ -90,10 +90,10 @@ def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Prog
 
 
 def shows_parts(model: tf.keras.Model) -> bool:
-    """Tells whether `forward` of a model is the sum of its parts.
+    """Tells whether `PrunedScorer` can score with a model.
 
-    It has the methods that `PrunedScorer` calls, and no subclass has replaced
-    `forward` without them.
+    It has the methods that are called, and no subclass replaces `forward` without
+    replacing these, too.
     """
 
     def owner(name: str):

@@ -35,7 +35,7 @@ class Arrays(NamedTuple):
 
         Args:
             op: int [n], opcodes.
-            feats: [n, columns], those of `schema.NODE`; missing ones count as 0.
+            feats: [n, F], the columns of `schema.NODE`; missing ones count as 0.
         """
         missing = max(0, len(schema.NODE) - feats.shape[1])
         feats = np.rint(np.pad(np.asarray(feats, np.float32), [(0, 0), (0, missing)]))
@@ -60,7 +60,10 @@ class Arrays(NamedTuple):
         return np.isin(self.op, [schema.OPCODE_NUMBERS[name] for name in names])
 
     def size_of(self, node: np.ndarray, array: int, role: int) -> np.ndarray:
-        """Returns sizes in node[i] of the dimension of node i's role: float32 [n]."""
+        """Returns sizes of node[i] along the dimension of a role of i: float32 [n].
+
+        `role` 0 is the batch and 1 the features of `array` (output, input, kernel).
+        """
         return (self.dims[node] * one_hot(self.roles[:, array, role])).sum(axis=1)
 
 
@@ -76,8 +79,8 @@ def operands(
 ) -> List[Operand]:
     """Returns the input and the kernel of every node: its first two operands.
 
-    Edges have no order that says which is which; the input of a convolution is
-    that with the output's batch.
+    Edges do not tell which is which; the input of a convolution is the operand
+    with the output's batch.
 
     Args:
         arrays: of n nodes.

@@ -5,7 +5,7 @@ the same rank up to the next one.  Edges are `consumer` and `producer`, int [m];
 `chosen` are the configurable nodes, int [k].
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Tuple
 
 import numpy as np
 
@@ -27,23 +27,11 @@ class Origin(NamedTuple):
 
     Attributes:
         node: int64 [n], a configurable node or FIXED, ANY, UNKNOWN.
-        dims: int64 [n, 6], for each dimension which one it is there.
+        dims: int64 [n, 6], the dimension of that node's array behind each dimension.
     """
 
     node: np.ndarray
     dims: np.ndarray
-
-
-class Reductions(NamedTuple):
-    """The arrays with a node's layout that are reduced.
-
-    Attributes:
-        elements: float32 [n], by configurable node.
-        shares: float32 [n, 6], which share of them loses each dimension.
-    """
-
-    elements: np.ndarray
-    shares: np.ndarray
 
 
 def spread(
@@ -53,11 +41,11 @@ def spread(
     producer: np.ndarray,
     hops: int = _HOPS,
 ) -> Origin:
-    """Lets layouts spread from where they are given.
+    """Finds the origins of all layouts, by spreading them along edges.
 
-    An instruction has the layout of the first operand of its rank that has one,
-    those first that no configuration changes, then those of configurable
-    nodes.  A transpose permutes it.
+    An instruction takes its layout from an operand of its rank: from the first with a
+    fixed layout, else from the first with that of a configurable node.  A transpose
+    permutes it.
     """
     n = len(arrays.op)
     is_chosen = np.isin(np.arange(n), chosen)
@@ -95,8 +83,13 @@ def spread(
 
 def reductions(
     arrays: shapes.Arrays, origin: Origin, consumer: np.ndarray, producer: np.ndarray
-) -> Reductions:
-    """Adds up the elements that reductions take from arrays with a node's layout."""
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Adds up the elements of arrays that are reduced, by the node of their layout.
+
+    Returns:
+        float32 [n], 0 but for configurable nodes; and float32 [n, 6], the share of
+        these elements whose array loses each dimension.
+    """
     lost_ranks = arrays.rank[producer] - arrays.rank[consumer]
     count = np.where(arrays.has_opcode('reduce')[consumer], lost_ranks, 0)
     reduced = (count > 0) & (origin.node[producer] >= 0)
@@ -111,11 +104,11 @@ def reductions(
     np.add.at(total, owner, size)
     of_dimension = np.zeros((len(total), RANK), np.float32)
     np.add.at(of_dimension, owner, size[:, np.newaxis] * lost.max(axis=1))
-    return Reductions(total, of_dimension / np.maximum(total, 1)[:, np.newaxis])
+    return total, of_dimension / np.maximum(total, 1)[:, np.newaxis]
 
 
 def followers(arrays: shapes.Arrays, origin: Origin) -> np.ndarray:
-    """Adds up the elements of arrays that take over a layout, by its node.
+    """Adds up the elements of arrays that take over a layout, by the layout's node.
 
     Returns:
         float32 [n], 0 but for configurable nodes.

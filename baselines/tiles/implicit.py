@@ -34,7 +34,7 @@ class Entries(NamedTuple):
 
 
 class Multiplier:
-    """A matrix known by what it does to a tensor.
+    """A matrix that multiplies tensors, and is never formed.
 
     Attributes:
         shape: (rows, columns), each an int or a scalar int32 tensor.
@@ -69,7 +69,7 @@ class Multiplier:
         )
 
     def _all_entries(self) -> Entries:
-        """Returns the entries; classes without them override what calls this."""
+        """Returns the entries; classes without entries override its callers."""
         if self.entries is None:
             raise NotImplementedError
         return self.entries
@@ -115,6 +115,7 @@ class Multiplier:
 
 
 def _sums(matrix: Multiplier, replace_if_0: Optional[float]) -> tf.Tensor:
+    """Sums over each row; see `Multiplier.rowsums`."""
     sums = tf.squeeze(matrix @ tf.ones([matrix.shape[1], 1]), axis=1)
     if replace_if_0 is None:
         return sums
@@ -208,8 +209,10 @@ class Product(Multiplier):
         return Product(*[f.transpose() for f in reversed(self._factors)])
 
     def _folded(self) -> Optional[Entries]:
-        # Diagonal factors fold into the one that is not; two general sparse
-        # factors are multiplied one after the other instead.
+        """Folds diagonal factors into the entries of the other one.
+
+        None if there are several others: they are multiplied one after the other.
+        """
         general = [
             i for i, f in enumerate(self._factors) if not isinstance(f, DiagMatrix)
         ]

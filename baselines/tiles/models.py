@@ -59,6 +59,7 @@ def _mlp(
 
 
 def _dense(dim: int, l2reg: float = _L2, use_bias: bool = True):
+    """Makes a dense layer with an L2 penalty."""
     regularizer = tf.keras.regularizers.l2(l2reg)
     return tf.keras.layers.Dense(dim, kernel_regularizer=regularizer, use_bias=use_bias)
 
@@ -99,9 +100,9 @@ def _width(x: tf.Tensor) -> int:
 class _KernelBatch:
     """A batch of kernels: the tensors of a GraphTensor, in the shapes that models use.
 
-    n nodes in all kernels of the batch, b kernels, c configurations each.  A value of
-    a node has `columns` rows, x is [n * columns, h]: one for the kernel
-    alone, or (`paired`) one for each configuration.
+    n nodes in all kernels of the batch, b kernels, c configurations each.  Values x of
+    nodes are [n * columns, h]: `columns` is 1, or c where a node has a row for each
+    configuration (`paired`).
     """
 
     def __init__(self, graph: tfgnn.GraphTensor, num_configs: _Size):
@@ -117,7 +118,7 @@ class _KernelBatch:
         self._feed = graph.edge_sets['feed'].adjacency
 
     def paired(self) -> '_KernelBatch':
-        """Returns the same batch with a row for every node and configuration."""
+        """Returns the batch with a row for every node and configuration."""
         pairs = copy.copy(self)
         pairs.columns = self.num_configs
         return pairs
@@ -131,7 +132,7 @@ class _KernelBatch:
         return tf.reshape(matrix @ self.wide(x), [-1, _width(x)])
 
     def on_nodes(self, x: tf.Tensor) -> tf.Tensor:
-        """Gives rows those of their kernel: [b * columns, h] -> [n * columns, h]."""
+        """Copies rows of kernels to nodes: [b * columns, h] -> [n * columns, h]."""
         return tf.reshape(tf.matmul(self.member, self.wide(x)), [-1, _width(x)])
 
     def pool(self, x: tf.Tensor, reduction: str = 'sum') -> tf.Tensor:
@@ -146,7 +147,7 @@ class _KernelBatch:
         return tf.reshape(x, [-1, self.num_configs, _width(x)])
 
     def add_to_each(self, x: tf.Tensor, of_all: tf.Tensor) -> tf.Tensor:
-        """Adds [.., h] to all configurations of [.. * c, h]."""
+        """Adds `of_all`, [.., h], to each configuration of x, [.. * c, h]."""
         x = self.each_config(x) + tf.expand_dims(of_all, 1)
         return tf.reshape(x, [-1, _width(of_all)])
 
@@ -174,12 +175,14 @@ class _KernelBatch:
 
 
 def _at_least(least: int, **options: int) -> None:
+    """Raises ValueError for an option below `least`."""
     for option, value in options.items():
         if value < least:
             raise ValueError(f'{option} is at least {least}, not {value}')
 
 
 def _check_reduction(reduction: str) -> str:
+    """Returns 'sum' or 'mean'; raises ValueError for another text."""
     if reduction not in ('sum', 'mean'):
         raise ValueError(f"reduction is 'sum' or 'mean', not {reduction!r}")
     return reduction
@@ -370,6 +373,7 @@ class _SAGE(_Published):
         return kernels.add_to_each(x, of_node)
 
     def _squash(self, z: tf.Tensor, training: bool):
+        """Applies the activation, and scales each row to length 1."""
         z = self._activation(z)
         if training:
             return tf.nn.l2_normalize(z, axis=-1)
@@ -702,6 +706,7 @@ class _Residual(_Model):
         kernels: _KernelBatch,
         training: bool,
     ):
+        """Applies residual layers of messages to x, [n * columns, h]."""
         for norm, messages in layers:
             y = self._activation(messages(norm(x), kernels))
             x += self._dropped(y, training)
@@ -751,13 +756,17 @@ class _NodesFirst(_Residual):
         self._of_config = dense(width, use_bias=False)
         self._node_gate = dense(width)
         self._config_gate = dense(width, use_bias=False)
-        self._node_layers = [(_LayerNorm(), self._messages()) for _ in range(node_gnns)]
-        self._pair_layers = [(_LayerNorm(), self._messages()) for _ in range(num_gnns)]
+        self._node_layers = [
+            (_LayerNorm(), self._make_messages()) for _ in range(node_gnns)
+        ]
+        self._pair_layers = [
+            (_LayerNorm(), self._make_messages()) for _ in range(num_gnns)
+        ]
         layers = [dense(width, self._activation) for _ in range(2)]
         self._head = tf.keras.Sequential([*layers, dense(1)])
 
-    def _messages(self) -> tf.keras.layers.Layer:
-        """Makes the layer (x, kernels) -> messages."""
+    def _make_messages(self) -> tf.keras.layers.Layer:
+        """Makes a layer that is called with (x, kernels) and returns messages."""
         raise NotImplementedError
 
     @tf.autograph.experimental.do_not_convert
@@ -770,15 +779,16 @@ class _NodesFirst(_Residual):
         x = self._encode(self._node_layers, x, kernels, training)
         x = self._join(pairs, x)
         x = self._encode(self._pair_layers, x, pairs, training)
-        pooled = self._compared(pairs.pool(x, self._reduction), kernels)
+        pooled = self._head_input(pairs.pool(x, self._reduction), kernels)
         return kernels.scores(self._head(pooled))
 
-    def _compared(self, pooled: tf.Tensor, kernels: _KernelBatch) -> tf.Tensor:
-        """Turns sums over nodes into the input of the head, both [b * c, h]."""
+    def _head_input(self, pooled: tf.Tensor, kernels: _KernelBatch) -> tf.Tensor:
+        """Returns the head's input, [b * c, h]: the pooled nodes; subclasses differ."""
         del kernels
         return pooled
 
     def _join(self, pairs: _KernelBatch, nodes: tf.Tensor) -> tf.Tensor:
+        """Joins every node, [n, h], with every configuration: [n * c, h]."""
         configs = _log_features(pairs.configs, self._log_scales)
         of_config = pairs.on_nodes(self._of_config(configs))
         x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)
@@ -814,7 +824,7 @@ class ChebSAGE(_NodesFirst):
         self._order = order
         super().__init__(num_configs, num_ops, **options)
 
-    def _messages(self):
+    def _make_messages(self):
         return _Chebyshev(self._width, self._order)
 
 
@@ -844,7 +854,7 @@ class AttentionSAGE(_NodesFirst):
         self._heads = heads
         super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
 
-    def _messages(self):
+    def _make_messages(self):
         return _Attention(self._width, self._heads)
 
 
@@ -864,10 +874,10 @@ class ConfigAttentionSAGE(_NodesFirst):
         super().__init__(num_configs, num_ops, **options)
         self._across = _AcrossConfigs(self._width, self._activation)
 
-    def _messages(self):
+    def _make_messages(self):
         return _GatedMessages(self._width)
 
-    def _compared(self, pooled: tf.Tensor, kernels: _KernelBatch):
+    def _head_input(self, pooled: tf.Tensor, kernels: _KernelBatch):
         compared = self._across(kernels.each_config(pooled))
         return tf.reshape(compared, [-1, self._width])
 

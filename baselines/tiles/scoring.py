@@ -63,8 +63,7 @@ class TileScorer:
         """Yields the scores of every kernel, float32 [configurations].
 
         Args:
-            graphs: the kernels of a split, whose columns are those of the first one
-                that was scored.
+            graphs: the kernels of a split; as wide as those of the first call.
             numbers: of the kernels in the split; None means all.
 
         Raises:
@@ -98,6 +97,7 @@ class TileScorer:
         kernels: np.ndarray,
         configs: Sequence[np.ndarray],
     ) -> Iterator[np.ndarray]:
+        """Yields the scores of the chosen configurations, kernel by kernel."""
         sizes = np.array([len(chosen) for chosen in configs])
         packed = graphs.chosen_items(kernels, configs)
         return self._score_items(graphs, kernels, packed, sizes)
@@ -105,7 +105,7 @@ class TileScorer:
     def _score_lists(
         self, graphs: graphs_lib.TileGraphs, kernels: np.ndarray
     ) -> Iterator[np.ndarray]:
-        """Yields means over several ways of cutting configurations into lists."""
+        """Yields scores of kernels, averaged over several cuts into lists."""
         counts = graphs.store.config_counts[kernels]
         lists = [list_cuts(int(count)) for count in counts]
         scored = self._score_chosen(
@@ -123,7 +123,7 @@ class TileScorer:
         packed: graphs_lib.Packed,
         sizes: np.ndarray,
     ) -> Iterator[np.ndarray]:
-        """Scores packed items; yields `sizes` scores for each of `kernels`."""
+        """Scores packed items; yields the next `sizes[i]` scores for kernels[i]."""
         self._score = self._score or self._scoring_of(graphs)
         scores = self._score(packed).numpy()
         for kernel, of_kernel in zip(kernels, np.split(scores, np.cumsum(sizes)[:-1])):
@@ -136,7 +136,7 @@ class TileScorer:
             yield of_kernel
 
     def _scoring_of(self, graphs: graphs_lib.TileGraphs) -> _Score:
-        """Returns what scores packed items of such kernels, compiled if it pays."""
+        """Returns the function that scores packed items, compiled if that pays."""
         cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
         is_small = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
         if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:
@@ -151,15 +151,15 @@ class TileScorer:
             return self._compiled(graphs, parallel_items=1)
         return compiled
 
-    def _compiled(
-        self, graphs: graphs_lib.TileGraphs, parallel_items: int
-    ) -> Any:  # a tf.function
+    def _compiled(self, graphs: graphs_lib.TileGraphs, parallel_items: int) -> Any:
+        """Returns a tf.function that scores packed items."""
         return tf.function(
             lambda packed: score_items(self._model, packed, parallel_items),
             input_signature=[graphs.signature(batch=1)],
         )
 
     def _score_one_by_one(self, packed: graphs_lib.Packed) -> tf.Tensor:
+        """Scores packed items eagerly: float32 [configurations]."""
         tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
         rows = []
         for item, configs in enumerate(packed['configs_per_kernel'].tolist()):

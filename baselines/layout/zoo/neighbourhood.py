@@ -136,7 +136,7 @@ class NeighbourhoodModel(tf.keras.Model):
         self._head = dense(1, use_bias=False)
 
     def _make_layer(self) -> Any:
-        """Makes the weights of a layer."""
+        """Makes a layer, of which there are `num_gnns`."""
         raise NotImplementedError
 
     def _pass(self, number: int, x: tf.Tensor, part: Neighbourhood) -> tf.Tensor:
