@@ -8,18 +8,7 @@ for drawn in data.draws(epoch=0):
 import abc
 import dataclasses
 import functools
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    Type,
-)
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
 
 import numpy as np
 import tensorflow as tf
@@ -65,10 +54,6 @@ class TaskData(abc.ABC):
         temperature: the ranking losses divide scores by it.
         label_scale: runtimes are divided by it for the loss.
         patience_steps: fewest steps without a better score before training stops.
-        pack: packs steps that `draws` has drawn, or a share of each step.
-        signature: number of graphs in a step -> the types of packed steps, by name.
-        unpack: (packed steps, number of a step, its number of graphs) -> the graph,
-            and labels [graphs, configs].
 
     Args:
         settings: of the training.
@@ -84,10 +69,6 @@ class TaskData(abc.ABC):
     patience_steps = 0
     start: Optional[run_files.Run] = None
     drawable: np.ndarray
-    pack: Callable[..., Mapping[str, np.ndarray]]
-    signature: Callable[[int], Dict[str, tf.TensorSpec]]
-    unpack: Callable[[Mapping[str, tf.Tensor], Any, int], Tuple[Any, tf.Tensor]]
-    _distinct = ''
 
     def __init__(self, settings: Any, stores: Mapping[str, Any]):
         self.task = tasks.of(settings.collection)
@@ -134,13 +115,23 @@ class TaskData(abc.ABC):
             their configurations int64 [steps, batch, configs], and arrays of the task.
         """
 
+    @abc.abstractmethod
+    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Packs steps that were drawn, or a share of each."""
+
+    @abc.abstractmethod
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """Returns the types of packed steps of so many graphs."""
+
+    @abc.abstractmethod
+    def unpack(
+        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
+    ) -> Tuple[Any, tf.Tensor]:
+        """Cuts a step out of packed ones: graph, and labels [batch, configs]."""
+
+    @abc.abstractmethod
     def describe(self) -> str:
-        """Says how many graphs and configurations are trained on, for people."""
-        graphs = text.count(len(self.chosen), self.task.unit)
-        names = ':'.join(self.settings.collection.flags.values())
-        configs = self.drawable[self.chosen].sum()
-        noun = f'{self._distinct}configuration'
-        return f'{graphs}{names and f" of {names}"} with {text.count(configs, noun)}'
+        """Describes the training graphs, for people."""
 
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Returns the graphs of an epoch's steps: int64 [steps, batch].
@@ -177,9 +168,6 @@ class TileData(TaskData):
         self.drawable = stores['train'].config_counts
         self.patience_steps = settings.early_stop_steps
         super().__init__(settings, stores)
-        graphs, configs = self.graphs['train'], self.settings.configs
-        self.pack, self.signature = graphs.training_items, graphs.signature
-        self.unpack = functools.partial(tile_graphs.unpack, configs=configs)
 
     def _table_parts(self) -> Sequence[str]:
         """Returns the parts that settings add; a recipe those of loops that fit."""
@@ -212,13 +200,31 @@ class TileData(TaskData):
             configs = tile_sampling.draw_configs(rng, counts, k)
             yield kernels, configs.reshape(*kernels.shape, k)
 
+    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Packs kernels and configurations, see `TileGraphs.training_items`."""
+        return self.graphs['train'].training_items(*drawn)
+
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """Returns the types of packed kernels, see `TileGraphs.signature`."""
+        return self.graphs['train'].signature(batch)
+
+    def unpack(
+        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
+    ) -> Tuple[Any, tf.Tensor]:
+        """Cuts out a step of kernels, see `tiles.graphs.unpack`."""
+        return tile_graphs.unpack(packed, step, batch, self.settings.configs)
+
+    def describe(self) -> str:
+        """Says how many kernels and configurations are trained on, for people."""
+        configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
+        return f'{text.count(len(self.chosen), "kernel")} with {configs}'
+
 
 class LayoutData(TaskData):
     """Programs, `configs` configurations and a segment of each in a step."""
 
     temperature = 1.0  # as published
     label_scale = layout_graphs.RUNTIME_SCALE
-    _distinct = 'different '  # equal ones count once
 
     def __init__(self, settings: config_lib.LayoutConfig, stores: Mapping[str, Any]):
         most = settings.max_configs
@@ -228,12 +234,9 @@ class LayoutData(TaskData):
             max_configs=most if most > 0 else None,
             seed=settings.seed,
         )
-        self.drawable = self._sampler.counts
+        self.drawable = self._sampler.counts  # equal ones count once
         super().__init__(settings, stores)
-        graphs = layout_graphs.LayoutGraphs(self.graphs['train'])
-        self.pack, self.signature = graphs.items, graphs.signature
-        configs = self.settings.configs
-        self.unpack = functools.partial(layout_graphs.unpack, configs=configs)
+        self._packer = layout_graphs.LayoutGraphs(self.graphs['train'])
 
     @property
     def steps_per_epoch(self) -> int:
@@ -249,6 +252,29 @@ class LayoutData(TaskData):
             keep = self.settings.keep_nodes
             kept = layout_graphs.draw_segments(rng, sizes[programs], keep)
             yield tuple(x[np.newaxis] for x in (programs, drawn.configs, kept))
+
+    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
+        """Packs programs, configurations and segments, see `LayoutGraphs.items`."""
+        return self._packer.items(*drawn)
+
+    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
+        """Returns the types of packed programs, see `LayoutGraphs.signature`."""
+        return self._packer.signature(batch)
+
+    def unpack(
+        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
+    ) -> Tuple[Any, tf.Tensor]:
+        """Cuts out a step of programs, see `layout.graphs.unpack`."""
+        return layout_graphs.unpack(packed, step, batch, self.settings.configs)
+
+    def describe(self) -> str:
+        """Says how many programs and configurations are trained on, for people."""
+        collection = ':'.join(self.settings.collection.flags.values())
+        configs = self.drawable[self.chosen].sum()
+        return (
+            f'{text.count(len(self.chosen), "program")} of {collection} with '
+            f'{text.count(configs, "different configuration")}'
+        )
 
 
 DATA: Dict[str, Type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
