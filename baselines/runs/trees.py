@@ -24,12 +24,14 @@ from typing import (
     Pattern,
     Protocol,
     Sequence,
+    Tuple,
 )
 
 import numpy as np
 
 from baselines import files
 from baselines import starting
+from baselines import text as text_lib
 from baselines.evaluation import ensembles
 from baselines.hlo import arrays
 from baselines.runs import run_files
@@ -55,6 +57,9 @@ _ROWS = 1 << 14  # of a table at once
 _INT = re.compile(r'-?(0|[1-9][0-9]{0,8})')
 _FLOAT = re.compile(r'-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?')
 _COLUMN = re.compile(r'[A-Za-z0-9_]+')
+
+# The lines of a tree in the text: the values, as they are written, by key.
+_Lines = Dict[str, List[str]]
 
 
 def check_installed(user: str) -> None:
@@ -116,37 +121,30 @@ class Trees:
             these alone.
 
     Args:
-        text: LightGBM's text, whose columns are others' numbers.
-        numbers: int [columns of the text], the number of each among `names`; None:
-            its own.
-        names: of all columns; None: those of the text.
+        text: LightGBM's.
         prior: what the trees correct; None: what the text says.
 
     Raises:
         ValueError: the text is not of trees that split by numbers.
     """
 
-    def __init__(
-        self,
-        text: str,
-        numbers: Optional[np.ndarray] = None,
-        names: Optional[Sequence[str]] = None,
-        prior: Optional[Prior] = None,
-    ):
+    def __init__(self, text: str, prior: Optional[Prior] = None):
         lightgbm = starting.import_lightgbm()
 
-        self._text = _Text.parse(text)
-        if numbers is not None and names is not None:
-            self._text = self._text.renumbered(numbers, list(names))
-        if prior is not None:
-            self._text = self._text._replace(prior=prior)
-        self.names, self.prior = self._text.names, self._text.prior
-        used = self._text.used()
-        place = np.full(len(self.names), -1)
-        place[used] = np.arange(len(used))
+        self._trees, self.names, stored_prior = _parse(text)
+        self.prior = prior or stored_prior
+        columns = {int(c) for tree in self._trees for c in tree['split_feature']}
+        if self.prior:
+            columns.add(self.names.index(self.prior.column))
+        used = sorted(columns or {0})
         self.used = [self.names[column] for column in used]
-        used_alone = self._text.renumbered(place, self.used)._replace(prior=None)
-        self._booster = lightgbm.Booster(model_str=used_alone.write())
+        places = {column: str(place) for place, column in enumerate(used)}
+        renumbered = [
+            {**tree, 'split_feature': [places[int(c)] for c in tree['split_feature']]}
+            for tree in self._trees
+        ]
+        text = _write(renumbered, self.used, None)
+        self._booster = lightgbm.Booster(model_str=text)
 
     @classmethod
     def read(cls, folder: str) -> 'Trees':
@@ -180,7 +178,7 @@ class Trees:
         keys = ('split_feature', 'threshold', 'left_child', 'right_child', 'leaf_value')
         return [
             Tree(*(np.array(tree[key], kind) for key, kind in zip(keys, kinds)))
-            for tree in self._text.trees
+            for tree in self._trees
         ]
 
     def save(self, folder: str) -> None:
@@ -191,11 +189,12 @@ class Trees:
         """
         path = os.path.join(folder, run_files.TREES_FILE)
         with open(path, 'w', encoding='ascii') as stream:
-            stream.write(self._text.write())
+            stream.write(_write(self._trees, self.names, self.prior))
 
     def digest(self) -> str:
-        """Hashes the text."""
-        return hashlib.sha256(self._text.write().encode()).hexdigest()
+        """Hashes the text that `save` writes."""
+        text = _write(self._trees, self.names, self.prior)
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def scores(
@@ -236,81 +235,62 @@ def slices(
         yield table.rows(graphs[rows], configs[rows])
 
 
-class _Text(NamedTuple):
-    """LightGBM's text, of which we know every number."""
+def _parse(text: str) -> Tuple[List[_Lines], List[str], Optional[Prior]]:
+    """Reads LightGBM's text, and checks that it is of trees that split by numbers.
 
-    trees: List[Dict[str, List[str]]]  # the lines of each that matter, key -> words
-    names: List[str]  # of the columns
-    prior: Optional[Prior] = None
+    Returns:
+        The trees, the names of all columns, and the prior.
 
-    @classmethod
-    def parse(cls, text: str) -> '_Text':
-        """Reads the text, and checks that it is of trees that split by numbers.
+    Raises:
+        ValueError: it is not; says where.
+    """
+    header, *blocks = text.split('\nTree=')
+    fields = dict(line.partition('=')[::2] for line in header.splitlines())
+    for key, value in _HEADER.items():
+        if fields.get(key) != value:
+            raise ValueError(f'{key} should be {value}, not {fields.get(key)!r}')
+    names = fields.get('feature_names', '').split()
+    if fields.get('max_feature_idx') != str(len(names) - 1):
+        raise ValueError('max_feature_idx is not the last of feature_names')
+    if not 0 < len(names) <= _MAX_COLUMNS:
+        raise ValueError(f'{len(names):,} columns are too many or too few')
+    if not all(map(_COLUMN.fullmatch, names)):
+        raise ValueError('feature_names holds what is no name of a column')
+    if not 0 < len(blocks) <= MAX_TREES or '\nend of trees' not in blocks[-1]:
+        raise ValueError('the file is not complete')
+    blocks[-1] = blocks[-1].partition('\nend of trees')[0]
+    trees = []
+    for number, block in enumerate(blocks):
+        lines = dict(line.partition('=')[::2] for line in block.splitlines())
+        with text_lib.located(f'tree {number}'):
+            values = {key: value.split() for key, value in lines.items()}
+            trees.append(_checked(values, len(names)))
+    return trees, names, _prior(fields, names)
 
-        Raises:
-            ValueError: it is not; says where.
-        """
-        header, *blocks = text.split('\nTree=')
-        fields = dict(line.partition('=')[::2] for line in header.splitlines())
-        for key, value in _HEADER.items():
-            if fields.get(key) != value:
-                raise ValueError(f'{key} should be {value}, not {fields.get(key)!r}')
-        names = fields.get('feature_names', '').split()
-        if fields.get('max_feature_idx') != str(len(names) - 1):
-            raise ValueError('max_feature_idx is not the last of feature_names')
-        if not 0 < len(names) <= _MAX_COLUMNS:
-            raise ValueError(f'{len(names):,} columns are too many or too few')
-        if not all(map(_COLUMN.fullmatch, names)):
-            raise ValueError('feature_names holds what is no name of a column')
-        if not 0 < len(blocks) <= MAX_TREES or '\nend of trees' not in blocks[-1]:
-            raise ValueError('the file is not complete')
-        blocks[-1] = blocks[-1].partition('\nend of trees')[0]
-        trees = []
-        for number, block in enumerate(blocks):
-            lines = dict(line.partition('=')[::2] for line in block.splitlines())
-            try:
-                values = {key: value.split() for key, value in lines.items()}
-                trees.append(_checked(values, len(names)))
-            except ValueError as error:
-                raise ValueError(f'tree {number}: {error}') from None
-        return cls(trees, names, _prior(fields, names))
 
-    def used(self) -> np.ndarray:
-        """Numbers of the columns that the trees and the prior look at; one at least."""
-        columns = {int(c) for tree in self.trees for c in tree['split_feature']}
-        if self.prior:
-            columns.add(self.names.index(self.prior.column))
-        return np.array(sorted(columns or {0}), np.int64)
-
-    def renumbered(self, numbers: np.ndarray, names: List[str]) -> '_Text':
-        """Returns the trees over other columns: numbers[c] in place of c."""
-        trees = []
-        for tree in self.trees:
-            columns = [str(numbers[int(c)]) for c in tree['split_feature']]
-            trees.append({**tree, 'split_feature': columns})
-        return _Text(trees, names, self.prior)
-
-    def write(self) -> str:
-        """Writes the text, with the lines that LightGBM needs to predict."""
-        lines = [
-            'tree',
-            'version=v4',
-            *(f'{key}={value}' for key, value in _HEADER.items()),
-            f'max_feature_idx={len(self.names) - 1}',
-            'objective=regression',
-            f'feature_names={" ".join(self.names)}',
-            f'feature_infos={" ".join(["none"] * len(self.names))}',
-        ]
-        if self.prior:
-            lines.append(f'{_PRIOR}={self.prior.column} {self.prior.weight}')
-        for number, tree in enumerate(self.trees):
-            lines += ['', f'Tree={number}', f'num_leaves={len(tree["leaf_value"])}']
-            lines.append('num_cat=0')
-            for key in (*_PER_SPLIT, 'leaf_value'):
-                if tree[key]:
-                    lines.append(f'{key}={" ".join(tree[key])}')
-            lines += ['is_linear=0', 'shrinkage=1', '']
-        return '\n'.join([*lines, '', 'end of trees', ''])
+def _write(
+    trees: Sequence[_Lines], names: Sequence[str], prior: Optional[Prior]
+) -> str:
+    """Writes trees as LightGBM's text, with the lines that it needs to predict."""
+    lines = [
+        'tree',
+        'version=v4',
+        *(f'{key}={value}' for key, value in _HEADER.items()),
+        f'max_feature_idx={len(names) - 1}',
+        'objective=regression',
+        f'feature_names={" ".join(names)}',
+        f'feature_infos={" ".join(["none"] * len(names))}',
+    ]
+    if prior:
+        lines.append(f'{_PRIOR}={prior.column} {prior.weight}')
+    for number, tree in enumerate(trees):
+        lines += ['', f'Tree={number}', f'num_leaves={len(tree["leaf_value"])}']
+        lines.append('num_cat=0')
+        for key in (*_PER_SPLIT, 'leaf_value'):
+            if tree[key]:
+                lines.append(f'{key}={" ".join(tree[key])}')
+        lines += ['is_linear=0', 'shrinkage=1', '']
+    return '\n'.join([*lines, '', 'end of trees', ''])
 
 
 def _prior(fields: Mapping[str, str], names: Sequence[str]) -> Optional[Prior]:
@@ -323,7 +303,7 @@ def _prior(fields: Mapping[str, str], names: Sequence[str]) -> Optional[Prior]:
     return Prior(column, float(weight))
 
 
-def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:
+def _checked(tree: _Lines, columns: int) -> _Lines:
     """Returns the lines of a tree that matter, or raises ValueError."""
     for key in ('num_cat', 'is_linear'):
         if tree.get(key, ['0']) != ['0']:
@@ -359,9 +339,7 @@ def _checked(tree: Dict[str, List[str]], columns: int) -> Dict[str, List[str]]:
     return lines
 
 
-def _numbers(
-    tree: Dict[str, List[str]], key: str, grammar: Pattern, dtype: type
-) -> np.ndarray:
+def _numbers(tree: _Lines, key: str, grammar: Pattern, dtype: type) -> np.ndarray:
     """Returns the numbers of a line, or raises ValueError."""
     for word in tree[key]:
         if not grammar.fullmatch(word):

@@ -208,18 +208,20 @@ def fit(
     lightgbm = starting.import_lightgbm()
     weight = _weight_of_prior(train)
     curve: Dict[str, Dict[str, List[float]]] = {}
-    # Columns that never change would be carried along for nothing.
-    low, high = train.columns.min(axis=0), train.columns.max(axis=0)
-    varies = np.flatnonzero(low < high)
-    varies = varies if len(varies) else np.arange(1)
     sets: List[Any] = []
     for rows in filter(None, (train, valid)):
-        columns = np.take(rows.columns, varies, axis=1)
-        first = sets[0] if sets else None
-        left = (
-            rows.targets if rows.prior is None else rows.targets - weight * rows.prior
+        residuals = rows.targets
+        if rows.prior is not None:
+            residuals = residuals - weight * rows.prior
+        sets.append(
+            lightgbm.Dataset(
+                rows.columns,
+                residuals,
+                reference=sets[0] if sets else None,
+                weight=rows.weights,
+                feature_name=list(names),
+            )
         )
-        sets.append(lightgbm.Dataset(columns, left, first, weight=rows.weights))
     callbacks = [lightgbm.record_evaluation(curve)]
     if valid is not None:
         callbacks.append(lightgbm.early_stopping(_STOPPING, verbose=False))
@@ -253,7 +255,7 @@ def fit(
     keys = {'training': 'train_loss', 'valid': 'val_loss'}
     losses = {name: curve[key]['l2'] for key, name in keys.items() if key in curve}
     added = trees_lib.Prior(prior, weight) if prior and weight else None
-    return trees_lib.Trees(content, varies, names, added), losses
+    return trees_lib.Trees(content, added), losses
 
 
 def _weight_of_prior(rows: Rows) -> float:
