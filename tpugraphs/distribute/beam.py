@@ -98,7 +98,7 @@ def map_items(
         options = shlex.split(_LOCAL_OPTIONS if is_local else beam_options)
         with _quiet(is_local) as stream, _progress(folder, len(jobs), title, stream):
             _run(work, jobs, folder, runner, options)
-        results = [_read(_path(folder, number)) for number, _ in jobs]
+        results = [_read_result(folder, number) for number, _ in jobs]
         is_done = True
         return results
     except (Exception, SystemExit) as error:  # argparse exits for a wrong option
@@ -134,20 +134,22 @@ def _run(
 
 
 def _do(job: Tuple[int, Any], work: Callable[[Any], Any], folder: str) -> None:
-    """Works on an item, on a worker, unless its result is there."""
+    """Applies `work` to an item, on a worker, unless its result exists."""
     number, item = job
-    path = _path(folder, number)
+    path = _result_path(folder, number)
     if not os.path.exists(path):
         with files.write_atomically(path) as stream:
             json.dump(work(item), stream)
 
 
-def _read(path: str) -> Any:
-    with open(path, encoding='utf-8') as stream:
+def _read_result(folder: str, number: int) -> Any:
+    """Reads the result of an item."""
+    with open(_result_path(folder, number), encoding='utf-8') as stream:
         return json.load(stream)
 
 
-def _path(folder: str, number: int) -> str:
+def _result_path(folder: str, number: int) -> str:
+    """Returns the path of the result of an item."""
     return os.path.join(folder, f'{number:07d}.json')
 
 
@@ -180,7 +182,7 @@ def _quiet(is_local: bool) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _progress(folder: str, total: int, title: str, terminal: Any) -> Iterator[None]:
-    """Shows how many results there are: files tell it also of other machines."""
+    """Shows a progress bar that counts result files, also those of other machines."""
     done = threading.Event()
     bar = tqdm.tqdm(total=total, desc=title, file=terminal, disable=None, leave=False)
 
@@ -205,8 +207,8 @@ class _Work(NamedTuple):
 
     Attributes:
         model_dir: of the run.
-        data: where graphs come from, as the worker finds them.
-        split: that is scored.
+        data: options for the source of the graphs, with absolute paths.
+        split: name of the split.
         fingerprint: of the split.
     """
 
@@ -233,8 +235,8 @@ class BeamWorkers:
         """Returns float32 [configurations] of each graph of a split.
 
         Args:
-            predictor: the run, and what it has opened last: `store`.
-            store: the split.
+            predictor: of the run.
+            store: the split that the predictor has opened last.
 
         Raises:
             ValueError: the runner cannot be used, or a worker could not score.
@@ -270,7 +272,7 @@ def score_part(part: List[int], work: _Work) -> List[List[float]]:
     """Scores the graphs from one number up to another, on a worker.
 
     Returns:
-        A list of scores for each graph, of which each is a float32.
+        A list of scores for each graph; scores are float32 values.
 
     Raises:
         ValueError: the worker sees other data, or a score is not finite.
@@ -283,7 +285,7 @@ def score_part(part: List[int], work: _Work) -> List[List[float]]:
 
 @functools.lru_cache(maxsize=1)
 def _opened(work: _Work) -> Tuple[run_predictor.RunPredictor, splits.PackedSplit, Any]:
-    """Opens a run, a split and its graphs, which a worker keeps from part to part."""
+    """Returns a run's predictor, a split and its graphs, kept from part to part."""
     run = finding.load(work.model_dir)
     predictor = run_predictor.RunPredictor(run, work.data)
     store = predictor.open_split(work.split)
@@ -293,7 +295,7 @@ def _opened(work: _Work) -> Tuple[run_predictor.RunPredictor, splits.PackedSplit
 
 
 def _key(predictor: run_predictor.RunPredictor, work: _Work) -> str:
-    """Returns the name of the folder of the scores, which is the same when resumed."""
+    """Returns a key of the scores, equal in a call that goes on with this one."""
     digest = predictor.run.info.get('digest')
     # Without a digest, or with a user's code, what is there may be of another model.
     identity = digest if digest and not work.data.models_file else uuid.uuid4().hex

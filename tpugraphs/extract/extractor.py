@@ -104,7 +104,7 @@ def _extract_module(
 
 
 def _check_pad(target: str, options: Options) -> None:
-    """Raises OSError if an existing file was extracted with another --pad."""
+    """Raises OSError unless the existing file was extracted with the same --pad."""
     try:
         arrays = npz.read_arrays(target, _PAD, 1 << 40, others=None)
     except (ValueError, OSError) as error:

@@ -51,7 +51,7 @@ class Outcome:
 
     @contextlib.contextmanager
     def noting(self, path: str, module: str) -> Iterator[None]:
-        """Catches `Skip` and ValueError of a module, and adds it to the outcome."""
+        """Records a `Skip` or ValueError of the block, which is about a module."""
         # Raw text may hold control characters; repr shows them harmlessly.
         shown = repr(module)
         try:

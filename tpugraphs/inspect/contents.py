@@ -23,7 +23,7 @@ class Content:
     """One graph and its configurations.
 
     Attributes:
-        name: of the npz file, or that it would get.
+        name: of the npz file that has it, or would get it.
         kind: 'tile' or 'layout'.
         opcodes: the opcodes of n nodes.
         shapes: element types and dimensions of the nodes' results, as text.
@@ -34,10 +34,9 @@ class Content:
         default: nanoseconds of the default configuration; None without a time.
         configurable: number of nodes with a layout to choose (layout).
         feature_count: number of columns of node_feat.
-        variant: the differences of its features from published ones, for people; ''
-            if there are none.
+        variant: the difference of its features from published ones, for people, or ''.
         dropped: number of measurements of a raw file that do not count.
-        problem: why there are no configurations, or no graph; '' if there are.
+        problem: the reason why it has no configurations or no graph; else ''.
     """
 
     name: str
@@ -110,14 +109,14 @@ def _npz_content(path: str) -> Content:
         opcodes=tuple(names.get(n, f'opcode {n}') for n in opcodes),
         runtimes=record.config_runtime,
         default=default,
-        variant=_variant(record),
+        variant=f'absent entries are {record.pad}' if record.pad else '',
         **_configurations(kind, record),
         **_graph(record),
     )
 
 
 def _module_content(kind: str, tuning: Any) -> Content:
-    """Describes a module of a raw file; if it is damaged, with the problem."""
+    """Describes a module of a raw file; `problem` tells if it is damaged."""
     name = raw.graph_id(tuning)
     try:
         nodes = graph.extract_graph(tuning.module)
@@ -196,8 +195,3 @@ def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
         dims = ','.join(f'{size:.0f}' for size in row)
         texts.append(f'{name}[{dims}]' if row else name)
     return tuple(texts)
-
-
-def _variant(record: Any) -> str:
-    """Returns how the features of a record differ from published ones; '' if not."""
-    return f'absent entries are {record.pad}' if record.pad else ''

@@ -108,7 +108,7 @@ def _histogram(names: Sequence[str]) -> List[str]:
 
 
 def _configurations(content: contents.Content, groups: np.ndarray) -> List[str]:
-    """Describes the number of configurations, and those that repeat another."""
+    """Describes how many configurations there are, and how many repeat another."""
     distinct, repeated, ratio = count_repeats(groups, content.runtimes)
     nodes = content.configurable
     of_nodes = f' of {text.count(nodes, "configurable node")}' if nodes else ''

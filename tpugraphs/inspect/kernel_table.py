@@ -61,7 +61,7 @@ def _optimised(program: reader.Program) -> Tuple[Any, str]:
 
 
 def _facts(module: Any) -> List[str]:
-    """Returns lines on parameters, collectives and custom calls."""
+    """Lists parameters, result, collectives and custom calls of a module, in lines."""
     entry = kernels.entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
     parameters.sort(key=lambda i: i.parameter_number)
@@ -84,12 +84,15 @@ def _facts(module: Any) -> List[str]:
 
 
 def _table(module: Any, origin: str) -> List[str]:
-    """Returns lines on the kernels of `origin`, those with most arithmetic first."""
-    work = _Work(module)
+    """Lists the kernels of a module, the most multiply-adds first, in lines.
+
+    `origin` ends the line with their number.
+    """
+    multiply_adds = _MultiplyAdds(module)
     # Layers repeat: kernels that look the same are one row.
     alike: Dict[Tuple[Any, ...], List[str]] = {}
     for values, pieces in kernels.pieces_of(module):
-        root, count = pieces[-1], work.count(values, pieces)
+        root, count = pieces[-1], multiply_adds.of_all(pieces, values)
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
         alike.setdefault((*key, _own_tiles_text(root)), []).append(root.name)
     total = sum(key[0] * len(names) for key, names in alike.items())
@@ -143,23 +146,26 @@ def _shape_text(shape: Any) -> str:
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'
 
 
-class _Work:
+class _MultiplyAdds:
     """Counts the multiply-adds of a module's dots and convolutions.
 
-    Those of called computations count, too; the body of a loop counts once, since the
-    module does not say how often it runs.
+    Called computations count, too; the body of a loop counts once, since the module
+    does not say how often it runs.
     """
 
     def __init__(self, module: Any):
         self._bodies = {c.id: c for c in module.computations}
         self._counted: Dict[int, int] = {}
 
-    def count(self, values: Dict[int, Any], instructions: Iterable[Any]) -> int:
-        """Counts those of instructions; `values` are all of the computation, by id."""
-        return sum(self._of_instruction(i, values) for i in instructions)
+    def of_all(self, instructions: Iterable[Any], values: Dict[int, Any]) -> int:
+        """Counts the multiply-adds of instructions of one computation.
 
-    def _of_instruction(self, instruction: Any, values: Dict[int, Any]) -> int:
-        """Counts those of an instruction and of the computations that it calls."""
+        `values` are all instructions of the computation, by id.
+        """
+        return sum(self._of_one(i, values) for i in instructions)
+
+    def _of_one(self, instruction: Any, values: Dict[int, Any]) -> int:
+        """Counts the multiply-adds of an instruction and of computations it calls."""
         if instruction.opcode not in ('dot', 'convolution'):
             return sum(map(self._of_computation, instruction.called_computation_ids))
         if instruction.opcode == 'dot':
@@ -174,8 +180,8 @@ class _Work:
         return terms * building.elements(instruction.shape)
 
     def _of_computation(self, number: int) -> int:
-        """Counts those of a computation, by its id."""
+        """Counts the multiply-adds of the computation with id `number`."""
         if number not in self._counted:
             values = {i.id: i for i in self._bodies[number].instructions}
-            self._counted[number] = self.count(values, values.values())
+            self._counted[number] = self.of_all(values.values(), values)
         return self._counted[number]

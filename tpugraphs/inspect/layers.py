@@ -77,7 +77,10 @@ def place(
 
 
 def _spread(targets: np.ndarray, room: np.ndarray) -> np.ndarray:
-    """Returns the positions nearest to `targets` (ascending) that keep the room."""
+    """Returns the positions nearest to `targets` (ascending) at which nodes have room.
+
+    `room` is needed to either side of each node.
+    """
     offsets = np.cumsum(room) * 2 - room
     # Without the offsets, the places only have to ascend.
     from scipy import optimize

@@ -186,5 +186,5 @@ class _Runtimes:
 
 
 def _plain(label: str) -> str:
-    """Returns a label without characters that a font cannot draw."""
+    """Replaces unprintable characters by '?', and cuts at 40 letters."""
     return ''.join(c if c.isprintable() else '?' for c in label)[:40]

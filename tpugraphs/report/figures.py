@@ -1,4 +1,4 @@
-"""The figures of a report, each with its text for who does not see it."""
+"""The figures of a report, each with a text for people who do not see it."""
 
 import math
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
@@ -82,7 +82,8 @@ def groups(models: Sequence[measured.Model], key: str, title: str) -> pictures.P
         key: of the measure.
         title: of the measure.
     """
-    names, cut = _worst_first(models, key)
+    worst = _worst_first(models, key)
+    names = [measured.ALL, *worst[:_MOST_ROWS]]
     over = models[0].runs[0].summary['interval_over'].rstrip('s')
     noisy = key == 'kendall_tau' and models[0].runs[0].summary['overall'].get('noise')
     limit = ''
@@ -94,14 +95,16 @@ def groups(models: Sequence[measured.Model], key: str, title: str) -> pictures.P
         )
     elif key == 'kendall_tau':
         limit = ' No configuration was measured again: the ceiling is not known.'
-    rows = f'; the {len(names) - 1} worst of {cut}' if cut else ''
+    rows = f'; the {_MOST_ROWS} worst of {len(worst)}' * (len(worst) > _MOST_ROWS)
+    inches_per_row = 0.2 * max(1, len(models) / 2)
+    height = 1.3 + 0.16 * len(models) + inches_per_row * len(names)
     return pictures.draw(
         lambda axes: _plot_groups(axes, models, names, key, title),
         f'Dot plot of {title} by {over}. {_told(models, names, key)}.{limit}',
         f'{title[0].upper()}{title[1:]} of each {over}, all of them in the first row'
         f'{rows}. Bars of a single run: 95 % intervals, without other seeds; of '
         f'several: the standard deviation over them.{limit}',
-        size=_size_of_rows(len(models), len(names)),
+        size=(4.4, height),
     )
 
 
@@ -112,6 +115,7 @@ def _plot_groups(
     key: str,
     title: str,
 ) -> None:
+    """Plots a measure of groups: a row for each name, a mark for each model."""
     step = 0.7 / len(models)
     for number, model in enumerate(models):
         estimates = [model.estimate(key, name) for name in names]
@@ -153,22 +157,16 @@ def _plot_groups(
     _legend(axes)
 
 
-def _size_of_rows(num_models: int, num_rows: int) -> Tuple[float, float]:
-    """Returns width and height in inches of a picture with a row for each name."""
-    height_of_row = 0.2 * max(1, num_models / 2)
-    return 4.4, 1.3 + 0.16 * num_models + height_of_row * num_rows
-
-
 def _column(
     run: measured.Run, names: Sequence[str], key: str, field: str
 ) -> np.ndarray:
-    """Returns a field of a measure for each group, NaN where it is not known."""
-    measures = [measured.Model.group(run, name).get(key) or {} for name in names]
+    """Returns a field of a measure for each group; NaN where the run has none."""
+    measures = [measured.measures_of(run, name).get(key) or {} for name in names]
     return np.array([measure.get(field) for measure in measures], np.float64)
 
 
 def _told(models: Sequence[measured.Model], names: Sequence[str], key: str) -> str:
-    """Says how the models and random choice do on all graphs and the worst groups."""
+    """Lists the means of models and of random choice, over all and the worst groups."""
     told = names[: 1 + _TOLD_GROUPS]
     values_of = {
         model.name: [model.estimate(key, name).format('.3f') for name in told]
@@ -243,24 +241,20 @@ def _slowdown_by_k(run: measured.Run, points: Sequence[int]) -> np.ndarray:
     return np.mean(rows, axis=0)
 
 
-def _worst_first(models: Sequence[measured.Model], key: str) -> Tuple[List[str], int]:
-    """Returns ALL and the groups with the worst means; how many there are if cut."""
-    task = models[0].runs[0].summary['task']
-    more = {measure.key: measure.more_is_better for measure in metrics.MEASURES[task]}
-    sign = 1 if more[key] else -1
+def _worst_first(models: Sequence[measured.Model], key: str) -> List[str]:
+    """Returns the names of all groups, those with the worst means first."""
+    sign = measured.sign_of(models[0].runs[0].summary['task'], key)
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
 
     def place(name: str) -> Tuple[float, str]:
         means = [model.estimate(key, name).mean or 0.0 for model in models]
         return sign * float(np.mean(means)), name
 
-    ordered = sorted(names, key=place)
-    cut = len(ordered) if len(ordered) > _MOST_ROWS else 0
-    return [measured.ALL, *ordered[:_MOST_ROWS]], cut
+    return sorted(names, key=place)
 
 
 def _curve(run: measured.Run, name: str) -> np.ndarray:
-    """Returns a curve as float64; what is no number is NaN, for it is a stranger's."""
+    """Returns a curve of a run file as float64; entries that are no numbers are NaN."""
     values = run.run.curve.get(name)
     numbers = values if isinstance(values, list) else []
     return np.array(
@@ -269,7 +263,7 @@ def _curve(run: measured.Run, name: str) -> np.ndarray:
 
 
 def _best_epoch(run: measured.Run, values: np.ndarray) -> Optional[int]:
-    """Returns the index of the best epoch in its curve, if that is known."""
+    """Returns the index of the best epoch in a curve; None without numbers."""
     best = run.run.info.get('best_epoch')
     if isinstance(best, int) and 0 <= best < len(values) and np.isfinite(values[best]):
         return best
@@ -277,7 +271,7 @@ def _best_epoch(run: measured.Run, values: np.ndarray) -> Optional[int]:
 
 
 def _legend(axes: Any) -> None:
-    """Puts a legend above the picture if there is more than one thing to tell apart."""
+    """Puts a legend above the picture, if it has several labels."""
     handles, labels = axes.get_legend_handles_labels()
     if len(handles) > 1:
         # Models before what they are compared with.

@@ -21,10 +21,10 @@ class Run(NamedTuple):
     """A run, measured.
 
     Attributes:
-        name: its own among the runs of the page.
-        model: the name that it shares with its repetitions.
+        name: no other run of the page has it.
+        model: the name of the model, which runs of other seeds and folds share.
         run: as read from disk.
-        summary: from `evaluation.report.summarise`, and what was measured.
+        summary: from `evaluation.report.summarise`, and the data and split.
         results: each graph of the split, scored and measured.
     """
 
@@ -41,9 +41,9 @@ class Estimate(NamedTuple):
     Attributes:
         mean: over graphs, and over runs.
         low: of one run the lower end of its 95 % interval, of several the mean less
-            their standard deviation; None where that is not known.
-        high: the same upwards.
-        runs: how many there are.
+            their standard deviation; None without an interval.
+        high: the upper end, likewise.
+        runs: number of runs.
     """
 
     mean: Optional[float]
@@ -65,7 +65,7 @@ class Model(NamedTuple):
     """Runs of the same settings with different seeds or folds.
 
     Attributes:
-        name: what tells it from the other models of the page.
+        name: no other model of the page has it.
         runs: in the order of their names.
     """
 
@@ -74,7 +74,7 @@ class Model(NamedTuple):
 
     def estimate(self, key: str, group: str = ALL) -> Estimate:
         """Returns a measure of all graphs, or of a group of them."""
-        measures = [self.group(run, group).get(key) or {} for run in self.runs]
+        measures = [measures_of(run, group).get(key) or {} for run in self.runs]
         defined = [one for one in measures if one.get('mean') is not None]
         if not defined:
             return Estimate(None, None, None, len(self.runs))
@@ -85,20 +85,26 @@ class Model(NamedTuple):
             return Estimate(mean, mean - deviation, mean + deviation, len(defined))
         return Estimate(mean, defined[0]['low'], defined[0]['high'], len(self.runs))
 
-    @staticmethod
-    def group(run: Run, name: str) -> Dict[str, Any]:
-        """Returns the measures of a group of graphs of a run; {} if it has none."""
-        if name == ALL:
-            return run.summary['overall']
-        return run.summary['groups'].get(name, {})
+
+def measures_of(run: Run, group: str) -> Dict[str, Any]:
+    """Returns the measures of a group of graphs of a run; {} without that group."""
+    if group == ALL:
+        return run.summary['overall']
+    return run.summary['groups'].get(group, {})
+
+
+def sign_of(task: str, key: str) -> int:
+    """Returns 1 for a measure of which more is better, else -1."""
+    [measure] = [m for m in metrics.MEASURES[task] if m.key == key]
+    return 1 if measure.more_is_better else -1
 
 
 def group_runs(runs: Sequence[Run]) -> List[Model]:
     """Groups runs by model, the best model first.
 
-    That is the one with the lowest mean top-5 error of tiles, or the highest mean of
-    Kendall's tau of layouts.  Names are of run files: they are made printable, and
-    name no folders of this machine.
+    The best model has the lowest mean top-5 error of tiles, or the highest mean of
+    Kendall's tau of layouts.  Names, which come from run files, are made printable and
+    lose the folders of this machine.
     """
     by_name: Dict[str, List[Run]] = {}
     for run in sorted(runs, key=lambda run: run.name):
@@ -109,13 +115,10 @@ def group_runs(runs: Sequence[Run]) -> List[Model]:
     ]
     task = runs[0].summary['task']
     key, _ = _ORDERED_BY[task]
-    [sign] = [
-        -1 if m.more_is_better else 1 for m in metrics.MEASURES[task] if m.key == key
-    ]
 
     def place(model: Model) -> float:
         mean = model.estimate(key).mean
-        return np.inf if mean is None else sign * mean
+        return np.inf if mean is None else -sign_of(task, key) * mean
 
     return sorted(models, key=place)
 

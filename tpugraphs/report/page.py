@@ -23,7 +23,7 @@ class Section(NamedTuple):
 
     Attributes:
         title: of the section.
-        introduction: what its pictures show, plain text.
+        introduction: to its pictures, plain text.
         pictures: of the section.
     """
 
@@ -72,6 +72,7 @@ def write(path: str, runs: Sequence[measured.Run]) -> None:
 
 
 def _title(models: Sequence[measured.Model], collection: str) -> str:
+    """Returns a title such as '3 runs of 2 models on tile:xla'."""
     num_runs = sum(len(model.runs) for model in models)
     title = text.count(len(models), 'model')
     if num_runs > len(models):
@@ -80,7 +81,7 @@ def _title(models: Sequence[measured.Model], collection: str) -> str:
 
 
 def _notes(models: Sequence[measured.Model]) -> List[str]:
-    """Says what the figures of the table of results are."""
+    """Explains the order, intervals and deviations of the table of results."""
     notes = []
     if len(models) > 1:
         measure = measured.order(models)
@@ -94,6 +95,7 @@ def _notes(models: Sequence[measured.Model]) -> List[str]:
 
 
 def _sections(models: Sequence[measured.Model]) -> List[Section]:
+    """Draws the sections of the page, without empty ones."""
     is_layout = models[0].runs[0].summary['task'] == 'layout'
     noun = 'program' if is_layout else 'kernel'
     sections = [
@@ -142,7 +144,7 @@ def _results(models: Sequence[measured.Model]) -> List[List[str]]:
 
 
 def _settings(runs: Sequence[measured.Run]) -> Dict[str, List[List[str]]]:
-    """Returns settings that differ and those that do not; a run in each column."""
+    """Returns tables of settings: 'differing', a run in each column, and 'same'."""
     settings_of_runs: List[Dict[str, Any]] = []
     for run in runs:
         info = run.run.info
@@ -169,5 +171,6 @@ def _settings(runs: Sequence[measured.Run]) -> Dict[str, List[List[str]]]:
 
 
 def _value(value: Any) -> str:
+    """Returns a setting as text for the page."""
     plain = value if isinstance(value, str) else json.dumps(value)
     return text.shortened(text.without_folders(plain), _LONGEST) or '-'

@@ -44,8 +44,8 @@ class Picture(NamedTuple):
 
     Attributes:
         svg: the SVG document.
-        alt: what somebody who does not see it should know, plain text.
-        caption: what it shows, plain text.
+        alt: its content for people who do not see it, plain text.
+        caption: for the line below it, plain text.
     """
 
     svg: str

@@ -16,12 +16,12 @@ from baselines import text
 from tpugraphs.sweep import space as space_lib
 from tpugraphs.sweep import study as study_lib
 
-# What else a recipe leaves to its user, because it belongs to one training.
+# Settings that a recipe leaves out, because they belong to one training.
 _OF_ONE_RUN = (
     *('seed', 'run_id', 'recipe', 'test_mode', 'strategy', 'resume'),
     'memory_budget',
 )
-# What the command of the next training leaves at its default.
+# Settings that the command of the next training leaves at their defaults.
 _OUTPUTS = ('out_dir', 'results_csv')
 _STATES = {
     'COMPLETE': 'complete',
@@ -87,12 +87,12 @@ def write_best(
 ) -> None:
     """Writes the best settings for --recipe, once a trial is complete.
 
-    They are without data, files, and what belongs to one run.
+    Settings of the data, of files and of a single run are left out.
 
     Args:
         study: of the sweep.
         base: the settings of all trials.
-        space: what is drawn.
+        space: of the settings that are drawn.
         options: see `trials.Options`.
 
     Raises:
@@ -133,16 +133,12 @@ def changed_settings(base: Any) -> Dict[str, Any]:
 
 
 def best_file(base: Any) -> str:
-    """Returns where the recipe of a sweep goes."""
+    """Returns the path of the recipe that a sweep writes."""
     return os.path.join(files.expand(base.out_dir), 'best.json')
 
 
 def training_command(base: Any) -> str:
-    """Returns the command that trains with the best settings on the sweep's data.
-
-    Args:
-        base: the settings of all trials.
-    """
+    """Returns the command that trains with the best settings on the sweep's data."""
     names = {
         name
         for name, value in config.to_json(base).items()

@@ -28,13 +28,13 @@ def settings_of(name: str, given: Mapping[str, Any]) -> Any:
 
     Args:
         name: of the collection.
-        given: by the user, by name.
+        given: the user's settings, by name.
 
     Raises:
-        ValueError: one is not for the collection, or the recipe does not fit.
+        ValueError: a setting is not for the collection, or the recipe does not fit.
         OSError: the file of the recipe cannot be read.
     """
-    [collection] = [c for c in collections.COLLECTIONS if c.name == name]
+    collection = collections.of_name(name)
     config_class = config.CONFIGS[collection.task]
     names = {field.name for field in dataclasses.fields(config_class)}
     for flag, value in given.items():
@@ -54,8 +54,8 @@ def run(
     """Runs a sweep, or joins one; prints its trials and the command to train next.
 
     Args:
-        base: a `TileConfig` or `LayoutConfig`; holds where nothing is drawn.
-        options: how to search.
+        base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
+        options: of the search.
         train: see `training.train_model`.
 
     Raises:
@@ -114,10 +114,11 @@ def run(
 def _optimize(
     study: optuna.Study, objective: trials_lib.Objective, options: trials_lib.Options
 ) -> None:
-    """Tries settings until the sweep has its trials, or the first ones fail alike.
+    """Runs trials until the sweep has them all, or the first ones fail alike.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed; trials that ran are in the queue.
+        KeyboardInterrupt: Ctrl-C was pressed; trials that ran are queued again.
+        ValueError: a worker has ended without a reason.
     """
 
     def is_enough(study: optuna.Study) -> bool:
@@ -165,7 +166,7 @@ def show(storage: str, name: str) -> None:
 
 
 def shared_cores(workers: int) -> List[List[int]]:
-    """Divides the cores of this machine; with too few, several workers share one."""
+    """Returns the cores of each worker; workers share cores if there are too few."""
     if not hasattr(os, 'sched_getaffinity'):
         return [[] for _ in range(workers)]
     cores = sorted(os.sched_getaffinity(0))

@@ -102,7 +102,7 @@ class Space:
     parameters: List[Parameter]
 
     def suggest(self, trial: Any, base: Any) -> Dict[str, Any]:
-        """Draws the settings of an Optuna trial that differ from those of `base`."""
+        """Draws the settings of an Optuna trial; returns those to replace in `base`."""
         settings = {**config_lib.to_json(base), **self.fixed}
         drawn: Dict[str, Any] = {}
         for parameter in self.parameters:
@@ -134,7 +134,7 @@ class Space:
         return self.fixed.get('epochs', base.epochs)
 
     def defaults(self, base: Any) -> Dict[str, Any]:
-        """Returns the values of `base` that can be drawn: what a sweep tries first."""
+        """Returns the first trial of a sweep: values of `base` that can be drawn."""
         settings = {**config_lib.to_json(base), **self.fixed}
         kwargs = config_lib.model_kwargs(base.model_kwargs_json)
         settings.update({f'{_KWARGS}.{name}': value for name, value in kwargs.items()})
@@ -160,8 +160,8 @@ def read(path: str, config_class: type) -> Space:
         config_class: whose settings it names.
 
     Raises:
-        ValueError: it is not TOML, names a setting that there is not, or has an
-            empty range; names the file and the entry.
+        ValueError: it is not TOML, has an unknown setting or an empty range; names
+            the file and the entry.
         OSError: it cannot be read.
     """
     if sys.version_info >= (3, 11):
@@ -199,7 +199,7 @@ def parse(content: Mapping[str, Any], config_class: type) -> Space:
 
 
 def _flat(content: Mapping[str, Any]) -> Dict[str, Any]:
-    """Returns copies of entries by name, a model's as `model_kwargs.NAME`."""
+    """Copies the entries; tables of a model's arguments become `model_kwargs.NAME`."""
     entries = copy.deepcopy(dict(content))
     for name in entries:
         if name in _NOT_SEARCHED:
@@ -214,7 +214,7 @@ def _flat(content: Mapping[str, Any]) -> Dict[str, Any]:
 def _parse_conditions(
     conditions: Any, above: Sequence[Parameter], config_class: type
 ) -> Dict[str, Tuple[Any, ...]]:
-    """Returns the values of settings and parameters above that a condition names."""
+    """Reads `when`: setting or parameter above -> the values that fulfil it."""
     if not isinstance(conditions, dict):
         raise ValueError(
             f'when should be a table such as {{ model = "MLP" }}, not {conditions!r}'
@@ -267,7 +267,7 @@ def _parse_distribution(
 
 
 def _typed(name: str, value: Any, config_class: type) -> Any:
-    """Returns a value in the type of its setting, which it is checked for."""
+    """Checks a value of a setting or argument; returns it in the setting's type."""
     if type(value) in (int, float) and not abs(value) <= _LARGEST:
         raise ValueError(f'{name}: {value!r} is too large, or no number')
     if name.startswith(f'{_KWARGS}.'):

@@ -1,4 +1,4 @@
-"""A sweep as an Optuna study: where it is kept, how it draws, which trials count."""
+"""A sweep as an Optuna study: its storage, its sampler and pruner, its trials."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ _REDUCTION = 3
 _STARTUP_TRIALS = 8
 # A sweep whose first so many trials all failed for one reason is wrong.
 _ALIKE = 3
-# Attribute of a study: what those who join have to bring, too.
+# Attribute of a study, see `create`.
 _DEFINITION = 'definition'
 # Attribute of a trial: why it failed.
 REASON = 'reason'
@@ -71,12 +71,11 @@ class _Database(optuna.storages.RDBStorage):
 def open_storage(storage: str) -> optuna.storages.BaseStorage:
     """Opens a database by its URL, or a journal file by its path.
 
-    A trial in a database gives signs of life while it runs; one that has ended
-    without a word is failed, and its settings are tried again.  Journal files have
-    no such signs.
+    In a database a running trial has a heartbeat; a trial whose heartbeat stops has
+    failed, and its settings are tried again.  Journal files have no heartbeat.
 
     Raises:
-        ValueError: it cannot be used.
+        ValueError: the storage cannot be used.
     """
     with _errors_of(storage):
         if '://' not in storage:
@@ -120,8 +119,9 @@ def create(
     Args:
         storage: see `open_storage`.
         name: of the study.
-        definition: what the sweep is, of JSON's types; goes into the study.
-        seed: of what is drawn; with trials in the study, others are drawn.
+        definition: collection, space and options, of JSON's types; it is stored in the
+            study, and everyone who joins must have the same.
+        seed: of the sampler, together with the number of trials so far.
         most_epochs: of a training, for asynchronous successive halving, which ends
             bad trials early; 0 to end none.
 
@@ -193,7 +193,7 @@ def trials_of(study: optuna.Study, *states: str) -> List[FrozenTrial]:
 
     Args:
         study: of the sweep.
-        *states: of the trials, such as 'COMPLETE' and 'PRUNED'; any if none.
+        *states: of the trials, such as 'COMPLETE' and 'PRUNED'; none means any.
     """
     trials = study.get_trials(deepcopy=False)
     histories = [trial.system_attrs.get('retry_history') for trial in trials]
@@ -233,7 +233,10 @@ def common_failure(study: optuna.Study) -> str:
 
 @contextlib.contextmanager
 def _errors_of(storage: str) -> Iterator[None]:
-    """Makes errors of a storage one line that names it, without its password."""
+    """Turns errors in the block into a ValueError: the storage and the cause.
+
+    The password in the storage's URL is left out.
+    """
     try:
         yield
     except Exception as error:

@@ -71,8 +71,8 @@ class Objective:
     """Trains the models of an Optuna trial and returns their mean score.
 
     Args:
-        space: what is drawn.
-        base: a `TileConfig` or `LayoutConfig`; holds where nothing is drawn.
+        space: of the settings that are drawn.
+        base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
         options: of the search.
         cores: of each worker; empty for all.
         train: see `training.train_model`.
@@ -122,11 +122,10 @@ class Objective:
             self._cores.put(cores)
 
     def _mean_score(self, trial: optuna.Trial, cores: Sequence[int]) -> float:
-        """Trains all models of a trial; reports the best score so far of each epoch.
+        """Trains all models of a trial, and reports a score after each epoch.
 
-        What is compared between trials is the mean over the finished trainings and
-        the best score of this one so far; the same step is the same epoch of the
-        same training in every trial.
+        The score is the mean over the finished trainings and the best epoch so far of
+        this one; a step is the same epoch of the same training in every trial.
         """
         configs = self._configs(trial)
         most_epochs = self.space.most_epochs(self.base)
@@ -149,7 +148,7 @@ class Objective:
         return sum(finished) / len(finished)
 
     def _configs(self, trial: optuna.Trial) -> List[Any]:
-        """Draws the settings of a trial; returns those of each of its trainings."""
+        """Draws a trial; returns the settings of each of its trainings."""
         drawn = self.space.suggest(trial, self.base)
         name = study_lib.folder_of(trial.study.trials[trial.number])
         folder = os.path.join(files.expand(self.base.out_dir), name)
@@ -208,6 +207,7 @@ class Objective:
             child.join()
 
     def _check_time(self, deadline: float) -> None:
+        """Raises Failed after the deadline, KeyboardInterrupt if `interrupted`."""
         if self.interrupted.is_set():
             raise KeyboardInterrupt
         if time.monotonic() > deadline:
@@ -230,7 +230,7 @@ def best_so_far(curve: training.Curve) -> List[float]:
 
 
 def _ending(exit_code: int) -> str:
-    """Says how a process ended that gave no reason; a signal's code is negative."""
+    """Describes the end of a process without a message; signals' codes are negative."""
     how = f'exit code {exit_code}' if exit_code > 0 else f'signal {-exit_code}'
     killed = ' (out of memory?)' if exit_code == -signal.SIGKILL else ''
     return f'its process ended with {how}{killed}; see log.txt in its folder'
