@@ -54,7 +54,8 @@ def combine(
     predicted = _joined(paths)
     if template is None:
         merged, origin = Merged([], [], []), 'all from predictions'
-        for name in collections_lib.KAGGLE_NAMES:
+        names = (*collections_lib.KAGGLE_NAMES, *(row.collection for row in predicted))
+        for name in dict.fromkeys(names):  # collections that Kaggle lacks come last
             of_collection = [row for row in predicted if row.collection == name]
             merged.rows.extend(map(_five, of_collection))
             merged.notes.append(f'{name}: {len(of_collection)} predicted')

@@ -32,9 +32,8 @@ def test_losses(capsys):
     assert set(found) - {'tfr.<class>'} == set(losses.names())
     assert found['MSE'] == 'Averages (score - label)^2.'
     assert processes.command('losses') == 0
-    assert capsys.readouterr().out.splitlines()[-2 + ('tfr.<class>' not in found)] == (
-        'MSE                   Averages (score - label)^2.'
-    )
+    lines = capsys.readouterr().out.splitlines()
+    assert 'MSE                   Averages (score - label)^2.' in lines
 
 
 def test_a_catalogue_is_a_table():

@@ -8,6 +8,7 @@ import pathlib
 from absl import flags
 import pytest
 
+from baselines.data import collections
 import create_kaggle_csv
 from tpugraphs import commands
 
@@ -91,6 +92,13 @@ def test_without_a_template(capsys):
     # Which is a template for the next.
     assert _combine('tile.csv', '--sample', 'all.csv') == 0
     assert _written('submission.csv') == _written('all.csv')
+
+
+def test_a_collection_that_kaggle_lacks_comes_last(monkeypatch, capsys):
+    monkeypatch.setattr(collections, 'KAGGLE_NAMES', ('tile:xla',))
+    assert _combine('nlp.csv', 'tile.csv', '--no_template') == 0
+    assert _written('submission.csv') == [_WHOLE[1], _WHOLE[0], _WHOLE[3]]
+    assert 'layout:nlp:random: 1 predicted\n' in capsys.readouterr().out
 
 
 def test_the_script_with_its_defaults(folder, capsys):
