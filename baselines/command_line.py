@@ -242,18 +242,18 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         return 1
 
 
-def this_command(*more: str) -> str:
-    """Returns the command that started this process, for a shell, with more flags."""
+def this_command(*flags: str) -> str:
+    """Returns the command line of this process, quoted, with flags that it lacks."""
     started = getattr(sys, 'orig_argv', [sys.executable, *sys.argv])  # 3.10
     # A console script is run by Python, but its user has typed its name.
     name = os.path.basename(sys.argv[0])
     if len(started) > 1 and shutil.which(name) == started[1]:
         started = [name, *started[2:]]
-    return shlex.join([*started, *(flag for flag in more if flag not in started)])
+    return shlex.join([*started, *(flag for flag in flags if flag not in started)])
 
 
 def _flush_output() -> None:
-    # What Python still holds is written here, where an error has a handler.
+    """Writes the output that Python still holds, where an error has a handler."""
     try:
         sys.stdout.flush()
     except OSError:

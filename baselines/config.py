@@ -35,8 +35,8 @@ def _setting(default: Any, **rules: Any) -> Any:
     return dataclasses.field(default=default, metadata=rules)
 
 
-def _instead(base: Any, name: str, default: Any) -> Any:
-    """Declares the setting of a base class with another default."""
+def _with_default(base: Any, name: str, default: Any) -> Any:
+    """Declares a setting of a base class anew, with another default."""
     rules = base.__dataclass_fields__[name].metadata
     return dataclasses.field(default=default, metadata=rules)
 
@@ -149,8 +149,8 @@ class TileConfig(_Config):
     data_root: str = _setting('~/data/tpugraphs/npz/tile/xla', shapes=False)
     """Folder with the splits train, valid and test of .npz files."""
     toy_data: bool = _setting(False, help=lambda: _toy_files('tile:xla'))
-    cache_dir: str = _instead(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
-    out_dir: str = _instead(_Config, 'out_dir', '~/out/tpugraphs_tiles')
+    cache_dir: str = _with_default(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
+    out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_tiles')
     results_csv: str = _setting('', shapes=False)
     """Where the ranking of the test kernels goes; by default <out_dir>/results_<time in
     ms>.csv."""
@@ -200,15 +200,17 @@ class LayoutConfig(_Config):
     data_root: str = _setting('~/data/tpugraphs/npz/layout', shapes=False)
     """Folder with <source>/<search>/{train,valid,test}/*.npz."""
     toy_data: bool = _setting(False, help=lambda: _toy_files('layout:xla:random'))
-    cache_dir: str = _instead(_Config, 'cache_dir', '~/data/tpugraphs/cache/layout')
-    out_dir: str = _instead(_Config, 'out_dir', '~/out/tpugraphs_layout')
+    cache_dir: str = _with_default(
+        _Config, 'cache_dir', '~/data/tpugraphs/cache/layout'
+    )
+    out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_layout')
     results_csv: str = _setting('', shapes=False)
     """Where the ranking of the test programs goes; by default <out_dir>/results_<time
     in ms>_<source>_<search>.csv."""
-    epochs: int = _instead(_Config, 'epochs', 50)
-    early_stop: int = _instead(_Config, 'early_stop', 25)
-    losses: str = _instead(_Config, 'losses', 'ListMLELoss')
-    clip_norm: float = _instead(Optimisation, 'clip_norm', 1e-2)
+    epochs: int = _with_default(_Config, 'epochs', 50)
+    early_stop: int = _with_default(_Config, 'early_stop', 25)
+    losses: str = _with_default(_Config, 'losses', 'ListMLELoss')
+    clip_norm: float = _with_default(Optimisation, 'clip_norm', 1e-2)
     configs: int = _setting(16, low=2)
     """Configurations drawn per program and step; programs with fewer different ones are
     not trained on."""
@@ -313,7 +315,7 @@ def typed(
     for name, value in values.items():
         name = ALIASES.get(name, name)
         if name not in defaults:
-            meant = registry.meant(name, defaults)
+            meant = registry.did_you_mean(name, defaults)
             raise ValueError(f'there is no {noun} {name!r}{meant}')
         kind: type = type(defaults[name])
         if name == 'model_kwargs_json' and isinstance(value, dict):

@@ -137,7 +137,7 @@ def locked(path: str, refusal: str) -> Iterator[None]:
             time.sleep(0.02)  # it may only be looked at by `remove_leftovers`
             continue
         except OSError:
-            say_without_locks(path)
+            warn_without_locks(path)
             break
         if os.fstat(handle).st_nlink:
             break
@@ -154,7 +154,7 @@ def locked(path: str, refusal: str) -> Iterator[None]:
         os.close(handle)
 
 
-def say_without_locks(path: str) -> None:
+def warn_without_locks(path: str) -> None:
     """Warns that the file system of a path has no locks."""
     print(
         f'note: {shown(path)}: this file system has no locks; let no other process '
@@ -177,6 +177,7 @@ def hold(handle: int) -> bool:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[int]:
+    """Opens a file or folder for a block; yields its descriptor."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
         yield handle
@@ -209,15 +210,16 @@ def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
             with open(path, mode, **kwargs) as stream:  # a folder is refused
                 yield stream
         else:
-            with _beside(path, folder, prefix, mode, kwargs) as stream:
+            with _replacing(path, folder, prefix, mode, kwargs) as stream:
                 yield stream
             _sync_folder(folder)
 
 
 @contextlib.contextmanager
-def _beside(
+def _replacing(
     path: str, folder: str, prefix: str, mode: str, kwargs: Dict[str, Any]
 ) -> Iterator[IO]:
+    """Opens a hidden file in a folder that replaces `path` when the block ends well."""
     handle, beside = _new_file(folder, prefix)
     while not hold(handle):
         os.close(handle)

@@ -5,12 +5,12 @@ given wins.  docs/findings/experiments.md says where they were chosen,
 docs/findings/leaderboard.md how good they are.
 """
 
-import importlib.util
 import os
 from typing import Any, Callable, Collection, Dict, Mapping
 
 from baselines import files
 from baselines import registry
+from baselines import starting
 from baselines import text
 from baselines import untrusted
 
@@ -83,7 +83,7 @@ def settings(
     left_out = {*chosen, *(_OF_ITS_MODEL if 'model' in chosen else ())}
     changes = {name: v for name, v in changes.items() if name not in left_out}
     without_trees = False
-    if not has_trees():
+    if not starting.has_lightgbm():
         without_trees = changes.pop('trees', False)
         if not is_file(recipe) and changes.get('model') == registry.TREES:
             without_trees = bool(changes.pop('model'))  # the default does instead
@@ -134,8 +134,3 @@ def _of_file(path: str, collection: str) -> Dict[str, Any]:
                 f'may not name files or code; give --{name} yourself'
             )
     return changes
-
-
-def has_trees() -> bool:
-    """Tells whether LightGBM is installed, which --trees needs; does not import it."""
-    return importlib.util.find_spec('lightgbm') is not None

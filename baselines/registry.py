@@ -95,13 +95,13 @@ def resolve(
 def suggest(name: str, choices: Iterable[str]) -> str:
     """Writes the end of a message about an unknown name: the nearest, and all."""
     choices = sorted(choices)
-    nearest = meant(name, choices)
+    nearest = did_you_mean(name, choices)
     start = f'{nearest} There are' if nearest else '; there are'
     return f'{start}: {", ".join(choices)}'
 
 
-def meant(name: str, choices: Iterable[str]) -> str:
-    """Names the choice that was probably meant, if there is one."""
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """Writes "; did you mean 'x'?" of the choice nearest to a name; '' for none."""
     choices = sorted(choices)
     by_lower = {
         n.lower(): choice for n, choice in _ELSEWHERE.items() if choice in choices

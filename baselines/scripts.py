@@ -268,7 +268,7 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
 _NOT_REPEATED = ('resume', 'results_csv', 'recipe')
 
 
-def settings_of(args: Mapping[str, Any]) -> Dict[str, Any]:
+def changed_settings(args: Mapping[str, Any]) -> Dict[str, Any]:
     """Returns the settings that repeat a training, where they differ from the defaults.
 
     Args:
@@ -322,7 +322,7 @@ def help_text(
         if inside:
             lines += [f'{theme}:', *(_flag_help(by_name[n]) for n in inside), '']
     if trains and whole:
-        lines.append(_FILES.format(_beside(_CONFIG_HELP).lstrip()))
+        lines.append(_FILES.format(_indented(_CONFIG_HELP).lstrip()))
     elif trains:
         lines.append(f'{HELP_ALL} shows all {number} flags.')
     return '\n'.join(lines).rstrip()
@@ -337,11 +337,11 @@ def _flag_help(flag: Any) -> str:
         shown = f'--{flag.name}=' + default.strip('"[\']')
         about = about.replace('.; repeat this option to specify a list of values', '.')
     if len(shown) > _WIDE:
-        return f'  {shown}\n' + _beside(about)
-    return f'  {shown:<{_WIDE}} ' + _beside(about).lstrip()
+        return f'  {shown}\n' + _indented(about)
+    return f'  {shown:<{_WIDE}} ' + _indented(about).lstrip()
 
 
-def _beside(about: str) -> str:
+def _indented(about: str) -> str:
     margin = ' ' * (_WIDE + 3)
     return textwrap.fill(
         about,

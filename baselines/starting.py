@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import importlib.util
 import os
 import sys
 from typing import Any, Iterator
@@ -30,7 +31,7 @@ def start_tensorflow() -> None:
     is_ours = 'tensorflow' not in sys.modules
     if is_ours and sys.stderr.isatty():
         print('starting TensorFlow ...', file=sys.stderr, flush=True)
-    with _without_collection():
+    with _without_garbage_collection():
         try:
             import tensorflow as tf
         except ModuleNotFoundError as error:
@@ -56,6 +57,11 @@ def start_tensorflow() -> None:
         threading.set_inter_op_parallelism_threads(number)
 
 
+def has_lightgbm() -> bool:
+    """Tells whether LightGBM is installed; does not import it."""
+    return importlib.util.find_spec('lightgbm') is not None
+
+
 def import_lightgbm() -> Any:
     """Imports LightGBM, whose threads then spin only briefly before they sleep.
 
@@ -75,7 +81,7 @@ def import_lightgbm() -> Any:
 
 
 @contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """Keeps Python from collecting garbage: of an import, all objects stay.
 
     To look for it among them took a quarter of the time.

@@ -21,19 +21,22 @@ def loads(content: Union[bytes, str]) -> Any:
             twice, or is nested too deeply.
     """
     try:
-        return json.loads(content, object_pairs_hook=_unique, parse_constant=_constant)
+        return json.loads(
+            content, object_pairs_hook=_object_of, parse_constant=_refuse_constant
+        )
     except RecursionError:
         raise ValueError('nested too deeply') from None
 
 
-def _unique(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+def _object_of(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """Makes an object of its pairs; raises ValueError for a key that occurs twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ValueError('a key occurs twice')
     return fields
 
 
-def _constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f'{name} is no number')
 
 

@@ -14,6 +14,7 @@ import pytest
 from baselines import config
 from baselines import recipes
 from baselines import scripts
+from baselines import starting
 from baselines.runs import prediction
 from baselines.training import losses
 from tests.helpers import places
@@ -244,7 +245,7 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     pytest.importorskip('lightgbm')
     assert _parsed(config.TileConfig, '--recipe=strong').trees
     assert 'pip install' not in capsys.readouterr().out
-    monkeypatch.setattr(recipes, 'has_trees', lambda: False)
+    monkeypatch.setattr(starting, 'has_lightgbm', lambda: False)
     assert not _parsed(config.TileConfig, '--recipe=strong').trees
     note = 'note: the graph model alone; with trees: pip install -e .[trees]'
     assert note in capsys.readouterr().out.splitlines()

@@ -141,7 +141,7 @@ def test_settings_that_repeat_a_training():
     given = config.LayoutConfig(lr=0.25, recipe='strong', resume=True, epochs=50)
     args = {**config.to_json(given), 'of_old': 1}
     args['data_root'] = files.expand(given.data_root)
-    assert scripts.settings_of(args) == {'lr': 0.25}
+    assert scripts.changed_settings(args) == {'lr': 0.25}
 
 
 _PUBLISHED = {config.TileConfig: test_config.PUBLISHED}

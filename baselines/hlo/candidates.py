@@ -139,7 +139,7 @@ def _check_keys(candidate: Mapping[str, Any], names: Sequence[str]) -> None:
     """Raises ValueError for a key that is not among `names` or those of a ranking."""
     for key in candidate:
         if key not in names and key not in _OF_RANKING:
-            meant = registry.meant(str(key), names)
+            meant = registry.did_you_mean(str(key), names)
             raise ValueError(f'there is no key {key!r}{meant}')
 
 

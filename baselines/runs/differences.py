@@ -133,6 +133,7 @@ def format_settings(settings: Mapping[str, Any]) -> str:
 
 
 def _defaults(run: run_files.Run) -> Dict[str, Any]:
+    """Returns the defaults of a run's task, also of settings that were removed."""
     task = collection_of(run).partition(':')[0] or 'tile'
     return {**_REMOVED, **config.to_json(config.CONFIGS[task]())}
 

@@ -51,8 +51,8 @@ _MEANINGS = {
 }
 
 
-def needs_more(predictor: run_predictor.RunPredictor) -> Tuple[str, ...]:
-    """Names the parts of a run that compute outside TensorFlow: columns, trees."""
+def parts_outside_tensorflow(predictor: run_predictor.RunPredictor) -> Tuple[str, ...]:
+    """Names the parts of a run that are not TensorFlow: computed columns, trees."""
     trees = ('trees',) * (predictor.trees is not None)
     return (*predictor.normalizer.table_parts, *trees)
 
@@ -74,7 +74,8 @@ def export(
     Args:
         predictor: the run.
         output: a folder that is not there yet, or is empty.
-        distilled: trees over `serving.columns`, in place of a run that `needs_more`.
+        distilled: trees over `serving.columns`, in place of a run that has
+            `parts_outside_tensorflow`.
 
     Returns:
         The inputs: their shapes by name, None where a size is free.
@@ -88,10 +89,11 @@ def export(
     output = files.expand(output)
     name = predictor.run.args['model']
     model = predictor.model
-    if distilled is None and (needs_more(predictor) or model is None):
+    outside = parts_outside_tensorflow(predictor)
+    if distilled is None and outside:
         raise ValueError(
             f'{predictor.run.model_dir} computes outside TensorFlow '
-            f'({", ".join(needs_more(predictor))}): `tpugraphs rank --json` serves it'
+            f'({", ".join(outside)}): `tpugraphs rank --json` serves it'
         )
     if distilled is None and getattr(model, 'scores_depend_on_list', False):
         raise ValueError(
@@ -99,11 +101,11 @@ def export(
             '`tpugraphs rank --json` serves it'
         )
     task = predictor.collection.task
-    score_of = {reading.TILE: _tile_scores, reading.LAYOUT: _layout_scores}[task]
+    score_of = {reading.TILE: _tile_scorer, reading.LAYOUT: _layout_scorer}[task]
     specs = _specs(predictor)
     module = tf.Module()
     if distilled is not None:
-        score = _distilled_scores(distilled)
+        score = _distilled_scorer(distilled)
     elif model is not None:
         score = score_of(predictor, model)
         # Variables alone: of a Keras model, others would have to know the class.
@@ -134,7 +136,7 @@ def export(
     return {key: list(spec.shape) for key, spec in specs.items()}
 
 
-def _distilled_scores(trees: trees_lib.Trees) -> Callable[[_Inputs], tf.Tensor]:
+def _distilled_scorer(trees: trees_lib.Trees) -> Callable[[_Inputs], tf.Tensor]:
     forest = serving.forest(trees)
 
     def score(inputs: _Inputs) -> tf.Tensor:
@@ -289,7 +291,7 @@ def _nodes(
     }
 
 
-def _tile_scores(
+def _tile_scorer(
     predictor: run_predictor.RunPredictor, model: tf.keras.Model
 ) -> Callable[[_Inputs], tf.Tensor]:
     most = scoring.cells_per_item(model)
@@ -323,7 +325,7 @@ def _tile_scores(
     return score
 
 
-def _layout_scores(
+def _layout_scorer(
     predictor: run_predictor.RunPredictor, model: tf.keras.Model
 ) -> Callable[[_Inputs], tf.Tensor]:
     most, forward = _LAYOUTS_AT_ONCE, model.forward

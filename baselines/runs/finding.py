@@ -69,7 +69,7 @@ def find(name: str, task: str = '') -> List[str]:
         )
     path = files.expand(name)
     if os.path.isdir(path):
-        return [path] if run_files.hash_of(path) else [_only(path)]
+        return [path] if run_files.hash_of(path) else [_only_run(path)]
     beside = re.sub(r'run_(\w+)\.jsonz$', r'model_\1', path)
     if beside != path and os.path.isdir(beside):
         return [beside]
@@ -84,15 +84,15 @@ def find(name: str, task: str = '') -> List[str]:
     if not model_dirs:
         if folder and word != LATEST and not _MAGIC.search(word):
             raise ValueError(missing)
-        raise ValueError(f'--dir: {nothing(folders, word)}')
+        raise ValueError(f'--dir: {no_runs_message(folders, word)}')
     runs, damaged = _read(model_dirs)
-    matches = _of_hash(word, model_dirs) or _named(word, runs, damaged, task)
+    matches = _by_hash(word, model_dirs) or _by_name(word, runs, damaged, task)
     if matches:
         return matches
     if folder and run_files.hash_of(path):
         raise ValueError(missing)
     if word == LATEST:  # with `task`; or all runs are damaged
-        raise ValueError(f'--dir: {nothing(folders, task=task)}')
+        raise ValueError(f'--dir: {no_runs_message(folders, task=task)}')
     raise ValueError(
         f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
         f'{FORMS}. The newest are '
@@ -179,8 +179,8 @@ def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.Run], List[str]]:
     return sorted(runs, key=lambda run: run.finished), damaged
 
 
-def _of_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
-    """Returns the run whose hash begins with a word, or none.
+def _by_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
+    """Returns the directory whose hash begins with a word, in a list; [] for none.
 
     Raises:
         ValueError: there are several.
@@ -197,10 +197,10 @@ def _of_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
     return matches
 
 
-def _named(
+def _by_name(
     word: str, runs: Sequence[run_files.Run], damaged: Sequence[str], task: str
 ) -> List[str]:
-    """Returns the runs that 'latest', a pattern, a --run_id or a model stands for.
+    """Returns directories of runs of a --run_id, a pattern, a model, or the latest.
 
     Damaged runs, which may be among them, are named on stderr.
     """
@@ -218,7 +218,7 @@ def _named(
 
 
 def _latest(runs: Sequence[run_files.Run], task: str) -> List[run_files.Run]:
-    """Returns the last of runs, or of those of a task; none where there is none."""
+    """Returns the last run, of a task if one is given, in a list; [] for none."""
     of_task = [run for run in runs if task in ('', run.task)]
     if of_task and of_task[-1] is not runs[-1]:
         text.note(
@@ -235,11 +235,11 @@ def _names_of(run: run_files.Run) -> List[str]:
     return [*names, run_id] if run_id and isinstance(run_id, str) else names
 
 
-def _only(folder: str) -> str:
-    """Returns the one run in a folder; raises ValueError for none or several."""
+def _only_run(folder: str) -> str:
+    """Returns the model directory in a folder; raises ValueError unless it is alone."""
     inside = run_files.list_dirs(folder)
     if not inside:
-        raise ValueError(f'--dir: {nothing([folder])}')
+        raise ValueError(f'--dir: {no_runs_message([folder])}')
     if len(inside) > 1:
         raise ValueError(
             f'--dir: {folder} is not called model_<hash>, and holds {len(inside)} '
@@ -248,8 +248,8 @@ def _only(folder: str) -> str:
     return inside[0]
 
 
-def nothing(folders: Iterable[str], word: str = '', task: str = '') -> str:
-    """Writes a message for folders without runs, or without those of a name or task."""
+def no_runs_message(folders: Iterable[str], word: str = '', task: str = '') -> str:
+    """Writes that folders have no runs, or none of a name or task, and how to train."""
     called = f', so none is called {word!r}' if word else ''
     folders = [files.expand(folder) for folder in folders]
     where = '' if len(folders) > 1 else f' --out_dir={folders[0]}'

@@ -1,7 +1,7 @@
 """Lists the runs in folders, as a table or as JSON."""
 
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from baselines import files
 from baselines import text
@@ -80,7 +80,7 @@ def row(run: run_files.Run) -> Row:
     )
 
 
-def best_score(run: run_files.Run) -> Any:
+def best_score(run: run_files.Run) -> Tuple[str, Optional[float]]:
     """Returns ('OPA' or 'tau', its best validation value or None)."""
     taus = [x for x in run.curve.get('val_tau') or [] if x is not None]
     opas = [x for x in run.curve.get('val_opa') or [] if x is not None]

@@ -27,7 +27,7 @@ def load_predictor(name: str, options: prediction.Options) -> prediction.Predict
             such collection, or one is named for a run.
     """
     if name == finding.ESTIMATE:
-        return _estimate(options)
+        return _estimate_predictor(options)
     check_no_collection(options.collection)
     run = finding.load(name, options.task)
     return run_predictor.RunPredictor(run, options)
@@ -49,11 +49,11 @@ def load_predictors(
         for model_dir, run in finding.load_all(trained, options.task).items()
     }
     if len(trained) < len(names):
-        predictors[finding.ESTIMATE] = _estimate(options)
+        predictors[finding.ESTIMATE] = _estimate_predictor(options)
     return predictors
 
 
-def _estimate(options: prediction.Options) -> prediction.EstimatePredictor:
+def _estimate_predictor(options: prediction.Options) -> prediction.EstimatePredictor:
     if options.workers:
         raise ValueError('--runner is for runs: the estimate needs no workers')
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]

@@ -249,7 +249,7 @@ class Predictor(abc.ABC):
         store = self.open_split(split)
         check_runtimes(store)
         described = self.describe(store)
-        lists = self._published_lists(store, protocol)
+        lists = self._listed_configurations(store, protocol)
         if lists:
             store = cast(layout_store.LayoutStore, store).with_configurations(lists)
             described['protocol'] = report.PUBLISHED
@@ -271,10 +271,10 @@ class Predictor(abc.ABC):
             return None
         return self.task.estimates(store)
 
-    def _published_lists(
+    def _listed_configurations(
         self, store: splits.PackedSplit, protocol: str
     ) -> List[np.ndarray]:
-        """Returns numbers of configurations of each graph; none for all of them."""
+        """Returns the configurations of each graph to measure on; [] for all."""
         lists = published.validation_lists(self.collection.name)
         in_full = self.split == 'valid' and {*store.graph_ids} == {*lists}
         if protocol == report.ALL or not (

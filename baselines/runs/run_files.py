@@ -219,6 +219,7 @@ def read(model_dir: str) -> Run:
 
 
 def _read(path: str) -> Dict[str, Any]:
+    """Reads the object in a run file, and checks the fields that all callers use."""
     if not os.path.lexists(path):
         raise ValueError(
             f'the run file {path} is missing; it belongs beside the model '

@@ -43,10 +43,10 @@ def collection_of(run: run_files.Run) -> collections.Collection:
 
 
 def stored_scaling(run: run_files.Run) -> Optional[Scaling]:
-    """Returns the scaling that a run holds, or None.
+    """Returns the scaling of features that a run file holds, or None.
 
     Raises:
-        ValueError: they are damaged.
+        ValueError: it is damaged.
     """
     info = run.info
     if 'normalizer' not in info:
@@ -59,7 +59,7 @@ def stored_scaling(run: run_files.Run) -> Optional[Scaling]:
 
 
 def data_of(run: run_files.Run, options: prediction.Options) -> prediction.Options:
-    """Fills in which data a run was trained on, unless others are named."""
+    """Returns options with the run's training data, unless they name other data."""
     if options.data_root or options.sample_data:
         return options
     args = run.args
@@ -132,7 +132,7 @@ class RunPredictor(prediction.Predictor):
 
     @property
     def _configs(self) -> int:
-        """Configurations of a graph in each step of the training."""
+        """Number of configurations of a graph in each step of the training."""
         return int(self.run.args.get('configs', self.task.config_class.configs))
 
     def _read_model(self) -> Any:

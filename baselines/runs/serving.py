@@ -23,7 +23,7 @@ _OPCODES = 128
 
 
 def column_names(node_columns: int, config_columns: int) -> List[str]:
-    """Returns the names of the columns of `columns`.
+    """Returns the names of the columns that `columns` computes.
 
     Args:
         node_columns: width of node_feat.
@@ -76,7 +76,7 @@ def forest(trees: trees_lib.Trees) -> Callable[[tf.Tensor], tf.Tensor]:
     It takes float32 [rows, all columns], where the trees' names count columns, and
     returns float32 [rows].
     """
-    parts = trees.arrays()
+    parts = trees.as_arrays()
     # A tree of one leaf is there already; others begin at their first split.
     starts = np.array([0 if len(one.threshold) else -1 for one in parts], np.int32)
     splits, leaves = (

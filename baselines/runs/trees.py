@@ -11,7 +11,6 @@ unpickled.
 """
 
 import hashlib
-import importlib.util
 import os
 import re
 from typing import (
@@ -63,8 +62,8 @@ _Lines = Dict[str, List[str]]
 
 
 def check_installed(user: str) -> None:
-    """Raises ValueError unless LightGBM is there, which `user` needs."""
-    if importlib.util.find_spec('lightgbm') is None:
+    """Raises ValueError unless LightGBM is installed, which `user` needs."""
+    if not starting.has_lightgbm():
         raise ValueError(f'{user} needs LightGBM: pip install -e .[trees]')
 
 
@@ -172,8 +171,8 @@ class Trees:
         """Number of trees."""
         return self._booster.num_trees()
 
-    def arrays(self) -> List[Tree]:
-        """Returns the trees; columns are numbered as in `names`."""
+    def as_arrays(self) -> List[Tree]:
+        """Returns the trees as arrays; columns are numbered as in `names`."""
         kinds = (np.int32, np.float64, np.int32, np.int32, np.float64)
         keys = ('split_feature', 'threshold', 'left_child', 'right_child', 'leaf_value')
         return [
@@ -229,7 +228,7 @@ def scores(
 def slices(
     table: Table, graphs: np.ndarray, configs: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yields rows of a table, not too many at once."""
+    """Yields rows of a table in slices, which bound the memory."""
     for start in range(0, len(graphs), _ROWS):
         rows = slice(start, start + _ROWS)
         yield table.rows(graphs[rows], configs[rows])

@@ -46,7 +46,7 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
             more variables or weights than were saved.
     """
     with _naming(model_dir):
-        shapes = _open(model_dir).get_variable_to_shape_map().values()
+        shapes = _open_checkpoint(model_dir).get_variable_to_shape_map().values()
     left = {
         'weights': 2 * sum(math.prod(shape) for shape in shapes) + _FREE_WEIGHTS,
         'variables': 2 * len(shapes) + _FREE_VARIABLES,
@@ -83,7 +83,7 @@ def read(run: run_files.Run, model: tf.keras.Model) -> None:
     """
     expected = [list(v.shape) for v in model.variables]
     with _naming(run.model_dir):
-        reader = _open(run.model_dir)
+        reader = _open_checkpoint(run.model_dir)
         keys = _variable_keys(reader)
         shapes = reader.get_variable_to_shape_map()
         stored = [list(shapes[key]) for key in keys]
@@ -113,6 +113,7 @@ def digest(model: tf.keras.Model) -> str:
 
 
 def _integers(value: Any) -> Iterator[int]:
+    """Yields the integers in a JSON value, however deep."""
     if isinstance(value, (dict, list)):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _integers(one)
@@ -120,7 +121,7 @@ def _integers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _open(model_dir: str) -> Any:
+def _open_checkpoint(model_dir: str) -> Any:
     return tf.train.load_checkpoint(run_files.weights_path(model_dir))
 
 

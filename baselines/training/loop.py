@@ -274,7 +274,7 @@ class Trainer:
             measure = 'tau' if state.curve.get('val_tau') else 'OPA'
             is_early = state.epochs_done < settings.epochs
             since = patience if is_early else 0
-            say(progress.closing(state.best_epoch, state.best_score, measure, since))
+            say(progress.last_line(state.best_epoch, state.best_score, measure, since))
             steps.set_weights(state.best_weights)
         self._take_weights()
         return state

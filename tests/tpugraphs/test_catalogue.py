@@ -53,4 +53,4 @@ def test_a_catalogue_is_a_table():
 )
 def test_names_of_models_elsewhere(name, choices, meant):
     wanted = f'; did you mean {meant!r}?' if meant else ''
-    assert registry.meant(name, choices) == wanted
+    assert registry.did_you_mean(name, choices) == wanted

@@ -203,7 +203,7 @@ def test_a_table_with_tau_has_eighty_columns():
     ],
 )
 def test_the_line_after_the_table(score, measure, patience, line):
-    assert progress.closing(30, score, measure, patience) == line
+    assert progress.last_line(30, score, measure, patience) == line
 
 
 def test_labels_without_a_pair_have_no_opa():

@@ -22,7 +22,7 @@ def main() -> int:
     code = command_line.guarded(_list)
     if code or name in ('-h', '--help', 'help'):
         return code
-    meant = registry.meant(name, commands.names())
+    meant = registry.did_you_mean(name, commands.names())
     print(f'\nerror: no command is called {name!r}{meant}', file=sys.stderr)
     return 2
 

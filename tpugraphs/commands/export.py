@@ -39,7 +39,9 @@ def run(args: argparse.Namespace) -> None:
     predictor = run_predictor.RunPredictor(run, options)
     export.check_output(args.output)
     distilled = None
-    if predictor.collection.task == 'tile' and export.needs_more(predictor):
+    if predictor.collection.task == 'tile' and export.parts_outside_tensorflow(
+        predictor
+    ):
         distilled = distilling.distil(predictor)
         print(text.wrapped(distilling.describe(predictor, distilled), indent=2))
     shapes = export.export(predictor, args.output, distilled)

@@ -45,4 +45,4 @@ def run(args: argparse.Namespace) -> None:
     elif rows:
         print('\n'.join(listing.table(rows)))
     else:
-        raise ValueError(finding.nothing(folders))
+        raise ValueError(finding.no_runs_message(folders))

@@ -25,4 +25,4 @@ def run(args: argparse.Namespace) -> None:
 
     run_file = run_files.read(finding.find_one(command_line.run_of(args)))
     print(f'# {run_file.model_dir}')
-    print(scripts.to_toml(scripts.settings_of(run_file.args)), end='')
+    print(scripts.to_toml(scripts.changed_settings(run_file.args)), end='')

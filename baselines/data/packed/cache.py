@@ -118,7 +118,7 @@ def _lock(path: str, label: str) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX)
         except OSError:
             # Nothing is lost: whoever has packed first wins.
-            files.say_without_locks(path)
+            files.warn_without_locks(path)
         yield
     finally:
         os.close(handle)
