@@ -12,7 +12,6 @@ or of a folder of such files.
 """
 
 import collections
-import dataclasses
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import judging
@@ -62,27 +61,27 @@ def false_claims(count: int, seed: int, core: int) -> None:
         for name in random_programs.names(count, seed):
             program = random_programs.load(name)
             skipped = collections.Counter()
-            items = collection.items_of(program, 'tile', session, set(), skipped)
-            if not items:
+            cut = collection.kernels_of(program, 'tile', session, set(), skipped)
+            if not cut:
                 continue
-            item = items[rng.integers(len(items))]
-            tuned = _of_copies(item, session, seed)
+            kernel = cut[rng.integers(len(cut))]
+            tuned = _of_copies(kernel, session, seed)
             claimed += tuned.claimed
             done += 1
             tried = ' '.join(f'{number:.3f}' for number in tuned.tried)
             null = ' '.join(f'{number:.3f}' for number in tuned.null)
-            print(f'{item.name} claimed {tuned.claimed} best {tried} null {null}')
+            print(f'{kernel.name} claimed {tuned.claimed} best {tried} null {null}')
     print(f'{claimed} false claims of {done}')
 
 
-def _of_copies(item, session, seed: int) -> tuning.Tuned:
-    batch = item.batch(np.random.default_rng(0), 2)
-    described = [batch.described[0]] * (1 + _CANDIDATES)
-    copies = dataclasses.replace(
-        batch, described=described, module=lambda _: batch.module(0)
+def _of_copies(kernel, session, seed: int) -> tuning.Tuned:
+    candidates = tiles.candidates_of(kernel, np.random.default_rng(0), 2)
+    default = candidates.configs[0]
+    copies = tiles.Candidates(
+        [default] * (1 + _CANDIDATES), lambda _: candidates.module(0)
     )
     return tuning.tune(
-        item,
+        kernel,
         copies,
         lambda times, *_: [i for i in range(1, 1 + _CANDIDATES) if i not in times],
         session,

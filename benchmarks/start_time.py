@@ -26,6 +26,7 @@ import results
 
 from baselines import config
 from baselines.hlo import reading
+from tpugraphs.measure import kernels
 from tpugraphs.measure import scorers
 from tpugraphs.measure import tiles
 
@@ -56,13 +57,14 @@ def score(model_dir, repeats):
     """Returns the seconds of scoring candidates as `tune` does: the first, the next."""
     raw = reading.read_tuning(os.path.join(results.ROOT, 'examples', 'kernels.pb'))
     module = max((t.module for t in raw.modules), key=lambda m: m.ByteSize())
-    item = tiles.TileItem(f'kernel_{0:016x}', module, '')
-    batch = item.batch(np.random.default_rng(0), _CANDIDATES)
+    kernel = kernels.Kernel(f'kernel_{0:016x}', 'kernel', module, '')
+    rng = np.random.default_rng(0)
+    configs = tiles.candidates_of(kernel, rng, _CANDIDATES).configs
     scores = scorers.load(model_dir, 'cpu')
-    kernel = item.tuning(batch.described * (_CANDIDATES // len(batch.described) + 1))
-    del kernel.runs[_CANDIDATES:]
-    [first], _ = results.timed(lambda: scores(kernel), 1, warm_up=False)
-    others, _ = results.timed(lambda: scores(kernel), repeats, warm_up=False)
+    tuning = tiles.tuning_data(kernel, configs * (_CANDIDATES // len(configs) + 1))
+    del tuning.runs[_CANDIDATES:]
+    [first], _ = results.timed(lambda: scores(tuning), 1, warm_up=False)
+    others, _ = results.timed(lambda: scores(tuning), repeats, warm_up=False)
     return first, statistics.median(others)
 
 

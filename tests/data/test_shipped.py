@@ -17,6 +17,7 @@ from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import places
 from tpugraphs.measure import collection_folder
+from tpugraphs.measure import kernels as measured_kernels
 from tpugraphs.measure import tiles
 
 
@@ -54,12 +55,13 @@ def made_collection(folder, names, noisy=()):
     """Writes a folder as `collect` leaves it, of kernels of one operation each."""
     kernels = {}
     for name in names:
-        item = tiles.TileItem(name, measured_programs.pointwise(8, 4), 'root')
-        described = [
+        module = measured_programs.pointwise(8, 4)
+        kernel = measured_kernels.Kernel(name, name, module, 'root')
+        configs = [
             {'output': (8, 4), 'kernel': (), 'input': (8, 4)},
             {'output': (4, 4), 'kernel': (), 'input': (4, 4)},
         ]
-        tuning = item.tuning(described, [20, 10])
+        tuning = tiles.tuning_data(kernel, configs, [20, 10])
         nodes = graph.extract_graph(tuning.module)
         configs = raw.configs_of('tile', tuning, nodes)
         path = str(folder / f'{name}.npz')

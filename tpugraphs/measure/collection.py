@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from baselines.data import raw as raw_lib
 from baselines.data import shares
 from baselines.hlo import graph
 from tpugraphs.measure import collection_folder as folder_lib
+from tpugraphs.measure import kernels
 from tpugraphs.measure import layouts
 from tpugraphs.measure import machine_records
 from tpugraphs.measure import preparation
@@ -26,8 +27,8 @@ from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 from tpugraphs.programs import reader
 
-# One graph of the collection: a kernel to tile, or a program with layouts to choose.
-_Item = Union[tiles.TileItem, layouts.LayoutItem]
+# Task -> the module that draws and writes its configurations.
+_TASKS: Dict[str, Any] = {'tile': tiles, 'layout': layouts}
 
 
 def run(
@@ -79,8 +80,8 @@ def collect(
         session_lib.Session(options.core, options.platform, ends) as session,
     ):
         records = machine_records.Records(path, session.device, fresh=True)
-        items = _load_items(sources, load, folder, session)
-        _Collector(folder, session, records).measure(items)
+        loaded = _load_kernels(sources, load, folder, session)
+        _Collector(folder, session, records).measure(loaded)
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
         raise ValueError(
@@ -89,15 +90,15 @@ def collect(
     return folder
 
 
-def _load_items(
+def _load_kernels(
     sources: Sequence[str],
     load: Callable[[str], reader.Program],
     folder: folder_lib.CollectionFolder,
     session: session_lib.Session,
-) -> List[_Item]:
-    """Returns what to measure of programs; those of no use go to `folder.failed`."""
+) -> List[kernels.Kernel]:
+    """Returns the kernels of programs to measure; adds errors to `folder.failed`."""
     options = folder.options
-    items: List[_Item] = []
+    loaded: List[kernels.Kernel] = []
     digests: Set[str] = set()
     names: Set[str] = set()
     for number, source in enumerate(sources):
@@ -111,15 +112,15 @@ def _load_items(
             if program.name in names:
                 raise ValueError(f'two programs are called {program.name!r}')
             names.add(program.name)
-            items += draw_items(
-                items_of(program, options.task, session, digests, folder.skipped),
+            loaded += draw_kernels(
+                kernels_of(program, options.task, session, digests, folder.skipped),
                 options,
             )
         except (ValueError, OSError) as error:
             folder.failed.append(text.one_line(error, source))
-    if not items and folder.failed:
+    if not loaded and folder.failed:
         raise ValueError(folder.failed[0])
-    return items
+    return loaded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,64 +131,67 @@ class _Collector:
     session: session_lib.Session
     records: machine_records.Records  # to which measurements are added
 
-    def measure(self, items: Sequence[_Item]) -> None:
-        """Measures the items that have no file yet, until time is up."""
+    def measure(self, loaded: Sequence[kernels.Kernel]) -> None:
+        """Measures the kernels that have no file yet, until time is up."""
         folder, options = self.folder, self.folder.options
-        programs = [(item.name, item.program) for item in items]
+        programs = [(kernel.name, kernel.program) for kernel in loaded]
         splits = assign_splits(programs, options.split)
-        todo = [item for item in items if item.name not in folder.records]
+        todo = [kernel for kernel in loaded if kernel.name not in folder.records]
         # Configurations of an earlier call do not count in this call's rate.
         earlier, began = folder.configs, time.monotonic()
         spent: List[float] = []
         program = None
-        finished = len(items) - len(todo)
-        with phases.Phase('measuring', len(items), 'kernel', finished) as phase:
-            for index, item in enumerate(todo):
+        finished = len(loaded) - len(todo)
+        with phases.Phase('measuring', len(loaded), 'kernel', finished) as phase:
+            for index, kernel in enumerate(todo):
                 seconds_left = options.seconds_left
                 # A kernel is not begun if too little time is left for it.
                 if seconds_left < (np.median(spent[-9:]) * 0.7 if spent else 0):
                     folder.left += len(todo) - index
                     break
-                if item.program != program:
+                if kernel.program != program:
                     self.session.restart()
-                    program = item.program
+                    program = kernel.program
                 started = time.monotonic()
                 # No pass beyond the least number begins after so many seconds.
                 fair = min(seconds_left / (len(todo) - index), options.seconds)
                 protocol = timing.Protocol(
                     *options.passes, fair, compiling=fair / 2, deadline=seconds_left
                 )
-                self._measure_item(item, splits[item.name], protocol)
+                self._measure(kernel, splits[kernel.name], protocol)
                 spent.append(time.monotonic() - started)
                 rate = (folder.configs - earlier) / (time.monotonic() - began) * 60
                 phase.remark(f'{rate:.0f} configurations/min')
-                phase.update(item.name in folder.records)
+                phase.update(kernel.name in folder.records)
 
-    def _measure_item(self, item: _Item, split: str, protocol: timing.Protocol) -> None:
+    def _measure(
+        self, kernel: kernels.Kernel, split: str, protocol: timing.Protocol
+    ) -> None:
         """Measures a kernel or program, and writes its file below a split."""
         folder, options = self.folder, self.folder.options
-        rng = np.random.default_rng([options.seed, _digest(item.name)])
-        batch = item.batch(rng, options.configs)
+        rng = np.random.default_rng([options.seed, _digest(kernel.name)])
+        candidates = _TASKS[options.task].candidates_of(kernel, rng, options.configs)
         try:
-            modules = [batch.module(i) for i in range(len(batch.described))]
+            modules = [candidates.module(i) for i in range(len(candidates.configs))]
+            inputs = kernels.inputs_of(kernel.module)
             measured = self.session.measure(
-                item.name, modules, item.inputs, options.seed, protocol
+                kernel.name, modules, inputs, options.seed, protocol
             )
         except session_lib.WorkerError as error:
             folder.skipped[str(error)] += 1
             return
-        self.records.add(item.name, batch.described, measured)
+        self.records.add(kernel.name, candidates.configs, measured)
         if len(measured.passes) < protocol.least:
             folder.left += 1
         elif len(measured.kept) < 2:
             folder.skipped['a single configuration'] += 1
         else:
-            configs = [batch.described[i] for i in measured.kept]
-            self._write(item, split, configs, measured)
+            configs = [candidates.configs[i] for i in measured.kept]
+            self._write(kernel, split, configs, measured)
 
     def _write(
         self,
-        item: _Item,
+        kernel: kernels.Kernel,
         split: str,
         configs: Sequence[Dict[str, Any]],
         measured: timing.Measured,
@@ -201,20 +205,20 @@ class _Collector:
         parts = folder_lib.FOLDERS[options.task], split
         if noisy:
             parts = folder_lib.NOISY, ''
-        file = os.path.join(*filter(None, parts), f'{item.name}.npz')
-        tuning = item.tuning(configs, halves.min(0))
+        file = os.path.join(*filter(None, parts), f'{kernel.name}.npz')
+        tuning = _TASKS[options.task].tuning_data(kernel, configs, halves.min(0))
         nodes = graph.extract_graph(tuning.module)
         raw_lib.write_record(
             os.path.join(options.output, file),
-            item.name,
+            kernel.name,
             nodes,
             raw_lib.configs_of(options.task, tuning, nodes),
         )
-        self.folder.records[item.name] = {
+        self.folder.records[kernel.name] = {
             'file': file,
-            'program': item.program,
+            'program': kernel.program,
             'split': split,
-            'origin': item.origin,
+            'origin': kernel.origin,
             'tau': round(tau, 4),
             'noisy': noisy,
             'drift': round(float(default.max() / default.min()), 4),
@@ -227,13 +231,15 @@ class _Collector:
         self.folder.write_sidecar()
 
 
-def draw_items(items: Sequence[_Item], options: folder_lib.Options) -> Sequence[_Item]:
+def draw_kernels(
+    cut: Sequence[kernels.Kernel], options: folder_lib.Options
+) -> Sequence[kernels.Kernel]:
     """Draws `options.kernels` of a program's kernels, kept in order; 0 means all."""
-    if not options.kernels or len(items) <= options.kernels:
-        return items
-    rng = np.random.default_rng([options.seed, _digest(items[0].program)])
-    chosen = rng.permutation(len(items))[: options.kernels]
-    return [items[index] for index in sorted(chosen)]
+    if not options.kernels or len(cut) <= options.kernels:
+        return cut
+    rng = np.random.default_rng([options.seed, _digest(cut[0].program)])
+    chosen = rng.permutation(len(cut))[: options.kernels]
+    return [cut[index] for index in sorted(chosen)]
 
 
 def _digest(name: str) -> int:
@@ -241,13 +247,13 @@ def _digest(name: str) -> int:
     return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
 
 
-def items_of(
+def kernels_of(
     program: reader.Program,
     task: str,
     session: session_lib.Session,
     digests: Set[str],
     skipped: collections.Counter[str],
-) -> Sequence[_Item]:
+) -> Sequence[kernels.Kernel]:
     """Returns the kernels of a program (tile) or the program itself (layout).
 
     Args:
@@ -262,13 +268,13 @@ def items_of(
         ValueError: XLA cannot compile it.
     """
     if task == 'layout':
-        return layouts.items_of(program.module, program.name, digests, skipped)
+        return layouts.kernels_of(program.module, program.name, skipped)
     module = preparation.optimise(program, session)
-    return tiles.items_of(module, program.name, digests, skipped)
+    return tiles.kernels_of(module, program.name, digests, skipped)
 
 
 def assign_splits(
-    items: Sequence[Tuple[str, str]], split: Optional[Tuple[float, ...]]
+    graphs: Sequence[Tuple[str, str]], split: Optional[Tuple[float, ...]]
 ) -> Dict[str, str]:
     """Returns the splits of kernels, by their names.
 
@@ -278,14 +284,14 @@ def assign_splits(
     train.
 
     Args:
-        items: (name, program) of every kernel.
+        graphs: (name, program) of every kernel.
         split: shares of train, valid and test; None gives every kernel the split ''.
     """
     if split is None:
-        return {name: '' for name, _ in items}
+        return {name: '' for name, _ in graphs}
     for unit_of in (lambda _, p: families.family(p), lambda _, p: p, lambda n, _: n):
-        sizes = collections.Counter(unit_of(*item) for item in items)
+        sizes = collections.Counter(unit_of(*item) for item in graphs)
         if len(sizes) >= np.count_nonzero(split):
             parts = shares.share_out(sizes, [share / sum(split) for share in split])
-            return {n: collections_lib.SPLITS[parts[unit_of(n, p)]] for n, p in items}
-    return {name: collections_lib.SPLITS[0] for name, _ in items}
+            return {n: collections_lib.SPLITS[parts[unit_of(n, p)]] for n, p in graphs}
+    return {name: collections_lib.SPLITS[0] for name, _ in graphs}

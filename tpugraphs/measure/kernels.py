@@ -51,30 +51,14 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel of a program, as a module of its own."""
+    """A kernel of a program, or a whole program, as a module of its own."""
 
-    name: str  # graph id, `<program>_<hash>`
+    name: str  # graph id: `<program>_<hash>`; of a whole program its name
+    program: str  # name of the program
     module: Any  # its HloModuleProto: one entry computation, all row-major
     origin: str  # name of its last instruction in the optimised module
     # its one or several places in the optimised module
     places: List[Place] = dataclasses.field(default_factory=list)
-
-    @property
-    def inputs(self) -> List[dict]:
-        """The `type`, `dims` and bound of integers, `high`, of every parameter."""
-        entry = entry_of(self.module)
-        parameters = [i for i in entry.instructions if i.opcode == 'parameter']
-        parameters.sort(key=lambda i: i.parameter_number)
-        # Integers may index rows of another parameter.
-        firsts = [n for p in parameters for n in p.shape.dimensions[:1]]
-        return [
-            {
-                'type': building.NUMPY_TYPES[p.shape.element_type],
-                'dims': list(p.shape.dimensions),
-                'high': max([2, *firsts]),
-            }
-            for p in parameters
-        ]
 
 
 class Unsupported(Exception):
@@ -113,7 +97,7 @@ def cut(
         digest = hashlib.sha256(content).hexdigest()[:16]
         proto.name = program
         name = f'{program}_{digest}'
-        kernel = Kernel(name, proto, pieces[-1].name)
+        kernel = Kernel(name, program, proto, pieces[-1].name)
         by_name.setdefault(name, kernel).places.append(Place(pieces, writer.operands))
     return list(by_name.values()), skipped
 
@@ -141,6 +125,23 @@ def pieces_of(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
 def entry_of(module: Any) -> Any:
     """Returns a module's entry computation."""
     return next(c for c in module.computations if c.id == module.entry_computation_id)
+
+
+def inputs_of(module: Any) -> List[dict]:
+    """Returns the arguments of `worker.draw_array` for a module's parameters."""
+    entry = entry_of(module)
+    parameters = [i for i in entry.instructions if i.opcode == 'parameter']
+    parameters.sort(key=lambda i: i.parameter_number)
+    # Integers may index rows of another parameter.
+    firsts = [n for p in parameters for n in p.shape.dimensions[:1]]
+    return [
+        {
+            'type': building.NUMPY_TYPES[p.shape.element_type],
+            'dims': list(p.shape.dimensions),
+            'high': max([2, *firsts]),
+        }
+        for p in parameters
+    ]
 
 
 def root_of(computation: Any) -> Any:

@@ -6,7 +6,6 @@ into the program as a LayoutConstraint, which XLA fulfils by copying.
 """
 
 import collections
-import dataclasses
 import itertools
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -29,59 +28,59 @@ Orders = Tuple[Optional[Tuple[int, ...]], ...]
 Config = Tuple[Orders, ...]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class LayoutItem(kernels.Kernel):
-    """A program to measure with layouts."""
+def candidates_of(
+    program: kernels.Kernel, rng: np.random.Generator, count: int
+) -> tiles.Candidates:
+    """Draws configurations of a program, half near the default, which is first.
 
-    # the configurable nodes, as indices of all instructions
-    nodes: Sequence[int] = ()
-
-    @property
-    def program(self) -> str:
-        """The name of the program, which is its own."""
-        return self.name
-
-    def batch(self, rng: np.random.Generator, count: int) -> tiles.Batch:
-        """Draws configurations, half of them near the default, which is first.
-
-        Args:
-            rng: draws.
-            count: configurations at most, with the default.
-        """
-        ranks = [
-            [len(shape.dimensions) for shape in shapes]
-            for number, (_, shapes) in enumerate(_arrays(self.module))
-            if number in self.nodes
-        ]
-        drawn = draw(ranks, rng, count)
-        return tiles.Batch(
-            [{'nodes': config} for config in drawn],
-            lambda i: constrain(self.module, self.nodes, drawn[i]).SerializeToString(),
-        )
-
-    def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
-        """Returns a ModuleTuningData of the program with configurations."""
-        tuning = protos.protos().ModuleTuningData(
-            module=self.module, config_index_to_node=self.nodes
-        )
-        for config in described:
-            layout = tuning.runs.add().module_config.layout_config
-            for orders in config['nodes']:
-                tensors = layout.nodes.add().tensors
-                for order in orders[:3]:
-                    tensors.add().dims.extend(order or ())
-        return tiles.add_times(tuning, times)
+    Args:
+        program: the program.
+        rng: draws.
+        count: configurations at most, with the default.
+    """
+    nodes = configurable(program.module)
+    ranks = [
+        [len(shape.dimensions) for shape in shapes]
+        for number, (_, shapes) in enumerate(_arrays(program.module))
+        if number in nodes
+    ]
+    drawn = draw(ranks, rng, count)
+    return tiles.Candidates(
+        [{'nodes': config} for config in drawn],
+        lambda i: constrain(program.module, nodes, drawn[i]).SerializeToString(),
+    )
 
 
-def items_of(
-    module: Any, program: str, seen: set, skipped: collections.Counter[str]
-) -> List[LayoutItem]:
-    """Returns a program as the only item; none if it has no configurable nodes."""
-    nodes = configurable(module)
-    if not nodes:
-        skipped['nothing to configure'] += 1
-        return []
-    return [LayoutItem(program, module, module.name, nodes=nodes)]
+def tuning_data(
+    program: kernels.Kernel, configs: Sequence[Dict[str, Any]], times: Any = ()
+) -> Any:
+    """Returns a ModuleTuningData of a program; see `tiles.tuning_data`."""
+    tuning = protos.protos().ModuleTuningData(
+        module=program.module, config_index_to_node=configurable(program.module)
+    )
+    for config in configs:
+        layout = tuning.runs.add().module_config.layout_config
+        for orders in config['nodes']:
+            tensors = layout.nodes.add().tensors
+            for order in orders[:3]:
+                tensors.add().dims.extend(order or ())
+    return tiles.add_times(tuning, times)
+
+
+def kernels_of(
+    module: Any, program: str, skipped: collections.Counter[str]
+) -> List[kernels.Kernel]:
+    """Returns a program as its only kernel; none if it has no configurable nodes.
+
+    Args:
+        module: its HloModuleProto.
+        program: its name.
+        skipped: counts programs that are left out, by reason.
+    """
+    if configurable(module):
+        return [kernels.Kernel(program, program, module, module.name)]
+    skipped['nothing to configure'] += 1
+    return []
 
 
 def _arrays(module: Any) -> Iterator[Tuple[str, List[Any]]]:

@@ -92,13 +92,13 @@ class Records:
         return [m.configuration for m in results if m.status == records.OK]
 
     def ratios(
-        self, kernel: str, described: Sequence[Dict[str, Any]]
+        self, kernel: str, configs: Sequence[Dict[str, Any]]
     ) -> Tuple[Dict[int, float], Dict[int, str]]:
         """Returns the recorded times of configurations, relative to the default's.
 
         Args:
             kernel: the kernel's graph id.
-            described: its configurations, the default first.
+            configs: its configurations, the default first.
 
         Returns:
             Index of a configuration -> log of its least time over the default's in
@@ -107,7 +107,7 @@ class Records:
         measured = self._history(kernel)
         results = measured.results()
         ratios, failures = {}, {}
-        for number, configuration in enumerate(described[1:], 1):
+        for number, configuration in enumerate(configs[1:], 1):
             measurement = results.get(records.key(configuration))
             if measurement and measurement.times_ns:
                 ratios[number] = measured.log_ratio(measurement)
@@ -118,7 +118,7 @@ class Records:
     def add(
         self,
         kernel: str,
-        described: Sequence[Dict[str, Any]],
+        configs: Sequence[Dict[str, Any]],
         measured: timing.Measured,
         search_s: float = 0.0,
     ) -> None:
@@ -126,7 +126,7 @@ class Records:
 
         Args:
             kernel: the kernel's graph id.
-            described: the configurations by their numbers, the default first.
+            configs: the configurations by their numbers, the default first.
             measured: their times, and the reasons of those without.
             search_s: seconds that choosing them took.
 
@@ -145,7 +145,7 @@ class Records:
             # Other reasons, such as an equal program, are no failures.
         shared: Dict[str, Any] = dict(
             kernel=kernel,
-            search_s=round(search_s / len(described), 6),
+            search_s=round(search_s / len(configs), 6),
             group=secrets.token_hex(8),
             time=records.now(),
             versions=self._versions,
@@ -154,7 +154,7 @@ class Records:
         new = [
             records.Measurement(
                 configuration={
-                    name: list(described[number][name]) for name in ('output', 'kernel')
+                    name: list(configs[number][name]) for name in ('output', 'kernel')
                 },
                 default=number == 0,
                 status=status,

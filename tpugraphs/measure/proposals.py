@@ -46,7 +46,8 @@ def tunings(
     """
     if kind == reading.LAYOUT:
         module = preparation.prepare(program).module
-        items: Sequence[Any] = layouts.items_of(module, program.name, set(), skipped)
+        parts = layouts.kernels_of(module, program.name, skipped)
+        task: Any = layouts
     else:
         chosen = [
             (computation, instruction, own)
@@ -60,10 +61,11 @@ def tunings(
         if chosen:
             return
         module = preparation.optimise(program)
-        items = tiles.items_of(module, program.name, set(), skipped)
-    for item in items:
-        batch = item.batch(np.random.default_rng(seed), count)
-        yield item.tuning(batch.described)
+        parts = tiles.kernels_of(module, program.name, set(), skipped)
+        task = tiles
+    for kernel in parts:
+        candidates = task.candidates_of(kernel, np.random.default_rng(seed), count)
+        yield task.tuning_data(kernel, candidates.configs)
 
 
 def _tuning_of(

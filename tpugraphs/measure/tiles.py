@@ -8,7 +8,6 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tupl
 
 import numpy as np
 
-from baselines.data import families
 from baselines.hlo import protos
 from tpugraphs.measure import building
 from tpugraphs.measure import extents
@@ -26,63 +25,58 @@ _MOST_SIZE = (1 << 31) - 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Batch:
+class Candidates:
     """Configurations of a kernel or program, ready to be measured."""
 
     # the configurations in plain numbers, as JSON holds them; the default first
-    described: List[Dict[str, Any]]
+    configs: List[Dict[str, Any]]
     # number of a configuration -> its serialised HloModuleProto
     module: Callable[[int], bytes]
 
 
-class TileItem(kernels.Kernel):
-    """A kernel to measure with tiles."""
+def candidates_of(
+    kernel: kernels.Kernel,
+    rng: np.random.Generator,
+    count: int,
+    recorded: Sequence[Dict[str, Any]] = (),
+) -> Candidates:
+    """Draws configurations of a kernel, the untiled one first, and adds recorded ones.
 
-    @property
-    def program(self) -> str:
-        """The name of the program that it is cut from."""
-        return families.program_of_kernel(self.name)
+    Args:
+        kernel: the kernel.
+        rng: draws.
+        count: configurations to draw at most, with the untiled one.
+        recorded: `output` and `kernel` sizes of tuning records.
+    """
+    plan = tiling.Plan(kernel.module)
+    drawn = list(dict.fromkeys([*draw(plan, rng, count), *_recorded(plan, recorded)]))
+    tiled = [tiling.tile(plan, tiles) for tiles in drawn]
+    configs = [
+        {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
+        for tiles, t in zip(drawn, tiled)
+    ]
+    return Candidates(configs, lambda i: tiled[i].module.SerializeToString())
 
-    def batch(
-        self,
-        rng: np.random.Generator,
-        count: int,
-        recorded: Sequence[Dict[str, Any]] = (),
-    ) -> Batch:
-        """Draws configurations, the untiled kernel first, and adds recorded ones.
 
-        Args:
-            rng: draws.
-            count: configurations to draw at most, with the untiled one.
-            recorded: `output` and `kernel` sizes of tuning records.
-        """
-        plan = tiling.Plan(self.module)
-        drawn = list(
-            dict.fromkeys([*draw(plan, rng, count), *_recorded(plan, recorded)])
-        )
-        tiled = [tiling.tile(plan, tiles) for tiles in drawn]
-        described = [
-            {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
-            for tiles, t in zip(drawn, tiled)
-        ]
-        return Batch(described, lambda i: tiled[i].module.SerializeToString())
+def tuning_data(
+    kernel: kernels.Kernel, configs: Sequence[Dict[str, Any]], times: Any = ()
+) -> Any:
+    """Returns a ModuleTuningData of a kernel with configurations.
 
-    def tuning(self, described: Sequence[Dict[str, Any]], times: Any = ()) -> Any:
-        """Returns a ModuleTuningData of the kernel with configurations.
-
-        Args:
-            described: configurations, the default first.
-            times: their nanoseconds; empty for candidates.
-        """
-        tuning = protos.protos().ModuleTuningData(
-            module=self.module, fingerprint=int(self.name.rpartition('_')[2], 16)
-        )
-        for config in described:
-            sizes = tuning.runs.add().op_config.tile_size_config
-            sizes.kernel_bounds.extend(config['kernel'])
-            sizes.output_bounds.extend(config['output'])
-            sizes.input_bounds.extend(config['input'])
-        return add_times(tuning, times)
+    Args:
+        kernel: the kernel.
+        configs: its configurations, the default first.
+        times: their nanoseconds; empty for candidates.
+    """
+    tuning = protos.protos().ModuleTuningData(
+        module=kernel.module, fingerprint=int(kernel.name.rpartition('_')[2], 16)
+    )
+    for config in configs:
+        sizes = tuning.runs.add().op_config.tile_size_config
+        sizes.kernel_bounds.extend(config['kernel'])
+        sizes.output_bounds.extend(config['output'])
+        sizes.input_bounds.extend(config['input'])
+    return add_times(tuning, times)
 
 
 def add_times(tuning: Any, times: Any) -> Any:
@@ -94,9 +88,9 @@ def add_times(tuning: Any, times: Any) -> Any:
     return tuning
 
 
-def items_of(
+def kernels_of(
     module: Any, program: str, seen: set, skipped: collections.Counter[str]
-) -> List[TileItem]:
+) -> List[kernels.Kernel]:
     """Returns the kernels of an optimised module that can be tiled.
 
     Args:
@@ -107,7 +101,7 @@ def items_of(
     """
     cut, reasons = kernels.cut(module, program, LEAST_ELEMENTS)
     skipped.update(reasons)
-    items = []
+    tileable = []
     for kernel in cut:
         if _largest_size(kernel.module) > _MOST_SIZE:
             skipped['too large for an index of 32 bits'] += 1
@@ -120,9 +114,9 @@ def items_of(
         elif not any(output + reduced):
             skipped[f'nothing to tile: {plan.root.opcode}'] += 1
         else:
-            items.append(TileItem(**vars(kernel)))
+            tileable.append(kernel)
         seen.add(digest)
-    return items
+    return tileable
 
 
 def _largest_size(module: Any) -> int:
@@ -239,17 +233,17 @@ def _recorded(
             yield tiles
 
 
-def columns(described: Sequence[Dict[str, Any]]) -> np.ndarray:
+def columns(configs: Sequence[Dict[str, Any]]) -> np.ndarray:
     """Returns features of tile configurations for a regression.
 
     They are the log2 of whole size over tile size by dimension, and the log2 of the
     volumes of the output and kernel tiles: float64 [c, dimensions + 2].
 
     Args:
-        described: `output` and `kernel` sizes of configurations, the untiled one first.
+        configs: `output` and `kernel` sizes of configurations, the untiled one first.
     """
     output, kernel = (
-        np.log2([config[name] for config in described]).reshape(len(described), -1)
+        np.log2([config[name] for config in configs]).reshape(len(configs), -1)
         for name in ('output', 'kernel')
     )
     sizes = np.concatenate([output, kernel], axis=1)

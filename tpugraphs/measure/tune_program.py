@@ -2,11 +2,11 @@
 
 The steps of `tpugraphs tune`:
 
-* `preparation.optimise` and `tiles.items_of` compile the program and cut it into
+* `preparation.optimise` and `tiles.kernels_of` compile the program and cut it into
   kernels; these are timed untiled, and those with the longest times come first.
-* `tuning.tune` tunes one kernel after the other until time is up: `item.batch` draws
-  candidates and adds recorded ones (`machine_records`), a model scores them
-  (`scorers`), `search.Surrogate` proposes them in rounds, a worker measures them
+* `tuning.tune` tunes one kernel after the other until time is up:
+  `tiles.candidates_of` draws and adds recorded ones, a model scores them (`scorers`),
+  `search.Surrogate` proposes them in rounds, a worker measures them
   (`session`), and the best one gets a verdict.
 * `whole_program.prove` puts the faster kernels into the program, takes out those that
   do not help, and times the program beside the original.
@@ -117,9 +117,9 @@ def _write_kernels(rows: Sequence[tuning.Row], folder: str) -> None:
     """Writes the tuned kernels: the untiled modules, and the chosen ones."""
     for row in rows:
         if row.tuned is not None:
-            default = row.item.module.SerializeToString()
+            default = row.kernel.module.SerializeToString()
             for kind, module in (('default', default), ('best', row.best)):
-                path = os.path.join(folder, f'{row.item.name}.{kind}.pb')
+                path = os.path.join(folder, f'{row.kernel.name}.{kind}.pb')
                 with files.write_atomically(path, 'wb') as stream:
                     stream.write(module)
 
@@ -165,11 +165,11 @@ class _Tuner:
         session, options = self.session, self.options
         skipped: collections.Counter[str] = collections.Counter()
         optimised = preparation.optimise(program, session)
-        items = tiles.items_of(optimised, program.name, set(), skipped)
-        if not items:
+        cut = tiles.kernels_of(optimised, program.name, set(), skipped)
+        if not cut:
             why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
             raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
-        rows = [tuning.Row(item) for item in items]
+        rows = [tuning.Row(kernel) for kernel in cut]
         whole = whole_program.WholeProgram(
             program.name, program.module, session, options.seed, arrays
         )
@@ -205,11 +205,12 @@ class _Tuner:
         for row in phases.each(rows, 'timing', len(rows), 'kernel'):
             if time.monotonic() > ends:
                 break
-            item, seed = row.item, self.options.seed
-            modules = [item.module.SerializeToString()]
+            kernel, seed = row.kernel, self.options.seed
+            modules = [kernel.module.SerializeToString()]
+            inputs = kernels.inputs_of(kernel.module)
             try:
                 measured = self.session.measure(
-                    item.name, modules, item.inputs, seed, protocol
+                    kernel.name, modules, inputs, seed, protocol
                 )
                 row.default_ns = int(measured.times[0])
             except session_lib.WorkerError as error:
@@ -234,24 +235,26 @@ class _Tuner:
 
     def _tune_kernel(self, row: tuning.Row) -> None:
         """Tunes a kernel; raises WorkerError if it cannot be measured."""
-        item, options = row.item, self.options
-        batch = item.batch(
+        kernel, options = row.kernel, self.options
+        candidates = tiles.candidates_of(
+            kernel,
             np.random.default_rng(options.seed),
             options.candidates,
-            self.records.configurations(item.name),
+            self.records.configurations(kernel.name),
         )
-        scores = self.score and self.score(item.tuning(batch.described))
+        configs = candidates.configs
+        scores = self.score and self.score(tiles.tuning_data(kernel, configs))
         row.tuned = tuning.tune(
-            item,
-            batch,
-            search.Surrogate(tiles.columns(batch.described), scores).propose,
+            kernel,
+            candidates,
+            search.Surrogate(tiles.columns(configs), scores).propose,
             self.session,
             options.measure,
             options.seed,
             self.records,
         )
         row.default_ns = row.tuned.default_ns
-        row.best = batch.module(row.tuned.config['number'])
+        row.best = candidates.module(row.tuned.config['number'])
 
 
 def _origin(options: Options, rows: Sequence[tuning.Row]) -> str:

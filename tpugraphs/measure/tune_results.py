@@ -82,7 +82,7 @@ class Result:
 
     def _cells(self, row: tuning.Row) -> List[str]:
         """Returns the cells of a kernel in the table."""
-        tuned, name = row.tuned, row.item.name
+        tuned, name = row.tuned, row.kernel.name
         cells = [name, str(row.places)]
         cells += [f'{self.share(row):.1%}' if self.program_ns else '']
         cells += [f'{row.default_ns / 1e3:,.1f}' if row.default_ns else '']
@@ -108,7 +108,7 @@ class Result:
                 **dataclasses.asdict(row.tuned),
                 'places': row.places,
                 'share': self.share(row),
-                'in_program': row.item.name in self.changed,
+                'in_program': row.kernel.name in self.changed,
             }
             for row in self.rows
             if row.tuned is not None

@@ -13,6 +13,7 @@ from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tu
 
 import numpy as np
 
+from tpugraphs.measure import kernels
 from tpugraphs.measure import machine_records
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import tiles
@@ -65,7 +66,7 @@ class Tuned(Verdict):
 class Row:
     """A kernel of a program, and its tuning."""
 
-    item: tiles.TileItem
+    kernel: kernels.Kernel
     default_ns: int = 0  # one run of the untiled kernel; 0 if it was not measured
     problem: str = ''  # why it cannot be measured
     tuned: Optional[Tuned] = None
@@ -74,7 +75,7 @@ class Row:
     @property
     def places(self) -> int:
         """The number of its places in the program; those in loops count once."""
-        return max(1, len(self.item.places))
+        return max(1, len(self.kernel.places))
 
     @property
     def total_ns(self) -> int:
@@ -90,8 +91,8 @@ class Row:
 
 
 def tune(
-    item: tiles.TileItem,
-    batch: tiles.Batch,
+    kernel: kernels.Kernel,
+    candidates: tiles.Candidates,
     propose: Propose,
     session: session_lib.Session,
     measure: int,
@@ -102,8 +103,8 @@ def tune(
     """Measures the most promising configurations of a kernel, in rounds.
 
     Args:
-        item: the kernel.
-        batch: its configurations, the default first.
+        kernel: the kernel.
+        candidates: its configurations.
         propose: returns the configurations to measure in the next round.
         session: the worker process that compiles and times.
         measure: number of distinct configurations to measure.
@@ -125,18 +126,19 @@ def tune(
     ) -> timing.Measured:
         """Times the default and these configurations together."""
         measured = session.measure(
-            item.name,
-            [batch.module(i) for i in (0, *numbers)],
-            item.inputs,
+            kernel.name,
+            [candidates.module(i) for i in (0, *numbers)],
+            inputs,
             seed,
             timing.Protocol(passes, passes),
             **options,
         )
-        described = [batch.described[i] for i in (0, *numbers)]
-        records.add(item.name, described, measured, search_s)
+        configs = [candidates.configs[i] for i in (0, *numbers)]
+        records.add(kernel.name, configs, measured, search_s)
         return measured
 
-    ratios, dropped = records.ratios(item.name, batch.described)
+    inputs = kernels.inputs_of(kernel.module)
+    ratios, dropped = records.ratios(kernel.name, candidates.configs)
     log_times = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():
         missing = max(0, goal - (len(log_times) - 1))
@@ -161,11 +163,11 @@ def tune(
     reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
     return Tuned(
         **vars(verdict),
-        name=item.name,
+        name=kernel.name,
         measured=len(log_times) - 1,
         recorded=len(ratios),
-        candidates=len(batch.described),
-        config={'number': number, **batch.described[number]},
+        candidates=len(candidates.configs),
+        config={'number': number, **candidates.configs[number]},
         dropped=dict(reasons),
     )
 

@@ -97,8 +97,7 @@ class WholeProgram:
 
 def inputs_of(module: Any) -> List[dict]:
     """Returns the arguments of `worker.draw_array` for a program's parameters."""
-    inputs = kernels.Kernel(module.name, module, '').inputs
-    return [{**array, 'balanced': True} for array in inputs]
+    return [{**array, 'balanced': True} for array in kernels.inputs_of(module)]
 
 
 def tolerance_of(module: Any) -> float:
@@ -135,7 +134,10 @@ def prove(
     def assembled(numbers: Sequence[int]) -> bytes:
         """Returns the program with these of the faster kernels, serialised."""
         modules = [
-            (faster[i].item, protos.protos().HloModuleProto.FromString(faster[i].best))
+            (
+                faster[i].kernel,
+                protos.protos().HloModuleProto.FromString(faster[i].best),
+            )
             for i in numbers
         ]
         return assembly.assemble(optimised, modules).SerializeToString()
@@ -177,7 +179,7 @@ def prove(
     chosen = sets[number - 1] if number else []
     return Proof(
         verdict,
-        [faster[i].item.name for i in chosen],
+        [faster[i].kernel.name for i in chosen],
         assembled(chosen) if number else program.original.SerializeToString(),
         dict(collections.Counter(why.partition(':')[0] for why in dropped.values())),
         unchanged,

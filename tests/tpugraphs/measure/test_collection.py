@@ -18,9 +18,9 @@ from tests.helpers import places
 from tests.helpers.measured_programs import pointwise
 from tpugraphs.measure import collection
 from tpugraphs.measure import collection_folder
+from tpugraphs.measure import kernels
 from tpugraphs.measure import records as tuning_records
 from tpugraphs.measure import session as session_lib
-from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
 from tpugraphs.programs import reader
 
@@ -161,13 +161,13 @@ def test_bad_programs_and_folders_lose_nothing(tmp_path):
 
 
 def test_of_a_large_program_some_kernels_are_drawn(tmp_path):
-    items = [tiles.TileItem(f'a_{i:016x}', None, 'root') for i in range(9)]
+    cut = [kernels.Kernel(f'a_{i:016x}', 'a', None, 'root') for i in range(9)]
     first, same, other = (
-        collection.draw_items(items, options(tmp_path, kernels=3, seed=seed))
+        collection.draw_kernels(cut, options(tmp_path, kernels=3, seed=seed))
         for seed in (0, 0, 1)
     )
     assert len(first) == 3 and first == same != other
-    assert first == [item for item in items if item in first]
+    assert first == [kernel for kernel in cut if kernel in first]
 
 
 def test_two_processes_do_not_measure_into_one_folder(tmp_path, monkeypatch):

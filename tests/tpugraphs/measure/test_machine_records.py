@@ -151,14 +151,18 @@ def test_records_that_cannot_be_added_are_refused(path, tmp_path):
 
 def test_recorded_configurations_join_those_that_are_drawn():
     rng = np.random.default_rng
-    item = tiles.TileItem('p_00', measured_programs.pointwise(96, 128), 'negate')
-    drawn = item.batch(rng(0), 4).described
+    module = measured_programs.pointwise(96, 128)
+    kernel = kernels.Kernel('p_00', 'p', module, 'negate')
+    drawn = tiles.candidates_of(kernel, rng(0), 4).configs
     own = {'output': [48, 7], 'kernel': [], 'input': [48, 7]}
     others = [
         {'output': size, 'kernel': kernel, 'input': []}
         for size, kernel in [([97, 1], []), ([96], []), ([1, 1], []), ([96, 1], [2])]
     ]
-    batch = item.batch(rng(0), 4, recorded=[*others, own, drawn[1]])
-    assert batch.described[:4] == drawn
-    assert batch.described[4:] == [{'output': (48, 7), 'kernel': (), 'input': (48, 7)}]
-    assert batch.module(4)
+    recorded = [*others, own, drawn[1]]
+    candidates = tiles.candidates_of(kernel, rng(0), 4, recorded)
+    assert candidates.configs[:4] == drawn
+    assert candidates.configs[4:] == [
+        {'output': (48, 7), 'kernel': (), 'input': (48, 7)}
+    ]
+    assert candidates.module(4)

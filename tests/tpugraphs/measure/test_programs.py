@@ -132,7 +132,7 @@ def test_modules_that_cannot_be_measured(tmp_path):
 def test_sizes_beyond_an_index_of_32_bits_are_not_tiled():
     skipped = collections.Counter()
     module = measured_programs.pointwise(1 << 31, 4)
-    assert tiles.items_of(module, 'p', set(), skipped) == []
+    assert tiles.kernels_of(module, 'p', set(), skipped) == []
     assert skipped == {'too large for an index of 32 bits': 1}
 
 

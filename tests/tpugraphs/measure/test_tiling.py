@@ -24,7 +24,7 @@ def run():
             rng.uniform(0.5, 1.5, i['dims']).astype(i['type'])
             if i['type'] == 'float32'
             else rng.integers(0, i['high'], i['dims']).astype(i['type'])
-            for i in kernels.Kernel('kernel', module, '').inputs
+            for i in kernels.inputs_of(module)
         ]
         program = backend.compile(module.SerializeToString())
         return program.outputs(program.place(arrays))[0]

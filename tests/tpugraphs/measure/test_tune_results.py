@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.helpers import measured_programs
-from tpugraphs.measure import tiles
+from tpugraphs.measure import kernels
 from tpugraphs.measure import timing
 from tpugraphs.measure import tune_results
 from tpugraphs.measure import tuning
@@ -30,7 +30,8 @@ def verdict(ratio):
 
 
 def row(name, ratio=None, **about):
-    item = tiles.TileItem(name, measured_programs.pointwise(8, 4), 'negate')
+    module = measured_programs.pointwise(8, 4)
+    kernel = kernels.Kernel(name, 'p', module, 'negate')
     tuned = ratio and tuning.Tuned(
         **verdict(ratio),
         name=name,
@@ -40,7 +41,7 @@ def row(name, ratio=None, **about):
         config={'number': 2, 'output': (4, 4), 'kernel': ()},
         dropped={'wrong result': 1},
     )
-    return tuning.Row(item, tuned=tuned, **about)
+    return tuning.Row(kernel, tuned=tuned, **about)
 
 
 TWICE = timing.Ratio(2.0, 1.8, 2.25)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import measured_programs
+from tpugraphs.measure import kernels
 from tpugraphs.measure import machine_records
 from tpugraphs.measure import tiles
 from tpugraphs.measure import timing
@@ -65,8 +66,8 @@ class EvenClock:
 
 def test_a_kernel_is_tuned_in_rounds():
     module = measured_programs.pointwise(64, 48)
-    item = tiles.TileItem('program_00', module, 'negate')
-    batch = item.batch(np.random.default_rng(0), 12)
+    kernel = kernels.Kernel('program_00', 'program', module, 'negate')
+    candidates = tiles.candidates_of(kernel, np.random.default_rng(0), 12)
     asked = []
 
     def propose(times, excluded, count):
@@ -74,8 +75,8 @@ def test_a_kernel_is_tuned_in_rounds():
         return [i for i in range(12) if i not in times and i not in excluded]
 
     tuned = tuning.tune(
-        item, batch, propose, EvenClock(), 4, 0, machine_records.Records()
+        kernel, candidates, propose, EvenClock(), 4, 0, machine_records.Records()
     )
     assert tuned.measured == 4 and tuned.candidates == 12 and tuned.recorded == 0
     assert asked == [[0], [0, 1, 2], [0, 1, 2, 3]]  # of 2, 1 and 1
-    assert tuned.config == {'number': 0, **batch.described[0]}  # no gain
+    assert tuned.config == {'number': 0, **candidates.configs[0]}  # no gain

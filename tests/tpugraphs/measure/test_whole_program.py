@@ -112,7 +112,7 @@ def proof(monkeypatch, milliseconds, wrong=()):
     original = measured_programs.pointwise(4, 4)
     faster = [
         types.SimpleNamespace(
-            item=kernels.Kernel(name, original, ''), saving_ns=saving, best=b''
+            kernel=kernels.Kernel(name, 'p', original, ''), saving_ns=saving, best=b''
         )
         for name, saving in (('a', 2.0), ('b', 3.0))
     ]

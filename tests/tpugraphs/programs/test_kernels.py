@@ -128,7 +128,7 @@ def test_collectives_are_named_and_the_other_kernels_cut():
     )
     skipped, no_session = collections.Counter(), None
     prepared = preparation.prepare(program)  # it has a fusion, so it is not compiled
-    [item] = collection.items_of(prepared, 'tile', no_session, set(), skipped)
+    [item] = collection.kernels_of(prepared, 'tile', no_session, set(), skipped)
     assert item.origin == 'fusion.8' and skipped == {'all-reduce has no tiles': 1}
     module.computations[-1].instructions[-2].opcode = 'add'  # not optimised yet
     with pytest.raises(ValueError, match="p: 'all-reduce' 1: collectives need several"):
