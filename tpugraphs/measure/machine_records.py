@@ -29,16 +29,17 @@ def check_writable(path: str) -> None:
     """Makes sure that records can be added to a file or folder; '' is none.
 
     Raises:
-        ValueError: that fails; says why.
-        OSError: the file cannot be opened.
+        ValueError: its folder cannot be written, or it is no file; says why.
+        OSError: it cannot be opened.
     """
     path = files.expand(path) if path else ''
     if os.path.isdir(path) or path == files.expand(FOLDER):
         files.check_writable(path, 'records')
     elif path:
         files.check_file_writable(path, 'records')
-        if os.path.lexists(path):
-            files.open_regular(path).close()
+        if os.path.exists(path):
+            if not os.path.isfile(path):
+                raise ValueError(f'--records {path} is a device or a pipe: name a file')
             open(path, 'ab').close()
 
 

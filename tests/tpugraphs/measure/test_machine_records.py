@@ -141,7 +141,7 @@ def test_records_that_cannot_be_added_are_refused(path, tmp_path):
     (tmp_path / 'file').touch()
     for place, message in [
         (f'{tmp_path}/file/records', f'{tmp_path}/file cannot be written: File exi'),
-        ('/dev/null', '/dev/null: not a regular file'),
+        ('/dev/null', '/dev/null is a device or a pipe: name a file'),
     ]:
         with pytest.raises(ValueError, match=message):
             machine_records.check_writable(place)
