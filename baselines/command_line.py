@@ -228,8 +228,8 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         if text.is_interrupt(error):
             message = 'interrupted'
             if isinstance(error, KeyboardInterrupt) and error.args:
-                # A training names the epochs that it kept; Ctrl-C has no text.
-                message = f'{error}; go on with: {this_command("--resume")}'
+                kept, *flags = error.args  # see `text.interruptible`
+                message = f'{kept}; go on with: {this_command(*flags)}'
             print(f'\n{message}', file=sys.stderr)
             return 130
         is_of_user = isinstance(error, (ValueError, OSError))

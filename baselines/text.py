@@ -102,6 +102,25 @@ def is_interrupt(error: Optional[BaseException]) -> bool:
 
 
 @contextlib.contextmanager
+def interruptible(*kept: str) -> Iterator[None]:
+    """Tells the user what Ctrl-C in the block leaves, and how to go on.
+
+    Args:
+        *kept: a line on the results that are kept, and the flags with which the same
+            command goes on from there; nothing if nothing is kept.
+
+    Raises:
+        KeyboardInterrupt: with these arguments, for `command_line.guarded`.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not is_interrupt(error):
+            raise
+        raise KeyboardInterrupt(*kept) from None
+
+
+@contextlib.contextmanager
 def located(where: str) -> Iterator[None]:
     """Puts `where` before the message of a ValueError of the block."""
     try:

@@ -75,9 +75,8 @@ class Unfinished:
         # Ctrl-C may have come as the file took its name: it alone knows.
         kept = read(self._path) if self._keeps else None
         if kept is not None:
-            # `command_line` adds how to go on.
             epochs = text.count(len(kept[1]['curve']['epoch']), 'epoch')
-            raise KeyboardInterrupt(f'kept {epochs}') from None
+            raise KeyboardInterrupt(f'kept {epochs}', '--resume') from None
         if not isinstance(error, KeyboardInterrupt):  # Keras has failed cleaning up
             raise KeyboardInterrupt from None
 

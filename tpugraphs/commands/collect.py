@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @command_line.logged(short=True)
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Measures and writes."""
     from baselines.data import shares
     from tpugraphs.measure import arguments
@@ -92,4 +92,4 @@ def run(args: argparse.Namespace) -> int:
         sources = random_programs.names(args.random, args.seed, families)
     starting.start_tensorflow()
     load = preparation.load if args.random is None else random_programs.load
-    return collection.run(sources, options, load)
+    print(*collection.collect(sources, options, load).lines(), sep='\n')

@@ -23,12 +23,10 @@ import argparse
 import functools
 import json
 import math
-import sys
 
 from baselines import command_line
 from baselines import config
 from baselines import files
-from baselines import text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @command_line.logged()
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     """Tunes, prints and writes."""
     from tpugraphs.measure import arguments
 
@@ -75,25 +73,10 @@ def run(args: argparse.Namespace) -> int:
         minutes=args.budget_minutes,
         core=core,
     )
-    try:
-        program = tune_program.tune_and_write(args.program, (), options)
-    except BaseException as error:
-        if not text.is_interrupt(error):
-            raise
-        print(f'\nstopped; {_kept(args)}', file=sys.stderr)
-        return 130
+    program = tune_program.tune_and_write(args.program, (), options)
     if args.json:
         with files.write_atomically(args.json, encoding='utf-8') as stream:
             json.dump(program.about, stream, indent=1)
         print(f'written: {files.expand(args.json)}')
     if not args.output:
         print('nothing written: --output FOLDER keeps the program')
-    return 0
-
-
-def _kept(args: argparse.Namespace) -> str:
-    """Returns a line on the measurements that an interrupted call leaves."""
-    if not args.records:
-        return 'without --records nothing is kept'
-    command = 'without --fresh the same command' if args.fresh else 'the same command'
-    return f'measured configurations are in {args.records}: {command} starts from them'

@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import hashlib
 import os
-import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
@@ -31,23 +30,6 @@ from tpugraphs.programs import reader
 _TASKS: Dict[str, Any] = {'tile': tiles, 'layout': layouts}
 
 
-def run(
-    sources: Sequence[str],
-    options: folder_lib.Options,
-    load: Callable[[str], reader.Program] = preparation.load,
-) -> int:
-    """Measures a collection, prints the report, and returns an exit code."""
-    try:
-        folder = collect(sources, options, load)
-    except BaseException as error:
-        if not text.is_interrupt(error):
-            raise
-        print(f'\nstopped; --resume goes on with {options.output}', file=sys.stderr)
-        return 130
-    print(*folder.lines(), sep='\n')
-    return 0
-
-
 def collect(
     sources: Sequence[str],
     options: folder_lib.Options,
@@ -66,7 +48,7 @@ def collect(
     Raises:
         ValueError: the output folder holds other files, or nothing can be measured.
         OSError: a file cannot be written.
-        KeyboardInterrupt: Ctrl-C; the files written so far stay.
+        KeyboardInterrupt: Ctrl-C; the files written so far stay, for `resume`.
     """
     if options.configs < 2 or min(options.minutes, options.seconds) <= 0:
         raise ValueError(
@@ -75,7 +57,9 @@ def collect(
     path = options.records if options.task == 'tile' else ''
     machine_records.check_writable(path)
     ends = options.began + options.minutes * 60
+    kept = f'kept what was measured in {options.output}'
     with (
+        text.interruptible(kept, '--resume'),
         folder_lib.open_folder(sources, options) as folder,
         session_lib.Session(options.core, options.platform, ends) as session,
     ):

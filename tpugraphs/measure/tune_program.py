@@ -25,6 +25,7 @@ import numpy as np
 
 from baselines import files
 from baselines import phases
+from baselines import text
 from baselines.hlo import protos
 from baselines.runs import finding
 from tpugraphs.measure import executable
@@ -137,12 +138,20 @@ def tune(
     Raises:
         ValueError: no kernel can be tuned, or the model cannot be used.
         OSError: the output cannot be written.
+        KeyboardInterrupt: Ctrl-C; the times of measured configurations are on record.
     """
     ends = time.monotonic() + options.minutes * 60
     score = None
     if options.model_dir:
         score = scorers.load(options.model_dir, options.platform)
-    with session_lib.Session(options.core, options.platform) as session:
+    kept = []
+    if options.records:
+        without = ', for a call without --fresh' if options.fresh else ''
+        kept.append(f'kept the configurations in {options.records}{without}')
+    with (
+        text.interruptible(*kept),
+        session_lib.Session(options.core, options.platform) as session,
+    ):
         records = machine_records.Records(
             options.records, session.device, options.fresh
         )

@@ -63,23 +63,23 @@ def test_a_place_that_cannot_be_written_is_refused_first(
 
 
 @pytest.mark.parametrize(
-    'flags, advice',
+    'flags, printed',
     [
-        (('--records', 'mine'), 'are in mine: the same command starts from them'),
-        (('--records', 'mine', '--fresh'), 'mine: without --fresh the same command '),
-        (('--records', ''), 'without --records nothing is kept'),
+        (('--records', 'mine'), 'kept the configurations in mine; go on with: '),
+        (('--records', 'mine', '--fresh'), ' in mine, for a call without --fresh; go '),
+        (('--records', ''), 'interrupted\n'),
     ],
 )
 def test_ctrl_c_says_what_is_kept(
-    flags, advice, program, tmp_path, monkeypatch, capsys
+    flags, printed, program, tmp_path, monkeypatch, capsys
 ):
-    def interrupted(*unused):
+    def interrupted(session):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tune_program, 'tune', interrupted)
+    monkeypatch.setattr(tune_program.session_lib.Session, '__enter__', interrupted)
     monkeypatch.chdir(tmp_path)
     assert commands.run('tune', [program, *flags]) == 130
-    assert advice in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
 
 
 def test_a_model_of_other_hardware_is_a_warning():
