@@ -76,8 +76,8 @@ class Progress:
         self._say(f'{number:>{first}}  {row}  {seconds:5.1f} s{" *" * is_better}')
 
 
-def closing(epoch: int, score: float, measure: str, patience: int) -> str:
-    """Writes the line after the table.
+def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
+    """Writes the line below the table: the best epoch, and why training stopped.
 
     Args:
         epoch: the best one, from 0; -1: as it began.
