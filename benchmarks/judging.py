@@ -5,7 +5,6 @@ half is what a tuner or the clock itself ranks by, the other half judges; so noi
 nobody look better.
 """
 
-import dataclasses
 import os
 import types
 from typing import (
@@ -23,9 +22,7 @@ from typing import (
 import numpy as np
 
 from baselines import starting
-from baselines.data import families
 from baselines.data import shipped
-from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
@@ -33,6 +30,7 @@ from baselines.evaluation import metrics
 from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
+from tests.helpers import layout_files
 from tpugraphs.measure import collection_folder
 
 Scores = List[np.ndarray]  # of each graph: [configurations], lower = faster
@@ -175,13 +173,7 @@ def of_the_estimate(graphs: Sequence[Graph]) -> Scores:
 
 def of_the_layout_estimate(graphs: Sequence[Graph]) -> Scores:
     """Returns the padded work of programs, the analytical estimate of layouts."""
-    programs = []
-    for graph in graphs:
-        program = layout_records.read_program(graph.path)
-        features = np.concatenate(
-            list(layout_records.read_configs(graph.path, program))
-        )
-        programs.append(dataclasses.replace(program, node_config_feat=features))
+    programs = [layout_files.read(graph.path) for graph in graphs]
     store = layout_store.LayoutStore.of_records('measured', programs)
     return [layout_estimate.estimate(store, i) for i in range(len(programs))]
 
@@ -274,17 +266,6 @@ def _sizes(row: np.ndarray) -> List[int]:
     """Returns the sizes of an instruction's array, of six axes at most."""
     sizes = row[_SIZES : _SIZES + schema.RANK].astype(int)
     return sizes[sizes > 0].tolist()
-
-
-def bounds(row: np.ndarray) -> Dict[str, List[int]]:
-    """Returns the tile sizes in a row of configuration columns, float [24]."""
-    parts = {'kernel': row[:6], 'output': row[8:14], 'input': row[16:22]}
-    return {name: [int(n) for n in part if n] for name, part in parts.items()}
-
-
-def family(graph: Graph) -> str:
-    """Returns the family of a graph's program."""
-    return families.family(graph.program)
 
 
 def summary(

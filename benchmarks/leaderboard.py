@@ -82,8 +82,7 @@ def main() -> None:
     for seed in args.seeds:
         for row in rows(args.task, args.models):
             results.trained(args.task, place(args, row, seed), *flags(args, row, seed))
-    for line in table(args):
-        print(line, flush=True)
+    print_table(args)
 
 
 def rows(task: str, models: Sequence[str]) -> List[Row]:
@@ -141,13 +140,12 @@ def parts(task: str) -> List[Part]:
     ]
 
 
-def table(args: argparse.Namespace) -> Iterator[str]:
-    """Yields the lines of the table, best first."""
+def print_table(args: argparse.Namespace) -> None:
+    """Prints the table, best first."""
     judged = parts(args.task)
     names = _FIGURES[args.task]
     heads = [f'{name}, {part.name}' for part in judged for name in names]
-    yield '| ' + ' | '.join(['model', 'flags', *heads, 'core s', 'configs/s']) + ' |'
-    yield '|---' * (len(heads) + 4) + '|'
+    results.head('model', 'flags', *heads, 'core s', 'configs/s')
     lines = []
     for row in rows(args.task, args.models):
         runs = [place(args, row, seed) for seed in args.seeds]
@@ -165,7 +163,7 @@ def table(args: argparse.Namespace) -> Iterator[str]:
         lines.append((means[0], [row.name, row.training, *cells]))
     lines.sort(key=lambda line: line[0], reverse=args.task == 'layout')
     for cells in [cells for _, cells in lines] + list(_others(args, judged)):
-        yield '| ' + ' | '.join(cells) + ' |'
+        results.row(*cells)
 
 
 def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]:

@@ -21,6 +21,7 @@ import results
 from baselines import starting
 from baselines import text
 from baselines.data.tile import records
+from baselines.hlo import config_text
 from tpugraphs.measure import collection
 from tpugraphs.measure import machine
 from tpugraphs.measure import machine_records
@@ -129,8 +130,11 @@ def share(seed: int) -> None:
 
 def kernel_of(graph: judging.Graph) -> Kernel:
     """Reads the configurations of a measured kernel."""
-    rows = records.read_tile(graph.path).config_feat
-    return Kernel(graph.halves, tiles.columns([judging.bounds(row) for row in rows]))
+    rows = map(config_text.tile_row_json, records.read_tile(graph.path).config_feat)
+    described = [
+        {'output': row['output_bounds'], 'kernel': row['kernel_bounds']} for row in rows
+    ]
+    return Kernel(graph.halves, tiles.columns(described))
 
 
 def share_of_records(path: str, seed: int) -> None:

@@ -10,10 +10,12 @@ import pytest
 
 import baselines  # noqa: F401  chooses Keras before a test imports TensorFlow
 
-# TensorFlow's threads cannot be set once it runs, which in one process it does from
-# the first test on: commands leave them alone if the user has set them.
-os.environ.setdefault('TF_NUM_INTRAOP_THREADS', '1')
-os.environ.setdefault('TF_NUM_INTEROP_THREADS', '1')
+# One worker of pytest a core, and a thread each: more would wait for each other.
+# TensorFlow's cannot be set once it runs, which it does from the first test on.
+for _name in ('TF_NUM_INTRAOP_THREADS', 'TF_NUM_INTEROP_THREADS'):
+    os.environ.setdefault(_name, '1')
+for _name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):  # LightGBM's and NumPy's
+    os.environ.setdefault(_name, '1')
 os.environ.pop('TPUGRAPHS_DEBUG', None)  # it shows tracebacks, not messages
 
 # Where no bytecode may be kept, each worker, and each process that a test starts,
