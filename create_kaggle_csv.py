@@ -23,7 +23,7 @@ from absl import flags
 
 from baselines import command_line
 from baselines import scripts
-from baselines.evaluation import submit
+from baselines.evaluation import kaggle
 
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
@@ -39,9 +39,9 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_string(
         'sample',
         '',
-        f"Kaggle's {submit.TEMPLATE_NAME}, or an earlier submission whose other "
+        f"Kaggle's {kaggle.TEMPLATE_NAME}, or an earlier submission whose other "
         'rows you want to keep. If not given, it is looked for in the current '
-        f'folder and in {submit.TEMPLATE_FOLDERS[1]}.',
+        f'folder and in {kaggle.TEMPLATE_FOLDERS[1]}.',
         flag_values=values,
     )
     flags.DEFINE_string(
@@ -70,7 +70,7 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
                 f'{argv[1]!r} is not a flag: input files are named by --inputcsv'
             )
         paths = _paths(values.inputcsv)
-        submit.combine(paths, values.output, values.sample, '--inputcsv')
+        kaggle.combine(paths, values.output, values.sample, '--inputcsv')
 
     return command_line.guarded(work)
 

@@ -277,7 +277,7 @@ def _ranked_by(
             module=record.graph_id,
             source=source,
             nodes=record.num_nodes,
-            words=lambda run: as_text(as_json(run)),
+            config_text=lambda run: as_text(as_json(run)),
             as_json=as_json,
             agreement=agreement,
             **about,

@@ -29,7 +29,7 @@ class Ranked:
         nodes: number of nodes of its graph.
         run_index: int64 [c], the position of each among the file's runs.
         scores: float32 [c], ascending; lower = predicted faster.
-        words: from an entry of run_index to the configuration in words.
+        config_text: from an entry of run_index to the configuration as text.
         runtimes: int64 [c], nanoseconds; 0 where not measured.
         default: which of the c the compiler takes by itself, or None.
         as_json: from an entry of run_index to what JSON says of the configuration.
@@ -42,7 +42,7 @@ class Ranked:
     nodes: int
     run_index: np.ndarray
     scores: np.ndarray
-    words: Callable[[int], str]
+    config_text: Callable[[int], str]
     runtimes: np.ndarray
     default: Optional[int]
     as_json: Callable[[int], Dict[str, Any]] = lambda run: {}
@@ -65,7 +65,7 @@ class Ranked:
             run_index: [c].
             runtimes: [c].
             default: one of the c, or None.
-            **others: module, source, nodes, words, as_json and agreement.
+            **others: module, source, nodes, config_text, as_json and agreement.
         """
         order = metrics.best_first(scores)
         return cls(
@@ -93,7 +93,7 @@ class Ranked:
         Returns:
             `rank`, from 1, `run_index` and `score`; `runtime_ns` and `slowdown`, over
             the fastest, None where it was not measured; `is_default`; and `config`,
-            it in words.
+            a text.
         """
         time = int(self.runtimes[position]) or None
         return {
@@ -103,11 +103,11 @@ class Ranked:
             'runtime_ns': time,
             'slowdown': time / self.fastest if time and self.fastest else None,
             'is_default': position == self.default,
-            'config': self.words(int(self.run_index[position])),
+            'config': self.config_text(int(self.run_index[position])),
         }
 
     def rows(self, top: Optional[int] = None) -> Iterator[Dict[str, Any]]:
-        """Yields `row` of each, best first: of the first `top`, or of all."""
+        """Yields the rows of the `top` configurations ranked first, or of all."""
         return map(self.row, range(len(self.scores))[:top])
 
 

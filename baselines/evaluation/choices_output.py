@@ -12,7 +12,7 @@ COLUMNS = (
     'source module rank run_index score runtime_ns slowdown is_default config'
 ).split()
 # Layouts of a whole program are long.
-_MAX_WORDS = 100
+_MOST_LETTERS = 100
 
 
 def module_table(ranked: choices.Ranked, top: int) -> str:
@@ -42,20 +42,21 @@ def module_table(ranked: choices.Ranked, top: int) -> str:
 
 
 def _cells(row: Dict[str, Any]) -> List[str]:
-    words, time = row['config'], row['runtime_ns']
-    if len(words) > _MAX_WORDS:
-        words = words[: _MAX_WORDS - 3] + '...'
+    config, time = row['config'], row['runtime_ns']
+    if len(config) > _MOST_LETTERS:
+        config = config[: _MOST_LETTERS - 3] + '...'
     return [
         f'{row["rank"]:,}',
         str(row['run_index']),
         f'{row["score"]:.4f}',
         text.duration(time) if time else '-',
         text.cell(row['slowdown'], '.3f'),
-        words + ' (default)' * row['is_default'],
+        config + ' (default)' * row['is_default'],
     ]
 
 
 def _costs(figures: Optional[Dict[str, Any]]) -> List[str]:
+    """Returns the line on what a module's choices cost, in a list; see `figures`."""
     if not figures:
         return []
     best = ' / '.join(f'{figures["slowdown"][k]:.3f}' for k in choices.TOP_K)
@@ -115,31 +116,31 @@ def remarks(skipped: Dict[str, List[str]], opcodes: Dict[str, int]) -> List[str]
 
 
 class Csv:
-    """Writes a row per configuration; `finish` is to be called last.
+    """Writes a row for each configuration; `finish` is to be called last."""
 
-    Args:
-        stream: where to.
-        model_dir: what ranked.
-        top: the most configurations of a module; None for all.
-    """
-
-    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
-        self._top = top
+    def __init__(self, stream: IO[str], unused_model_dir: str):
         self._rows = csv.DictWriter(stream, COLUMNS, lineterminator='\n')
         self._rows.writeheader()
 
     def add(self, ranked: choices.Ranked) -> None:
+        """Writes the rows of a module."""
         of_module = {'source': ranked.source, 'module': ranked.module}
-        for row in ranked.rows(self._top):
+        for row in ranked.rows():
             row['is_default'] = int(row['is_default'])
             self._rows.writerow({**of_module, **row})
 
-    def finish(self, summary: Dict[str, Any]) -> None:
-        pass
+    def finish(self, unused_summary: Dict[str, Any]) -> None:
+        """Writes nothing: a table has no end."""
 
 
 class Json:
-    """Writes one object, modules as they come; otherwise like `Csv`."""
+    """Writes one object, modules as they come; `finish` is to be called last.
+
+    Args:
+        stream: where to.
+        model_dir: the run that ranked.
+        top: the most configurations of a module; None for all.
+    """
 
     def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
         self._stream, self._top = stream, top
@@ -147,6 +148,7 @@ class Json:
         self._comma = ''
 
     def add(self, ranked: choices.Ranked) -> None:
+        """Writes the object of a module."""
         described = {
             'source': ranked.source,
             'module': ranked.module,
@@ -162,6 +164,7 @@ class Json:
         self._comma = ','
 
     def finish(self, summary: Dict[str, Any]) -> None:
+        """Writes the summary, and the end of the object."""
         described = json.dumps(summary, allow_nan=False)
         self._stream.write(f'\n],\n"summary": {described}}}\n')
 

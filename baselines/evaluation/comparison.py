@@ -151,6 +151,7 @@ def format_test(result: Mapping[str, Any]) -> str:
 
 
 def _with_spread(one: Mapping[str, Any], name: str, show: str) -> str:
+    """Returns a mean, and its deviation over seeds where there are several."""
     spread = one[f'{name}_over_seeds']
     mean = text.cell(one[name], show)
     return mean if spread is None else f'{mean} +-{format(spread, show)}'
@@ -261,6 +262,7 @@ def _cells(
     summaries: Sequence[Mapping[str, Any]],
     combine: Callable[[List[float]], Any] = np.mean,
 ) -> List[str]:
+    """Returns a cell for each measure: the runs' means over graphs, combined."""
     cells = []
     for measure in measures:
         means = [summary['overall'][measure.key]['mean'] for summary in summaries]

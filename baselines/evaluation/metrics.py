@@ -315,15 +315,17 @@ def _checked(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[np.ndarray, np.nda
 
 
 def _checked_scores(scores: ArrayLike) -> np.ndarray:
-    return _vector(scores, 'score', lambda x: ~np.isnan(x), 'cannot be ranked')
+    return _checked_numbers(scores, 'score', lambda x: ~np.isnan(x), 'cannot be ranked')
 
 
 def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
     why = 'must be positive (files of the test split have no runtimes, only 0)'
-    return _vector(runtimes, 'runtime', lambda x: np.isfinite(x) & (x > 0), why)
+    return _checked_numbers(
+        runtimes, 'runtime', lambda x: np.isfinite(x) & (x > 0), why
+    )
 
 
-def _vector(
+def _checked_numbers(
     values: ArrayLike, name: str, are_valid: Callable[[np.ndarray], Any], why: str
 ) -> np.ndarray:
     """Returns numbers as an array; raises ValueError unless all are valid."""

@@ -70,7 +70,7 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise
     again = np.flatnonzero(sizes[group] > 1)
     starts = np.cumsum(sizes[sizes > 1]) - sizes[sizes > 1]
     kept = rng.permutation(len(sizes))[:_MOST]
-    true = np.repeat(_true(means[kept], std / np.sqrt(sizes[kept])), sizes[kept])
+    true = np.repeat(_denoised(means[kept], std / np.sqrt(sizes[kept])), sizes[kept])
     twice, ceiling = [], []
     for _ in range(_DRAWINGS):
         shuffled = rng.permutation(again)
@@ -79,18 +79,25 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise
         twice.append(metrics.kendall_tau(first, np.exp(second)))
         measured = np.exp(true + std * rng.normal(size=len(true)))
         ceiling.append(metrics.kendall_tau(true, measured))
-    return Noise(len(starts), repeats, std, _mean(twice), _mean(ceiling))
+    return Noise(
+        len(starts), repeats, std, _mean_of_defined(twice), _mean_of_defined(ceiling)
+    )
 
 
-def _true(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
-    """Applies Tweedie's formula: with that density it is the mean of near means."""
+def _denoised(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
+    """Estimates true values by Tweedie's formula: means of the measured means nearby.
+
+    Args:
+        means: [n], of the measurements of a configuration.
+        stds: [n], standard deviations of the noise in them, which say what is near.
+    """
     if not stds.any():
         return means
     weights = np.exp(-0.5 * ((means[:, np.newaxis] - means) / stds[:, np.newaxis]) ** 2)
     return (weights @ means) / weights.sum(axis=1)
 
 
-def _mean(taus: Sequence[float]) -> Optional[float]:
-    """Averages those that are defined; None without any."""
+def _mean_of_defined(taus: Sequence[float]) -> Optional[float]:
+    """Averages the taus that are not NaN; None without any."""
     defined = [tau for tau in taus if not np.isnan(tau)]
     return float(np.mean(defined)) if defined else None

@@ -93,7 +93,7 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
     figures, groups = [], []
     for result in results:
         with text.located(result.graph_id):
-            figures.append(_measured(task_name, result))
+            figures.append(_measure_graph(task_name, result))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
     by_group: Dict[str, List[Dict[str, Any]]] = {name: [] for name in sorted({*groups})}
     for graph, name in zip(figures, groups):
@@ -102,9 +102,9 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
         'task': task_name,
         'confidence': metrics.CONFIDENCE,
         'interval_over': f'{GROUPINGS[task_name].group}s',
-        'overall': _group(figures, groups),
+        'overall': _summarise_group(figures, groups),
         'groups': {
-            name: _group(graphs, range(len(graphs)))
+            name: _summarise_group(graphs, range(len(graphs)))
             for name, graphs in by_group.items()
         },
     }
@@ -160,8 +160,13 @@ def format_final_error(task_name: str, errors: Dict[str, float]) -> str:
     return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)} ({PROTOCOLS[ALL]})'
 
 
-def _measured(task_name: str, result: GraphResult) -> Dict[str, Any]:
-    """Measures one graph: {key: {'mean': of the model, 'random': ...}}, and others."""
+def _measure_graph(task_name: str, result: GraphResult) -> Dict[str, Any]:
+    """Measures one graph.
+
+    Returns:
+        By key of a measure a dict: `mean` of the model, `random`, and `estimate` where
+        there is one; `pairs` and `configurations`, counts; `noise`, if it is known.
+    """
     scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
     figures: Dict[str, Any] = {
         'pairs': metrics.ordered_pairs(scores, runtimes),
@@ -180,8 +185,15 @@ def _measured(task_name: str, result: GraphResult) -> Dict[str, Any]:
     return figures
 
 
-def _group(graphs: List[Dict[str, Any]], drawn: Sequence[Any]) -> Dict[str, Any]:
-    """Summarises graphs, of which intervals draw those of one name in `drawn`."""
+def _summarise_group(
+    graphs: List[Dict[str, Any]], units: Sequence[Any]
+) -> Dict[str, Any]:
+    """Summarises measured graphs; see `summarise`.
+
+    Args:
+        graphs: from `_measure_graph`.
+        units: of each graph; intervals draw all graphs of a unit together.
+    """
     correct, total = np.sum([graph['pairs'] for graph in graphs], axis=0)
     group: Dict[str, Any] = {
         'graphs': len(graphs),
@@ -190,24 +202,28 @@ def _group(graphs: List[Dict[str, Any]], drawn: Sequence[Any]) -> Dict[str, Any]
     }
     for key in graphs[0]:
         if key not in ('pairs', 'configurations', 'noise'):
-            group[key] = _mean_of([graph[key] for graph in graphs], np.asarray(drawn))
+            group[key] = _mean_with_interval(
+                [graph[key] for graph in graphs], np.asarray(units)
+            )
     if any('noise' in graph for graph in graphs):
         group['noise'] = _mean_noise(graphs)
     return group
 
 
-def _mean_of(figures: Sequence[Dict[str, float]], drawn: np.ndarray) -> Dict[str, Any]:
+def _mean_with_interval(
+    figures: Sequence[Dict[str, float]], units: np.ndarray
+) -> Dict[str, Any]:
     """Averages a measure where it is defined, with an interval of the mean."""
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     defined = ~np.isnan(table[:, 0])
-    table, drawn = table[defined], drawn[defined]
+    table, units = table[defined], units[defined]
     means, low, high = [None] * table.shape[1], None, None
     if len(table):
         means = table.mean(axis=0).tolist()
-        if len(set(drawn)) == len(drawn):
+        if len(set(units)) == len(units):
             low, high = metrics.bootstrap_interval(table[:, 0])
         else:
-            low, high = metrics.grouped_interval(table[:, 0], drawn)
+            low, high = metrics.grouped_interval(table[:, 0], units)
     mean, *beside = zip(figures[0], means)
     return dict([mean, ('low', low), ('high', high), *beside, ('graphs', len(table))])
 
@@ -308,6 +324,7 @@ def _as_published(overall: Dict[str, Any]) -> List[str]:
 def _remarks(
     grouping: Grouping, measures: Sequence[metrics.Measure], overall: Dict[str, Any]
 ) -> List[str]:
+    """Returns the lines below a table, which say what its figures are."""
     pooled = text.cell(overall['opa_pooled'], '.3f')
     remarks = [
         '  '.join(dict.fromkeys(m.legend for m in measures if m.legend)),
@@ -328,6 +345,7 @@ def _remarks(
 
 
 def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
+    """Returns the lines on the noise of repeated measurements."""
     agree = text.cell(noisy['tau_twice'], '.2f')
     ceiling = text.cell(noisy['tau_ceiling'], '.2f')
     return [

@@ -7,7 +7,7 @@ and configuration indices joined by `;`, best first.
                                          graph has fewer configurations
     layout:<source>:<search>:<graph id>  every index 0..c-1 once
 
-`baselines.evaluation.submit` makes a Kaggle submission of such files.
+`baselines.evaluation.kaggle` makes a Kaggle submission of such files.
 """
 
 import codecs
@@ -84,7 +84,7 @@ def check_row(row: Row, padded: bool = False) -> None:
     Args:
         row: any row.
         padded: a tile row may end with repeats of its first index, as
-            `submit` fills up kernels of fewer than five configurations.
+            `kaggle` fills up kernels of fewer than five configurations.
     """
     if not _ID.fullmatch(row.id):
         raise ValueError(f'ID {row.id!r} has not the form {_ID_FORMS}')

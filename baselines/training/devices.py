@@ -56,7 +56,7 @@ class Devices:
         self.local = len(strategy.extended.worker_devices) if strategy else 1
         self._first = rank * self.local
         self.is_chief = rank == 0
-        self._sum = tf.function(self._sum_of_first)
+        self._broadcast = tf.function(self._values_of_chief)
 
     def batch(self, size: int) -> int:
         """Returns the share of a batch that a replica has.
@@ -72,7 +72,7 @@ class Devices:
         return size // self.replicas
 
     def share(self, *arrays: np.ndarray) -> List[np.ndarray]:
-        """Cuts out the shares that the replicas of this process have of steps.
+        """Cuts out of steps the shares of this process's replicas.
 
         Args:
             *arrays: [steps, batch, ...].
@@ -90,7 +90,7 @@ class Devices:
         return shares
 
     def item(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the place in `share` of a step of the replica that asks."""
+        """Returns the row in the arrays of `share` of a step of the current replica."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
@@ -102,9 +102,11 @@ class Devices:
         """Returns the chief's values in every process; waits for all of them."""
         if not self.is_distributed:
             return list(values)
-        return list(self._sum(tf.constant(values, tf.float64)).numpy())
+        return list(self._broadcast(tf.constant(values, tf.float64)).numpy())
 
-    def _sum_of_first(self, values: tf.Tensor) -> tf.Tensor:
+    def _values_of_chief(self, values: tf.Tensor) -> tf.Tensor:
+        """Returns the first replica's values, as a sum in which all others are 0."""
+
         def chosen(values: tf.Tensor) -> tf.Tensor:
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
             return tf.where(tf.equal(replica, 0), values, tf.zeros_like(values))
@@ -164,7 +166,7 @@ def of(name: str) -> Devices:
         return Devices(tf.distribute.MirroredStrategy([d.name for d in devices]))
     if name == 'workers':
         addresses, rank = _cluster(os.environ.get('TF_CONFIG', ''))
-        _meet(addresses, rank)
+        _wait_for_workers(addresses, rank)
         with _interruptible():
             return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
     return Devices()
@@ -172,7 +174,7 @@ def of(name: str) -> Devices:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Lets Ctrl-C end the process while TensorFlow waits and Python hears nothing."""
+    """Lets Ctrl-C end the process at once, which Python does not while C++ waits."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -212,8 +214,8 @@ def _cluster(text: str) -> Any:
     return addresses, rank
 
 
-def _meet(addresses: List[str], rank: int) -> None:
-    """Waits until all workers have greeted each other.
+def _wait_for_workers(addresses: List[str], rank: int) -> None:
+    """Waits until each worker has sent its greeting to all others.
 
     TensorFlow would wait for ever, and deaf to Ctrl-C, for one that is not there, or in
     whose place another program listens.
@@ -224,23 +226,23 @@ def _meet(addresses: List[str], rank: int) -> None:
     seconds = _seconds_to_wait()
     deadline = time.monotonic() + seconds
     others = {_greeting(addresses, n): n for n in range(len(addresses)) if n != rank}
-    ungreeted, unheard = set(others.values()), set(others.values())
-    with socket.socket() as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    unsent, unreceived = set(others.values()), set(others.values())
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            door.bind(('', int(addresses[rank].rpartition(':')[2])))
+            server.bind(('', int(addresses[rank].rpartition(':')[2])))
         except OSError as error:
             raise ValueError(
                 f'TF_CONFIG: worker {rank} cannot listen at {addresses[rank]}: '
                 f'{error.strerror}'
             ) from None
-        door.listen(len(addresses))
-        door.settimeout(0.1)
+        server.listen(len(addresses))
+        server.settimeout(0.1)
         greeting = _greeting(addresses, rank)
-        while (ungreeted or unheard) and time.monotonic() < deadline:
-            ungreeted -= {n for n in ungreeted if _greets(addresses[n], greeting)}
-            unheard.discard(others.get(_heard(door), -1))
-    missing = sorted(ungreeted | unheard)
+        while (unsent or unreceived) and time.monotonic() < deadline:
+            unsent -= {n for n in unsent if _send_greeting(addresses[n], greeting)}
+            unreceived.discard(others.get(_receive_greeting(server), -1))
+    missing = sorted(unsent | unreceived)
     if missing:
         names = ', '.join(f'{number} ({addresses[number]})' for number in missing)
         raise ValueError(
@@ -250,7 +252,7 @@ def _meet(addresses: List[str], rank: int) -> None:
 
 
 def _seconds_to_wait() -> float:
-    """Reads how long workers wait for each other; raises ValueError."""
+    """Reads from a variable how long workers wait; raises ValueError."""
     value = os.environ.get(_DEADLINE_VARIABLE, '') or str(_DEADLINE)
     try:
         seconds = float(value)
@@ -264,27 +266,27 @@ def _seconds_to_wait() -> float:
 
 
 def _greeting(addresses: List[str], rank: int) -> bytes:
-    """Returns the 32 bytes that a worker sends to the others of its training alone."""
+    """Returns the 32 bytes by which the workers of a training know one of them."""
     return hashlib.sha256(json.dumps([addresses, rank]).encode()).digest()
 
 
-def _greets(address: str, greeting: bytes) -> bool:
+def _send_greeting(address: str, greeting: bytes) -> bool:
     """Sends a greeting to an address; returns whether a program listens there."""
     host, _, port = address.rpartition(':')
     try:
-        with socket.create_connection((host, int(port)), timeout=1) as visit:
-            visit.sendall(greeting)
+        with socket.create_connection((host, int(port)), timeout=1) as connection:
+            connection.sendall(greeting)
             return True
     except OSError:
         return False
 
 
-def _heard(door: socket.socket) -> bytes:
-    """Returns the greeting of the next visitor; b'' if none comes in the timeout."""
+def _receive_greeting(server: socket.socket) -> bytes:
+    """Returns the greeting of the next connection; b'' for none within the timeout."""
     try:
-        visitor = door.accept()[0]
-        with visitor:
-            visitor.settimeout(1)
-            return visitor.recv(32, socket.MSG_WAITALL)
+        connection = server.accept()[0]
+        with connection:
+            connection.settimeout(1)
+            return connection.recv(32, socket.MSG_WAITALL)
     except OSError:
         return b''

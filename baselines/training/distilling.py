@@ -85,6 +85,7 @@ def _rows(predictor: run_predictor.RunPredictor, split: str) -> growing.Rows:
 
 
 def _tables(store: splits.PackedSplit) -> Iterator[tf.Tensor]:
+    """Yields `serving.columns` of each kernel."""
     names = ('node_feat', 'node_opcode', 'config_feat')
     for graph in range(store.num_graphs):
         yield serving.columns({n: tf.constant(store.part(n, graph)) for n in names})

@@ -144,7 +144,7 @@ def draw(
     graphs: np.ndarray,
     most: int,
 ) -> Rows:
-    """Draws evenly from graphs: columns, and targets to predict.
+    """Draws configurations evenly from graphs: their columns, and targets to predict.
 
     Targets are the normal scores of ranks where Kendall's tau counts: of most
     layouts that were measured, runtimes differ by a thousandth of what a few slow
@@ -161,7 +161,7 @@ def draw(
         store: the split.
         table: its columns.
         graphs: int64, numbers of the graphs.
-        most: rows.
+        most: the most configurations to draw.
     """
     counts = table.counts[graphs]
     shares = np.minimum(counts, even_share(counts, most))
@@ -259,7 +259,7 @@ def fit(
 
 
 def _weight_of_prior(rows: Rows) -> float:
-    """Fits targets by the prior alone; 0 without one, or where it only misleads."""
+    """Returns the factor of the prior that fits the targets best; at least 0."""
     if rows.prior is None or not rows.prior.any():
         return 0.0
     scaled = rows.prior if rows.weights is None else rows.prior * rows.weights

@@ -70,6 +70,7 @@ def read(
 
 
 def _load(name: str, task: str) -> run_files.Run:
+    """Loads a run; errors name --init_from in place of --dir."""
     try:
         return finding.load(name, task)
     except ValueError as error:

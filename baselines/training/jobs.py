@@ -312,6 +312,7 @@ class Job:
     def _scored(
         self, trees: Optional[trees_lib.Trees], split: str, title: str
     ) -> List[np.ndarray]:
+        """Scores a split with the graph model, the trees, or both."""
         store, task = self.data.stores[split], self.data.task
         model = self.trainer.scorer if self.trainer else None
         graphs = self.data.graphs[split]
@@ -319,6 +320,7 @@ class Job:
         return list(phases.each(scores, title, store.num_graphs, task.unit))
 
     def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:
+        """Measures the errors of a scored split that the run file keeps."""
         results = self.data.task.results(self.data.stores[split], scored)
         return report.final_error(self.data.settings.collection.task, results)
 

@@ -104,7 +104,7 @@ class Validation:
 
     @property
     def score(self) -> Optional[float]:
-        """The number that is highest in the best epoch."""
+        """The figure that chooses the best epoch, tau or OPA; None: not measured."""
         return self.opa if self.tau is None else self.tau
 
     def agreed(self, devices: devices_lib.Devices) -> 'Validation':
@@ -116,7 +116,7 @@ class Validation:
         return Validation(*(None if math.isnan(x) else x for x in scores))
 
 
-NOTHING = Validation(None, None)
+_UNMEASURED = Validation(None, None)
 
 
 class Validator:
@@ -150,7 +150,7 @@ class Validator:
     def measure(self) -> Validation:
         """Measures the model as it is."""
         if not self._labels:
-            return NOTHING
+            return _UNMEASURED
         pairs = list(zip(self._score(), self._labels))
         correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
         tau = None
@@ -304,7 +304,7 @@ class Trainer:
 
     def _validate(self, validator: Validator) -> Validation:
         """Measures the model as it is, in the chief for all processes."""
-        measured = NOTHING
+        measured = _UNMEASURED
         if self._devices.is_chief:
             self._take_weights()
             measured = validator.measure()

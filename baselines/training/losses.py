@@ -29,6 +29,8 @@ _RANKING = 'tfr.'  # before the names of TensorFlow Ranking's losses
 
 
 class _Loss(NamedTuple):
+    """A loss, and whether the temperature divides the scores that it is given."""
+
     function: _Function
     tempered: bool
 
@@ -59,7 +61,7 @@ def names() -> List[str]:
 
 @register('ListMLELoss')
 def list_mle(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-    """Computes the likelihood of the true order (Xia et al., ICML 2008).
+    """Computes the negative log-likelihood of the true order (Xia et al., ICML 2008).
 
         mean over lists of sum_i (log sum_{j >= i} exp(s_j) - s_i)
 
@@ -189,7 +191,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         super().__init__(tf.keras.losses.Reduction.SUM, name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
-        choices = {**_LOSSES, **{n: _own(f) for n, f in (own or {}).items()}}
+        choices = {**_LOSSES, **{n: _loss_of_user(f) for n, f in (own or {}).items()}}
         by_name = {name: _resolved(name, choices) for name, _ in parts}
         self._parts: List[Tuple[float, _Loss]] = [
             (weight / total, by_name[name]) for name, weight in parts
@@ -229,11 +231,11 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
         for key, value in vars(module).items()
         if inspect.isfunction(value) and value.__module__ == module.__name__
     }
-    return _own(registry.resolve(function, functions, f'function in {path}'))
+    return _loss_of_user(registry.resolve(function, functions, f'function in {path}'))
 
 
 def _of_tensorflow_ranking(name: str) -> _Loss:
-    """Makes a loss of TensorFlow Ranking, of r_i = fastest / runtime and -scores.
+    """Returns a loss of TensorFlow Ranking, applied to `_relevance` and -scores.
 
     There a high score is a good one.  The temperature is ours, not the loss's own.
     """
@@ -264,14 +266,15 @@ def _of_tensorflow_ranking(name: str) -> _Loss:
     )
 
 
-def _own(function: _Function) -> _Loss:
-    # One that returns a loss of each list means their mean.
+def _loss_of_user(function: _Function) -> _Loss:
+    """Returns a user's loss; of a loss for each list the mean is taken."""
     return _Loss(
         lambda labels, scores: tf.reduce_mean(function(labels, scores)), tempered=False
     )
 
 
 def _parse(spec: str) -> List[Tuple[str, float]]:
+    """Reads the names and weights of --losses; raises ValueError."""
     parts: Dict[str, float] = {}
     for entry in spec.split(','):
         entry = entry.strip()

@@ -82,7 +82,7 @@ def check_model(
     Args:
         settings: of the training.
         model_class: the model's class.
-        make: makes a model of it, for so many opcodes and a normaliser.
+        make: makes a model of it, of the number of opcodes and a normaliser.
         loss: of the training.
 
     Raises:
@@ -153,10 +153,10 @@ def _one_line(error: BaseException) -> str:
 
 
 def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:
-    """Makes up graphs with so many configurations, packed as for a step."""
+    """Makes up `graphs` graphs of `configs` configurations, packed as for a step."""
     task = settings.collection.task
     rng = np.random.default_rng(0)
-    make = {reading.TILE: _tile_record, reading.LAYOUT: _layout_record}[task]
+    make = {reading.TILE: _make_tile_record, reading.LAYOUT: _make_layout_record}[task]
     records = [make(rng, configs) for _ in range(graphs)]
     store = stores_lib.STORES[task].of_records('made up', records)
     defaults = type(settings)(batch=graphs, configs=configs)
@@ -167,7 +167,9 @@ def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _B
     return _Batch(graph, labels, data.normalizer)
 
 
-def _tile_record(rng: np.random.Generator, configs: int) -> tile_records.TileRecord:
+def _make_tile_record(
+    rng: np.random.Generator, configs: int
+) -> tile_records.TileRecord:
     return tile_records.TileRecord(
         config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
         config_runtime_normalizers=np.full(configs, 100),
@@ -175,7 +177,7 @@ def _tile_record(rng: np.random.Generator, configs: int) -> tile_records.TileRec
     )
 
 
-def _layout_record(
+def _make_layout_record(
     rng: np.random.Generator, configs: int
 ) -> layout_records.LayoutRecord:
     features = (configs, 2, len(schema.LAYOUT))

@@ -60,7 +60,7 @@ class Steps:
             self.optimizer._create_all_weights(variables)
             self._averages = [tf.Variable(v, trainable=False) for v in self._averaged]
         self._compiled = tf.function(
-            self._run_chunk, input_signature=[signature, tf.TensorSpec([], tf.int32)]
+            self._take_steps, input_signature=[signature, tf.TensorSpec([], tf.int32)]
         )
         # Traced here: Keras saves only a model that was called, and a resumed
         # run may have no step left.
@@ -122,7 +122,8 @@ class Steps:
         finally:
             self.set_weights(kept)
 
-    def _run_chunk(self, packed: Mapping[str, tf.Tensor], steps: tf.Tensor):
+    def _take_steps(self, packed: Mapping[str, tf.Tensor], steps: tf.Tensor):
+        """Takes steps within TensorFlow; returns what `run_chunk` does, as tensors."""
         loss_sum, correct, total = 0.0, 0.0, 0.0
         strategy = self._devices.strategy
         for step in tf.range(steps):
@@ -137,7 +138,7 @@ class Steps:
         return loss_sum, correct, total
 
     def _step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
-        """Takes a replica's part of a step; those of all replicas are added up."""
+        """Takes a replica's part of a step; returns its part of loss and pairs."""
         graph, labels = self._unpack(packed, self._devices.item(step))
         replicas = self._devices.replicas
         variables = self.model.trainable_variables
@@ -159,7 +160,7 @@ class Steps:
         return loss, *count_ordered_pairs(labels, scores)
 
     def _decay_matrices(self) -> None:
-        """Shrinks matrices, as the step that is about to be taken wants it."""
+        """Shrinks matrices by the weight decay times the next step's learning rate."""
         rate = self.optimizer._decayed_lr(tf.float32)
         factor = 1.0 - rate * self._weight_decay
         matrices = [v for v in self.model.trainable_variables if v.shape.rank > 1]
@@ -168,7 +169,7 @@ class Steps:
         )
 
     def _update_averages(self) -> None:
-        """Takes the weights after a step into their averages."""
+        """Moves the averages towards the weights after a step."""
         step = tf.cast(self.optimizer.iterations, tf.float32)
         # While few weights have been seen, the first do not count for more.
         share = 1.0 - tf.minimum(self._average_decay, step / (9.0 + step))

@@ -121,7 +121,7 @@ class TaskData(abc.ABC):
 
     @abc.abstractmethod
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """Returns the types of packed steps of so many graphs."""
+        """Returns the types of packed steps of `batch` graphs."""
 
     @abc.abstractmethod
     def unpack(

@@ -83,7 +83,7 @@ def test_a_tree_of_one_leaf():
         ([split, alone], [10.5, 20.5]),
         ([alone], [0.5, 0.5]),
     ):
-        trees = type('Trees', (), {'arrays': lambda self, arrays=arrays: arrays})()
+        trees = type('Trees', (), {'as_arrays': lambda self, arrays=arrays: arrays})()
         assert serving.forest(trees)(rows).numpy().tolist() == wanted
 
 

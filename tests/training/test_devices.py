@@ -118,9 +118,9 @@ def test_a_worker_that_does_not_come_is_named(monkeypatch):
     with socket.create_server(('127.0.0.1', 0)) as taken:
         mine = f'127.0.0.1:{taken.getsockname()[1]}'
         with pytest.raises(ValueError, match='worker 0 cannot listen at .* in use'):
-            devices._meet([mine, here], 0)
+            devices._wait_for_workers([mine, here], 0)
     with pytest.raises(ValueError) as error:
-        devices._meet([here, missing], 0)
+        devices._wait_for_workers([here, missing], 0)
     assert str(error.value) == (
         f'--strategy=workers: worker 1 ({missing}) of TF_CONFIG did not come '
         'within 0.05 s (TPUGRAPHS_WORKER_SECONDS)'
@@ -128,23 +128,23 @@ def test_a_worker_that_does_not_come_is_named(monkeypatch):
     for bad in ('soon', 'nan', '0'):
         monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', bad)
         with pytest.raises(ValueError, match=f'a number above 0, not {bad}'):
-            devices._meet([here], 0)
+            devices._wait_for_workers([here], 0)
 
 
 def test_workers_meet_though_strangers_listen_and_call(monkeypatch):
     monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '30')
     addresses = _free_addresses(2)
-    other = threading.Thread(target=devices._meet, args=(addresses, 1))
+    other = threading.Thread(target=devices._wait_for_workers, args=(addresses, 1))
     other.start()
-    devices._greets(addresses[1], bytes(32))
-    devices._meet(addresses, 0)
+    devices._send_greeting(addresses[1], bytes(32))
+    devices._wait_for_workers(addresses, 0)
     other.join(30)
     assert not other.is_alive()
     monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.1')
     with socket.create_server(('127.0.0.1', 0)) as stranger:
         listening = f'127.0.0.1:{stranger.getsockname()[1]}'
         with pytest.raises(ValueError, match=r'worker 1 .* did not come within 0\.1 s'):
-            devices._meet([addresses[0], listening], 0)
+            devices._wait_for_workers([addresses[0], listening], 0)
 
 
 def test_ctrl_c_ends_the_process_while_tensorflow_waits():

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the submission."""
-    from baselines.evaluation import submit
+    from baselines.evaluation import kaggle
 
     template = None if args.no_template else args.sample
-    submit.combine(args.predictions, args.output, template)
+    kaggle.combine(args.predictions, args.output, template)

@@ -1,6 +1,6 @@
 """`tpugraphs combine` and create_kaggle_csv.py: prediction files into a submission.
 
-What is merged, and how, is in tests/evaluation/test_submit.py.
+What is merged, and how, is in tests/evaluation/test_kaggle.py.
 """
 
 import pathlib

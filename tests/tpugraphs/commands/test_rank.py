@@ -126,7 +126,7 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys
         module='m',
         source='',
         nodes=1,
-        words=str,
+        config_text=str,
         run_index=np.arange(12),
         runtimes=np.arange(1, 13),
         default=3,

@@ -22,7 +22,7 @@ _ADVICE = f'download {TEMPLATE_NAME} from {KAGGLE_PAGE} and give its path as --s
 def combine(
     paths: Sequence[str], output: str, template: Optional[str] = '', given_as: str = ''
 ) -> None:
-    """Writes the template with the predicted rows in it, and says what is whose.
+    """Writes the template with the predicted rows in it; prints counts of both.
 
     Args:
         paths: prediction files; no ID may be in two of them.
@@ -51,13 +51,13 @@ def combine(
     real = [os.path.realpath(files.expand(path)) for path in inputs]
     if os.path.realpath(files.expand(output)) in real:
         raise ValueError(f'--output {output} would replace its own input')
-    predicted = _joined(paths)
+    predicted = _read_all(paths)
     if template is None:
         merged, origin = Merged([], [], []), 'all from predictions'
         names = (*collections_lib.KAGGLE_NAMES, *(row.collection for row in predicted))
         for name in dict.fromkeys(names):  # collections that Kaggle lacks come last
             of_collection = [row for row in predicted if row.collection == name]
-            merged.rows.extend(map(_five, of_collection))
+            merged.rows.extend(map(_with_five_indices, of_collection))
             merged.notes.append(f'{name}: {len(of_collection)} predicted')
     else:
         rows = submission.read_predictions(template, padded=True)
@@ -135,11 +135,11 @@ def merge_into_template(
                 f'{name}: {len(missing)} of {len(ids)} IDs have no prediction and '
                 f"keep the template's row: {text.listed(missing, 3)}"
             )
-    five = {row.id: _five(row) for row in predicted}
+    five = {row.id: _with_five_indices(row) for row in predicted}
     return Merged([five.get(row.id, row) for row in template], notes, warnings)
 
 
-def _joined(paths: Sequence[str]) -> List[submission.Row]:
+def _read_all(paths: Sequence[str]) -> List[submission.Row]:
     """Reads the rows of all files; raises ValueError for an ID in two of them."""
     rows: List[submission.Row] = []
     origin: Dict[str, str] = {}
@@ -166,8 +166,8 @@ def _find_template() -> str:
     )
 
 
-def _five(row: submission.Row) -> submission.Row:
-    """Gives a kernel the five indices that Kaggle wants."""
+def _with_five_indices(row: submission.Row) -> submission.Row:
+    """Returns a row in which a kernel has the five indices that Kaggle wants."""
     if not row.is_tile:
         return row
     # The score takes the fastest of the five, so that a repeat changes nothing, and

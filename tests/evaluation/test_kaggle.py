@@ -2,8 +2,8 @@
 
 import pytest
 
+from baselines.evaluation import kaggle
 from baselines.evaluation import submission
-from baselines.evaluation import submit
 from baselines.evaluation.submission import Row
 from tests.helpers import places
 
@@ -17,7 +17,7 @@ _KAGGLE = [
 
 
 def test_merging_is_by_id_in_the_order_of_the_template():
-    merged = submit.merge_into_template(
+    merged = kaggle.merge_into_template(
         _KAGGLE,
         [
             Row('tile:xla:d', (9, 8, 7, 6, 5)),
@@ -39,7 +39,7 @@ def test_merging_is_by_id_in_the_order_of_the_template():
 
 
 def test_tile_rows_get_five_indices():
-    merged = submit.merge_into_template(
+    merged = kaggle.merge_into_template(
         _KAGGLE,
         [
             Row('tile:xla:a', (1, 0)),
@@ -55,7 +55,7 @@ def test_tile_rows_get_five_indices():
 
 
 def test_gaps_in_a_covered_collection_are_warned_about():
-    merged = submit.merge_into_template(_KAGGLE, [Row('tile:xla:d', (0, 1, 2, 3, 5))])
+    merged = kaggle.merge_into_template(_KAGGLE, [Row('tile:xla:d', (0, 1, 2, 3, 5))])
     assert merged.warnings == [
         "tile:xla: 2 of 3 IDs have no prediction and keep the template's row: "
         'tile:xla:a, tile:xla:b'
@@ -69,7 +69,7 @@ def test_unknown_ids_are_named():
         match='5 of 6 predicted IDs are not in the template: tile:xla:new0, '
         r'tile:xla:new1, tile:xla:new2 and 2 more',
     ):
-        submit.merge_into_template(_KAGGLE, rows + [_KAGGLE[0]])
+        kaggle.merge_into_template(_KAGGLE, rows + [_KAGGLE[0]])
 
 
 def test_repeated_ids_are_named(tmp_path):
@@ -77,15 +77,15 @@ def test_repeated_ids_are_named(tmp_path):
     submission.write_predictions(one, _KAGGLE[:2])
     submission.write_predictions(two, _KAGGLE[1:])
     with pytest.raises(ValueError, match=f'tile:xla:b is predicted in both {one} and'):
-        submit.combine([one, two], str(tmp_path / 'out.csv'), None)
+        kaggle.combine([one, two], str(tmp_path / 'out.csv'), None)
 
 
 def test_layout_rows_of_another_length():
     short = Row('layout:xla:random:c', (1, 0))
     with pytest.raises(ValueError, match='c ranks 2 configurations, the temp'):
-        submit.merge_into_template(_KAGGLE, [short])
+        kaggle.merge_into_template(_KAGGLE, [short])
     long = Row('layout:xla:random:c', (3, 1, 0, 2))
-    merged = submit.merge_into_template(_KAGGLE, [long])
+    merged = kaggle.merge_into_template(_KAGGLE, [long])
     assert merged.rows[2] == long
     assert merged.warnings == [
         'layout:xla:random:c ranks 4 configurations, the template has 3'
@@ -97,6 +97,6 @@ def test_published_template_survives():
         pytest.skip(f'{_TEMPLATE} is not there')
     rows = submission.read_predictions(str(_TEMPLATE))
     assert len(rows) == 894
-    merged = submit.merge_into_template(rows, rows[:844])
+    merged = kaggle.merge_into_template(rows, rows[:844])
     assert merged.rows == rows
     assert merged.notes[0] == 'tile:xla: 844 predicted, 0 from the template'
