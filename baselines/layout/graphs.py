@@ -241,24 +241,8 @@ class LayoutGraphs:
             (configurable nodes) and `segments` (first node, end; in the program's
             numbers) int32, `runtimes` float32 [items, b, c], `graph_ids` string.
         """
-        spec, first = tf.TensorSpec, self.programs[0]
-        return {
-            'op': spec([None], tf.int32),
-            'feats': spec([None, first.feats.shape[1]], tf.float32),
-            'edges': spec([None, 2], tf.int32),
-            'config_ops': spec([None], tf.int32),
-            'codes': spec([None, None], tf.int32),
-            'vectors': spec([None, first.vectors.shape[1]], tf.float32),
-            'node_start': spec([None], tf.int32),
-            'edge_start': spec([None], tf.int32),
-            'config_start': spec([None], tf.int32),
-            'node_sizes': spec([None, batch], tf.int32),
-            'edge_sizes': spec([None, batch], tf.int32),
-            'config_sizes': spec([None, batch], tf.int32),
-            'segments': spec([None, batch, 2], tf.int32),
-            'runtimes': spec([None, batch, None], tf.float32),
-            'graph_ids': spec([None, batch], tf.string),
-        }
+        one = np.zeros([1, batch], np.int64)
+        return tile_graphs.signature_of(self.items(one, one[..., np.newaxis]))
 
     def items(
         self,

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import pruning
+from baselines.tiles import graphs as tile_graphs
 from baselines.tiles import implicit
 
 # Configurations of a slice, if memory allows: more share more states, but what
@@ -189,24 +190,12 @@ def _narrow(array: Any) -> np.ndarray:
 
 
 def _compiled(function: Callable) -> Callable:
-    """Makes a tf.function that is traced once, for all sizes of its arguments.
-
-    Of float32 matrices and of tensors only the number of rows may change.
-    """
+    """Makes a tf.function that is traced once, for all sizes of its arguments."""
     compiled: List[Callable] = []
-
-    def spec(array: Any):
-        fixed = tf.is_tensor(array)
-        array = array if fixed else np.asarray(array)
-        shape = [None] * len(array.shape)
-        if fixed or array.dtype == np.float32 and len(shape) == 2:
-            shape[1:] = array.shape[1:]
-        kind = tf.string if array.dtype == object else array.dtype
-        return tf.TensorSpec(shape, kind)
 
     def call(*args: Any):
         if not compiled:
-            specs = tf.nest.map_structure(spec, args)
+            specs = tile_graphs.signature_of(args)
             compiled.append(tf.function(function, input_signature=specs))
         return compiled[0](*args)
 

@@ -9,7 +9,7 @@ and a compiled loop cuts one item after another out of them (`unpack`):
     graph, labels = unpack(packed, 0, batch=10)          # GraphTensor, labels
 """
 
-from typing import Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import tensorflow as tf
@@ -124,6 +124,22 @@ def edge_set(
     )
 
 
+def signature_of(arrays: Any) -> Any:
+    """Returns specs of nested arrays for a tf.function that is traced once.
+
+    All axes may change their length, but not the columns of float32 matrices.
+    """
+
+    def spec(array: Any) -> tf.TensorSpec:
+        array = np.asarray(array)
+        shape: List[Optional[int]] = [None] * array.ndim
+        if array.dtype == np.float32 and array.ndim == 2:
+            shape[1] = array.shape[1]
+        return tf.TensorSpec(shape, tf.string if array.dtype == object else array.dtype)
+
+    return tf.nest.map_structure(spec, arrays)
+
+
 def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
     """Makes a kernel of two nodes and two configurations, to build variables with."""
     packed = {
@@ -181,22 +197,8 @@ class TileGraphs:
             float32 [configs]; `node_sizes` and `edge_sizes` int32 [items, b];
             `configs_per_kernel` int32 [items]; `tile_ids` string [items, b].
         """
-        spec, normalizer = tf.TensorSpec, self._normalizer
-        return {
-            'op': spec([None], tf.int32),
-            'feats': spec([None, normalizer.num_node_features], tf.float32),
-            'edges': spec([None, 2], tf.int32),
-            'config_feats': spec([None, normalizer.num_config_features], tf.float32),
-            'runtimes': spec([None], tf.float32),
-            'normalizers': spec([None], tf.float32),
-            'node_start': spec([None], tf.int32),
-            'edge_start': spec([None], tf.int32),
-            'config_start': spec([None], tf.int32),
-            'node_sizes': spec([None, batch], tf.int32),
-            'edge_sizes': spec([None, batch], tf.int32),
-            'configs_per_kernel': spec([None], tf.int32),
-            'tile_ids': spec([None, batch], tf.string),
-        }
+        one = np.zeros([1, batch], np.int64)
+        return signature_of(self.training_items(one, one[..., np.newaxis]))
 
     def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
         """Packs batches of kernels with the configurations drawn of each.
