@@ -293,7 +293,7 @@ def _modules(
     outcome: outcomes.Outcome,
     bare: bool,
 ) -> Iterator[_Module]:
-    """Yields the modules of files and programs, or the chosen one; whole if `bare`."""
+    """Yields modules of files and programs: all, or the one called `chosen`."""
     names, exists = [], False
     for number, source in enumerate(sources, start=1):
         try:
@@ -395,7 +395,7 @@ def with_configs(record: _Record, configs: Any) -> _Record:
 
 
 def _rows_of(configs: Any, shape: str, pad: Optional[int] = None) -> np.ndarray:
-    """Returns configurations as an array; those of tiles, with a pad, may be dicts."""
+    """Returns configurations as an array; with a `pad`, of tiles, dicts are taken."""
     if isinstance(configs, (list, tuple)) and pad is not None and configs:
         if isinstance(configs[0], Mapping):
             return hlo_tile.columns_of(configs, pad)

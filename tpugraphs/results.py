@@ -87,7 +87,7 @@ class Ranking(List[Ranked]):
         return _pandas().DataFrame(rows, columns=choices_output.COLUMNS)
 
     def _write(self, suffix: str, path: Optional[Path]) -> str:
-        """Returns the text of the format of an ending; also writes it to `path`."""
+        """Returns text in the format of an ending, and writes it to `path`, if any."""
         from baselines import files
         from baselines.evaluation import choices
         from baselines.evaluation import choices_output

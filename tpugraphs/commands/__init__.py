@@ -39,6 +39,6 @@ def parser(name: str) -> argparse.ArgumentParser:
 
 
 def run(name: str, argv: Optional[Sequence[str]] = None) -> int:
-    """Parses `argv` (None: the process's) for a command, runs it; the exit code."""
+    """Runs a command with `argv`, by default the process's; returns its exit code."""
     args = parser(name).parse_args(argv)
     return command_line.guarded(lambda: load(name).run(args))

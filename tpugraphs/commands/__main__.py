@@ -28,6 +28,7 @@ def main() -> int:
 
 
 def _version() -> str:
+    """Returns the version that is installed."""
     try:
         return importlib.metadata.version('tpugraphs')
     except importlib.metadata.PackageNotFoundError:
@@ -35,6 +36,7 @@ def _version() -> str:
 
 
 def _list() -> None:
+    """Prints the usage, and a table of the commands."""
     print('usage: tpugraphs COMMAND [--help] ...\n       tpugraphs --version')
     print('\ncommands:')
     lines = {name: commands.load(name).__doc__ or '' for name in commands.names()}

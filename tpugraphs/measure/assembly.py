@@ -56,14 +56,14 @@ class _Assembly(building.Module):
             self._removed.update(piece.id for piece in place.pieces[:-1])
 
     def copy_called(self, number: int) -> int:
-        """Rewrites a computation of the source once; returns its id here."""
+        """Rewrites a computation of the source, by its id, once; returns the new id."""
         if number not in self._copied:
             computation, root = self.rewrite(self._callees[number])
             self._copied[number] = computation.finish(root)
         return self._copied[number]
 
     def rewrite(self, source: Any) -> Tuple[building.Computation, Any]:
-        """Rewrites a computation; returns it unfinished, and its root."""
+        """Rewrites a computation; returns the unfinished result and its root."""
         computation = self.computation(source.name)
         values: Dict[int, Any] = {}
         parameters = [i for i in source.instructions if i.opcode == 'parameter']
@@ -82,7 +82,7 @@ class _Assembly(building.Module):
         values: Dict[int, Any],
         shapes: Dict[int, Any],
     ) -> Any:
-        """Adds an instruction of XLA; `values` are those added before, by XLA's ids."""
+        """Rewrites an instruction; `values` are the rewritten ones, by the old ids."""
         if value.id in self._calls:
             sources, entry = self._calls[value.id]
             operands = []
@@ -118,7 +118,7 @@ class _Assembly(building.Module):
 
 
 def _add_constant(computation: building.Computation, value: Any) -> Any:
-    """Adds a constant; its literal's layout is the order of the literal's bytes."""
+    """Adds a constant, whose literal has its bytes in the order of its own layout."""
     if not building.is_array(value.shape):
         return computation.add('constant', value.shape, like=value)
     shape = kernels.physical_shape(value.literal.shape)
@@ -128,7 +128,7 @@ def _add_constant(computation: building.Computation, value: Any) -> Any:
 
 
 def _row_major(shape: Any) -> Any:
-    """Returns a copy of a shape with its array, or arrays of a tuple, row-major."""
+    """Returns a copy of a shape in which all arrays are row-major."""
     copy = type(shape).FromString(shape.SerializeToString())
     del copy.tuple_shapes[:]
     copy.tuple_shapes.extend(map(_row_major, shape.tuple_shapes))

@@ -35,7 +35,7 @@ class CompileError(ValueError):
     """A module that XLA refuses; the text is one line."""
 
 
-class Program:
+class Compiled:
     """A compiled module."""
 
     def __init__(self, client: Any, executable: Any):
@@ -47,14 +47,14 @@ class Program:
         return [self._client.buffer_from_pyval(array) for array in arrays]
 
     def run(self, buffers: Sequence[Any]) -> List[Any]:
-        """Runs it to the end; returns the output buffers."""
+        """Runs the module to the end; returns the output buffers."""
         results = self._executable.execute(buffers)
         for result in results:
             result.block_until_ready()
         return results
 
     def outputs(self, buffers: Sequence[Any]) -> List[np.ndarray]:
-        """Runs it; returns the outputs, bfloat16 ones with the type of ml_dtypes."""
+        """Runs the module; returns its outputs, bfloat16 as the type of ml_dtypes."""
         # np.asarray fails for bfloat16.
         return [b._single_device_array_to_np_array() for b in self.run(buffers)]
 
@@ -106,7 +106,7 @@ class Backend:
         """XLA's name of the device: 'cpu', or that of a graphics processor."""
         return self._client.local_devices()[0].device_kind
 
-    def compile(self, module: bytes, plain: bool = False) -> Program:
+    def compile(self, module: bytes, plain: bool = False) -> Compiled:
         """Compiles a serialised HloModuleProto.
 
         Args:
@@ -127,6 +127,6 @@ class Backend:
                 debug.xla_disable_hlo_passes = _REWRITERS
                 debug.xla_backend_optimization_level = 0
                 debug.xla_llvm_disable_expensive_passes = True
-            return Program(self._client, self._client.compile(text, options))
+            return Compiled(self._client, self._client.compile(text, options))
         except Exception as error:
             raise CompileError(' '.join(str(error).split())[:300]) from error

@@ -90,6 +90,7 @@ class Module:
 
     @functools.cached_property
     def _callees(self) -> Dict[int, Any]:
+        """The computations of the source, by id."""
         # Computed when needed: most kernels of a large program call nothing.
         return {c.id: c for c in self._source.computations}
 
@@ -103,18 +104,18 @@ class Module:
         return Computation(self, name, parent)
 
     def copy_called(self, number: int) -> int:
-        """Copies a computation of the source once; returns its id here."""
+        """Copies a computation of the source, by its id, once; returns the new id."""
         return self._copy(number, self._callees, self._copied)
 
     def copy_entry(self, module: Any) -> int:
-        """Copies another module's computations; returns the id of its entry here."""
+        """Copies another module's computations; returns the new id of its entry."""
         computations = {c.id: c for c in module.computations}
         return self._copy(module.entry_computation_id, computations, {})
 
     def _copy(
         self, number: int, computations: Mapping[int, Any], copied: Dict[int, int]
     ) -> int:
-        """Copies a computation and those that it calls, unless they are copied."""
+        """Copies a computation and its callees, unless they are copied already."""
         if number not in copied:
             callee = computations[number]
             copy = type(callee).FromString(callee.SerializeToString())
@@ -238,7 +239,7 @@ class Computation:
         return self.cache[key]
 
     def transposed(self, value: Any, order: Sequence[int]) -> Any:
-        """Adds a transpose to an order of dimensions, unless it changes nothing."""
+        """Adds a transpose to an order of dimensions; none if that is the order."""
         if list(order) == sorted(order):
             return value
         sizes = [value.shape.dimensions[d] for d in order]
@@ -246,7 +247,7 @@ class Computation:
         return self.add('transpose', shape, [value], dimensions=list(order))
 
     def use(self, value: Any) -> Any:
-        """Returns a value of this computation or of one around it, as seen here."""
+        """Returns a value as seen here; an outer one joins the loop's state."""
         if value.id not in self._here:
             if self.parent is None:
                 return value

@@ -98,7 +98,8 @@ class Executable:
         return Executable(self._original, self._signature)
 
     @functools.cached_property
-    def _compiled(self) -> backend_lib.Program:
+    def _compiled(self) -> backend_lib.Compiled:
+        """The program, compiled at its first use."""
         if preparation.is_optimised(self._module):  # jaxlib takes no fusions
             raise ValueError(
                 "an optimised program cannot be run; tune it as it was before XLA's "
@@ -138,7 +139,7 @@ class Executable:
 
 
 def check_size(module: Any, where: str) -> None:
-    """Raises ValueError if a module is too large for a folder; `where` is its name."""
+    """Raises ValueError, which names `where`, if a module is too large to be saved."""
     size = module.ByteSize()
     if size > _MOST_PROGRAM:
         raise ValueError(
@@ -211,7 +212,7 @@ def _check_memory(module: Any, where: str) -> None:
 
 
 def _read_about(path: str) -> Dict[str, Any]:
-    """Reads program.json; raises ValueError if it is of another format."""
+    """Reads program.json; raises ValueError for another format."""
     with files.open_regular(path, _MOST_ABOUT) as stream:
         try:
             about = untrusted.loads(stream.read())
@@ -243,7 +244,7 @@ def _storable(array: Any) -> np.ndarray:
 
 
 def _cast(value: Any, shape: Any, place: int) -> np.ndarray:
-    """Returns an argument as its parameter takes it; else raises ValueError."""
+    """Returns an argument in the type of its parameter, or raises ValueError."""
     array = np.asarray(value)
     name = building.NUMPY_TYPES[shape.element_type]
     kind = np.dtype(name)

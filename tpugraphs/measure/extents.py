@@ -22,12 +22,12 @@ class Extent:
     step: int = 0  # a number that divides the base
 
     def key(self) -> Tuple[Any, ...]:
-        """Returns the values that tell extents of one computation apart."""
+        """Returns values that are equal for equal extents of a computation."""
         base = None if self.base is None else self.base.id
         return self.start, self.size, base, self.factor
 
     def times(self, factor: Union[int, fractions.Fraction], size: int) -> 'Extent':
-        """Returns an extent whose first element is a multiple of this one's.
+        """Returns an extent that starts at a multiple of this extent's start.
 
         Args:
             factor: of the first element; `divides` its denominator.
@@ -37,16 +37,16 @@ class Extent:
         return dataclasses.replace(self, start=start, size=size, factor=factor)
 
     def plus(self, number: int) -> 'Extent':
-        """Returns an extent that begins so many elements later."""
+        """Returns the extent that begins `number` elements later."""
         return dataclasses.replace(self, start=self.start + number)
 
     def mirrored(self, size: int) -> 'Extent':
-        """Returns the same elements, counted from the end of a dimension of a size."""
+        """Returns the extent in a dimension of `size` elements that is reversed."""
         start = size - self.size - self.start
         return dataclasses.replace(self, start=start, factor=-self.factor)
 
     def divides(self, number: int) -> bool:
-        """Tells whether first element and size are multiples of a number."""
+        """Tells whether the first element and the size are multiples of a number."""
         parts = self.start, self.factor * self.step, self.size
         return not any(part % number for part in parts)
 
@@ -60,7 +60,7 @@ def whole(dims: Sequence[int]) -> Region:
 
 
 def is_whole(region: Sequence[Extent], dims: Sequence[int]) -> bool:
-    """Tells whether a region is all of an array of such dimensions."""
+    """Tells whether a region has all elements of an array with these dimensions."""
     return sizes_of(region) == list(dims)
 
 
@@ -137,7 +137,7 @@ def trips(dims: Sequence[int], tiles: Sequence[int]) -> int:
 
 
 def _scalar(scope: building.Computation, opcode: str, value: Any, number: int) -> Any:
-    """Adds a scalar operation with a number, once, unless it changes nothing."""
+    """Adds an s32 operation with a number, once, unless it leaves the value."""
     if number == {'add': 0, 'multiply': 1, 'divide': 1}.get(opcode):
         return value
     key = (opcode, value.id, number)

@@ -152,7 +152,7 @@ def root_of(computation: Any) -> Any:
 def _group(
     bodies: Dict[int, Any], values: Dict[int, Any], root_id: int
 ) -> List[List[Any]]:
-    """Groups the instructions of a computation into kernels, the last one the root.
+    """Groups the instructions of a computation into kernels, roots last.
 
     A reduction joins the elementwise operation before it, and an elementwise
     operation the dot or convolution before it, if nothing else uses the value
@@ -184,7 +184,7 @@ def _group(
 
 
 def _is_pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
-    """Tells whether it is elementwise, or a fusion of such and broadcasts."""
+    """Tells whether an instruction is elementwise, or a fusion of elementwise ones."""
     if instruction.opcode != 'fusion':
         return instruction.opcode in ELEMENTWISE
     [number] = instruction.called_computation_ids
@@ -193,7 +193,7 @@ def _is_pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
 
 
 def _check_supported(value: Any, inside: bool) -> None:
-    """Raises Unsupported if no kernel, or no inside of a fusion, can have it."""
+    """Raises Unsupported for an instruction that kernels, or fusions, cannot have."""
     if value.shape.element_type == building.TUPLE:
         raise Unsupported('kernel of several arrays')
     if not building.is_array(value.shape):
@@ -203,7 +203,7 @@ def _check_supported(value: Any, inside: bool) -> None:
 
 
 def major_to_minor(shape: Any) -> List[int]:
-    """Returns an array's dimensions in the order of its layout."""
+    """Returns the numbers of an array's dimensions, slowest in memory first."""
     order = list(reversed(shape.layout.minor_to_major))
     return order or list(range(len(shape.dimensions)))
 
@@ -220,12 +220,12 @@ def physical_shape(shape: Any) -> Any:
 
 
 def to_physical(computation: building.Computation, value: Any, shape: Any) -> Any:
-    """Adds the transpose of an array to the order of its layout in `shape`."""
+    """Adds the transpose of a row-major array to the layout of `shape`."""
     return computation.transposed(value, major_to_minor(shape))
 
 
 def to_logical(computation: building.Computation, value: Any, shape: Any) -> Any:
-    """Adds the transpose of an array back from the order of its layout in `shape`."""
+    """Adds the transpose that undoes `to_physical`."""
     return computation.transposed(value, _inverse(major_to_minor(shape)))
 
 
@@ -333,7 +333,7 @@ class _RowMajor:
     def _add_reduction(
         self, value: Any, shape: Any, operands: Sequence[Any], source: Any
     ) -> Any:
-        """Adds a reduction; `source` is the operand's shape as XLA wrote it."""
+        """Adds a reduction; `source` is the operand's shape in the program."""
         order = major_to_minor(source)
         place = _inverse(order)
         dims = sorted(place[d] for d in value.dimensions)

@@ -41,7 +41,7 @@ def describe(core: int) -> Dict[str, Any]:
 
 
 def identity(device: str) -> Dict[str, Any]:
-    """Returns the facts that times depend on; machines equal in them share records.
+    """Returns what times depend on: machines that are equal in it share records.
 
     Args:
         device: XLA's name of the device.

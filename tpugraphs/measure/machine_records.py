@@ -3,10 +3,10 @@
 import os
 import re
 import secrets
-import sys
 from typing import Any, Dict, List, Sequence, Tuple
 
 from baselines import files
+from baselines import text
 from tpugraphs.measure import machine
 from tpugraphs.measure import records
 from tpugraphs.measure import timing
@@ -44,7 +44,7 @@ def check_writable(path: str) -> None:
 
 
 class Records:
-    """The tuning records of this machine, and the file that new ones go to.
+    """The tuning records of this machine, and the file that new records go to.
 
     Args:
         path: a file, or a folder with a file for every machine; '' for no records.
@@ -70,7 +70,7 @@ class Records:
                 self._read()
 
     def _read(self) -> None:
-        """Reads the records of this machine; prints the number of others."""
+        """Reads the records of this machine; prints how many other lines there are."""
         measurements, unused = records.read(self._path)
         own = [m for m in measurements if m.place == self._place]
         self._histories = records.by_kernel(own)
@@ -78,7 +78,7 @@ class Records:
             unused['of another machine or jaxlib'] = len(measurements) - len(own)
         if unused:
             parts = ', '.join(f'{count:,} {why}' for why, count in unused.items())
-            print(f'note: {self._path}: not used: {parts}', file=sys.stderr)
+            text.note(f'{self._path}: not used: {parts}')
 
     def _history(self, kernel: str) -> records.History:
         """Returns the history of a kernel on this machine, to which callers may add."""

@@ -94,7 +94,7 @@ def collectives(module: Any) -> Dict[str, int]:
 
 
 def is_optimised(module: Any) -> bool:
-    """Tells whether XLA's passes went over a module: it has fusions or own tiles."""
+    """Tells whether a module is optimised: it has fusions or XLA's own tiles."""
     return any(
         instruction.opcode == 'fusion' or own_tiles.of(instruction)
         for computation in module.computations
@@ -140,7 +140,7 @@ def optimise(
 
 
 def _check_custom_call(instruction: Any, where: str) -> None:
-    """Raises ValueError for a custom call that would run code by its name."""
+    """Raises ValueError for a custom call that is none of CUSTOM_CALLS."""
     target = instruction.custom_call_target
     if instruction.opcode == 'custom-call' and target not in CUSTOM_CALLS:
         advice = f'allowed are {", ".join(sorted(CUSTOM_CALLS))}'

@@ -102,7 +102,7 @@ def reducible(value: Any, place: int) -> bool:
 
 
 def _elementwise(part: _Part) -> Step:
-    """Takes the result's region of every array; scalars have none."""
+    """Takes the result's region of every array operand; scalars are taken whole."""
     dims = list(part.value.shape.dimensions)
     if any(list(shape.dimensions) not in (dims, []) for shape in part.shapes):
         raise NotDivisible(f'{part.value.opcode} of different shapes')
@@ -134,7 +134,7 @@ def _reverse(part: _Part) -> Step:
 
 
 def _slice(part: _Part) -> Step:
-    """Takes the extents at the slice's starts and strides; slices these from 0."""
+    """Takes the operand's extents below the slice, and slices them from 0."""
     operand, spans = [], []
     for extent, cut in zip(part.region, part.value.slice_dimensions):
         spans.append((extent.size - 1) * cut.stride + 1)
@@ -181,12 +181,12 @@ def _concatenate(part: _Part) -> Step:
 
 
 def _replaced(region: _Region, dim: int, extent: extents.Extent) -> _Region:
-    """Returns a region with another extent along one dimension."""
+    """Returns a region with its extent along a dimension replaced."""
     return (*region[:dim], extent, *region[dim + 1 :])
 
 
 def _reshape(part: _Part) -> Step:
-    """Takes the extents of the groups of dimensions one by one."""
+    """Takes the operand's extents, group by group of `groups`."""
     operand: List[extents.Extent] = []
     for inner, outer in groups(part.shapes[0].dimensions, part.value.shape.dimensions):
         sizes = [part.shapes[0].dimensions[d] for d in inner]
@@ -221,7 +221,7 @@ def groups(
 def _reshape_group(
     sizes: Sequence[int], results: Sequence[Tuple[extents.Extent, int]]
 ) -> _Region:
-    """Returns the extents of the operand's dimensions of one of `groups`.
+    """Returns the extents of the operand's dimensions in a group of `groups`.
 
     But for dimensions of size 1, only the first dimension of the result may be tiled,
     and the operand or the result has a single dimension.  Raises NotDivisible for
@@ -245,7 +245,7 @@ def _reshape_group(
 
 
 def _reduce(part: _Part) -> Step:
-    """Takes the region along kept dimensions, and `part.reduced` along the others."""
+    """Takes the region along kept dimensions, `part.reduced` along reduced ones."""
     if len(part.shapes) != 2:
         raise NotDivisible('reduce of several arrays')
     kept, parts = iter(part.region), dict(zip(part.value.dimensions, part.reduced))
@@ -278,7 +278,7 @@ def _dot(part: _Part) -> Step:
 
 
 def _gather(part: _Part) -> Step:
-    """Takes indices of the region, and slices of its sizes where these are whole."""
+    """Takes the region's indices, and its sizes along dimensions sliced whole."""
     numbers = part.value.gather_dimension_numbers
     operand = list(extents.whole(part.shapes[0].dimensions))
     slices = list(part.value.gather_slice_sizes)

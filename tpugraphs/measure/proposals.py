@@ -76,7 +76,7 @@ def _tuning_of(
     count: int,
     rng: np.random.Generator,
 ) -> Any:
-    """Returns an instruction as a module with candidates like its own tiles."""
+    """Returns a ModuleTuningData of an instruction, with tiles to choose from."""
     module = building.Module(f'{program.name}_{instruction.name}', program.module)
     entry = module.computation('entry')
     shapes = {i.id: i.shape for i in computation.instructions}
@@ -99,7 +99,7 @@ def _tuning_of(
 
 
 def _registers(shape: Any, bounds: Sequence[int]) -> List[int]:
-    """Returns the largest bounds of an output; those of XLA for several arrays."""
+    """Returns the largest bounds of an output; of a tuple XLA's own `bounds`."""
     order = kernels.major_to_minor(shape)
     if len(order) != len(bounds):
         return list(bounds)

@@ -261,7 +261,7 @@ def reduction_major(d: Draw) -> Any:
 
 
 def reduction_middle(d: Draw) -> Any:
-    """Reduces an axis between others."""
+    """Reduces the second axis of three or more."""
     return _reduce(d, d.any_array(3, 6), 1)
 
 
@@ -410,7 +410,7 @@ FAMILIES: Dict[str, Callable[[Draw], Any]] = {
 
 
 def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> List[str]:
-    """Returns the names of programs, one after the other from each family.
+    """Returns the names of programs, which go round the families.
 
     Args:
         count: number of programs.
@@ -440,7 +440,7 @@ def _dense(gradient: Any) -> Any:
 
 
 def _variant(draw: Draw, function: Callable[[Draw], Any]) -> List[Any]:
-    """Builds a variant of a part: its output, and two times in five its gradients."""
+    """Returns a part's output and, two times in five, its gradients."""
     tf = draw.tf
     start = len(draw.inputs)
     with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -455,7 +455,7 @@ def _variant(draw: Draw, function: Callable[[Draw], Any]) -> List[Any]:
 
 
 def load(name: str) -> reader.Program:
-    """Builds the program of a name from `names`: the same one on every call.
+    """Builds the program of a name from `names`; equal names give equal programs.
 
     Raises:
         ValueError: XLA cannot compile it.
@@ -466,6 +466,7 @@ def load(name: str) -> reader.Program:
     signature: List[Any] = []
 
     def compute(new_input: Callable[..., Any]) -> List[Any]:
+        """Returns the outputs of the program on inputs from `new_input`."""
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         draw = Draw(tf, rng, new_input)
         results: List[Any] = []
@@ -474,6 +475,7 @@ def load(name: str) -> reader.Program:
         return results
 
     def declare_input(dims: Sequence[int], kind: Any) -> Any:
+        """Adds an input to the signature; returns zeros in its place."""
         signature.append(tf.TensorSpec(dims, kind))
         return tf.zeros(dims, kind)
 

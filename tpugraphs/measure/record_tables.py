@@ -5,7 +5,6 @@ import datetime
 import math
 import os
 import re
-import sys
 from typing import Callable, List, Sequence
 
 from baselines import files
@@ -21,7 +20,7 @@ _WIDTH = 60
 
 
 def paths_of(path: str) -> List[str]:
-    """Returns the files of records that a path names: one, or those of a folder.
+    """Returns the files of records at a path: the file, or all of a folder.
 
     Raises:
         ValueError: there are no files of records.
@@ -53,7 +52,7 @@ def load(paths: Sequence[str]) -> List[records.Measurement]:
         new, unused = records.read(path)
         measurements += new
         for why, count in unused.items():
-            print(f'note: {path}: {text.count(count, "line")} {why}', file=sys.stderr)
+            text.note(f'{path}: {text.count(count, "line")} {why}')
     return measurements
 
 
@@ -83,7 +82,8 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
 
     Args:
         rule: 'others' removes measurements of other machines than this one and of
-            other versions of jaxlib; a number removes those that are as many days old.
+            other versions of jaxlib; a number removes those of that many days ago and
+            earlier.
 
     Raises:
         ValueError: the rule is neither.
@@ -103,7 +103,7 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
 
 
 def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
-    """Returns the lines of a table of kernels, and of one of machines."""
+    """Returns the lines of a table of kernels and of a table of machines."""
     rows = [['kernel', 'machine', 'configurations', 'failed', 'best', 'speed-up']]
     for kernel in records.by_kernel(measurements).values():
         last, timed = kernel.measurements[-1], kernel.timed()

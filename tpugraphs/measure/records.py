@@ -46,7 +46,7 @@ _CUT = 'cut short'
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """The outcome of one configuration of a kernel, measured once."""
+    """The outcome of measuring a configuration of a kernel."""
 
     kernel: str  # graph id, `<program>_<fingerprint>`
     configuration: Dict[str, List[int]]  # sizes of the `output` and `kernel` tile
@@ -90,7 +90,7 @@ def place_of(machine: Dict[str, Any], jaxlib: str) -> str:
 
 
 def now() -> str:
-    """Returns the time as records hold it."""
+    """Returns the present time in the format of `Measurement.time`."""
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds')
 
 
@@ -173,7 +173,7 @@ def _open_locked(path: str) -> BinaryIO:
 
 
 def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
-    """Yields the lines, with the measurement or the reason to leave it out."""
+    """Yields the lines of a file, each with its measurement or why it has none."""
     number, useful = 0, False
     with files.open_regular(path, _MOST_FILE) as stream:
         while content := stream.readline(_MOST_LINE + 1):
@@ -208,7 +208,7 @@ class History:
         self.defaults: Dict[str, Measurement] = {}
 
     def add(self, measurement: Measurement) -> None:
-        """Adds a measurement that is later than the others."""
+        """Adds a measurement, later than all before."""
         self.measurements.append(measurement)
         if measurement.default and measurement.status == OK:
             self.defaults[measurement.group] = measurement
@@ -259,7 +259,7 @@ def key(configuration: Mapping[str, Sequence[int]]) -> str:
 
 
 def _parse(content: bytes) -> Union[Measurement, str]:
-    """Returns the measurement of a line, or the reason to leave it out."""
+    """Returns the measurement of a line, or why it has none."""
     try:
         fields = untrusted.loads(content)
     except ValueError:

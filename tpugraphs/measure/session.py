@@ -168,7 +168,7 @@ class Session:
         raise _Died(died)
 
     def _start(self) -> None:
-        """Starts a process; raises ValueError with its last line if it fails."""
+        """Starts a process; raises ValueError, with its last output, if it fails."""
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'tpugraphs.measure.worker', str(theirs.fileno())],

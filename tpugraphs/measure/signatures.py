@@ -35,7 +35,7 @@ class Signature:
     bound: Sequence[np.ndarray] = ()
 
     def flat(self, args: Sequence[Any]) -> List[Any]:
-        """Returns the module's arrays: the leaves of arguments, and the bound ones.
+        """Returns the module's arrays: the leaves of arguments, and `bound`.
 
         Raises:
             ValueError: the arguments are nested in another way than `inputs`.
@@ -55,7 +55,7 @@ class Signature:
 
 @extras.naming_the_command()
 def trace(function: Callable, args: Sequence[Any]) -> Tuple[reader.Program, Signature]:
-    """Traces a function to a program; returns it with its signature.
+    """Traces a function; returns the program and the function's signature.
 
     Args:
         function: a `jax.jit` function, a `tf.function`, or a Keras model.
@@ -118,7 +118,7 @@ def numbered(tree: Any, leaves: List[Any]) -> Any:
 
 
 def _add_leaves(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
-    """Adds the leaves of a value to `leaves`; it must be nested as the tree is."""
+    """Adds the leaves of a value, which must be nested as the tree is, to `leaves`."""
     if isinstance(tree, int):
         leaves.append(value)
         return
@@ -145,7 +145,7 @@ def _add_leaves(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
 
 
 def _fill(tree: Any, leaves: Sequence[Any]) -> Any:
-    """Returns the nested arrays of a tree and its leaves."""
+    """Returns a tree with its leaves in the places of their numbers."""
     if tree is None or isinstance(tree, int):
         return None if tree is None else leaves[tree]
     [(kind, parts)] = tree.items()

@@ -145,7 +145,7 @@ class Plan:
 
 
 def tile(plan: Plan, tiles: Tiles) -> Tiled:
-    """Rewrites a kernel as a loop over its tiles; untiled, it stays as it is.
+    """Rewrites a kernel as a loop over its tiles; `plan.untiled` changes nothing.
 
     Args:
         plan: of the kernel.
@@ -158,7 +158,7 @@ def tile(plan: Plan, tiles: Tiles) -> Tiled:
 
 
 class _Tiler:
-    """Writes the module of one configuration.
+    """Writes the module of a kernel with one configuration.
 
     Its methods take instructions of the kernel, and add instructions to a computation
     of the new module, `scope`: the entry, or the body of a loop.
@@ -245,7 +245,10 @@ class _Tiler:
         reduced: Optional[_Region] = None,
         start: Any = None,
     ) -> Any:
-        """Adds an operation on parts of its operands; `start` begins a reduction."""
+        """Adds an operation on regions of its operands, as `propagation` finds them.
+
+        `start` takes the place of a reduction's initial value.
+        """
         plan = self._plan
         shapes = plan.shapes(value)
         try:
@@ -272,7 +275,7 @@ class _Tiler:
         return extents.take(scope, result, step.rest)
 
     def _take_whole(self, scope: _Scope, value: Any, region: _Region) -> Any:
-        """Computes a value whole before all loops, and adds a slice of it."""
+        """Adds a value computed whole before all loops, and the slice at a region."""
         whole = extents.whole(value.shape.dimensions)
         result = self._emit(self._entry, value, whole)
         # A reshape of a parameter only gives it another shape.
@@ -283,7 +286,7 @@ class _Tiler:
         return extents.take(scope, scope.use(result), region)
 
     def _add_pad(self, value: Any, operand: Any, edges: Sequence[_Edge]) -> Any:
-        """Adds the pad of a whole operand whose window reaches over its edges, once."""
+        """Adds, once, a whole operand with the padding of a window around it."""
         key = ('padded', operand.id, tuple(edges))
         entry = self._entry
         if key not in entry.cache:
@@ -312,7 +315,7 @@ class _Tiler:
         return entry.cache[key]
 
     def _add_iota(self, scope: _Scope, value: Any, region: _Region) -> Any:
-        """Adds an iota of the region's sizes, and the region's start to it."""
+        """Adds an iota of the region's sizes that begins at the region's start."""
         [dim] = value.dimensions
         kind = value.shape.element_type
         shape = building.shape_of(kind, extents.sizes_of(region))

@@ -75,7 +75,6 @@ def measure(
     programs: Sequence[Callable[[], Any]],
     protocol: Protocol,
     rng: np.random.Generator,
-    stop: Callable[[], bool] = lambda: False,
     began: Optional[float] = None,
 ) -> np.ndarray:
     """Times programs in shuffled passes, until halves of the passes rank alike.
@@ -84,7 +83,6 @@ def measure(
         programs: functions that run one configuration; the first runs the default.
         protocol: passes, limits of time, and clock.
         rng: draws the order of a pass.
-        stop: asked before every pass; True ends at once.
         began: the `time.monotonic()` that the protocol's seconds count from.
 
     Returns:
@@ -97,7 +95,7 @@ def measure(
     repeats = min(_MOST_REPEATS, max(1, _LEAST_RUN // once_ns))
     long = np.zeros(len(programs), bool)
     rows: List[np.ndarray] = []
-    while len(rows) < protocol.most and not stop():
+    while len(rows) < protocol.most:
         spent = time.monotonic() - began
         if spent >= protocol.deadline:
             break
@@ -119,9 +117,7 @@ def measure(
 
 def time_once(program: Callable[[], Any]) -> int:
     """Returns the CPU time of one execution, nanoseconds."""
-    before = time.process_time_ns()
-    program()
-    return max(1, time.process_time_ns() - before)
+    return max(1, _time(program, CLOCKS['cpu'], 1))
 
 
 def _time(program: Callable[[], Any], clock: Callable[[], int], repeats: int) -> int:

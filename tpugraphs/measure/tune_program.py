@@ -72,7 +72,7 @@ class Options:
 def tune_and_write(
     source: Any, args: Sequence[Any], options: Options
 ) -> executable.Executable:
-    """Tunes a program and prints the outcome; writes it, if there is an output folder.
+    """Tunes a program and prints the outcome; writes `options.output`, if any.
 
     Args:
         source: a function, or another argument of `read_program`.

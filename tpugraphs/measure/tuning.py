@@ -74,17 +74,17 @@ class Row:
 
     @property
     def places(self) -> int:
-        """The number of its places in the program; those in loops count once."""
+        """The number of the kernel's places in the program; loops count once."""
         return max(1, len(self.kernel.places))
 
     @property
     def total_ns(self) -> int:
-        """Nanoseconds in a run of the program."""
+        """Nanoseconds that the untiled kernel takes in a run of the program."""
         return self.default_ns * self.places
 
     @property
     def saving_ns(self) -> float:
-        """Nanoseconds that its configuration saves in a run of the program."""
+        """Nanoseconds that the chosen configuration saves in a run of the program."""
         if self.tuned is None or not self.tuned.claimed:
             return 0.0
         return self.total_ns * (1 - 1 / self.tuned.speedup)
@@ -124,7 +124,7 @@ def tune(
         search_s: float = 0.0,
         **options: Any,
     ) -> timing.Measured:
-        """Times the default and these configurations together."""
+        """Times the default and configurations, by their numbers, together."""
         measured = session.measure(
             kernel.name,
             [candidates.module(i) for i in (0, *numbers)],

@@ -115,7 +115,7 @@ def prove(
     once_ns: float,
     ends: float = math.inf,
 ) -> Proof:
-    """Puts kernels into a program, takes out idle ones, and times it with the rest.
+    """Puts kernels into a program, takes out idle ones, and times the result.
 
     Args:
         program: the program.
@@ -132,7 +132,7 @@ def prove(
     dropped: Dict[Tuple[int, ...], str] = {}
 
     def assembled(numbers: Sequence[int]) -> bytes:
-        """Returns the program with these of the faster kernels, serialised."""
+        """Returns the program with faster kernels, by their numbers, serialised."""
         modules = [
             (
                 faster[i].kernel,
@@ -224,7 +224,7 @@ def survivors(
 
 
 def _parts(numbers: List[int]) -> List[List[int]]:
-    """Divides numbers into parts: the first ones alone, the rest in a few parts."""
+    """Divides numbers into parts: the first alone, the last in larger parts."""
     alone = len(numbers) if len(numbers) <= _PARTS else _PARTS // 2
     parts = [[number] for number in numbers[:alone]]
     if numbers[alone:]:

@@ -137,19 +137,16 @@ class Worker:
                     raise
                 dropped[index] = _reason_of(error)
         self._send(('compile', None))
-        parent = os.getppid()
-        passes = timing.measure(
-            list(runs.values()), protocol, rng, lambda: os.getppid() != parent, began
-        )
+        passes = timing.measure(list(runs.values()), protocol, rng, began)
         kept = [place for place in runs if place < len(modules)]
         return timing.Measured(
             kept, passes[:, : len(kept)], passes[:, -1], dropped, compiling
         )
 
     def _check_distinct(
-        self, kernel: str, program: backend_lib.Program, index: int
+        self, kernel: str, program: backend_lib.Compiled, index: int
     ) -> None:
-        """Raises _Dropped if XLA made the same program of an earlier configuration."""
+        """Raises _Dropped if an earlier configuration compiled to the same program."""
         body = program.text().partition('\n')[2]  # without its name
         if index and body in self._texts[kernel]:
             raise _Dropped('the same program as another')
@@ -161,7 +158,7 @@ class _Dropped(Exception):
 
 
 def _reason_of(error: Exception) -> str:
-    """Returns why a configuration is dropped, as one line from its error."""
+    """Returns the reason for dropping a configuration: a line of the error."""
     if isinstance(error, backend_lib.CompileError):
         return f'{timing.REFUSED}: {error}'
     if isinstance(error, RuntimeError):  # XLA's own, such as too little memory
@@ -170,10 +167,10 @@ def _reason_of(error: Exception) -> str:
 
 
 class _Default:
-    """Keeps the results and the time of the default, to check others against it."""
+    """The results and the time of the default, which other programs are checked by."""
 
     def __init__(
-        self, program: backend_lib.Program, arrays: List[np.ndarray], drawn: bool
+        self, program: backend_lib.Compiled, arrays: List[np.ndarray], drawn: bool
     ):
         """Runs the default; random inputs are scaled if its results are not finite."""
         self._buffers = program.place(arrays)
@@ -183,11 +180,11 @@ class _Default:
             self._expected = program.outputs(self._buffers)
         self._slow_ns = timing.LIMIT * timing.time_once(self.run_of(program))
 
-    def run_of(self, program: backend_lib.Program) -> Callable[[], Any]:
-        """Returns a function that runs a program once with the inputs."""
+    def run_of(self, program: backend_lib.Compiled) -> Callable[[], Any]:
+        """Returns a function that runs a program once with the default's inputs."""
         return functools.partial(program.run, self._buffers)
 
-    def check(self, program: backend_lib.Program, tolerance: float) -> None:
+    def check(self, program: backend_lib.Compiled, tolerance: float) -> None:
         """Raises _Dropped if results differ from the default's, or take too long."""
         run, slow = self.run_of(program), self._slow_ns
         outputs, taken = program.outputs(self._buffers), timing.time_once(run)
@@ -272,7 +269,7 @@ def _are_arrays_close(
 
 
 def _end_with_parent() -> None:
-    """Has Linux end this process when the one that started it ends, however it does."""
+    """Asks Linux to kill this process when its parent process ends."""
     parent = os.getppid()
     with contextlib.suppress(AttributeError, OSError):  # there on Linux alone
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

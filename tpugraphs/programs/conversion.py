@@ -59,7 +59,7 @@ def _converted(data: bytes, form: str) -> bytes:
 
 
 def _line_of(error: Exception) -> str:
-    """Returns the line of XLA's error with "error:", and the source line it quotes."""
+    """Returns the line with "error:" of XLA's message, and the quoted source."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     lines = lines or [type(error).__name__]
     place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)

@@ -130,7 +130,7 @@ def from_saved_model(
 
 
 def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
-    """Tells whether a function is one of jax.jit, or an argument is JAX's."""
+    """Tells whether a function is of jax.jit, or an argument is an array of JAX."""
     if sys.modules.get('jax') is None:
         return False
     import jax
@@ -159,7 +159,7 @@ def _trace_jax(
 
 
 def _function_of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
-    """Returns a Keras model as a function of its inputs, and its arguments."""
+    """Returns a function that predicts with a Keras model, and its arguments."""
     import tensorflow as tf
 
     if args is None and model.inputs:
@@ -207,7 +207,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Tr
 
 
 def _run(path: str) -> Any:
-    """Runs a Python file; returns its module."""
+    """Runs a Python file, which may import its neighbours; returns its module."""
     stem = os.path.splitext(os.path.basename(path))[0]
     files.open_regular(path).close()
     spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
@@ -215,7 +215,7 @@ def _run(path: str) -> Any:
         raise ValueError(f'{path}: not a Python file')
     module = importlib.util.module_from_spec(spec)
     folder = os.path.dirname(path)
-    sys.path.insert(0, folder)  # the file may import its neighbours
+    sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:

@@ -115,7 +115,7 @@ def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:
 
 
 def _read(source: str) -> bytes:
-    """Returns the bytes of a file; raises ValueError for a folder."""
+    """Returns the bytes of a file; raises OSError, or ValueError for a folder."""
     path = _existing(source, source)
     if os.path.isdir(path):
         raise ValueError(f'{source}: a folder without a SavedModel; give a file')
@@ -145,7 +145,7 @@ def _from_bytes(data: bytes, name: str, source: str) -> Program:
 
 
 def _from_tuning(data: bytes, name: str, source: str) -> Program:
-    """Reads tuning data; raises ValueError unless it holds one module."""
+    """Reads tuning data of one module; raises ValueError for several."""
     modules = reading.parse_tuning(data).modules
     if len(modules) != 1:
         raise ValueError(
