@@ -7,6 +7,7 @@ import sys
 from tests.helpers import places
 
 PUBLISHED_TREE = places.ROOT / 'tests' / 'published_tree'
+_HELPERS = places.ROOT / 'tests' / 'helpers'  # tile_graphs knows none of our code
 
 # An installed `baselines` would be found, wherever the process runs; so its
 # name is made unknown.
@@ -34,7 +35,7 @@ def start(*calls, path=()) -> subprocess.Popen:
         *calls: the name of a script and its arguments, each.
         path: folders that go before it on sys.path.
     """
-    folders = [*map(str, path), str(PUBLISHED_TREE)]
+    folders = [*map(str, path), str(PUBLISHED_TREE), str(_HELPERS)]
     words = [[str(PUBLISHED_TREE / name), *map(str, args)] for name, *args in calls]
     return subprocess.Popen(
         [sys.executable, '-c', _PRELUDE, *map(json.dumps, [folders, *words])],

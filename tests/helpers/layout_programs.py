@@ -1,6 +1,7 @@
 """Small random programs, and ResModel as its description says, in float64."""
 
 import numpy as np
+import tensorflow as tf
 
 from baselines.layout import graphs
 
@@ -34,13 +35,19 @@ def assert_close(scores, wanted):
     np.testing.assert_allclose(scores, wanted, rtol=0, atol=1e-5 * largest)
 
 
-def pack(program, configs=None):
-    """One item with some (or all) of a program's configurations."""
-    if configs is None:
-        configs = np.arange(program.num_configs)
-    return graphs.LayoutGraphs([program]).items(
-        np.zeros([1, 1], np.int64), np.asarray(configs)[None, None]
+def merged(programs, configs, segments=None):
+    """Merges programs, each with some of its configurations: (graph, labels).
+
+    `segments` are [1, programs, 2]; without them, none is selected.
+    """
+    count = len(programs)
+    packed = graphs.LayoutGraphs(programs).items(
+        np.arange(count)[np.newaxis],
+        np.broadcast_to(configs, (1, count, len(configs))),
+        segments,
     )
+    tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
+    return graphs.unpack(tensors, 0, count, len(configs))
 
 
 def plain_scores(model, program, directions=1, num_gnns=2, mlp_layers=2):

@@ -28,6 +28,19 @@ class Kernel:
     normalizers: np.ndarray  # [c]
     tile_id: str
 
+    @classmethod
+    def of(cls, record, scaled_nodes, scaled_configs) -> 'Kernel':
+        """A record with features scaled by functions of the raw ones."""
+        return cls(
+            op=record.node_opcode,
+            feats=scaled_nodes(record.node_feat),
+            edges=record.edge_index,
+            configs=scaled_configs(record.config_feat),
+            runtimes=record.config_runtime,
+            normalizers=record.config_runtime_normalizers,
+            tile_id=record.graph_id,
+        )
+
     def choose(self, configs: Sequence[int]) -> 'Kernel':
         """The same kernel with some of its configurations, in that order."""
         return dataclasses.replace(

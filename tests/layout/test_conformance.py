@@ -2,12 +2,9 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from baselines import registry
-from baselines.layout import graphs as graphs_lib
 from baselines.layout import scoring
 from tests.helpers import conformance
 from tests.helpers import layout_programs
@@ -37,12 +34,7 @@ class LayoutTask(conformance.Task):
         }
 
     def graph(self, pieces):
-        configs = np.arange(pieces[0].num_configs)
-        packed = graphs_lib.LayoutGraphs(pieces).items(
-            np.arange(len(pieces))[np.newaxis], np.tile(configs, (1, len(pieces), 1))
-        )
-        tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
-        return graphs_lib.unpack(tensors, 0, len(pieces), len(configs))[0]
+        return layout_programs.merged(pieces, range(pieces[0].num_configs))[0]
 
     def choose(self, piece, configs):
         configs = list(configs)

@@ -9,18 +9,9 @@ import tensorflow as tf
 from baselines.layout import graphs
 from baselines.layout import models
 from tests.helpers import layout_programs
+from tests.helpers.layout_programs import merged
 
 _MODES = ('fullgraph', 'dropout', 'backpropdropout')
-
-
-def _merged(programs, configs, chosen=None):
-    count = len(programs)
-    packed = graphs.LayoutGraphs(programs).items(
-        np.arange(count)[None],
-        np.broadcast_to(configs, (1, count, len(configs))),
-        chosen,
-    )
-    return graphs.unpack(packed, 0, count)
 
 
 @pytest.fixture(scope='module')
@@ -33,7 +24,7 @@ def programs():
 
 def test_graph_holds_the_programs_end_to_end(programs):
     chosen = np.array([[[0, 30], [4, 8], [50, 50]]])
-    graph, labels = _merged(programs, [3, 1], chosen)
+    graph, labels = merged(programs, [3, 1], chosen)
     ops = graph.node_sets['op']
     np.testing.assert_array_equal(ops.sizes, [30, 10, 50])
     np.testing.assert_array_equal(
@@ -60,7 +51,7 @@ def test_graph_holds_the_programs_end_to_end(programs):
 
 
 def test_sampled_edges_lie_in_the_segment(programs):
-    graph, _ = _merged(programs, [0], np.array([[[0, 15], [4, 8], [0, 50]]]))
+    graph, _ = merged(programs, [0], np.array([[[0, 15], [4, 8], [0, 50]]]))
     inside = graph.node_sets['op']['selected'].numpy()
     for name, ends in ('feed', ['source', 'target']), ('config', ['target']):
         whole = graph.edge_sets[name].adjacency
@@ -92,17 +83,17 @@ def test_packed_vectors_of_a_program_are_not_repeated(programs):
 def test_batches_and_slices_score_like_their_parts(programs, mode):
     model = models.ResModel(3, 10, dropout=mode)
     chosen = np.array([[[0, 15], [4, 8], [10, 50]]])
-    together = model(_merged(programs, [2, 0, 1], chosen)[0])
+    together = model(merged(programs, [2, 0, 1], chosen)[0])
     for j, program in enumerate(programs):
-        alone = model(_merged([program], [2, 0, 1], chosen[:, j : j + 1])[0])
+        alone = model(merged([program], [2, 0, 1], chosen[:, j : j + 1])[0])
         np.testing.assert_allclose(together[j], alone[0], rtol=1e-4, atol=1e-6)
-        one = model.forward(_merged([program], [0], chosen[:, j : j + 1])[0], 1)
+        one = model.forward(merged([program], [0], chosen[:, j : j + 1])[0], 1)
         np.testing.assert_allclose(one[0, 0], alone[0, 1], rtol=1e-4, atol=1e-6)
 
 
 def test_modes_agree_where_everything_is_selected(programs):
     model = models.ResModel(3, 10)
-    graph, _ = _merged(programs, [0, 1, 2])
+    graph, _ = merged(programs, [0, 1, 2])
     for mode in _MODES:
         layout_programs.assert_close(
             model.forward(graph, 3, dropout=mode, backprop=True), model(graph)
@@ -120,7 +111,7 @@ def test_dropout_mode_sees_only_the_segment(programs):
         config_ops=program.config_ops[at],
         codes=program.codes[:, at],
     )
-    scores = model(_merged([program], [0, 1], np.array([[[0, 20]]]))[0])
+    scores = model(merged([program], [0, 1], np.array([[[0, 20]]]))[0])
     wanted = layout_programs.plain_scores(model, part)[:2]
     layout_programs.assert_close(scores[0], wanted)
 
@@ -128,7 +119,7 @@ def test_dropout_mode_sees_only_the_segment(programs):
 def test_gradients_are_finite_and_reach_every_weight(programs):
     options = dict(dropout='backpropdropout', adj_normalization='asym')
     model = models.ResModel(3, 10, **options)
-    graph, _ = _merged(programs, [2, 0, 1], np.array([[[0, 15], [0, 8], [10, 50]]]))
+    graph, _ = merged(programs, [2, 0, 1], np.array([[[0, 15], [0, 8], [10, 50]]]))
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(model(graph) ** 2)
     for variable, gradient in zip(

@@ -10,6 +10,7 @@ from baselines.layout import graphs
 from baselines.layout import models
 from baselines.training import losses
 from tests.helpers import goldens
+from tests.helpers import layout_programs
 
 
 class _Golden(NamedTuple):
@@ -54,13 +55,7 @@ def _graph(golden):
         [golden[f'segment_{end}_{j}'] for end in ('start', 'end')] for j in range(batch)
     ]
     programs = [_program(golden, j) for j in range(batch)]
-    packed = graphs.LayoutGraphs(programs).items(
-        np.arange(batch)[np.newaxis],
-        np.broadcast_to(np.arange(configs), (1, batch, configs)),
-        np.array([segments]),
-    )
-    packed = {key: tf.convert_to_tensor(value) for key, value in packed.items()}
-    return graphs.unpack(packed, 0, batch)
+    return layout_programs.merged(programs, range(configs), np.array([segments]))
 
 
 def test_graph_is_the_published_one(golden):

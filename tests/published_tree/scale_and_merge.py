@@ -3,8 +3,7 @@
 import os
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_gnn as tfgnn
+import tile_graphs
 
 
 def read_split(folder, min_configs=0):
@@ -36,46 +35,13 @@ def num_ops(*splits):
 
 def graph_tensor(kernel, name=''):
     """One kernel with all its configurations."""
-    nodes, configs = len(kernel['node_opcode']), len(kernel['config_feat'])
-    edges = kernel['edge_index'].astype(np.int32)
-
-    def node_set(size, **features):
-        return tfgnn.NodeSet.from_fields(
-            sizes=tf.constant([size]),
-            features={key: tf.constant(value) for key, value in features.items()},
-        )
-
-    def edge_set(source, source_index, target, target_index):
-        return tfgnn.EdgeSet.from_fields(
-            sizes=tf.constant([len(source_index)]),
-            adjacency=tfgnn.Adjacency.from_indices(
-                (source, tf.constant(source_index)), (target, tf.constant(target_index))
-            ),
-        )
-
-    def members(target, size):
-        return edge_set(
-            'g', np.zeros(size, np.int32), target, np.arange(size, dtype=np.int32)
-        )
-
-    return tfgnn.GraphTensor.from_pieces(
-        node_sets={
-            'op': node_set(
-                nodes,
-                op=kernel['node_opcode'].astype(np.int32),
-                feats=kernel['node_feat'].astype(np.float32),
-            ),
-            'config': node_set(
-                configs,
-                feats=kernel['config_feat'].astype(np.float32),
-                runtimes=kernel['config_runtime'].astype(np.float32),
-                normalizers=kernel['config_runtime_normalizers'].astype(np.float32),
-            ),
-            'g': node_set(1, tile_id=np.array([name], object)),
-        },
-        edge_sets={
-            'feed': edge_set('op', edges[:, 0], 'op', edges[:, 1]),
-            'g_op': members('op', nodes),
-            'g_config': members('config', configs),
-        },
+    made = tile_graphs.Kernel(
+        op=kernel['node_opcode'],
+        feats=kernel['node_feat'],
+        edges=kernel['edge_index'],
+        configs=kernel['config_feat'],
+        runtimes=kernel['config_runtime'],
+        normalizers=kernel['config_runtime_normalizers'],
+        tile_id=name,
     )
+    return tile_graphs.by_hand([made])

@@ -75,25 +75,10 @@ class TestTileModels(conformance.ModelSuite):
             pytest.skip('its slices are other lists, see tests/tiles/test_scoring.py')
         # Kernels have 2 to 8 nodes: slices of 2 to 10 configurations.
         monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 20)
+        scaling = normalizer_lib.Normalizer.fit(graphs.store)
         sliced = types.SimpleNamespace(forward=model.forward, joins_early=True)
-        for kernel, scores in enumerate(scoring.TileScorer(sliced).scores(graphs)):
-            record = graphs.store.record(kernel)
-            whole = model.forward(_by_hand(record, graphs.store), record.num_configs)
+        for number, scores in enumerate(scoring.TileScorer(sliced).scores(graphs)):
+            record = graphs.store.record(number)
+            kernel = tile_graphs.Kernel.of(record, scaling.nodes, scaling.configs)
+            whole = model.forward(tile_graphs.by_hand([kernel]), record.num_configs)
             conformance.assert_close(scores, whole.numpy()[0], task.rounding(name))
-
-
-def _by_hand(record, store):
-    normalizer = normalizer_lib.Normalizer.fit(store)
-    return tile_graphs.by_hand(
-        [
-            tile_graphs.Kernel(
-                op=record.node_opcode,
-                feats=normalizer.nodes(record.node_feat),
-                edges=record.edge_index,
-                configs=normalizer.configs(record.config_feat),
-                runtimes=record.config_runtime,
-                normalizers=record.config_runtime_normalizers,
-                tile_id=record.graph_id,
-            )
-        ]
-    )

@@ -51,24 +51,14 @@ def _split(tmp_path_factory):
 def _by_hand(records):
     """Scales features: (x - min) / (max - min), constant columns dropped."""
 
-    def scaled(field, record):
-        every = np.concatenate([getattr(r, field) for r in records])
+    def scaling(field):
+        every = np.concatenate([getattr(record, field) for record in records])
         low, high = every.min(0), every.max(0)
         kept = low != high
-        return (getattr(record, field) - low)[:, kept] / (high - low)[kept]
+        return lambda rows: (rows - low)[:, kept] / (high - low)[kept]
 
-    return [
-        tile_graphs.Kernel(
-            op=record.node_opcode,
-            feats=scaled('node_feat', record),
-            edges=record.edge_index,
-            configs=scaled('config_feat', record),
-            runtimes=record.config_runtime,
-            normalizers=record.config_runtime_normalizers,
-            tile_id=record.graph_id,
-        )
-        for record in records
-    ]
+    nodes, configs = scaling('node_feat'), scaling('config_feat')
+    return [tile_graphs.Kernel.of(record, nodes, configs) for record in records]
 
 
 def _assert_same_graph(ours, expected):

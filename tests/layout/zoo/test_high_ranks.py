@@ -6,7 +6,6 @@ import pytest
 from baselines import registry
 from baselines.data.layout import store as store_lib
 from baselines.features import normalizer as normalizer_lib
-from baselines.layout import graphs
 from baselines.runs import tasks
 from tests.helpers import conformance
 from tests.helpers import layout_files
@@ -33,5 +32,5 @@ def _scaled(tmp_path_factory):
 def test_every_model_scores_them(scaled, name):
     normalizer, program = scaled
     model = tasks.TASKS['layout'].make_model(name, {}, '', 12, 120, normalizer)
-    graph, _ = graphs.unpack(layout_programs.pack(program), 0, 1)
+    graph, _ = layout_programs.merged([program], range(program.num_configs))
     assert np.isfinite(model.forward(graph, program.num_configs)).all()

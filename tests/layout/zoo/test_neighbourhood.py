@@ -8,17 +8,8 @@ import tensorflow as tf
 
 from baselines import registry
 from baselines.hlo import schema
-from baselines.layout import graphs
 from baselines.layout.zoo import neighbourhood
 from tests.helpers import layout_programs
-
-
-def _graph(*programs):
-    packed = graphs.LayoutGraphs(programs).items(
-        np.arange(len(programs))[np.newaxis], np.zeros([1, len(programs), 1], np.int64)
-    )
-    tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
-    return graphs.unpack(tensors, 0, len(programs))[0]
 
 
 def _chain():
@@ -29,7 +20,8 @@ def _chain():
 
 
 def test_programs_are_pruned_to_configurable_nodes_and_neighbours():
-    part = neighbourhood.cut_out(_graph(_chain(), _chain()), tf.constant([3, 9]))
+    graph, _ = layout_programs.merged([_chain(), _chain()], [0])
+    part = neighbourhood.cut_out(graph, tf.constant([3, 9]))
     assert part.nodes.numpy().tolist() == [2, 3, 4, 8, 9, 10]
     assert part.program.numpy().tolist() == [0, 0, 0, 1, 1, 1]
     assert part.sizes.numpy().ravel().tolist() == [3, 3]
