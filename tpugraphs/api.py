@@ -429,18 +429,15 @@ def tune(
     from tpugraphs.measure import machine_records
     from tpugraphs.measure import tune_program
 
-    records = settings.pop('records', machine_records.FOLDER)
-    typed = config.typed(tune_program.Options, settings, 'argument')
-    options = tune_program.Options(
-        **{
-            'records': data_lib.path_of('records', records),
-            'minutes': minutes,
-            'output': files.expand(os.fspath(output)) if output else '',
-            'model_dir': load(which).dir if which else '',
-            **typed,
-            'core': machine.chosen_core(typed.get('core', -1)),
-        }
-    )
+    settings = {'records': machine_records.FOLDER, 'minutes': minutes, **settings}
+    settings['records'] = data_lib.path_of('records', settings['records'])
+    settings = config.typed(tune_program.Options, settings, 'argument')
+    settings['core'] = machine.chosen_core(settings.get('core', -1))
+    if output:
+        settings['output'] = files.expand(data_lib.path_of('output', output))
+    if which:
+        settings['model_dir'] = load(which).dir
+    options = tune_program.Options(**settings)
     return tune_program.tune_and_write(program, args, options)
 
 

@@ -357,6 +357,14 @@ def test_records(root):
             "measure should be a whole number, not '3'",
         ),
         (
+            lambda root: tpugraphs.tune(root / 'p.pb', minutes='3'),
+            "minutes should be a number, not '3'",
+        ),
+        (
+            lambda root: tpugraphs.tune(root / 'p.pb', measure=0),
+            '--measure is at least 1, --candidates 2, and',
+        ),
+        (
             lambda root: tpugraphs.load(out_dir=root / 'data'),
             'train one: tpugraphs train tile --sample_data',
         ),

@@ -56,10 +56,6 @@ def run(args: argparse.Namespace) -> None:
     """Tunes, prints and writes."""
     from tpugraphs.measure import arguments
 
-    if args.measure < 1 or args.candidates < 2 or args.budget_minutes <= 0:
-        raise ValueError(
-            '--measure is at least 1, --candidates 2, and --budget-minutes above 0'
-        )
     core = arguments.core_of(args)
     if args.json:
         files.check_file_writable(args.json, 'json')

@@ -50,7 +50,8 @@ def collect(
         OSError: a file cannot be written.
         KeyboardInterrupt: Ctrl-C; the files written so far stay, for `resume`.
     """
-    if options.configs < 2 or min(options.minutes, options.seconds) <= 0:
+    is_timed = options.minutes > 0 and options.seconds > 0
+    if options.configs < 2 or not is_timed:
         raise ValueError(
             'at least 2 configurations, more than 0 minutes, and more than 0 seconds'
         )

@@ -80,15 +80,19 @@ def tune_and_write(
         options: of tuning.
 
     Raises:
-        ValueError: see `signatures.trace` and `tune`; or the output or the records
-            cannot be written.
+        ValueError: see `signatures.trace` and `tune`; an option is out of range; or
+            the output or the records cannot be written.
         OSError: a file cannot be read.
     """
+    if options.measure < 1 or options.candidates < 2 or not options.minutes > 0:
+        raise ValueError(
+            '--measure is at least 1, --candidates 2, and --budget-minutes above 0'
+        )
+    machine_records.check_writable(options.records)
     if callable(source):
         program, signature = signatures.trace(source, args)
     else:
         program, signature = preparation.load(source), signatures.Signature()
-    machine_records.check_writable(options.records)
     if options.output:
         executable.check_size(program.module, program.name)
         files.check_writable(options.output, 'output')
