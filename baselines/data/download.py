@@ -155,10 +155,8 @@ def fetch(url: str, path: str) -> None:
                     raise OSError(f'{url}: {reason}') from None
         out.flush()
         os.fsync(out.fileno())
-        expected, digest = (
-            _read_json(note).get('md5'),
-            hashlib.md5(usedforsecurity=False),
-        )
+        expected = _read_json(note).get('md5')
+        digest = hashlib.md5(usedforsecurity=False)
         with open(part, 'rb') as stream:
             while expected and (piece := stream.read(_READ_BYTES)):
                 digest.update(piece)

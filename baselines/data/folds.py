@@ -143,15 +143,7 @@ def _packed(
     chosen: np.ndarray,
     cache_dir: str,
 ) -> splits.PackedSplit:
-    """Packs a split of a fold.
-
-    Args:
-        fold: such as '1/5'.
-        name: 'train' or 'valid'.
-        stores: packed splits by name.
-        chosen: bool [graphs], which graphs of train and then valid it has.
-        cache_dir: where packed splits are kept.
-    """
+    """Packs split `name` of a fold: the `chosen` graphs of train and valid, joined."""
     joined = [stores[part] for part in _JOINED]
     kind, stamp = type(joined[0]), fingerprint(fold, stores, name)
     graphs = [(store, graph) for store in joined for graph in range(len(store))]

@@ -49,10 +49,10 @@ _CHANGING = (  # of `_OWN`, less their value of the untiled kernel
         for name in ('tail_32', 'jumps', 'stays', 'splits')
     ),
 )
-_RANK = node_tiles.RANK
+_RANK = schema.RANK
 _GROUPS = 8  # of nodes that are cut alike, per kernel: the largest
 _VECTORS = (8, 32)
-_BOUNDS = [schema.TILE.block(name) for name in ('output_bounds', 'kernel_bounds')]
+_BOUNDS = [schema.OUTPUT_BOUNDS, schema.KERNEL_BOUNDS]
 _CHANGED = [_OWN.index(name) for name in _CHANGING]
 
 

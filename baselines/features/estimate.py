@@ -39,9 +39,6 @@ _VECTOR_REGISTERS_PER_NS = 2 * _CLOCK_GHZ
 _VECTOR_MEMORY_BYTES = 16 * 2**20
 _NS_PER_TILE = 250.0
 
-_OUTPUT_BOUNDS = schema.TILE.block('output_bounds')
-_KERNEL_BOUNDS = schema.TILE.block('kernel_bounds')
-
 
 class Estimate:
     """The columns of G kernels' configurations, from facts of the kernels."""
@@ -62,8 +59,12 @@ class Estimate:
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations; see `tile_table.PARTS`."""
         facts = self._facts.rows(kernels)
-        tile, trips = facts_lib.tiling(facts.loop_units, configs[:, _OUTPUT_BOUNDS])
-        part, parts = facts_lib.tiling(facts.summed_units, configs[:, _KERNEL_BOUNDS])
+        tile, trips = facts_lib.tiling(
+            facts.loop_units, configs[:, schema.OUTPUT_BOUNDS]
+        )
+        part, parts = facts_lib.tiling(
+            facts.summed_units, configs[:, schema.KERNEL_BOUNDS]
+        )
         summed = [
             facts_lib.product(np.where(is_kind, parts, 1))[:, np.newaxis]
             for is_kind in (~facts.is_window, facts.is_window)

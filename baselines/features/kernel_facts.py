@@ -19,11 +19,10 @@ from baselines.features import physical_shapes as shapes_lib
 from baselines.hlo import arrays
 from baselines.hlo import schema
 
-RANK = shapes_lib.RANK
 # Loops: one for each dimension of the loop tensor, slowest first, then those
 # of a matrix product's sum: its depth, and the window of a convolution.
-LOOPS = RANK + 2
-_WINDOW = RANK + 1
+LOOPS = schema.RANK + 2
+_WINDOW = schema.RANK + 1
 
 GROUPS = 6  # of tensors that follow the same loops, per kernel
 
@@ -138,7 +137,7 @@ class _Reader:
         )
         follows = self._follows(nodes, before)
         # A result stays where it is while its sum goes on.
-        follows[(kind == 1) & has_product, RANK:] = False
+        follows[(kind == 1) & has_product, schema.RANK :] = False
         operations = costs[nodes] * self.shapes.registers[nodes]
         weights = np.where(kind == 2, operations, self.shapes.bytes[nodes])
         weights = weights * (kind == np.arange(3)[:, np.newaxis])

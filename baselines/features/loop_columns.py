@@ -64,8 +64,9 @@ _OF_BLOCK = (
 )
 
 _BOUNDS = {
-    name[: -len('_bounds')]: schema.TILE.block(name)
-    for name in ('output_bounds', 'kernel_bounds', 'input_bounds')
+    'output': schema.OUTPUT_BOUNDS,
+    'kernel': schema.KERNEL_BOUNDS,
+    'input': schema.INPUT_BOUNDS,
 }
 _Kind = Tuple[np.ndarray, np.ndarray]  # bool [rows]: of a kernel, and of a tile
 _RANK = schema.RANK
@@ -75,9 +76,7 @@ _SLOW_NS = (1.0, 0.6, 2.0, 4.0)  # of what may be alone, straight, ...
 _REDUCE = schema.OPCODE_NUMBERS['reduce']
 _EXTREMES = [schema.OPCODE_NUMBERS[name] for name in ('maximum', 'minimum')]
 _OUTPUT_ROLES = [schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE]
-_AXES = schema.NODE.block('dimensions')
 _GROUPS = schema.NODE.at('feature_group_count')
-_WINDOW = schema.NODE.block('window_size')
 _STRIDES = schema.NODE.at('window_stride_product')
 
 
@@ -124,16 +123,16 @@ class LoopColumns:
         made = self._raw_rows(store, 'convolution', 'output')
         moved = _moved_by_convolutions(made, self._whole['kernel'])
         pooled = self._raw_rows(store, 'reduce-window', 'output')
-        moved |= pooled[:, _WINDOW] > 1
+        moved |= pooled[:, schema.WINDOW] > 1
         made += pooled
         moved &= (made[:, schema.DIMENSIONS] > 1) & (made[:, [_STRIDES]] <= 1)
         self._moved = moved
         made = self._raw_rows(store, 'concatenate', 'output')
         self._joined = (made[:, schema.DIMENSIONS] > 1) & (
-            place == made[:, _AXES][:, :1]
+            place == made[:, schema.AXES][:, :1]
         )
         made = self._raw_rows(store, 'transpose', 'input')
-        order = np.where(made[:, schema.DIMENSIONS] > 0, made[:, _AXES], place)
+        order = np.where(made[:, schema.DIMENSIONS] > 0, made[:, schema.AXES], place)
         self._order = order.astype(np.int64)
         self._turns = (np.diff(order, axis=1) < 0).any(axis=1)
 
@@ -150,7 +149,7 @@ class LoopColumns:
         dims, whole = raw[:, schema.DIMENSIONS], self._whole[block][kernels]
         fits = np.ones(len(nodes), bool)
         if opcode == 'transpose':
-            axes = raw[:, _AXES].astype(np.int64)
+            axes = raw[:, schema.AXES].astype(np.int64)
             # Of arrays of seven axes and more six are in the columns.
             fits = (axes < _RANK).all(axis=1)
             turned = np.take_along_axis(whole, np.minimum(axes, _RANK - 1), axis=1)
@@ -229,7 +228,7 @@ def _moved_by_convolutions(nodes: np.ndarray, summed: np.ndarray) -> np.ndarray:
     is_space = (place != nodes[:, _OUTPUT_ROLES, np.newaxis]).all(axis=1)
     # A window lists the other dimensions in their order.
     number = np.maximum(np.cumsum(is_space, axis=1) - 1, 0)
-    windows = np.take_along_axis(nodes[:, _WINDOW][:, :_RANK], number, axis=1)
+    windows = np.take_along_axis(nodes[:, schema.WINDOW], number, axis=1)
     features = nodes[:, schema.DIMENSIONS]
     feature = np.clip(nodes[:, [schema.OUTPUT_FEATURE]], 0, _RANK - 1).astype(int)
     alone = np.take_along_axis(features, feature, axis=1) == nodes[:, [_GROUPS]]

@@ -16,14 +16,12 @@ from baselines.data.packed import splits
 from baselines.features import kernel_nodes
 from baselines.hlo import schema
 
-RANK = schema.RANK
+_RANK = schema.RANK
 # The source of a dimension that is needed whole; those of the output's dimensions are
 # 0 to 5, those of what is reduced 6 to 11.
-WHOLE = 2 * RANK
+WHOLE = 2 * _RANK
 
-_PLACE = np.arange(RANK)
-_AXES = schema.NODE.block('dimensions')
-_WINDOW = schema.NODE.block('window_size')
+_PLACE = np.arange(_RANK)
 _WINDOW_STRIDES = schema.NODE.block('window_stride')
 _SLICE_STRIDES = [schema.NODE.at(f'slice_dims_stride_{i}') for i in range(2)]
 _SLICE_STRIDE_PRODUCT = schema.NODE.at('slice_dims_stride_product')
@@ -53,9 +51,9 @@ class NodeTiles:
         self._raw, self._kernel = self.nodes.raw, self.nodes.kernel
         self._reduced, count = reduced, len(self._raw)
         dims = self.nodes.dims
-        self.source = np.full((count, RANK), WHOLE)
-        self.times = np.ones((count, RANK))
-        self.plus = np.zeros((count, RANK))
+        self.source = np.full((count, _RANK), WHOLE)
+        self.times = np.ones((count, _RANK))
+        self.plus = np.zeros((count, _RANK))
         self.reached = np.zeros(count, bool)
 
         self.root = self.nodes.root[self.nodes.root >= 0]
@@ -74,7 +72,7 @@ class NodeTiles:
     def _pass(self, opcode: int, consumers: np.ndarray, producers: np.ndarray) -> None:
         """Sets the tiles of operands of nodes of one opcode."""
         raw = self._raw[consumers]
-        axes = np.clip(raw[:, _AXES], 0, RANK - 1).astype(np.int64)
+        axes = np.clip(raw[:, schema.AXES], 0, _RANK - 1).astype(np.int64)
         dims = self.nodes.dims
         pairs = _Pairs(raw, axes, dims[consumers], dims[producers])
         at, times, plus = _RULES.get(opcode, _through_elementwise)(pairs)
@@ -97,10 +95,10 @@ class NodeTiles:
         of_axes = np.take_along_axis(pairs.operand, pairs.axes, axis=1)
         sizes = np.where(_PLACE < count[:, np.newaxis], of_axes, 0)
         tiled = (sizes == self._reduced[self._kernel[producers]]).all(axis=1)
-        for place in range(RANK):
+        for place in range(_RANK):
             rows = np.flatnonzero(tiled & (place < count))
             where = producers[rows], pairs.axes[rows, place]
-            self.source[where] = RANK + place
+            self.source[where] = _RANK + place
             self.times[where], self.plus[where] = 1, 0
 
 
@@ -145,7 +143,7 @@ def _through_broadcast(pairs: _Pairs) -> _Rule:
 def _through_transpose(pairs: _Pairs) -> _Rule:
     at = np.full(pairs.axes.shape, -1)
     # Axes that do not exist are 0: the first to name a dimension is right.
-    for place in reversed(range(RANK)):
+    for place in reversed(range(_RANK)):
         at[np.arange(len(at)), pairs.axes[:, place]] = place
     return at, 1, 0
 
@@ -169,8 +167,8 @@ def _through_slice(pairs: _Pairs) -> _Rule:
 
 
 def _through_reduce_window(pairs: _Pairs) -> _Rule:
-    size = np.maximum(pairs.raw[:, _WINDOW][:, :RANK], 1)
-    stride = np.maximum(pairs.raw[:, _WINDOW_STRIDES][:, :RANK], 1)
+    size = np.maximum(pairs.raw[:, schema.WINDOW], 1)
+    stride = np.maximum(pairs.raw[:, _WINDOW_STRIDES], 1)
     return _PLACE[np.newaxis], stride, size - stride
 
 
@@ -183,7 +181,7 @@ def _num_reduced(pairs: _Pairs) -> np.ndarray:
 def _through_reduce(pairs: _Pairs) -> _Rule:
     is_reduced = np.zeros(pairs.axes.shape, bool)
     count = _num_reduced(pairs)
-    for place in range(RANK):
+    for place in range(_RANK):
         rows = np.flatnonzero(place < count)
         is_reduced[rows, pairs.axes[rows, place]] = True
     return np.where(is_reduced, -1, np.cumsum(~is_reduced, axis=1) - 1), 1, 0

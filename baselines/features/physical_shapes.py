@@ -14,8 +14,6 @@ from baselines.hlo import schema
 LANES = 128
 SUBLANES = 8
 
-RANK = schema.RANK
-
 
 class PhysicalShapes:
     """Shapes of n nodes, in physical order: slowest dimension first.
@@ -36,14 +34,14 @@ class PhysicalShapes:
     def __init__(self, nodes: kernel_nodes.KernelNodes):
         dims = self.dims = nodes.dims.astype(np.float64)
         rank = (dims > 0).sum(axis=1)[:, np.newaxis]
-        layout = np.clip(nodes.raw[:, schema.MINOR_TO_MAJOR], 0, RANK - 1)
+        layout = np.clip(nodes.raw[:, schema.MINOR_TO_MAJOR], 0, schema.RANK - 1)
         layout = layout.astype(np.int64)
         # The layout names the fastest dimension first.
         turned, exists = reverse(dims)
         order = np.take_along_axis(layout, turned, axis=1)
         self.logical = np.where(exists, order, -1)
         self.sizes = np.where(exists, np.take_along_axis(dims, order, axis=1), 0)
-        fastest = rank - 1 - np.arange(RANK)
+        fastest = rank - 1 - np.arange(schema.RANK)
         self.unit = np.where(
             fastest == 0,
             np.where(rank > 1, LANES, LANES * SUBLANES),
@@ -58,9 +56,9 @@ class PhysicalShapes:
 
     def size_of(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
         """Returns the sizes of dimension[i] of node[i]: float64 [n]; 0 for none."""
-        inside = np.clip(dimension, 0, RANK - 1).astype(np.int64)
+        inside = np.clip(dimension, 0, schema.RANK - 1).astype(np.int64)
         return np.where(
-            (dimension >= 0) & (dimension < RANK), self.dims[node, inside], 0
+            (dimension >= 0) & (dimension < schema.RANK), self.dims[node, inside], 0
         )
 
 
@@ -73,8 +71,8 @@ def reverse(sizes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     Returns:
         int64 [n, 6], the places in `sizes`, and bool [n, 6], which of them exist.
     """
-    place, rank = np.arange(RANK), (sizes > 0).sum(axis=1)[:, np.newaxis]
-    return np.clip(rank - 1 - place, 0, RANK - 1), place < rank
+    place, rank = np.arange(schema.RANK), (sizes > 0).sum(axis=1)[:, np.newaxis]
+    return np.clip(rank - 1 - place, 0, schema.RANK - 1), place < rank
 
 
 def match(
@@ -90,7 +88,7 @@ def match(
     Returns:
         bool [n, 6] and bool [n, 6]: which dimensions of both have a partner.
     """
-    order = range(RANK) if slowest_first else range(RANK - 1, -1, -1)
+    order = range(schema.RANK) if slowest_first else range(schema.RANK - 1, -1, -1)
     of_loops, of_sizes = np.zeros(loops.shape, bool), np.zeros(sizes.shape, bool)
     for i in order:
         for j in order:

@@ -28,9 +28,7 @@ from baselines.hlo import schema
 _PLACES = ('lanes', 'sublanes', 'third', 'fourth', 'fifth', 'sixth')
 _LOOP_NAMES = (*_PLACES, 'depth', 'window')
 
-_OUTPUT_BOUNDS = schema.TILE.block('output_bounds')
-_KERNEL_BOUNDS = schema.TILE.block('kernel_bounds')
-_RANK = facts_lib.RANK
+_RANK = schema.RANK
 _MATRIX_SIDE = 128
 
 
@@ -84,11 +82,13 @@ class TileColumns:
         """Computes the columns of configurations; see `tile_table.PARTS`."""
         g = kernels
         units, unit = self._units[g], self._unit[g]
-        bounds = np.take_along_axis(configs[:, _OUTPUT_BOUNDS], self._order[g], axis=1)
+        bounds = np.take_along_axis(
+            configs[:, schema.OUTPUT_BOUNDS], self._order[g], axis=1
+        )
         bounds = np.where(self._exists[g], bounds, 0)
         tile, trips = facts_lib.tiling(units, bounds)
         part, parts = facts_lib.tiling(
-            self._summed_units[g], configs[:, _KERNEL_BOUNDS]
+            self._summed_units[g], configs[:, schema.KERNEL_BOUNDS]
         )
         part_elements = part * self._summed_unit[g]
         all_trips = np.empty((len(g), _RANK + 2))

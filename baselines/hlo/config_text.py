@@ -37,7 +37,7 @@ def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
 def tile_text(bounds: Dict[str, Sequence[int]]) -> str:
     """Returns e.g. `output 8x128, kernel 256, input -` of `tile_json`; `-` is empty."""
     return ', '.join(
-        f'{name[: -len("_bounds")]} {_joined(sizes, "x") or "-"}'
+        f'{name[: -len("_bounds")]} {"x".join(map(str, sizes)) or "-"}'
         for name, sizes in bounds.items()
     )
 
@@ -83,10 +83,8 @@ def layout_text(configuration: Dict[str, Any]) -> str:
     """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
     nodes = []
     for number, arrays in configuration['layouts'].items():
-        layouts = [f'{name} {{{_joined(dims, ",")}}}' for name, dims in arrays.items()]
+        layouts = [
+            f'{name} {{{",".join(map(str, dims))}}}' for name, dims in arrays.items()
+        ]
         nodes.append(f'{number}: {" ".join(layouts) or "-"}')
     return '; '.join(nodes) or 'as the default'
-
-
-def _joined(numbers: Sequence[int], separator: str) -> str:
-    return separator.join(map(str, numbers))

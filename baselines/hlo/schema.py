@@ -176,6 +176,8 @@ TYPES = slice(
     NODE.at(f'shape_element_type_is_{ELEMENT_TYPES[-1].name}') + 1,
 )
 DIMENSIONS = NODE.block('shape_dimensions')
+AXES = NODE.block('dimensions')  # of a transpose, reduction, broadcast, ...
+WINDOW = NODE.block('window_size')
 MINOR_TO_MAJOR = NODE.block('layout_minor_to_major')  # fastest dimension first
 # Which of an array's dimensions are a convolution's batch and features.
 INPUT_BATCH = NODE.at('convolution_dim_numbers_input_batch_dim')
@@ -189,6 +191,7 @@ OUTPUT_FEATURE = NODE.at('convolution_dim_numbers_output_feature_dim')
 TILE_LISTS = ('kernel_bounds', 'output_bounds', 'input_bounds')
 TILE_FIELDS = tuple(Field(bounds, entries=WHOLE) for bounds in TILE_LISTS)
 TILE = Columns(columns_of(TILE_FIELDS))
+KERNEL_BOUNDS, OUTPUT_BOUNDS, INPUT_BOUNDS = map(TILE.block, TILE_LISTS)
 
 # Layout configurations: minor_to_major of three arrays, -1 where absent.
 LAYOUT_ARRAYS = ('output', 'input', 'kernel')

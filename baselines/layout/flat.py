@@ -178,7 +178,7 @@ class FlatTable:
         sums = np.zeros((len(codes), of_cells.shape[1]), np.float32)
         for i in range(codes.shape[1]):
             sums += of_cells[cell[:, i]]
-        places = fastest.clip(0, shapes.RANK - 1)
+        places = fastest.clip(0, schema.RANK - 1)
         return np.concatenate(
             [
                 sums,
@@ -288,7 +288,7 @@ def _most_padded(products: padding.Products) -> np.ndarray:
     """Computes the largest padding factor that a layout can give products: [k]."""
     every = np.arange(len(products.dims))
     worst = np.zeros(len(every))
-    for pair in itertools.permutations(range(shapes.RANK), 2):
+    for pair in itertools.permutations(range(schema.RANK), 2):
         factor = padding.padded(products, every, np.tile(pair, (len(every), 1)))
         exists = (products.dims[:, pair] > 0).all(axis=1)
         worst = np.maximum(worst, np.where(exists, factor, 0))

@@ -6,8 +6,6 @@ import numpy as np
 
 from baselines.hlo import schema
 
-RANK = schema.RANK
-
 # Columns of a convolution's batch and features in its output, input and kernel.
 _ROLES = (
     (schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE),
@@ -42,7 +40,7 @@ class Arrays(NamedTuple):
         dims = feats[:, schema.DIMENSIONS]
         sizes = np.array([kind.bytes for kind in schema.ELEMENT_TYPES], np.float32)
         elements = np.maximum(dims, 1).prod(axis=1)
-        dimensions = feats[:, schema.NODE.block('dimensions')]
+        dimensions = feats[:, schema.AXES]
         return cls(
             op=np.asarray(op, np.int32),
             dims=dims,
@@ -50,7 +48,7 @@ class Arrays(NamedTuple):
             elements=elements,
             # A tuple or a token counts, too: a byte for each element.
             bytes=elements * np.maximum(feats[:, schema.TYPES] @ sizes, 1),
-            dimensions=dimensions.clip(0, RANK - 1).astype(np.int64),
+            dimensions=dimensions.clip(0, schema.RANK - 1).astype(np.int64),
             roles=feats[:, _ROLES].astype(np.int64),
             window=np.maximum(feats[:, _WINDOW], 0),
         )
@@ -113,6 +111,6 @@ def one_hot(dimension: np.ndarray) -> np.ndarray:
     One beyond the sixth, whose size is not among the columns, is no place, as is
     one that is absent (-1): all 0.
     """
-    return (np.asarray(dimension)[..., np.newaxis] == np.arange(RANK)).astype(
+    return (np.asarray(dimension)[..., np.newaxis] == np.arange(schema.RANK)).astype(
         np.float32
     )

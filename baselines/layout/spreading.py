@@ -9,8 +9,8 @@ from typing import NamedTuple, Tuple
 
 import numpy as np
 
+from baselines.hlo import schema
 from baselines.layout import shapes
-from baselines.layout.shapes import RANK
 
 # Origins of layouts that are no configurable node.
 FIXED, ANY, UNKNOWN = -1, -2, -3
@@ -70,9 +70,9 @@ def spread(
     follows = first < len(consumer)
     root = np.arange(n)
     root[follows] = producer[first[follows]]
-    dims = np.tile(np.arange(RANK), (n, 1))
+    dims = np.tile(np.arange(schema.RANK), (n, 1))
     turned = follows & arrays.has_opcode('transpose')
-    inside = np.arange(RANK) < np.where(turned, arrays.rank, 0)[:, np.newaxis]
+    inside = np.arange(schema.RANK) < np.where(turned, arrays.rank, 0)[:, np.newaxis]
     dims = np.where(inside, arrays.dimensions, dims)
     for _ in range(hops.bit_length()):
         dims = np.take_along_axis(dims[root], dims, axis=1)
@@ -98,11 +98,11 @@ def reductions(
         origin.dims[producer], arrays.dimensions[consumer], axis=1
     )
     lost = shapes.one_hot(listed)
-    lost *= (np.arange(RANK) < count[:, np.newaxis])[:, :, np.newaxis]
+    lost *= (np.arange(schema.RANK) < count[:, np.newaxis])[:, :, np.newaxis]
     size, owner = arrays.elements[producer], origin.node[producer]
     total = np.zeros(len(arrays.op), np.float32)
     np.add.at(total, owner, size)
-    of_dimension = np.zeros((len(total), RANK), np.float32)
+    of_dimension = np.zeros((len(total), schema.RANK), np.float32)
     np.add.at(of_dimension, owner, size[:, np.newaxis] * lost.max(axis=1))
     return total, of_dimension / np.maximum(total, 1)[:, np.newaxis]
 

@@ -40,10 +40,7 @@ class TileStore(splits.PackedSplit):
         'config_runtime_normalizers': 'config',
     }
 
-    @staticmethod
-    def read(path: str) -> records.TileRecord:
-        """Reads and checks `<graph id>.npz`."""
-        return records.read_tile(path)
+    read = staticmethod(records.read_tile)
 
     @staticmethod
     def pack(

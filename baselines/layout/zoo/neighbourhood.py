@@ -8,7 +8,6 @@ import tensorflow_gnn as tfgnn
 from baselines.hlo import schema
 from baselines.tiles import implicit
 
-RANK = schema.RANK
 _NODE = range(len(schema.NODE))
 
 
@@ -215,7 +214,7 @@ class _Unscaled:
         layouts = self._columns('node', feats, _NODE[schema.MINOR_TO_MAJOR], -1.0)
         dims = tf.round(self._columns('node', feats, _NODE[schema.DIMENSIONS], 0.0))
         rank = tf.math.count_nonzero(dims, 1, dtype=tf.int32)
-        return tf.where(tf.sequence_mask(rank, RANK), layouts, -1.0)
+        return tf.where(tf.sequence_mask(rank, schema.RANK), layouts, -1.0)
 
     def _columns(
         self, part: str, x: tf.Tensor, columns: Sequence[int], missing: float
@@ -269,7 +268,7 @@ def hat(x: tf.Tensor) -> tf.Tensor:
     A dimension beyond the sixth, whose size is not among the columns, is no place,
     as is one that is absent: all 0.
     """
-    distance = tf.abs(x[..., tf.newaxis] - tf.range(RANK, dtype=tf.float32))
+    distance = tf.abs(x[..., tf.newaxis] - tf.range(schema.RANK, dtype=tf.float32))
     return tf.nn.relu(1.0 - distance)
 
 
