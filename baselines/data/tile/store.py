@@ -40,7 +40,10 @@ class TileStore(splits.PackedSplit):
         'config_runtime_normalizers': 'config',
     }
 
-    read = staticmethod(records.read_tile)
+    @staticmethod
+    def read(path: str) -> records.TileRecord:
+        """Reads and checks `<graph id>.npz`."""
+        return records.read_tile(path)
 
     @staticmethod
     def pack(
