@@ -22,7 +22,7 @@ ALIASES = {'measured_data': 'sample_data'}
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
 
-def _setting(default: Any, **rules: Any) -> Any:
+def setting(default: Any, **rules: Any) -> Any:
     """Declares a setting; the text below it is the help of the flag.
 
     Args:
@@ -59,19 +59,19 @@ def _toy_files(collection: str) -> str:
 class Optimisation:
     """Settings of the optimiser; see `training.steps`."""
 
-    lr: float = _setting(1e-3, above=0)
+    lr: float = setting(1e-3, above=0)
     """Learning rate of Adam; with a schedule, the highest."""
-    clip_norm: float = _setting(1e-3, above=0)
+    clip_norm: float = setting(1e-3, above=0)
     """Gradients are clipped to this L2 norm, see --clip."""
-    clip: str = _setting('variable', choices=('variable', 'global'))
+    clip: str = setting('variable', choices=('variable', 'global'))
     """What --clip_norm limits: each variable's gradient, or with global that of all
     together."""
-    weight_decay: float = _setting(0.0, low=0)
+    weight_decay: float = setting(0.0, low=0)
     """Above 0 Adam becomes AdamW: matrices shrink by this times the learning rate at
     every step."""
-    schedule: str = _setting('constant', choices=('constant', 'cosine'))
+    schedule: str = setting('constant', choices=('constant', 'cosine'))
     """Learning rate over the --epochs: constant, or cosine, which falls to 0."""
-    warmup: float = _setting(0.0, low=0, high=1)
+    warmup: float = setting(0.0, low=0, high=1)
     """Share of the training in which the learning rate climbs from 0."""
     averaging: str = ''
     """Validate and keep averaged weights: ema:0.999 is a moving average with that decay
@@ -94,32 +94,32 @@ class _Config(Optimisation):
     --data_root."""
     skip_bad_files: bool = False
     """Leave damaged files out, naming them, instead of stopping."""
-    cache_dir: str = _setting('', shapes=False)
+    cache_dir: str = setting('', shapes=False)
     """Where packed splits are kept."""
-    out_dir: str = _setting('', shapes=False)
+    out_dir: str = setting('', shapes=False)
     """Where model_<hash>, run_<hash>.jsonz and the results CSV go."""
-    test_mode: str = _setting(
+    test_mode: str = setting(
         'predictions', choices=('predictions', 'metrics'), shapes=False
     )
     """predictions: rank the test split. metrics: also measure the error on it, where
     its runtimes are known."""
-    epochs: int = _setting(100, low=1, shapes=False)
+    epochs: int = setting(100, low=1, shapes=False)
     """Most epochs."""
-    early_stop: int = _setting(20, low=1, shapes=False)
+    early_stop: int = setting(20, low=1, shapes=False)
     """Stop after so many epochs without a better validation score."""
-    losses: str = _setting('ListMLELoss:1,MSE:0.02', help=_losses)
+    losses: str = setting('ListMLELoss:1,MSE:0.02', help=_losses)
     fold: str = ''
     """Cross-validation: 2/5 joins train and valid, cuts them into 5 folds by program,
     validates on the second and trains on the others."""
-    seed: int = _setting(0, low=0)
+    seed: int = setting(0, low=0)
     """The same seed gives the same run on the same machine."""
-    resume: bool = _setting(False, shapes=False)
+    resume: bool = setting(False, shapes=False)
     """Go on with an interrupted run of the same settings, if there is one in
     --out_dir."""
-    strategy: str = _setting('', choices=('', 'mirrored', 'workers'), shapes=False)
+    strategy: str = setting('', choices=('', 'mirrored', 'workers'), shapes=False)
     """One training on several devices: mirrored, all GPUs of this machine; workers, the
     processes of TF_CONFIG (docs/guide/scale.md)."""
-    recipe: str = _setting('', shapes=False)
+    recipe: str = setting('', shapes=False)
     """strong: the settings that have done best on this collection, in place of the
     defaults; flags that are given win. Or a file: what `tpugraphs sweep` found."""
     run_id: str = ''
@@ -146,18 +146,18 @@ class TileConfig(_Config):
 
     model: str = 'EarlyJoinSAGE'
     """Name of the model, a class in baselines/tiles/models.py."""
-    data_root: str = _setting('~/data/tpugraphs/npz/tile/xla', shapes=False)
+    data_root: str = setting('~/data/tpugraphs/npz/tile/xla', shapes=False)
     """Folder with the splits train, valid and test of .npz files."""
-    toy_data: bool = _setting(False, help=lambda: _toy_files('tile:xla'))
+    toy_data: bool = setting(False, help=lambda: _toy_files('tile:xla'))
     cache_dir: str = _with_default(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
     out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_tiles')
-    results_csv: str = _setting('', shapes=False)
+    results_csv: str = setting('', shapes=False)
     """Where the ranking of the test kernels goes; by default <out_dir>/results_<time in
     ms>.csv."""
-    early_stop_steps: int = _setting(5000, low=0, shapes=False)
+    early_stop_steps: int = setting(5000, low=0, shapes=False)
     """Fewest steps without a better score before --early_stop counts: with few kernels
     an epoch is short. 0: epochs alone."""
-    eval_every: int = _setting(5, shapes=False)
+    eval_every: int = setting(5, shapes=False)
     """Deprecated: every epoch is validated."""
     trees: bool = False
     """Also grow gradient-boosted trees, and score with the mean of both
@@ -170,14 +170,14 @@ class TileConfig(_Config):
     estimate: bool = False
     """Add an analytical estimate of each configuration as columns, its logarithmic time
     last (docs/guide/features.md)."""
-    configs: int = _setting(10, low=2)
+    configs: int = setting(10, low=2)
     """Configurations drawn per kernel and step; kernels with fewer are not trained
     on."""
-    batch: int = _setting(10, low=1)
+    batch: int = setting(10, low=1)
     """Kernels per step."""
     validate_batches: int = -1
     """Validate on the first so many batches of kernels; -1: on all."""
-    validation_configs: int = _setting(100, low=2)
+    validation_configs: int = setting(100, low=2)
     """Most configurations per kernel in the validation after each epoch; always the
     same ones, so that epochs can be compared."""
 
@@ -193,42 +193,42 @@ class LayoutConfig(_Config):
 
     model: str = 'ResModel'
     """Name of the model, a class in baselines/layout (docs/guide/models.md)."""
-    source: str = _setting('xla', choices=collections.choices('source'))
+    source: str = setting('xla', choices=collections.choices('source'))
     """Which programs: xla or nlp."""
-    search: str = _setting('random', choices=collections.choices('search'))
+    search: str = setting('random', choices=collections.choices('search'))
     """How their configurations were found: random or default (by a genetic search)."""
-    data_root: str = _setting('~/data/tpugraphs/npz/layout', shapes=False)
+    data_root: str = setting('~/data/tpugraphs/npz/layout', shapes=False)
     """Folder with <source>/<search>/{train,valid,test}/*.npz."""
-    toy_data: bool = _setting(False, help=lambda: _toy_files('layout:xla:random'))
+    toy_data: bool = setting(False, help=lambda: _toy_files('layout:xla:random'))
     cache_dir: str = _with_default(
         _Config, 'cache_dir', '~/data/tpugraphs/cache/layout'
     )
     out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_layout')
-    results_csv: str = _setting('', shapes=False)
+    results_csv: str = setting('', shapes=False)
     """Where the ranking of the test programs goes; by default <out_dir>/results_<time
     in ms>_<source>_<search>.csv."""
     epochs: int = _with_default(_Config, 'epochs', 50)
     early_stop: int = _with_default(_Config, 'early_stop', 25)
     losses: str = _with_default(_Config, 'losses', 'ListMLELoss')
     clip_norm: float = _with_default(Optimisation, 'clip_norm', 1e-2)
-    configs: int = _setting(16, low=2)
+    configs: int = setting(16, low=2)
     """Configurations drawn per program and step; programs with fewer different ones are
     not trained on."""
-    max_configs: int = _setting(-1, low=2, also=-1)
+    max_configs: int = setting(-1, low=2, also=-1)
     """Draw from at most so many configurations per program, a uniform subset; -1: from
     all."""
-    sampling: str = _setting('skewed', choices=('skewed', 'uniform'))
+    sampling: str = setting('skewed', choices=('skewed', 'uniform'))
     """How they are drawn: skewed to fast ones as published, or uniform."""
-    keep_nodes: int = _setting(5000, low=1, also=-1)
+    keep_nodes: int = setting(5000, low=1, also=-1)
     """Nodes of a program that a step passes gradients through; -1: all of them."""
-    batch: int = _setting(8, low=1)
+    batch: int = setting(8, low=1)
     """Programs per step."""
     validate_batches: int = 10
     """Validate on the first so many batches of programs; -1: on all."""
-    validation_configs: int = _setting(1000, low=2)
+    validation_configs: int = setting(1000, low=2)
     """Most configurations per program in the validation after each epoch, as in the
     published evaluation; always the same ones."""
-    memory_budget: int = _setting(1024, low=16, shapes=False)
+    memory_budget: int = setting(1024, low=16, shapes=False)
     """Megabytes that scoring may take for what it computes."""
 
 
@@ -268,8 +268,22 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     Raises:
         ValueError: names the flag, the value and the accepted range.
     """
-    for field in dataclasses.fields(config):
-        value, rule = getattr(config, field.name), field.metadata
+    check_ranges(config, '--')
+    model_kwargs(config.model_kwargs_json)
+    is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
+    check_data('' if is_default else config.data_root, config.sample_data)
+    return config
+
+
+def check_ranges(settings: Any, prefix: str = '') -> None:
+    """Raises ValueError for a value that its `setting` does not accept.
+
+    Args:
+        settings: a dataclass of settings.
+        prefix: of a setting's name, in the message.
+    """
+    for field in dataclasses.fields(settings):
+        value, rule = getattr(settings, field.name), field.metadata
         if 'choices' in rule and value not in rule['choices']:
             accepted = f'one of {", ".join(filter(None, rule["choices"]))}'
         elif 'low' in rule and not value >= rule['low'] and value != rule.get('also'):
@@ -281,11 +295,7 @@ def checked(config: _AnyConfig) -> _AnyConfig:
             accepted = f'more than {rule["above"]}'
         else:
             continue
-        raise ValueError(f'--{field.name} should be {accepted}, not {value!r}')
-    model_kwargs(config.model_kwargs_json)
-    is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
-    check_data('' if is_default else config.data_root, config.sample_data)
-    return config
+        raise ValueError(f'{prefix}{field.name} should be {accepted}, not {value!r}')
 
 
 def check_data(data_root: str, sample_data: bool) -> None:

@@ -4,12 +4,12 @@ trees, curve = grow(data, Options())
 """
 
 import dataclasses
-import math
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from baselines import config
 from baselines import phases
 from baselines import registry
 from baselines import starting
@@ -39,35 +39,13 @@ class Options:
         rows: most configurations to train on, drawn evenly from all graphs.
     """
 
-    trees: int = 600
-    learning_rate: float = 0.08
-    num_leaves: int = 63
-    min_leaf: int = 20
-    column_share: float = 0.5
-    row_share: float = 0.8
-    rows: int = 1 << 19
-
-    def __post_init__(self):
-        limits = {
-            'trees': (1, trees_lib.MAX_TREES),
-            'learning_rate': (1e-6, 1),
-            'num_leaves': (2, trees_lib.MAX_LEAVES),
-            'min_leaf': (1, math.inf),
-            'column_share': (1e-3, 1),
-            'row_share': (1e-3, 1),
-            'rows': (100, 1 << 24),
-        }
-        for name, (low, high) in limits.items():
-            value, whole = getattr(self, name), type(getattr(Options, name)) is int
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int if whole else (int, float))
-                or not low <= value <= high
-            ):
-                raise ValueError(
-                    f'--model_kwargs_json: {name} is a{" whole" * whole} number from '
-                    f'{low:g} to {high:g}, not {value!r}'
-                )
+    trees: int = config.setting(600, low=1, high=trees_lib.MAX_TREES)
+    learning_rate: float = config.setting(0.08, low=1e-6, high=1)
+    num_leaves: int = config.setting(63, low=2, high=trees_lib.MAX_LEAVES)
+    min_leaf: int = config.setting(20, low=1)
+    column_share: float = config.setting(0.5, low=1e-3, high=1)
+    row_share: float = config.setting(0.8, low=1e-3, high=1)
+    rows: int = config.setting(1 << 19, low=100, high=1 << 24)
 
     @classmethod
     def of(cls, kwargs: Mapping[str, Any]) -> 'Options':
@@ -78,7 +56,10 @@ class Options:
         """
         names = [field.name for field in dataclasses.fields(cls)]
         registry.check_options(registry.TREES, kwargs, names)
-        return cls(**kwargs)
+        with text.located('--model_kwargs_json'):
+            options = cls(**config.typed(cls, kwargs))
+            config.check_ranges(options)
+        return options
 
 
 # Beside a graph model: they score three times as fast, and the mean of both is as good.

@@ -183,11 +183,11 @@ def test_missing_binary_and_large_files(tmp_path, monkeypatch):
     'kwargs, message',
     [
         ({'tree': 5}, "Trees has no option 'tree'; did you mean 'trees'"),
-        ({'trees': 0}, 'trees is a whole number from 1 to 10000, not 0'),
-        ({'trees': 5.5}, 'trees is a whole number'),
-        ({'trees': True}, 'trees is a whole number'),
-        ({'learning_rate': 'x'}, "learning_rate is a number from 1e-06 to 1, not 'x'"),
-        ({'row_share': 1.5}, 'row_share is a number'),
+        ({'trees': 0}, '--model_kwargs_json: trees should be at least 1, not 0'),
+        ({'trees': 5.5}, 'trees should be a whole number, not 5.5'),
+        ({'trees': True}, 'trees should be a whole number, not True'),
+        ({'learning_rate': 'x'}, "learning_rate should be a number, not 'x'"),
+        ({'row_share': 1.5}, 'row_share should be at most 1, not 1.5'),
     ],
 )
 def test_options_out_of_range(kwargs, message):
