@@ -251,7 +251,7 @@ def _new_file(folder: str, prefix: str) -> Tuple[int, str]:
 
 @contextlib.contextmanager
 def _naming(path: str, beside: str) -> Iterator[None]:
-    """Makes errors name `path`; one of a write, on a full disk, names nothing."""
+    """Makes errors name `path`, where they name nothing or start with `beside`."""
     try:
         yield
     except OSError as error:

@@ -10,7 +10,6 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from baselines import config
 from baselines import recipes
-from baselines.data import collections as collections_lib
 from baselines.runs import run_files
 
 # Of two runs that differ in these alone one repeats the other.
@@ -45,10 +44,10 @@ class Label(NamedTuple):
     group: str
 
 
-def collection_of(run: run_files.Run) -> str:
+def collection_name(run: run_files.Run) -> str:
     """Returns the name of a run's collection; '' where its run file names none."""
     try:
-        return collections_lib.of_flags(run.args).name
+        return run.collection().name
     except ValueError:
         return ''
 
@@ -72,7 +71,7 @@ def from_defaults(run: run_files.Run) -> Dict[str, Any]:
     usual = _defaults(run)
     recipe = str(run.args.get('recipe') or '')
     if recipe in recipes.RECIPES:
-        usual.update(recipes.settings(recipe, collection_of(run) or 'tile:xla'))
+        usual.update(recipes.settings(recipe, collection_name(run) or 'tile:xla'))
     differing: Dict[str, Any] = {'recipe': recipe} if recipe else {}
     for name, value in settings_of(run).items():
         if name not in _APART and value != usual.get(name):
@@ -84,7 +83,7 @@ def labels(runs: Sequence[run_files.Run]) -> List[Label]:
     """Names different runs, at least one, by the settings in which they differ."""
     by_collection: Dict[str, List[run_files.Run]] = {}
     for run in runs:
-        by_collection.setdefault(collection_of(run), []).append(run)
+        by_collection.setdefault(collection_name(run), []).append(run)
     named = {
         id(run): label
         for alike in by_collection.values()
@@ -134,7 +133,7 @@ def format_settings(settings: Mapping[str, Any]) -> str:
 
 def _defaults(run: run_files.Run) -> Dict[str, Any]:
     """Returns the defaults of a run's task, also of settings that were removed."""
-    task = collection_of(run).partition(':')[0] or 'tile'
+    task = collection_name(run).partition(':')[0] or 'tile'
     return {**_REMOVED, **config.to_json(config.CONFIGS[task]())}
 
 

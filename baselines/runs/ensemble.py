@@ -98,7 +98,7 @@ def load(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(names)}'
         )
-    names_of = {d: run_predictor.collection_of(run).name for d, run in runs.items()}
+    names_of = {d: run.collection().name for d, run in runs.items()}
     first = next(iter(runs))
     for model_dir, name in names_of.items():
         if name != names_of[first]:

@@ -68,7 +68,7 @@ def row(run: run_files.Run) -> Row:
     return Row(
         when=run.finished.isoformat(timespec='seconds'),
         model=run.args['model'],
-        collection=differences.collection_of(run),
+        collection=differences.collection_name(run),
         seed=run.args.get('seed', run.info.get('seed')),
         differs=differs,
         measure=measure,

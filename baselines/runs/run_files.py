@@ -17,6 +17,8 @@ import zlib
 
 from baselines import files
 from baselines import registry
+from baselines import text
+from baselines.data import collections
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.  A value takes 8 to 250 bytes of memory.
@@ -57,6 +59,15 @@ class Run:
     def task(self) -> str:
         """'tile' or 'layout', whichever it was trained on."""
         return 'layout' if 'source' in self.args else 'tile'
+
+    def collection(self) -> collections.Collection:
+        """Returns the collection that it was trained on.
+
+        Raises:
+            ValueError: there is no such collection.
+        """
+        with text.located(self.file):
+            return collections.of_flags(self.args)
 
     @property
     def hash(self) -> str:

@@ -14,7 +14,6 @@ from baselines import files
 from baselines import registry
 from baselines import starting
 from baselines import text
-from baselines.data import collections
 from baselines.data import folds
 from baselines.data import stores as stores_lib
 from baselines.data import variants
@@ -30,16 +29,6 @@ class Scaling(NamedTuple):
 
     normalizer: normalizer_lib.Normalizer
     num_ops: int
-
-
-def collection_of(run: run_files.Run) -> collections.Collection:
-    """Returns the collection that a run was trained on.
-
-    Raises:
-        ValueError: there is no such collection.
-    """
-    with text.located(run.file):
-        return collections.of_flags(run.args)
 
 
 def stored_scaling(run: run_files.Run) -> Optional[Scaling]:
@@ -105,7 +94,7 @@ class RunPredictor(prediction.Predictor):
         self, run: run_files.Run, options: prediction.Options = prediction.Options()
     ):
         filled = data_of(run, options)
-        super().__init__(run.model_dir, run.args['model'], collection_of(run), filled)
+        super().__init__(run.model_dir, run.args['model'], run.collection(), filled)
         self.run = run
         self._is_own_data = (
             not options.data_root

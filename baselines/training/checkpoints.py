@@ -39,6 +39,9 @@ class Unfinished:
         key: of the settings and data.
         run_hash: of the run when it is finished.
         started: milliseconds since 1970, when it was begun.
+
+    Raises:
+        ValueError: a run is to be resumed, and its file is damaged.
     """
 
     def __init__(
@@ -52,10 +55,20 @@ class Unfinished:
         self._folder = files.expand(config.out_dir)
         self._path = os.path.join(self._folder, f'unfinished_{self.key}.npz')
         self._config = config
-        self._read: Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]] = None
         self._keeps = False  # whether the file, if there is one, is of this run
         self._began, self._before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
+        self._interrupted = read(self._path) if config.resume else None
+        if self._interrupted is not None:
+            described = self._interrupted[1]
+            # Earlier versions kept none of them.
+            self.run_hash = str(described.pop('run_hash', self.run_hash))
+            self.started = int(described.pop('started', self.started))
+            self._before = float(described.pop('seconds', 0.0))
+            if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
+                raise ValueError(
+                    f'{self._path} is damaged (run_hash); delete it to start anew'
+                )
 
     def __enter__(self) -> 'Unfinished':
         saved.remove_leftovers(self._folder)
@@ -86,28 +99,15 @@ class Unfinished:
         return self._before + time.monotonic() - self._began
 
     def finished(self) -> Optional[run_files.Run]:
-        """Returns the run to resume, if it was finished; call before `state`.
+        """Returns the run to resume, if it was finished.
 
         A training may have been killed between saving its run and removing its
         state, or be asked to go on where there is nothing left to do.
-
-        Raises:
-            ValueError: the file is damaged.
         """
         if not self._config.resume:
             return None
-        self._read = read(self._path)
-        if self._read is None:
+        if self._interrupted is None:
             return self._saved_run()
-        described = self._read[1]
-        # Earlier versions kept none of them.
-        self.run_hash = str(described.pop('run_hash', self.run_hash))
-        self.started = int(described.pop('started', self.started))
-        self._before = float(described.pop('seconds', 0.0))
-        if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
-            raise ValueError(
-                f'{self._path} is damaged (run_hash); delete it to start anew'
-            )
         model_dir = os.path.join(self._folder, f'model_{self.run_hash}')
         if os.path.isdir(model_dir):
             return finding.load(model_dir)
@@ -145,7 +145,7 @@ class Unfinished:
         """Returns the state to go on from: of an interrupted run, or a new one.
 
         Raises:
-            ValueError: the file is damaged, or of other code.
+            ValueError: the file is of other code.
         """
         if not self._config.resume:
             if os.path.exists(self._path):
@@ -154,13 +154,13 @@ class Unfinished:
                     'go on with it.\nStarting anew'
                 )
             return loop.State()
-        if self._read is None:
+        if self._interrupted is None:
             print(
                 'note: --resume: there is no interrupted run of these settings in\n'
                 f'{self._config.out_dir}; starting anew'
             )
             return loop.State()
-        arrays, described = self._read
+        arrays, described = self._interrupted
         now, best = (
             [arrays[key] for key in sorted(arrays) if key.startswith(part)]
             for part in ('now_', 'best_')

@@ -59,10 +59,10 @@ class Devices:
         self._broadcast = tf.function(self._values_of_chief)
 
     def batch(self, size: int) -> int:
-        """Returns the share of a batch that a replica has.
+        """Returns the number of graphs of a batch that each replica takes.
 
         Raises:
-            ValueError: it cannot be divided.
+            ValueError: the batch cannot be divided.
         """
         if size % self.replicas:
             raise ValueError(

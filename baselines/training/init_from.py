@@ -39,7 +39,7 @@ def read(
         raise ValueError(f'--init_from: {registry.TREES} have no weights to start from')
     run = _load(config.init_from, config.collection.task)
     where = f'--init_from: {run.model_dir}'
-    collection = run_predictor.collection_of(run)
+    collection = run.collection()
     if collection.task != config.collection.task:
         raise ValueError(
             f'{where} is of task {collection.task}, not {config.collection.task}'

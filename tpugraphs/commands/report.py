@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
 
     files.check_file_writable(args.output, 'output')
     runs = finding.load_all(command_line.runs_of(args))
-    collections = {run_predictor.collection_of(run).name for run in runs.values()}
+    collections = {run.collection().name for run in runs.values()}
     if len(collections) > 1:
         raise ValueError(
             f'a report is of one collection, not {" and ".join(sorted(collections))}'
