@@ -1,6 +1,5 @@
 """Records of both collections: what comes out, and what npz files may not say."""
 
-import os
 import re
 
 import numpy as np
@@ -11,11 +10,9 @@ from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records as tile_records_lib
 from tests.helpers import layout_files
-from tests.helpers import places
 from tests.helpers import same_records
 from tests.helpers import tile_records
 
-_REAL = places.SHARED / 'npz'
 _TASKS = ('tile', 'layout')
 
 
@@ -256,22 +253,3 @@ def test_an_array_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     path = _written(tmp_path, 'layout', node_config_feat=np.zeros((700, 3, 18)))
     with pytest.raises(ValueError, match='claim 302,528 bytes, more than the 100,000'):
         _read('layout', path)
-
-
-@pytest.mark.skipif(not _REAL.is_dir(), reason=f'{_REAL} is not there')
-@pytest.mark.parametrize(
-    'task, pattern, count',
-    [('tile', 'tile/xla/*/*.npz', 20), ('layout', 'layout/xla/random/*/*.npz', 3)],
-)
-def test_real_files_come_back(tmp_path, task, pattern, count):
-    paths = sorted(_REAL.glob(pattern))
-    assert len(paths) >= count
-    for path in paths:
-        copy = str(tmp_path / os.path.basename(path))
-        _read(task, str(path)).write(copy)
-        with np.load(path) as original, np.load(copy) as written:
-            assert {*written.files} <= {*original.files}
-            for key in written.files:
-                np.testing.assert_array_equal(original[key], written[key], key)
-                if task == 'tile':
-                    assert original[key].dtype == written[key].dtype

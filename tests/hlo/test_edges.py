@@ -11,6 +11,8 @@ from baselines.hlo import graph
 from tests.helpers import hlo_modules
 from tests.helpers import hlo_rows
 
+_IDS = st.integers(-50, 50) | st.integers(-(2**63), 2**63 - 1)
+
 
 def _edges(module):
     return graph.extract_graph(module).edge_index
@@ -18,24 +20,6 @@ def _edges(module):
 
 def _computation(*instructions, **kwargs):
     return hlo_modules.computation(*instructions, **kwargs)
-
-
-def test_operands_are_distinct_and_callees_are_edges_too():
-    module = hlo_modules.module(
-        _computation(dict(id=20), dict(id=11), id=7, root_id=20),
-        _computation(dict(id=30), id=8),
-        # Node 3 has the largest id, node 5 the smallest.
-        _computation(
-            dict(id=99),
-            dict(id=50),
-            dict(id=1),
-            dict(id=60, operand_ids=[99, 1, 50, 99], called_computation_ids=[8, 7]),
-            id=9,
-        ),
-    )
-    found = _edges(module)
-    assert found.tolist() == [[6, 0], [6, 2], [6, 3], [6, 4], [6, 5]]
-    assert found.dtype == np.int64
 
 
 def test_control_predecessors_and_callee_parameters_are_no_edges():
@@ -60,14 +44,6 @@ def test_a_repeated_id_means_its_last_position():
         _computation(dict(id=1), dict(id=1), dict(id=2, operand_ids=[1]))
     )
     assert _edges(module).tolist() == [[2, 1]]
-
-
-def test_ids_may_be_any_int64():
-    low, high = -(2**63), 2**63 - 1
-    module = hlo_modules.module(
-        _computation(dict(id=high), dict(id=low), dict(id=0, operand_ids=[low, high]))
-    )
-    assert _edges(module).tolist() == [[2, 0], [2, 1]]
 
 
 def test_one_computation_called_twice_is_one_edge_and_a_warning():
@@ -116,9 +92,7 @@ def test_errors_name_computation_and_instruction(instruction, message):
 
 @given(st.data())
 def test_any_valid_module_gives_the_edges_of_the_rules(data):
-    ids = data.draw(
-        st.lists(st.integers(-50, 50), min_size=2, max_size=12, unique=True)
-    )
+    ids = data.draw(st.lists(_IDS, min_size=2, max_size=12, unique=True))
     computations, used = [], []
     for number, start in enumerate(range(0, len(ids), 3)):
         instructions = []

@@ -48,6 +48,11 @@ def _task(tmp_path_factory):
     return LayoutTask(tmp_path_factory.mktemp('layout_models'))
 
 
+@pytest.mark.slow
+def test_a_process_without_our_code_reads_the_weights(task):
+    conformance.check_read_elsewhere(task)
+
+
 @pytest.mark.parametrize('name', conformance.parameters(registry.layout_models()))
 class TestLayoutModels(conformance.ModelSuite):
     @pytest.mark.slow

@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from baselines.layout import graphs
 from baselines.layout import models
@@ -114,20 +113,6 @@ def test_dropout_mode_sees_only_the_segment(programs):
     scores = model(merged([program], [0, 1], np.array([[[0, 20]]]))[0])
     wanted = layout_programs.plain_scores(model, part)[:2]
     layout_programs.assert_close(scores[0], wanted)
-
-
-def test_gradients_are_finite_and_reach_every_weight(programs):
-    options = dict(dropout='backpropdropout', adj_normalization='asym')
-    model = models.ResModel(3, 10, **options)
-    graph, _ = merged(programs, [2, 0, 1], np.array([[[0, 15], [0, 8], [10, 50]]]))
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(model(graph) ** 2)
-    for variable, gradient in zip(
-        model.trainable_variables, tape.gradient(loss, model.trainable_variables)
-    ):
-        gradient = tf.convert_to_tensor(gradient).numpy()
-        assert np.isfinite(gradient).all(), variable.name
-        assert np.abs(gradient).max() > 0, variable.name
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,7 @@ def _expected(split, kernels, configs):
 # What training sees ----------------------------------------------------------
 
 
-@pytest.mark.parametrize('static_configs', [False, True])
-@pytest.mark.parametrize('batch', [1, 3])
+@pytest.mark.parametrize('batch, static_configs', [(1, True), (3, False)])
 def test_training_items_are_the_kernels_one_by_one(split, batch, static_configs):
     rng = np.random.default_rng(batch)
     items = np.stack([rng.permutation(_NUM_KERNELS)[:batch] for _ in range(5)])

@@ -124,11 +124,6 @@ def test_patience_counts_steps_where_epochs_are_short(capsys):
     assert state.epochs_done == 2
 
 
-def test_stops_after_the_last_epoch_with_the_best_weights():
-    steps, state = _fit([0.7, 0.5, 0.6], epochs=3)
-    assert state.epochs_done == 3 and steps.weights == [1]
-
-
 def test_known_weights_are_kept_unless_an_epoch_is_better(capsys):
     steps, state = _fit([0.5, 0.4, 0.5], epochs=2, is_known=True)
     assert state.epochs_done == 2 and state.curve['val_opa'] == [0.4, 0.5]
