@@ -32,11 +32,11 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     dims = np.stack([products.dims] * 3, axis=1)
     codes, vectors = store.group_codes(number), store.vectors(number)
     scores = np.empty(len(codes))
-    step = max(1, flat.CELLS // max(1, len(chosen)))
+    step = max(1, flat.PAIRS // max(1, len(chosen)))
     for start in range(0, len(codes), step):
         block = slice(start, start + step)
-        node, code, cell = flat.cells(codes[block], len(vectors))
+        node, code, assigned = flat.assignments(codes[block], len(vectors))
         fastest = padding.fastest_dimensions(vectors[code], dims[node])[:, 0]
         work = products.share[node] * padding.padded(products, node, fastest)
-        scores[block] = work.astype(np.float64)[cell].sum(axis=1)
+        scores[block] = work.astype(np.float64)[assigned].sum(axis=1)
     return scores[part('config_group', number)]

@@ -53,7 +53,7 @@ _OF_SINGLE = (
     *(f'{array}_{place}' for array in _ARRAYS for place in range(2)),
 )
 _NO_ROLE = -9  # no dimension, nor that of an absent one
-CELLS = 1 << 19  # pairs of configurable instruction and configuration at once
+PAIRS = 1 << 19  # pairs of configurable instruction and configuration at once
 
 NAMES: Tuple[str, ...] = (
     *(f'{array}_{effect}' for array in _ARRAYS for effect in _EFFECTS),
@@ -156,7 +156,7 @@ class FlatTable:
         for graph in np.unique(graphs):
             rows = np.flatnonzero(graphs == graph)
             width = len(self._store.part('node_config_ids', graph))
-            most = max(1, CELLS // max(1, width))
+            most = max(1, PAIRS // max(1, width))
             for start in range(0, len(rows), most):
                 block = rows[start : start + most]
                 columns = self._program_rows(int(graph), configs[block])
@@ -171,19 +171,19 @@ class FlatTable:
         groups = store.part('config_group', graph)[configs]
         codes = store.group_codes(graph)[groups]
         vectors = store.vectors(graph)
-        node, code, cell = cells(codes, len(vectors))
+        node, code, assigned = assignments(codes, len(vectors))
         fastest = padding.fastest_dimensions(vectors[code], program.dims[node])
         padded = padding.padded(program.products, node, fastest[:, 0])
-        of_cells = _cell_columns(program, node, fastest, padded)
-        sums = np.zeros((len(codes), of_cells.shape[1]), np.float32)
+        of_assignments = _assigned_columns(program, node, fastest, padded)
+        sums = np.zeros((len(codes), of_assignments.shape[1]), np.float32)
         for i in range(codes.shape[1]):
-            sums += of_cells[cell[:, i]]
+            sums += of_assignments[assigned[:, i]]
         places = fastest.clip(0, schema.RANK - 1)
         return np.concatenate(
             [
                 sums,
-                _copied_shares(program, places, cell),
-                _single_columns(program, places, padded, cell),
+                _copied_shares(program, places, assigned),
+                _single_columns(program, places, padded, assigned),
                 np.tile(program.totals, (len(codes), 1)),
             ],
             axis=1,
@@ -231,10 +231,10 @@ class FlatTable:
         )
 
 
-def _cell_columns(
+def _assigned_columns(
     program: _Program, node: np.ndarray, fastest: np.ndarray, padded: np.ndarray
 ) -> np.ndarray:
-    """Computes weighted columns of cells, to be summed over instructions."""
+    """Computes weighted columns of assignments, to be summed over instructions."""
     of_arrays = padding.effects(fastest, program.dims[node], program.roles[node])
     weights = program.weights[node]
     by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
@@ -254,34 +254,34 @@ def _cell_columns(
 
 
 def _single_columns(
-    program: _Program, places: np.ndarray, padded: np.ndarray, cell: np.ndarray
+    program: _Program, places: np.ndarray, padded: np.ndarray, assigned: np.ndarray
 ) -> np.ndarray:
     """Computes the columns of single instructions; -1 for none."""
-    columns = np.full((len(cell), _SINGLE, len(_OF_SINGLE)), -1, np.float32)
-    of_cells = np.column_stack([np.log(padded), places.reshape(len(places), -1)])
+    columns = np.full((len(assigned), _SINGLE, len(_OF_SINGLE)), -1, np.float32)
+    of_assignments = np.column_stack([np.log(padded), places.reshape(len(places), -1)])
     for i, number in enumerate(program.single):
         columns[:, i, 0] = program.weights[number, 3]
-        columns[:, i, 1:] = of_cells[cell[:, number]]
-    return columns.reshape(len(cell), -1)
+        columns[:, i, 1:] = of_assignments[assigned[:, number]]
+    return columns.reshape(len(assigned), -1)
 
 
-def cells(
+def assignments(
     codes: np.ndarray, num_vectors: int
 ) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the cells: an instruction with one of its layouts each.
+    """Finds the a assignments: an instruction with one of its layouts each.
 
     Args:
         codes: int [c, k], the vectors of k instructions in c configurations.
         num_vectors: number of vectors.
 
     Returns:
-        int64 [cells], the instruction of each cell; int64 [cells], its vector; and
-        int64 [c, k], the cell of each code.
+        int64 [a], the instruction of each assignment; int64 [a], its vector; and
+        int64 [c, k], the assignment of each code.
     """
     keys = codes + np.arange(codes.shape[1]) * num_vectors
-    keys, cell = np.unique(keys, return_inverse=True)
+    keys, assigned = np.unique(keys, return_inverse=True)
     node, code = np.divmod(keys, max(num_vectors, 1))
-    return node, code, cell.reshape(codes.shape)
+    return node, code, assigned.reshape(codes.shape)
 
 
 def _most_padded(products: padding.Products) -> np.ndarray:
@@ -316,17 +316,17 @@ def _source(
 
 
 def _copied_shares(
-    program: _Program, places: np.ndarray, cell: np.ndarray
+    program: _Program, places: np.ndarray, assigned: np.ndarray
 ) -> np.ndarray:
     """Computes the share of operand bytes that arrive in another layout: [c, 2]."""
-    copied = np.zeros((len(cell), 2), np.float32)
+    copied = np.zeros((len(assigned), 2), np.float32)
     for operand, source in enumerate(program.sources):
         weights = program.weights[:, 1 + operand]
         comparable = (source.place >= 0) | source.fixed
         for i in np.flatnonzero(comparable & (weights > 0)):
-            read = source.dims[i][places[cell[:, i], 1 + operand]]  # [c, 2]
+            read = source.dims[i][places[assigned[:, i], 1 + operand]]  # [c, 2]
             if source.place[i] >= 0:
-                arrives = places[cell[:, source.place[i]], 0]
+                arrives = places[assigned[:, source.place[i]], 0]
             else:
                 arrives = source.last[i]
             copied[:, operand] += weights[i] * (read != arrives).any(axis=1)

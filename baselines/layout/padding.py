@@ -11,7 +11,7 @@ In the gradient of a window, which sums over more pixels than it has, each of it
 pixels needs other weights, and r is s alone.  Fewer than 32 rows take as long as
 32: so it is where this was measured, on two programs; the rest is public.
 
-A cell is a configurable instruction with one of its layouts.
+An assignment, one of a, is a configurable instruction with one of its layouts.
 """
 
 from typing import NamedTuple, Sequence, Union
@@ -80,11 +80,11 @@ def fastest_dimensions(vectors: np.ndarray, dims: np.ndarray) -> np.ndarray:
     """Reads the two fastest dimensions of arrays; row major where none is listed.
 
     Args:
-        vectors: int [cells, 18], layouts of output, input and kernel; -1: none.
-        dims: float32 [cells, 3, 6], their sizes; 0: none.
+        vectors: int [a, 18], layouts of output, input and kernel; -1: none.
+        dims: float32 [a, 3, 6], their sizes; 0: none.
 
     Returns:
-        int64 [cells, 3, 2].
+        int64 [a, 3, 2].
     """
     listed = np.stack([vectors[:, start : start + 2] for start in _FASTEST], axis=1)
     return np.where(listed < 0, _row_major(dims), listed)
@@ -95,11 +95,11 @@ def padded(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndar
 
     Args:
         products: of k nodes.
-        node: int [cells], the node of each cell, one of the k.
-        fastest: int [cells, 2], the two fastest dimensions of the output.
+        node: int [a], the node of each assignment, one of the k.
+        fastest: int [a, 2], the two fastest dimensions of the output.
 
     Returns:
-        float32 [cells].
+        float32 [a].
     """
     dims = products.dims[node]
     columns, second = _sizes(fastest, dims).T
@@ -115,12 +115,12 @@ def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndar
     """Computes effects of layouts on output, input and kernel.
 
     Args:
-        fastest: int [cells, 3, 2], the two fastest dimensions of each.
-        dims: float32 [cells, 3, 6], sizes.
-        roles: int [cells, 3, 2], batch and feature dimension, or no dimension.
+        fastest: int [a, 3, 2], the two fastest dimensions of each.
+        dims: float32 [a, 3, 6], sizes.
+        roles: int [a, 3, 2], batch and feature dimension, or no dimension.
 
     Returns:
-        float32 [cells, 3 * effects], for each array: logarithms of both sizes and of
+        float32 [a, 3 * effects], for each array: logarithms of both sizes and of
         their padding, logarithm and value of the padding together, whether they are
         the last dimensions, and whether they are batch or features.
     """

@@ -60,6 +60,6 @@ def test_chosen_columns_and_rows(store):
 
 def test_slices_change_nothing(store, monkeypatch):
     every = flat.FlatTable(store).rows(np.zeros(4, int), np.arange(4))
-    monkeypatch.setattr(flat, 'CELLS', 2)  # a configuration at a time
+    monkeypatch.setattr(flat, 'PAIRS', 2)  # a configuration at a time
     again = flat.FlatTable(store).rows(np.zeros(4, int), np.arange(4))
     np.testing.assert_array_equal(every, again)

@@ -51,7 +51,7 @@ def test_layouts_are_ranked_by_padded_work(monkeypatch):
     expected = np.array([1.28 * 8, 32, 32, 1.28 * 8]) / 3 + 64 * 2 / 3
     run = tpugraphs.load('estimate', collection='layout:nlp:default')
     np.testing.assert_allclose(run.ranker()(record), expected, rtol=1e-5)
-    monkeypatch.setattr('baselines.layout.flat.CELLS', 1)  # one at a time
+    monkeypatch.setattr('baselines.layout.flat.PAIRS', 1)  # one at a time
     store = layout_store.LayoutStore.of_records('here', [record])
     np.testing.assert_allclose(layout_estimate.estimate(store, 0), expected, rtol=1e-5)
 
