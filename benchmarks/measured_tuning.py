@@ -215,10 +215,10 @@ def replay(
     order = [int(i) for i in np.argsort(scores, kind='stable') if i]
     measured = {0: 0.0, **{i: search_times[i] for i in order[:_CANDIDATES]}}
     if rounds > 1:
-        surrogate = search.Surrogate(kernel.columns, None if blind else scores)
+        known = None if blind else scores
         measured = {0: 0.0}
         for count in tuning.rounds_of(_CANDIDATES):
-            proposed = surrogate.propose(measured, [], count)
+            proposed = search.propose(kernel.columns, known, measured, [], count)
             measured.update((i, search_times[i]) for i in proposed)
     return -judge[min(measured, key=measured.get)], -judge[int(search_times.argmin())]
 

@@ -1,7 +1,6 @@
 """Measures programs into a collection: npz files and measured.json."""
 
 import collections
-import dataclasses
 import hashlib
 import os
 import time
@@ -66,7 +65,7 @@ def collect(
     ):
         records = machine_records.Records(path, session.device, fresh=True)
         loaded = _load_kernels(sources, load, folder, session)
-        _Collector(folder, session, records).measure(loaded)
+        _measure_all(loaded, folder, session, records)
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
         raise ValueError(
@@ -108,112 +107,111 @@ def _load_kernels(
     return loaded
 
 
-@dataclasses.dataclass(frozen=True)
-class _Collector:
-    """Measures kernels or programs, and writes their files."""
-
-    folder: folder_lib.CollectionFolder
-    session: session_lib.Session
-    records: machine_records.Records  # to which measurements are added
-
-    def measure(self, loaded: Sequence[kernels.Kernel]) -> None:
-        """Measures the kernels that have no file yet, until time is up."""
-        folder, options = self.folder, self.folder.options
-        programs = [(kernel.name, kernel.program) for kernel in loaded]
-        splits = assign_splits(programs, options.split)
-        todo = [kernel for kernel in loaded if kernel.name not in folder.records]
-        # Configurations of an earlier call do not count in this call's rate.
-        earlier, began = folder.configs, time.monotonic()
-        spent: List[float] = []
-        program = None
-        finished = len(loaded) - len(todo)
-        with phases.Phase('measuring', len(loaded), 'kernel', finished) as phase:
-            for index, kernel in enumerate(todo):
-                seconds_left = options.seconds_left
-                # A kernel is not begun if too little time is left for it.
-                if seconds_left < (np.median(spent[-9:]) * 0.7 if spent else 0):
-                    folder.left += len(todo) - index
-                    break
-                if kernel.program != program:
-                    self.session.restart()
-                    program = kernel.program
-                started = time.monotonic()
-                # No pass beyond the least number begins after so many seconds.
-                fair = min(seconds_left / (len(todo) - index), options.seconds)
-                protocol = timing.Protocol(
-                    *options.passes, fair, compiling=fair / 2, deadline=seconds_left
-                )
-                self._measure(kernel, splits[kernel.name], protocol)
-                spent.append(time.monotonic() - started)
-                rate = (folder.configs - earlier) / (time.monotonic() - began) * 60
-                phase.remark(f'{rate:.0f} configurations/min')
-                phase.update(kernel.name in folder.records)
-
-    def _measure(
-        self, kernel: kernels.Kernel, split: str, protocol: timing.Protocol
-    ) -> None:
-        """Measures a kernel or program, and writes its file below a split."""
-        folder, options = self.folder, self.folder.options
-        rng = np.random.default_rng([options.seed, _digest(kernel.name)])
-        candidates = _TASKS[options.task].candidates_of(kernel, rng, options.configs)
-        try:
-            modules = [candidates.module(i) for i in range(len(candidates.configs))]
-            inputs = kernels.inputs_of(kernel.module)
-            measured = self.session.measure(
-                kernel.name, modules, inputs, options.seed, protocol
+def _measure_all(
+    loaded: Sequence[kernels.Kernel],
+    folder: folder_lib.CollectionFolder,
+    session: session_lib.Session,
+    records: machine_records.Records,
+) -> None:
+    """Measures the kernels that have no file yet, until time is up."""
+    options = folder.options
+    programs = [(kernel.name, kernel.program) for kernel in loaded]
+    splits = assign_splits(programs, options.split)
+    todo = [kernel for kernel in loaded if kernel.name not in folder.records]
+    # Configurations of an earlier call do not count in this call's rate.
+    earlier, began = folder.configs, time.monotonic()
+    spent: List[float] = []
+    program = None
+    finished = len(loaded) - len(todo)
+    with phases.Phase('measuring', len(loaded), 'kernel', finished) as phase:
+        for index, kernel in enumerate(todo):
+            seconds_left = options.seconds_left
+            # A kernel is not begun if too little time is left for it.
+            if seconds_left < (np.median(spent[-9:]) * 0.7 if spent else 0):
+                folder.left += len(todo) - index
+                break
+            if kernel.program != program:
+                session.restart()
+                program = kernel.program
+            started = time.monotonic()
+            # No pass beyond the least number begins after so many seconds.
+            fair = min(seconds_left / (len(todo) - index), options.seconds)
+            protocol = timing.Protocol(
+                *options.passes, fair, compiling=fair / 2, deadline=seconds_left
             )
-        except session_lib.WorkerError as error:
-            folder.skipped[str(error)] += 1
-            return
-        self.records.add(kernel.name, candidates.configs, measured)
-        if len(measured.passes) < protocol.least:
-            folder.left += 1
-        elif len(measured.kept) < 2:
-            folder.skipped['a single configuration'] += 1
-        else:
-            configs = [candidates.configs[i] for i in measured.kept]
-            self._write(kernel, split, configs, measured)
+            try:
+                configs, measured = _measure(kernel, options, session, protocol)
+            except session_lib.WorkerError as error:
+                folder.skipped[str(error)] += 1
+            else:
+                records.add(kernel.name, configs, measured)
+                if len(measured.passes) < protocol.least:
+                    folder.left += 1
+                elif len(measured.kept) < 2:
+                    folder.skipped['a single configuration'] += 1
+                else:
+                    kept = [configs[i] for i in measured.kept]
+                    _write(folder, kernel, splits[kernel.name], kept, measured)
+            spent.append(time.monotonic() - started)
+            rate = (folder.configs - earlier) / (time.monotonic() - began) * 60
+            phase.remark(f'{rate:.0f} configurations/min')
+            phase.update(kernel.name in folder.records)
 
-    def _write(
-        self,
-        kernel: kernels.Kernel,
-        split: str,
-        configs: Sequence[Dict[str, Any]],
-        measured: timing.Measured,
-    ) -> None:
-        """Writes the npz file of a kernel or program, and measured.json."""
-        options = self.folder.options
-        passes = measured.passes
-        halves = np.array([passes[half::2].min(0) for half in (0, 1)])
-        default, tau = passes[:, 0], timing.kendall_tau(*halves)
-        noisy = tau < folder_lib.LEAST_TAU
-        parts = folder_lib.FOLDERS[options.task], split
-        if noisy:
-            parts = folder_lib.NOISY, ''
-        file = os.path.join(*filter(None, parts), f'{kernel.name}.npz')
-        tuning = _TASKS[options.task].tuning_data(kernel, configs, halves.min(0))
-        nodes = graph.extract_graph(tuning.module)
-        raw_lib.write_record(
-            os.path.join(options.output, file),
-            kernel.name,
-            nodes,
-            raw_lib.configs_of(options.task, tuning, nodes),
-        )
-        self.folder.records[kernel.name] = {
-            'file': file,
-            'program': kernel.program,
-            'split': split,
-            'origin': kernel.origin,
-            'tau': round(tau, 4),
-            'noisy': noisy,
-            'drift': round(float(default.max() / default.min()), 4),
-            'again': round(float(measured.again.min() / default.min()), 4),
-            'configs': configs,
-            'dropped': {str(i): why for i, why in measured.dropped.items()},
-            'halves': halves.tolist(),
-            'passes': len(passes),
-        }
-        self.folder.write_sidecar()
+
+def _measure(
+    kernel: kernels.Kernel,
+    options: folder_lib.Options,
+    session: session_lib.Session,
+    protocol: timing.Protocol,
+) -> Tuple[List[Dict[str, Any]], timing.Measured]:
+    """Draws configurations of a kernel or program, and times them."""
+    rng = np.random.default_rng([options.seed, _digest(kernel.name)])
+    candidates = _TASKS[options.task].candidates_of(kernel, rng, options.configs)
+    modules = [candidates.module(i) for i in range(len(candidates.configs))]
+    measured = session.measure(kernel.name, modules, options.seed, protocol)
+    return candidates.configs, measured
+
+
+def _write(
+    folder: folder_lib.CollectionFolder,
+    kernel: kernels.Kernel,
+    split: str,
+    configs: Sequence[Dict[str, Any]],
+    measured: timing.Measured,
+) -> None:
+    """Writes the npz file of a kernel or program below a split, and measured.json."""
+    options = folder.options
+    passes = measured.passes
+    halves = np.array([passes[half::2].min(0) for half in (0, 1)])
+    default, tau = passes[:, 0], timing.kendall_tau(*halves)
+    noisy = tau < folder_lib.LEAST_TAU
+    parts = folder_lib.FOLDERS[options.task], split
+    if noisy:
+        parts = folder_lib.NOISY, ''
+    file = os.path.join(*filter(None, parts), f'{kernel.name}.npz')
+    tuning = _TASKS[options.task].tuning_data(kernel, configs, halves.min(0))
+    nodes = graph.extract_graph(tuning.module)
+    raw_lib.write_record(
+        os.path.join(options.output, file),
+        kernel.name,
+        nodes,
+        raw_lib.configs_of(options.task, tuning, nodes),
+    )
+    folder.records[kernel.name] = {
+        'file': file,
+        'program': kernel.program,
+        'split': split,
+        'origin': kernel.origin,
+        'tau': round(tau, 4),
+        'noisy': noisy,
+        'drift': round(float(default.max() / default.min()), 4),
+        'again': round(float(measured.again.min() / default.min()), 4),
+        'configs': configs,
+        'dropped': {str(i): why for i, why in measured.dropped.items()},
+        'halves': halves.tolist(),
+        'passes': len(passes),
+    }
+    folder.write_sidecar()
 
 
 def draw_kernels(

@@ -127,7 +127,7 @@ def entry_of(module: Any) -> Any:
     return next(c for c in module.computations if c.id == module.entry_computation_id)
 
 
-def inputs_of(module: Any) -> List[dict]:
+def inputs_of(module: Any, balanced: bool = False) -> List[dict]:
     """Returns the arguments of `worker.draw_array` for a module's parameters."""
     entry = entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
@@ -139,6 +139,7 @@ def inputs_of(module: Any) -> List[dict]:
             'type': building.NUMPY_TYPES[p.shape.element_type],
             'dims': list(p.shape.dimensions),
             'high': max([2, *firsts]),
+            'balanced': balanced,
         }
         for p in parameters
     ]

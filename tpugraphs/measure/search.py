@@ -8,7 +8,7 @@ largest expected improvement is proposed (Jones et al., 1998).
 The constants below were chosen with benchmarks/measured_tuning.py --share.
 """
 
-from typing import Collection, Dict, List, Optional
+from typing import Collection, List, Mapping, Optional, Tuple
 
 import numpy as np
 import scipy.stats
@@ -26,60 +26,61 @@ _TRUST = 0.15
 _LENGTH = 10.0
 
 
-class Surrogate:
-    """Proposes configurations by their expected improvement.
+def propose(
+    columns: np.ndarray,
+    scores: Optional[np.ndarray],
+    measured: Mapping[int, float],
+    excluded: Collection[int],
+    count: int,
+) -> List[int]:
+    """Returns the numbers of configurations to measure, the most promising first.
+
+    A configuration is chosen as if those before it had taken their expected times.
 
     Args:
         columns: float [c, d] of the configurations, see `tiles.columns`.
         scores: float [c] of a model, lower = faster; None without one.
+        measured: log times over the default's, by number; 0 is the default.
+        excluded: numbers of others that are not proposed.
+        count: configurations to propose at most.
     """
-
-    def __init__(self, columns: np.ndarray, scores: Optional[np.ndarray] = None):
-        self._columns = np.asarray(columns, float)
-        self._mean = np.full(len(columns), _MEAN)
-        if scores is not None:
-            scores = np.asarray(scores, float)
-            self._mean += _TRUST * (scores - scores.mean()) / (scores.std() or 1.0)
-
-    def propose(
-        self, measured: Dict[int, float], excluded: Collection[int], count: int
-    ) -> List[int]:
-        """Returns the numbers of configurations to measure, the most promising first.
-
-        A configuration is chosen as if those before it had taken their expected times.
-
-        Args:
-            measured: log times over the default's, by number; 0 is the default.
-            excluded: numbers of others that are not proposed.
-            count: configurations to propose at most.
-        """
-        numbers, times = list(measured), list(measured.values())
-        prior = self._mean
+    numbers, times = list(measured), list(measured.values())
+    prior = np.full(len(columns), _MEAN)
+    if scores is not None:
+        scores = np.asarray(scores, float)
+        scaled = prior + _TRUST * (scores - scores.mean()) / (scores.std() or 1.0)
         # Two times agree with half of all rankings, so three are needed.
-        if (
-            len(measured) > 2
-            and timing.kendall_tau(prior[numbers], np.array(times)) <= 0
-        ):
-            prior = np.full_like(prior, _MEAN)
-        left = len(self._columns) - len({*measured, *excluded})
-        for _ in range(min(count, left)):
-            mean, spread = self._posterior(prior, numbers, np.array(times))
-            better = (min(times) - mean) / spread
-            gain = better * scipy.stats.norm.cdf(better) + scipy.stats.norm.pdf(better)
-            gain *= spread
-            gain[[*numbers, *excluded]] = -np.inf
-            numbers.append(int(gain.argmax()))
-            times.append(mean[numbers[-1]])
-        return numbers[len(measured) :]
+        is_judged = len(measured) > 2
+        if not is_judged or timing.kendall_tau(scaled[numbers], np.array(times)) > 0:
+            prior = scaled
+    left = len(columns) - len({*measured, *excluded})
+    for _ in range(min(count, left)):
+        mean, spread = _posterior(columns, prior, numbers, np.array(times))
+        better = (min(times) - mean) / spread
+        gain = better * scipy.stats.norm.cdf(better) + scipy.stats.norm.pdf(better)
+        gain *= spread
+        gain[[*numbers, *excluded]] = -np.inf
+        numbers.append(int(gain.argmax()))
+        times.append(mean[numbers[-1]])
+    return numbers[len(measured) :]
 
-    def _posterior(self, prior: np.ndarray, numbers: List[int], times: np.ndarray):
-        """Returns the expected log times of configurations and their deviations."""
-        measured = self._columns[numbers]
-        distances = self._columns[:, None] - measured[None]
-        far = np.sqrt(3 * (distances**2).sum(-1)) / _LENGTH
-        shared = _SPREAD**2 * (1 + far) * np.exp(-far)  # Matérn, 3/2
-        inner = shared[numbers] + _NOISE**2 * np.eye(len(numbers))
-        solved = np.linalg.solve(inner, shared.T)
-        mean = prior + (times - prior[numbers]) @ solved
-        variance = _SPREAD**2 - (shared.T * solved).sum(0)
-        return mean, np.sqrt(np.maximum(variance, 1e-12))
+
+def _posterior(
+    columns: np.ndarray, prior: np.ndarray, numbers: List[int], times: np.ndarray
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns the expected log times of configurations and their deviations.
+
+    Args:
+        columns: float [c, d] of the configurations.
+        prior: float [c], the expected log times without measurements.
+        numbers: of the measured configurations.
+        times: their log times.
+    """
+    distances = columns[:, None] - columns[numbers][None]
+    far = np.sqrt(3 * (distances**2).sum(-1)) / _LENGTH
+    shared = _SPREAD**2 * (1 + far) * np.exp(-far)  # Matérn, 3/2
+    inner = shared[numbers] + _NOISE**2 * np.eye(len(numbers))
+    solved = np.linalg.solve(inner, shared.T)
+    mean = prior + (times - prior[numbers]) @ solved
+    variance = _SPREAD**2 - (shared.T * solved).sum(0)
+    return mean, np.sqrt(np.maximum(variance, 1e-12))

@@ -2,7 +2,7 @@
 
 with Session() as session:
     optimised = session.optimise(module)
-    measured = session.measure('kernel', modules, inputs, seed, protocol)
+    measured = session.measure('kernel', modules, seed, protocol)
 """
 
 import dataclasses
@@ -14,9 +14,12 @@ import tempfile
 import time
 from typing import Any, Dict, List, Optional, Sequence
 
+import numpy as np
+
 from baselines import files
 from baselines.hlo import protos
 from tpugraphs.measure import backend
+from tpugraphs.measure import kernels
 from tpugraphs.measure import timing
 from tpugraphs.programs import conversion
 
@@ -100,26 +103,30 @@ class Session:
         self,
         kernel: str,
         modules: Sequence[bytes],
-        inputs: List[dict],
         seed: int,
         protocol: timing.Protocol,
+        arrays: Optional[List[np.ndarray]] = None,
+        balanced: bool = False,
         **options: Any,
     ) -> timing.Measured:
         """Times the configurations of a kernel; arguments are as of `Worker.measure`.
 
         The clock of `protocol` is replaced by that of the platform.  A configuration on
         which the process ends is dropped, and the others are compiled again in a new
-        process.
+        process.  Random inputs may be `balanced`, see `worker.draw_array`.
 
         Raises:
             WorkerError: the default cannot be compiled, its arrays do not fit into
                 memory, or the process ended too often.
         """
-        _check_memory(modules[0], inputs)
+        default = protos.protos().HloModuleProto.FromString(modules[0])
+        inputs = kernels.inputs_of(default, balanced) if arrays is None else []
+        _check_memory(default, inputs)
         request = dict(
             kernel=kernel,
             modules=modules,
             inputs=inputs,
+            arrays=arrays,
             seed=seed,
             protocol=dataclasses.replace(protocol, clock=clock_of(self._platform)),
             **options,
@@ -194,9 +201,9 @@ class Session:
             raise ValueError(str(error)) from error
 
 
-def _check_memory(module: bytes, inputs: List[dict]) -> None:
-    """Raises WorkerError if parameters and results of a module are too large."""
-    result = protos.protos().HloModuleProto.FromString(module).host_program_shape.result
+def _check_memory(module: Any, inputs: List[dict]) -> None:
+    """Raises WorkerError if drawn inputs and results of a module are too large."""
+    result = module.host_program_shape.result
     results = [shape.dimensions for shape in (*result.tuple_shapes, result)]
     # Inputs are drawn, and results compared, as float64.
     arrays = (*(array['dims'] for array in inputs), *results)

@@ -6,7 +6,7 @@ The steps of `tpugraphs tune`:
   kernels; these are timed untiled, and those with the longest times come first.
 * `tuning.tune` tunes one kernel after the other until time is up:
   `tiles.candidates_of` draws and adds recorded ones, a model scores them (`scorers`),
-  `search.Surrogate` proposes them in rounds, a worker measures them
+  `search.propose` proposes them in rounds, a worker measures them
   (`session`), and the best one gets a verdict.
 * `whole_program.prove` puts the faster kernels into the program, takes out those that
   do not help, and times the program beside the original.
@@ -16,6 +16,7 @@ The steps of `tpugraphs tune`:
 
 import collections
 import dataclasses
+import functools
 import math
 import os
 import time
@@ -159,23 +160,6 @@ def tune(
         records = machine_records.Records(
             options.records, session.device, options.fresh
         )
-        return _Tuner(options, score, session, records).tune(program, arrays, ends)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Tuner:
-    """Tunes a program in a session; `score` rates configurations as a model does."""
-
-    options: Options
-    score: Optional[Callable[[Any], np.ndarray]]
-    session: session_lib.Session
-    records: machine_records.Records
-
-    def tune(
-        self, program: reader.Program, arrays: Optional[List[np.ndarray]], ends: float
-    ) -> tune_results.Result:
-        """Tunes a program until soon after `ends`, a `time.monotonic()`; see `tune`."""
-        session, options = self.session, self.options
         skipped: collections.Counter[str] = collections.Counter()
         optimised = preparation.optimise(program, session)
         cut = tiles.kernels_of(optimised, program.name, set(), skipped)
@@ -198,8 +182,11 @@ class _Tuner:
                 problem = str(error)
         needed = (time.monotonic() - began) * whole_program.COMPILED / 2
         left = ends - began
-        self._time_defaults(rows, time.monotonic() + left * _TIMING_SHARE)
-        self._tune_kernels(rows, ends - min(needed, left * (1 - _KERNELS_SHARE)))
+        latest = time.monotonic() + left * _TIMING_SHARE
+        _time_defaults(rows, session, options.seed, latest)
+        tune_kernel = lambda row: _tune_kernel(row, options, score, session, records)
+        latest = ends - min(needed, left * (1 - _KERNELS_SHARE))
+        _tune_kernels(rows, tune_kernel, latest)
         faster = [row for row in rows if row.saving_ns]
         if once_ns and not faster and time.monotonic() > ends:
             problem = 'no time left'
@@ -212,62 +199,74 @@ class _Tuner:
         origin = _origin(options, rows)
         return tune_results.Result(rows, proof, problem, origin, skipped, program_ns)
 
-    def _time_defaults(self, rows: List[tuning.Row], ends: float) -> None:
-        """Times untiled kernels until time is up; sorts the longest times first."""
-        protocol = timing.Protocol(_PASSES, _PASSES)
-        for row in phases.each(rows, 'timing', len(rows), 'kernel'):
+
+def _time_defaults(
+    rows: List[tuning.Row], session: session_lib.Session, seed: int, ends: float
+) -> None:
+    """Times untiled kernels until time is up; sorts the longest times first."""
+    protocol = timing.Protocol(_PASSES, _PASSES)
+    for row in phases.each(rows, 'timing', len(rows), 'kernel'):
+        if time.monotonic() > ends:
+            break
+        modules = [row.kernel.module.SerializeToString()]
+        try:
+            measured = session.measure(row.kernel.name, modules, seed, protocol)
+            row.default_ns = int(measured.times[0])
+        except session_lib.WorkerError as error:
+            row.problem = str(error)
+    rows.sort(key=lambda row: -row.total_ns)
+
+
+def _tune_kernels(
+    rows: List[tuning.Row], tune_kernel: Callable[[tuning.Row], None], ends: float
+) -> None:
+    """Tunes kernels until time is up; raises ValueError if none can be measured."""
+    with phases.Phase('tuning', len(rows), 'kernel') as phase:
+        for row in rows:
             if time.monotonic() > ends:
                 break
-            kernel, seed = row.kernel, self.options.seed
-            modules = [kernel.module.SerializeToString()]
-            inputs = kernels.inputs_of(kernel.module)
             try:
-                measured = self.session.measure(
-                    kernel.name, modules, inputs, seed, protocol
-                )
-                row.default_ns = int(measured.times[0])
+                tune_kernel(row)
             except session_lib.WorkerError as error:
-                row.problem = str(error)
-        rows.sort(key=lambda row: -row.total_ns)
+                row.default_ns, row.problem = 0, str(error)
+            phase.update()
+            faster = sum(row.saving_ns > 0 for row in rows)
+            phase.remark(f'{faster} faster')
+    if all(row.problem for row in rows):
+        raise ValueError(f'no kernel could be measured: {rows[0].problem}')
 
-    def _tune_kernels(self, rows: List[tuning.Row], ends: float) -> None:
-        """Tunes kernels until time is up; raises ValueError if none can be measured."""
-        with phases.Phase('tuning', len(rows), 'kernel') as phase:
-            for row in rows:
-                if time.monotonic() > ends:
-                    break
-                try:
-                    self._tune_kernel(row)
-                except session_lib.WorkerError as error:
-                    row.default_ns, row.problem = 0, str(error)
-                phase.update()
-                faster = sum(row.saving_ns > 0 for row in rows)
-                phase.remark(f'{faster} faster')
-        if all(row.problem for row in rows):
-            raise ValueError(f'no kernel could be measured: {rows[0].problem}')
 
-    def _tune_kernel(self, row: tuning.Row) -> None:
-        """Tunes a kernel; raises WorkerError if it cannot be measured."""
-        kernel, options = row.kernel, self.options
-        candidates = tiles.candidates_of(
-            kernel,
-            np.random.default_rng(options.seed),
-            options.candidates,
-            self.records.configurations(kernel.name),
-        )
-        configs = candidates.configs
-        scores = self.score and self.score(tiles.tuning_data(kernel, configs))
-        row.tuned = tuning.tune(
-            kernel,
-            candidates,
-            search.Surrogate(tiles.columns(configs), scores).propose,
-            self.session,
-            options.measure,
-            options.seed,
-            self.records,
-        )
-        row.default_ns = row.tuned.default_ns
-        row.best = candidates.module(row.tuned.config['number'])
+def _tune_kernel(
+    row: tuning.Row,
+    options: Options,
+    score: Optional[Callable[[Any], np.ndarray]],
+    session: session_lib.Session,
+    records: machine_records.Records,
+) -> None:
+    """Tunes a kernel; raises WorkerError if it cannot be measured.
+
+    `score` returns a model's scores of a ModuleTuningData; None without a model.
+    """
+    kernel = row.kernel
+    candidates = tiles.candidates_of(
+        kernel,
+        np.random.default_rng(options.seed),
+        options.candidates,
+        records.configurations(kernel.name),
+    )
+    configs = candidates.configs
+    scores = score and score(tiles.tuning_data(kernel, configs))
+    row.tuned = tuning.tune(
+        kernel,
+        candidates,
+        functools.partial(search.propose, tiles.columns(configs), scores),
+        session,
+        options.measure,
+        options.seed,
+        records,
+    )
+    row.default_ns = row.tuned.default_ns
+    row.best = candidates.module(row.tuned.config['number'])
 
 
 def _origin(options: Options, rows: Sequence[tuning.Row]) -> str:

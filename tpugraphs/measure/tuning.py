@@ -128,7 +128,6 @@ def tune(
         measured = session.measure(
             kernel.name,
             [candidates.module(i) for i in (0, *numbers)],
-            inputs,
             seed,
             timing.Protocol(passes, passes),
             **options,
@@ -137,7 +136,6 @@ def tune(
         records.add(kernel.name, configs, measured, search_s)
         return measured
 
-    inputs = kernels.inputs_of(kernel.module)
     ratios, dropped = records.ratios(kernel.name, candidates.configs)
     log_times = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():

@@ -17,7 +17,6 @@ import numpy as np
 from baselines.hlo import protos
 from tpugraphs.measure import assembly
 from tpugraphs.measure import building
-from tpugraphs.measure import kernels
 from tpugraphs.measure import session as session_lib
 from tpugraphs.measure import timing
 from tpugraphs.measure import tuning
@@ -87,17 +86,12 @@ class WholeProgram:
         return self.session.measure(
             self.name,
             [self.original.SerializeToString(), *others],
-            [] if self.arrays is not None else inputs_of(self.original),
             self.seed + seed,
             timing.Protocol(passes, passes, compiling=seconds),
             arrays=self.arrays,
+            balanced=True,
             tolerance=tolerance_of(self.original),
         )
-
-
-def inputs_of(module: Any) -> List[dict]:
-    """Returns the arguments of `worker.draw_array` for a program's parameters."""
-    return [{**array, 'balanced': True} for array in kernels.inputs_of(module)]
 
 
 def tolerance_of(module: Any) -> float:

@@ -27,7 +27,6 @@ from tpugraphs.programs import reader
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 QUICK = timing.Protocol(least=2, most=2)
-INPUTS = [{'type': 'float32', 'dims': [64, 64], 'high': 2}]
 
 
 def deadly():
@@ -53,16 +52,16 @@ def test_a_configuration_that_cannot_be_timed_has_its_reason(session):
     broken.computations[-1].instructions[1].opcode = 'no-such-thing'
     good, wrong = pointwise(64, 64), pointwise(64, 64, opcode='abs')
     modules = serialized(good, wrong, broken, deadly(), good)
-    measured = session.measure('k', modules, INPUTS, 0, QUICK)
+    measured = session.measure('k', modules, 0, QUICK)
     assert measured.kept == [0, 4]
     assert measured.dropped.pop(2).startswith('XLA: ')
     assert measured.dropped == {1: 'wrong result', 3: 'XLA ended the process'}
     assert measured.passes.shape == (2, 2) and (measured.passes > 0).all()
     assert measured.again.shape == (2,)
     with pytest.raises(session_lib.WorkerError, match='no-such-thing'):
-        session.measure('l', modules[2:], INPUTS, 0, QUICK)
+        session.measure('l', modules[2:], 0, QUICK)
     with pytest.raises(session_lib.WorkerError, match='on the untiled kernel'):
-        session.measure('m', modules[3:], INPUTS, 0, QUICK)
+        session.measure('m', modules[3:], 0, QUICK)
     # It serves on.
     assert session.optimise(modules[0])
 
@@ -72,17 +71,16 @@ def test_a_result_in_bfloat16_is_compared(session):
     for module in modules:
         for instruction in module.computations[-1].instructions:
             instruction.shape.element_type = 16
-    inputs = [{**INPUTS[0], 'type': 'bfloat16'}]
-    measured = session.measure('n', serialized(*modules), inputs, 0, QUICK)
+    measured = session.measure('n', serialized(*modules), 0, QUICK)
     assert measured.kept == [0, 1] and measured.dropped == {2: 'wrong result'}
 
 
 def test_arrays_that_do_not_fit_are_refused_before_a_worker_allocates_them():
     session = session_lib.Session()  # no worker
-    for inputs in ([{**INPUTS[0], 'dims': [1 << 31]}], []):  # the result alone, too
+    for arrays in (None, []):  # the result alone, too
         module = pointwise(1 << 31).SerializeToString()
         with pytest.raises(session_lib.WorkerError, match=r'arrays of (32|16) GiB wh'):
-            session.measure('k', [module], inputs, 0, QUICK)
+            session.measure('k', [module], 0, QUICK, arrays)
 
 
 def test_a_worker_that_takes_too_long_is_ended():
@@ -186,7 +184,7 @@ def test_a_request_ends_soon_after_the_time_is_spent(monkeypatch):
     with session_lib.Session(ends=time.monotonic()) as session:
         monkeypatch.setattr(session_lib, '_GRACE', 0.2)
         with pytest.raises(session_lib.WorkerError, match='took more than 0 s'):
-            session.measure('k', modules, INPUTS, 0, endless)
+            session.measure('k', modules, 0, endless)
 
 
 def test_a_worker_ends_with_the_process_that_started_it():
@@ -338,10 +336,9 @@ def test_a_worker_that_is_killed_is_replaced():
             self._number = number
 
     modules = serialized(*[pointwise(512, 512)] * 3)
-    inputs = [{**INPUTS[0], 'dims': [512, 512]}]
     protocol = timing.Protocol(least=60, most=60)  # not over before it is killed
     with Killing() as session:
-        measured = session.measure('k', modules, inputs, 0, protocol)
+        measured = session.measure('k', modules, 0, protocol)
         assert session._process.pid != killed[0]
     assert measured.kept == [0, 1, 2] and not measured.dropped
     assert len(measured.passes) == 60

@@ -58,7 +58,7 @@ class EvenClock:
     def restart(self):
         pass
 
-    def measure(self, kernel, modules, inputs, seed, protocol, most=9, **options):
+    def measure(self, kernel, modules, seed, protocol, most=9, **options):
         kept = [*range(min(len(modules), most + 1))]
         passes = np.full((protocol.most, len(kept)), 1000)
         return timing.Measured(kept, passes, passes[:, 0], {})

@@ -70,7 +70,7 @@ def test_complex_results_are_compared_in_both_parts():
 
 def test_inputs_of_a_program_keep_their_scale():
     module = measured_programs.pointwise(400, 300)
-    [spec] = whole_program.inputs_of(module)
+    [spec] = kernels.inputs_of(module, balanced=True)
     drawn = worker.draw_array(np.random.default_rng(0), **spec)
     # As weights of 400 inputs each: a deviation of 1 / 20.
     assert drawn.std() == pytest.approx(0.05, rel=0.02)
@@ -89,7 +89,7 @@ class Clock(session_lib.Session):
     def restart(self):
         pass
 
-    def measure(self, kernel, modules, inputs, seed, protocol, **options):
+    def measure(self, kernel, modules, seed, protocol, **options):
         names = [module.decode(errors='ignore') for module in modules]
         dropped = {i: 'wrong result' for i, n in enumerate(names) if n in self._wrong}
         kept = [i for i in range(len(modules)) if i not in dropped]
