@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import shlex
 from typing import Any, Dict, List
 
@@ -15,6 +14,7 @@ from baselines import recipes
 from baselines import text
 from tpugraphs.sweep import space as space_lib
 from tpugraphs.sweep import study as study_lib
+from tpugraphs.sweep import trials as trials_lib
 
 # Settings that a recipe leaves out, because they belong to one training.
 _OF_ONE_RUN = (
@@ -83,7 +83,7 @@ def drawn_settings(trial: FrozenTrial) -> str:
 
 
 def write_best(
-    study: optuna.Study, base: Any, space: space_lib.Space, options: Any
+    study: optuna.Study, base: Any, space: space_lib.Space, options: trials_lib.Options
 ) -> None:
     """Writes the best settings for --recipe, once a trial is complete.
 
@@ -93,7 +93,7 @@ def write_best(
         study: of the sweep.
         base: the settings of all trials.
         space: of the settings that are drawn.
-        options: see `trials.Options`.
+        options: of the search.
 
     Raises:
         OSError: the file cannot be written.
@@ -119,7 +119,9 @@ def write_best(
             'complete_trials': len(study_lib.trials_of(study, 'COMPLETE')),
         },
     }
-    with files.write_atomically(best_file(base), encoding='utf-8') as stream:
+    with files.write_atomically(
+        study_lib.best_file(base.out_dir), encoding='utf-8'
+    ) as stream:
         json.dump(content, stream, indent=1)
 
 
@@ -132,11 +134,6 @@ def changed_settings(base: Any) -> Dict[str, Any]:
     }
 
 
-def best_file(base: Any) -> str:
-    """Returns the path of the recipe that a sweep writes."""
-    return os.path.join(files.expand(base.out_dir), 'best.json')
-
-
 def training_command(base: Any) -> str:
     """Returns the command that trains with the best settings on the sweep's data."""
     names = {
@@ -146,5 +143,5 @@ def training_command(base: Any) -> str:
     }
     flags = config.as_flags(base, names.difference(_OUTPUTS))
     task = base.collection.task
-    words = ['tpugraphs', 'train', task, f'--recipe={best_file(base)}', *flags]
-    return shlex.join(words)
+    recipe = f'--recipe={study_lib.best_file(base.out_dir)}'
+    return shlex.join(['tpugraphs', 'train', task, recipe, *flags])

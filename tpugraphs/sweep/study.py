@@ -52,6 +52,11 @@ def default_storage(out_dir: str) -> str:
     return f'sqlite:///{path}'
 
 
+def best_file(out_dir: str) -> str:
+    """Returns the path of the recipe with the best settings of a sweep."""
+    return os.path.join(files.expand(out_dir), 'best.json')
+
+
 class _Database(optuna.storages.RDBStorage):
     """A database whose queue gives a trial to one thread.
 

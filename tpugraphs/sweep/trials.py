@@ -16,7 +16,6 @@ import optuna
 from baselines import config as config_lib
 from baselines import files
 from baselines import text
-from tpugraphs.sweep import results
 from tpugraphs.sweep import space as space_lib
 from tpugraphs.sweep import study as study_lib
 from tpugraphs.sweep import training
@@ -159,7 +158,7 @@ class Objective:
             out_dir=folder,
             run_id=f'{trial.study.study_name} {name}',
             # As the best settings will be: --configs is what the data have.
-            recipe=results.best_file(self.base),
+            recipe=study_lib.best_file(self.base.out_dir),
             resume=True,
         )
         first, count = self.base.seed, self._options.folds

@@ -68,7 +68,7 @@ def open_or_build(
     packed = _open(final, stamp)
     if packed:
         return packed
-    with _explain_errors(cache_dir):
+    with _explain_errors(cache_dir, source):
         os.makedirs(cache_dir, exist_ok=True)
         with _lock(os.path.join(cache_dir, f'{key}.lock'), label):
             packed = _open(final, stamp)
@@ -125,7 +125,7 @@ def _lock(path: str, label: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explain_errors(cache_dir: str) -> Iterator[None]:
+def _explain_errors(cache_dir: str, source: Sequence[str]) -> Iterator[None]:
     """Adds the cache folder and advice to errors of writing there.
 
     An error about a file elsewhere comes from the source and stays; one without a
@@ -135,8 +135,10 @@ def _explain_errors(cache_dir: str) -> Iterator[None]:
         yield
     except OSError as error:
         place = str(error.filename or cache_dir)
-        ours = place.startswith(cache_dir) or cache_dir.startswith(place)
-        if error.errno is None or not ours:
+        # One of the two folders may be within the other.
+        around = [folder for folder in (cache_dir, *source) if _is_in(place, folder)]
+        in_cache = max(around, key=len, default='') == cache_dir
+        if error.errno is None or not (in_cache or _is_in(cache_dir, place)):
             raise
         raise OSError(
             error.errno,
@@ -144,6 +146,11 @@ def _explain_errors(cache_dir: str) -> Iterator[None]:
             'room there or choose another folder with --cache_dir',
             cache_dir,
         ) from error
+
+
+def _is_in(path: str, folder: str) -> bool:
+    """Tells whether an absolute path is a folder's, or of something in it."""
+    return f'{path}{os.sep}'.startswith(f'{folder}{os.sep}')
 
 
 def _digest(value: Any) -> str:

@@ -356,6 +356,10 @@ def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):
     message = _message(OSError, split, skip_bad_files=True)
     assert str(split / 'program_0_0000.npz') in message and 'cache' not in message
     assert _folders(split) == []
+    # Nor is a cache to blame that lies around the data.
+    with pytest.raises(OSError, match='program_0_0000.npz') as caught:
+        tile_store.TileStore.open(str(split), str(split.parent))
+    assert '--cache_dir' not in str(caught.value)
 
 
 # Real data --------------------------------------------------------------------
