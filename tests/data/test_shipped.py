@@ -15,6 +15,7 @@ from baselines.data.tile import records
 from baselines.hlo import graph
 from tests.helpers import layout_files
 from tests.helpers import measured_programs
+from tests.helpers import measurements
 from tests.helpers import places
 from tpugraphs.measure import collection_folder
 from tpugraphs.measure import kernels as measured_kernels
@@ -67,16 +68,11 @@ def made_collection(folder, names, noisy=()):
         path = str(folder / f'{name}.npz')
         raw.write_record(path, name, nodes, configs)
         kernels[name] = {
+            **measurements.SIDECAR_KERNEL,
             'file': f'{name}.npz',
             'program': families.program_of_kernel(name),
-            'origin': 'root',
-            'split': '',
-            'tau': 0.9,
             'noisy': name in noisy,
             'halves': [[20, 10], [21, 12]],
-            'passes': 6,
-            'again': 1.0,
-            'drift': 1.1,
         }
     content = {'machine': {'cpu': 'x'}, 'kernels': kernels}
     (folder / 'measured.json').write_text(json.dumps(content))

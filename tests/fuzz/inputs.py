@@ -65,22 +65,23 @@ class Target(NamedTuple):
         readers: the functions of the house that open or parse such a file.
         form: 'json', 'gzip' (of JSON) or 'text', which `strategies.contents` can
             change within; '' for bytes.
+        name: of the file, in a model directory.
     """
 
     good: bytes
     read: Callable[[str], Any]
     readers: Tuple[str, ...]
     form: str = ''
+    name: str = 'f.npz'
 
 
 # Functions that read files, or parse text, of nobody but the house and its user.
 OWN = {
-    'tpugraphs.distribute.beam._read': 'results of workers, in a folder made for them',
+    'tpugraphs.distribute.beam._read_result': 'results of workers, in a folder made for them',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note beside the archive, of this command',
     'baselines.training.devices._cluster': 'the variable TF_CONFIG',
     'tpugraphs.measure.executable.load': 'the size of files that `read_program` reads',
-    'tpugraphs.measure.machine_records.check_writable': 'opens it, reads nothing',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
 }
 
@@ -92,7 +93,7 @@ def survives(target: Target, data: bytes, folder: str) -> bool:
         AssertionError: it was read as something else than the good file.
         Whatever else should not come out.
     """
-    path = os.path.join(folder, 'model_0', 'f.npz')
+    path = os.path.normpath(os.path.join(folder, 'model_0', target.name))
     expected = _expected(target, path)
     with open(path, 'wb') as stream:
         stream.write(data)
@@ -159,11 +160,13 @@ def targets() -> Dict[str, Target]:
         ),
         'shown.npz': Target(
             _npz(named),
-            _show,
+            lambda p: _ignored(contents.load(p)),
             ('tpugraphs.inspect.contents.task_of', 'tpugraphs.inspect.contents.is_npz'),
+            name='f.file',
         ),
         'run.jsonz': Target(
-            _run_file(), _load_run, ('baselines.runs.run_files._read',), 'gzip'
+            *(_run_file(), _load_run, ('baselines.runs.run_files._read',), 'gzip'),
+            name='../run_0.jsonz',
         ),
         'normalizer': Target(
             json.dumps(_normalizer()).encode(), _read_normalizer, (), 'json'
@@ -184,10 +187,13 @@ def targets() -> Dict[str, Target]:
             _npz(named), _packed, ('baselines.data.packed.columns.open_folder',)
         ),
         'trees.txt': Target(
-            _TREES, _read_trees, ('baselines.runs.trees.Trees.read',), 'text'
+            *(_TREES, _read_trees, ('baselines.runs.trees.Trees.read',), 'text'),
+            name=run_files.TREES_FILE,
         ),
         'weights': Target(
-            _checkpoint(), _read_weights, ('baselines.runs.run_files.check_weights',)
+            *(_checkpoint_files()[0], _read_weights),
+            ('baselines.runs.run_files.check_weights',),
+            name='variables/variables.index',
         ),
         'candidates.json': Target(
             b'[{"kernel_bounds": [1, 8]}, {"kernel_bounds": [1, 2]}]',
@@ -200,6 +206,7 @@ def targets() -> Dict[str, Target]:
             _read_recipe,
             ('baselines.recipes._of_file',),
             'json',
+            'f.json',
         ),
         'config.toml': Target(
             b'lr = 0.5\nbatch = 3\nmodel_kwargs_json = {a = [1, {b = 2}]}',
@@ -214,7 +221,7 @@ def targets() -> Dict[str, Target]:
             'text',
         ),
         'measured.json': Target(
-            json.dumps(_sidecar()).encode(),
+            json.dumps(measurements.SIDECAR).encode(),
             _read_sidecar,
             (
                 'baselines.data.hardware.measured_on',
@@ -222,6 +229,7 @@ def targets() -> Dict[str, Target]:
                 'baselines.untrusted.loads',
             ),
             'json',
+            'measured.json',
         ),
         'tuning records': Target(
             _tuning_records(),
@@ -301,11 +309,6 @@ def _read_tiles(path: str) -> None:
         own_tiles.of(types.SimpleNamespace(backend_config=stream.read()))
 
 
-def _show(path: str) -> None:
-    os.replace(path, f'{path[: -len(".npz")]}.file')
-    contents.load(f'{path[: -len(".npz")]}.file')
-
-
 def _normalizer() -> Dict[str, Any]:
     kernels = tile_records.make_records(3)
     store = tile_store.TileStore.of_records('memory', kernels)
@@ -346,20 +349,14 @@ end of trees
 
 
 def _read_trees(path: str) -> None:
-    folder = os.path.dirname(path)
-    os.replace(path, os.path.join(folder, run_files.TREES_FILE))
-    found = trees.Trees.read(folder)
+    found = trees.Trees.read(os.path.dirname(path))
     rows = np.zeros((2, len(found.used)), np.float32)
     assert np.isfinite(found.predict(rows)).all()
 
 
-def _checkpoint() -> bytes:
-    """The index of a checkpoint, which says where its variables are."""
-    return _checkpoint_files()[0]
-
-
 @functools.lru_cache(maxsize=None)
 def _checkpoint_files() -> Tuple[bytes, bytes]:
+    """The index of a checkpoint, which says where its variables are, and those."""
     with tempfile.TemporaryDirectory() as folder:
         finished_runs.save_weights(_linear(), folder)
         start = os.path.join(folder, 'variables', 'variables.')
@@ -380,10 +377,7 @@ def _linear() -> Any:
 
 
 def _read_weights(path: str) -> None:
-    folder = os.path.dirname(path)
-    variables = os.path.join(folder, 'variables')
-    os.makedirs(variables, exist_ok=True)
-    os.replace(path, os.path.join(variables, 'variables.index'))
+    variables, folder = os.path.dirname(path), os.path.dirname(os.path.dirname(path))
     model = _linear()
     data = os.path.join(variables, 'variables.data-00000-of-00001')
     with open(data, 'wb') as stream:
@@ -399,33 +393,11 @@ def _read_candidates(path: str) -> None:
 
 
 def _read_recipe(path: str) -> None:
-    os.replace(path, f'{path}.json')
     with contextlib.redirect_stdout(io.StringIO()):
-        settings = config.TileConfig(recipe=f'{path}.json')
-        config.with_recipe(settings, {})
-
-
-def _sidecar() -> Dict[str, Any]:
-    kernel = {
-        'file': 'train/k.npz',
-        'program': 'p',
-        'origin': 'o',
-        'split': 'train',
-        'noisy': False,
-        'halves': [[5, 6], [7, 8]],
-        'passes': 4,
-        'tau': 1,
-        'drift': 1.5,
-        'again': 1.0,
-        'configs': [{}, {}],
-        'dropped': {},
-    }
-    machine = {'cpu': 'x'}
-    return {'collection': {}, 'machine': machine, 'kernels': {'k': kernel}}
+        config.with_recipe(config.TileConfig(recipe=path), {})
 
 
 def _read_sidecar(path: str) -> None:
-    os.replace(path, os.path.join(os.path.dirname(path), 'measured.json'))
     hardware.measured_on(os.path.dirname(path))
     collection_folder.read_sidecar(os.path.dirname(path))
 
@@ -464,12 +436,11 @@ def _run_file() -> bytes:
 
 def _load_run(path: str) -> None:
     """What `tpugraphs runs`, `report` and prediction make of a run file."""
-    # In place of model_0's run file; its checkpoint has its own tests.
-    model_dir = os.path.dirname(path)
+    # Its checkpoint has its own tests.
+    model_dir = os.path.join(os.path.dirname(path), 'model_0')
     variables = os.path.join(model_dir, 'variables')
     os.makedirs(variables, exist_ok=True)
     open(os.path.join(variables, 'variables.index'), 'wb').close()
-    os.replace(path, run_files.run_file(model_dir))
     with contextlib.redirect_stderr(io.StringIO()):
         listing.rows([os.path.dirname(model_dir)])
     finding.load(model_dir)

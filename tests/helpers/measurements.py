@@ -1,4 +1,4 @@
-"""Tuning records made by hand."""
+"""Tuning records, and the sidecar of a collection, made by hand."""
 
 import dataclasses
 
@@ -37,3 +37,20 @@ def measurement(*times_ns, output=(8, 4), **changes):
 def failed(status, output, **changes):
     """A configuration that could not be timed."""
     return measurement(output=output, status=status, reason='why', **changes)
+
+
+SIDECAR_KERNEL = {
+    'file': 'k.npz',
+    'program': 'p',
+    'origin': 'fusion',
+    'split': '',
+    'noisy': False,
+    'passes': 4,
+    'tau': 1,
+    'drift': 1.5,
+    'again': 1.0,
+    'halves': [[5, 6], [7, 8]],
+    'configs': [{}, {}],
+    'dropped': {},
+}
+SIDECAR = {'collection': {}, 'machine': {'cpu': 'x'}, 'kernels': {'k': SIDECAR_KERNEL}}

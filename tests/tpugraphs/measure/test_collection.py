@@ -14,6 +14,7 @@ import pytest
 from baselines import files
 from baselines.data import collections
 from baselines.data.tile import records
+from tests.helpers import measurements
 from tests.helpers import places
 from tests.helpers.measured_programs import pointwise
 from tpugraphs.measure import collection
@@ -213,22 +214,6 @@ def test_a_worker_ends_with_the_process_that_started_it():
         pytest.fail('the worker goes on')
 
 
-KERNEL = {
-    'file': 'k.npz',
-    'program': 'p',
-    'origin': 'fusion',
-    'split': '',
-    'noisy': False,
-    'passes': 4,
-    'tau': 1,
-    'drift': 1.5,
-    'again': 1.0,
-    'halves': [[5, 6], [7, 8]],
-    'configs': [{}, {}],
-    'dropped': {},
-}
-
-
 @pytest.mark.parametrize(
     'before, after, message',
     [
@@ -254,7 +239,7 @@ KERNEL = {
     ],
 )
 def test_a_sidecar_that_was_cut_or_edited_is_one_line(before, after, message, tmp_path):
-    text = json.dumps({'kernels': {'k': KERNEL}})
+    text = json.dumps({'kernels': {'k': measurements.SIDECAR_KERNEL}})
     (tmp_path / 'measured.json').write_text(text)
     assert collection_folder.read_sidecar(str(tmp_path)) == json.loads(text)
     assert before in text
@@ -284,10 +269,11 @@ def test_a_collection_goes_on_with_what_its_sidecar_says(tmp_path):
     settings = options(tmp_path, resume=True)
     folder = collection_folder.CollectionFolder(['a'], settings)
     (tmp_path / 'out' / 'k.npz').touch()
-    folder.records.update(k=KERNEL, gone={**KERNEL, 'file': 'gone.npz'})
+    kernel = measurements.SIDECAR_KERNEL
+    folder.records.update(k=kernel, gone={**kernel, 'file': 'gone.npz'})
     folder.write_sidecar()
     folder = collection_folder.CollectionFolder(['a'], settings)
-    assert folder.records == {'k': KERNEL}
+    assert folder.records == {'k': kernel}
     path = tmp_path / 'out' / 'measured.json'
     content = json.loads(path.read_text())
     for edit in ({'collection': []}, {'minutes': 'x'}):
