@@ -77,7 +77,7 @@ class Target(NamedTuple):
 
 # Functions that read files, or parse text, of nobody but the house and its user.
 OWN = {
-    'tpugraphs.distribute.beam._read_result': 'results of workers, in a folder of its own',
+    'tpugraphs.distribute.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note beside the archive, of this command',
     'baselines.training.devices._cluster': 'the variable TF_CONFIG',
