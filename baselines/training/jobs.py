@@ -4,13 +4,12 @@ model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
 
 import contextlib
-import dataclasses
 import datetime
 import functools
 import os
 import platform
 import types
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -85,10 +84,26 @@ def train(
     if config.model != registry.TREES:
         trainer = _make_trainer(data, loss, devices, models)
     checkpoint = checkpoints.Unfinished(config, data.stores)
-    options = _tree_options(config)
-    job = Job(data, trainer, options, devices, checkpoint, command)
-    print(job.describe())
-    return job.run(after_epoch)
+    options, is_chief = _tree_options(config), devices.is_chief
+    print(_describe(data, trainer, options))
+    held = checkpoint if is_chief else contextlib.nullcontext()
+    with devices.watched(), held:
+        run = checkpoint.finished()
+        if run:
+            print('note: --resume: the run of these settings is finished already')
+        else:
+            with tasks.verifying(*data.stores.values()):
+                state = _descend(data, trainer, checkpoint, is_chief, after_epoch)
+                if is_chief:
+                    trees, content = _grow_and_measure(data, trainer, options, state)
+            if is_chief:
+                content['command'] = command
+                run = _save(config, checkpoint, content, trainer, trees)
+        if run:
+            _write_ranking(run, config)
+            checkpoint.remove()
+        devices.agree([0.0])  # none leaves while another one works
+    return run.model_dir if run and is_chief else ''
 
 
 def _check(config: config_lib.AnyConfig, models: registry.Own) -> None:
@@ -167,181 +182,159 @@ def _make_trainer(
     return loop.Trainer(model, loss, config, scorer, devices, replica, is_known)
 
 
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """Trains, measures and saves; leaves a run and a ranking of the test split.
+def _describe(
+    data: task_data.TaskData,
+    trainer: Optional[loop.Trainer],
+    options: Optional[growing.Options],
+) -> str:
+    """Describes the models and the graphs of a training, for people."""
+    parts = []
+    if trainer is not None:
+        variables = trainer.model.trainable_variables
+        count = sum(int(np.prod(v.shape)) for v in variables)
+        parts.append(text.count(count, 'weight'))
+    if options is not None:
+        parts.append(f'at most {text.count(options.trees, "tree")}')
+    graphs = text.count(data.stores['valid'].num_graphs, data.task.unit)
+    fold = f' of fold {data.settings.fold}' if data.settings.fold else ''
+    return (
+        f'{data.settings.model}: {" and ".join(parts)}\n'
+        f'training on {data.describe()}\n'
+        f'validating on {graphs}{fold}'
+    )
 
-    Attributes:
-        data: the graphs to train on, to validate on, and to rank.
-        trainer: of a graph model; None where trees score alone.
-        tree_options: how trees are grown, alone or beside a graph model; None: none.
-        devices: where the replicas are.
-        checkpoint: keeps the state of an epoch.
-        command: the command that started the training.
+
+def _descend(
+    data: task_data.TaskData,
+    trainer: Optional[loop.Trainer],
+    checkpoint: checkpoints.Unfinished,
+    is_chief: bool,
+    after_epoch: loop.AfterEpoch,
+) -> Optional[loop.State]:
+    """Fits the graph model, if there is one, from where it was interrupted."""
+    if trainer is None:
+        return None
+
+    def ended(state: loop.State) -> None:
+        if is_chief:
+            checkpoint.keep(state)
+        after_epoch(state)
+
+    state = checkpoint.state()
+    try:
+        return trainer.fit(data, state, ended)
+    except loop.MisfitError as error:
+        raise checkpoint.misfit(error) from None
+
+
+def _grow_and_measure(
+    data: task_data.TaskData,
+    trainer: Optional[loop.Trainer],
+    options: Optional[growing.Options],
+    state: Optional[loop.State],
+) -> Tuple[Optional[trees_lib.Trees], Dict[str, Any]]:
+    """Grows the trees, if any; measures validation, and ranks test.
+
+    Returns:
+        The trees, and fields of the run file.
     """
+    trees = None
+    content: Dict[str, Any] = {}
+    if options is not None:
+        trees, losses_by_tree = growing.grow(data, options)
+        epochs = len(losses_by_tree['epoch'])
+        best = min(trees.count, epochs) - 1
+        content.update(train_curve=losses_by_tree, best_epoch=best)
+    if state is not None:  # of two curves the graph model's is kept
+        content.update(train_curve=state.curve, best_epoch=state.best_epoch)
+    model_scorer = trainer.scorer if trainer else None
+    scorer = prediction.Scorer(data.task, model_scorer, trees)
+    return trees, {**content, **_measure(data, scorer)}
 
-    data: task_data.TaskData
-    trainer: Optional[loop.Trainer]
-    tree_options: Optional[growing.Options]
-    devices: devices_lib.Devices
-    checkpoint: checkpoints.Unfinished
-    command: str
 
-    def describe(self) -> str:
-        """Describes the models and the graphs of the training, for people."""
-        parts = []
-        if self.trainer is not None:
-            variables = self.trainer.model.trainable_variables
-            count = sum(int(np.prod(v.shape)) for v in variables)
-            parts.append(text.count(count, 'weight'))
-        if self.tree_options is not None:
-            parts.append(f'at most {text.count(self.tree_options.trees, "tree")}')
-        valid, unit = self.data.stores['valid'], self.data.task.unit
-        fold = f' of fold {self.data.settings.fold}' if self.data.settings.fold else ''
-        return (
-            f'{self.data.settings.model}: {" and ".join(parts)}\n'
-            f'training on {self.data.describe()}\n'
-            f'validating on {text.count(valid.num_graphs, unit)}{fold}'
+def _measure(data: task_data.TaskData, scorer: prediction.Scorer) -> Dict[str, Any]:
+    """Measures validation and ranks test; returns fields of the run file."""
+    settings, stores = data.settings, data.stores
+    task_name = settings.collection.task
+    final_error: Dict[str, Any] = {'val': None, 'test': None}
+
+    def score(split: str, title: str) -> List[np.ndarray]:
+        scores = scorer.scores(stores[split], data.graphs[split])
+        return list(
+            phases.each(scores, title, stores[split].num_graphs, data.task.unit)
         )
 
-    def run(self, after_epoch: loop.AfterEpoch = lambda state: None) -> str:
-        """Trains, measures and ranks; see `train`."""
-        checkpoint, chief = self.checkpoint, self.devices.is_chief
-        held = checkpoint if chief else contextlib.nullcontext()
-        with self.devices.watched(), held:
-            run = checkpoint.finished()
-            if run:
-                print('note: --resume: the run of these settings is finished already')
-            else:
-                run = self._fit(after_epoch)
-            if run:
-                self._write_ranking(run)
-                checkpoint.remove()
-            self.devices.agree([0.0])  # none leaves while another one works
-        return run.model_dir if run and chief else ''
+    if stores['valid'].has_runtimes:
+        scored = score('valid', 'measuring validation')
+        results = data.task.results(stores['valid'], scored)
+        final_error['val'] = report.final_error(task_name, results)
+        if task_name == 'tile':
+            print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
+    scored = score('test', 'ranking test')
+    if settings.test_mode == 'metrics':
+        results = data.task.results(stores['test'], scored)
+        final_error['test'] = report.final_error(task_name, results)
+    for split, errors in final_error.items():
+        if errors:
+            print(f'{split} {report.format_final_error(task_name, errors)}')
+    rows = tasks.rows(settings.collection, stores['test'], scored)
+    return {
+        # The data root in full: predictions may be made from another folder.
+        'args': {
+            **config_lib.to_json(settings),
+            'data_root': files.expand(settings.data_root),
+        },
+        'final_error': final_error,
+        'test_predictions': {row.id: list(row.configs) for row in rows},
+        'seed': settings.seed,
+        'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},
+        'measured_data': settings.sample_data,
+        'measured_on': hardware.measured_on(
+            settings.data_root, task_name if settings.sample_data else ''
+        ),
+        **variants.Variant.of(stores['train']).to_json(),
+        'versions': versions(),
+        'normalizer': data.normalizer.to_json(),
+        'num_ops': data.num_ops,
+    }
 
-    def _fit(self, after_epoch: loop.AfterEpoch) -> Optional[run_files.Run]:
-        """Trains; the chief measures, ranks and saves the run."""
-        checkpoint, chief = self.checkpoint, self.devices.is_chief
 
-        def ended(state: loop.State) -> None:
-            if chief:
-                checkpoint.keep(state)
-            after_epoch(state)
+def _save(
+    config: config_lib.AnyConfig,
+    checkpoint: checkpoints.Unfinished,
+    content: Dict[str, Any],
+    trainer: Optional[loop.Trainer],
+    trees: Optional[trees_lib.Trees],
+) -> run_files.Run:
+    """Saves the run; returns it with the predictions that its file may be without."""
+    now = datetime.datetime.now().astimezone()
+    content.update(
+        training_key=checkpoint.key,
+        started=checkpoint.started,
+        # Not in seconds: `latest` tells runs of one second apart.
+        finished=now.isoformat(timespec='milliseconds'),
+        seconds=round(checkpoint.seconds, 1),
+    )
+    model = trainer and trainer.model
+    run = saved.save(config.out_dir, checkpoint.run_hash, content, model, trees)
+    return run_files.Run(run.model_dir, content)
 
-        trees, curve, best_epoch = None, None, -1
-        with tasks.verifying(*self.data.stores.values()):
-            if self.trainer is not None:
-                state = self._descend(self.trainer, ended)
-                curve, best_epoch = state.curve, state.best_epoch
-            if not chief:
-                return None
-            if self.tree_options is not None:
-                trees, losses_by_tree = growing.grow(self.data, self.tree_options)
-                if curve is None:  # of two the graph model's is kept
-                    curve = losses_by_tree
-                    best_epoch = min(trees.count, len(curve['epoch'])) - 1
-            info = {
-                'train_curve': curve,
-                'best_epoch': best_epoch,
-                **self._measured(trees),
-            }
-        now = datetime.datetime.now().astimezone()
-        info.update(
-            training_key=checkpoint.key,
-            started=checkpoint.started,
-            # Not in seconds: `latest` tells runs of one second apart.
-            finished=now.isoformat(timespec='milliseconds'),
-            seconds=round(checkpoint.seconds, 1),
-            command=self.command,
-        )
-        model = self.trainer and self.trainer.model
-        out_dir = self.data.settings.out_dir
-        run = saved.save(out_dir, checkpoint.run_hash, info, model, trees)
-        # The file may be without the predictions, of which the CSV is still to come.
-        return run_files.Run(run.model_dir, info)
 
-    def _descend(
-        self, trainer: loop.Trainer, after_epoch: loop.AfterEpoch
-    ) -> loop.State:
-        """Fits the graph model, from where it was interrupted."""
-        state = self.checkpoint.state()
-        try:
-            return trainer.fit(self.data, state, after_epoch)
-        except loop.MisfitError as error:
-            raise self.checkpoint.misfit(error) from None
-
-    def _measured(self, trees: Optional[trees_lib.Trees]) -> Dict[str, Any]:
-        """Measures validation and ranks test; returns fields of the run file."""
-        data, settings = self.data, self.data.settings
-        final_error: Dict[str, Any] = {'val': None, 'test': None}
-        if data.stores['valid'].has_runtimes:
-            scored = self._scored(trees, 'valid', 'measuring validation')
-            final_error['val'] = self._final_error('valid', scored)
-            if settings.collection.task == 'tile':
-                results = data.task.results(data.stores['valid'], scored)
-                print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
-        scored = self._scored(trees, 'test', 'ranking test')
-        if settings.test_mode == 'metrics':
-            final_error['test'] = self._final_error('test', scored)
-        task_name = settings.collection.task
-        for split, errors in final_error.items():
-            if errors:
-                print(f'{split} {report.format_final_error(task_name, errors)}')
-        rows = tasks.rows(settings.collection, data.stores['test'], scored)
-        return {
-            # The data root in full: predictions may be made from another folder.
-            'args': {
-                **config_lib.to_json(settings),
-                'data_root': files.expand(settings.data_root),
-            },
-            'final_error': final_error,
-            'test_predictions': {row.id: list(row.configs) for row in rows},
-            'seed': settings.seed,
-            'data_fingerprint': {k: s.fingerprint for k, s in data.stores.items()},
-            'measured_data': settings.sample_data,
-            'measured_on': hardware.measured_on(
-                settings.data_root, task_name if settings.sample_data else ''
-            ),
-            **variants.Variant.of(data.stores['train']).to_json(),
-            'versions': versions(),
-            'normalizer': data.normalizer.to_json(),
-            'num_ops': data.num_ops,
-        }
-
-    def _scored(
-        self, trees: Optional[trees_lib.Trees], split: str, title: str
-    ) -> List[np.ndarray]:
-        """Scores a split with the graph model, the trees, or both."""
-        store, task = self.data.stores[split], self.data.task
-        model = self.trainer.scorer if self.trainer else None
-        graphs = self.data.graphs[split]
-        scores = prediction.Scorer(task, model, trees).scores(store, graphs)
-        return list(phases.each(scores, title, store.num_graphs, task.unit))
-
-    def _final_error(self, split: str, scored: List[np.ndarray]) -> Dict[str, float]:
-        """Measures the errors of a scored split that the run file keeps."""
-        results = self.data.task.results(self.data.stores[split], scored)
-        return report.final_error(self.data.settings.collection.task, results)
-
-    def _write_ranking(self, run: run_files.Run) -> None:
-        """Writes the CSV, and prints where model, run file and CSV are."""
-        if not run.info['test_predictions']:
-            print(f'note: {run.model_dir} has no predictions: `tpugraphs predict`')
-            return
-        rows = [
-            submission.Row(graph_id, tuple(configs))
-            for graph_id, configs in run.info['test_predictions'].items()
-        ]
-        parts = ['results', str(run.info['started'])]
-        name = '_'.join([*parts, *self.data.settings.collection.flags.values()])
-        path = self.data.settings.results_csv or os.path.join(
-            self.data.settings.out_dir, f'{name}.csv'
-        )
-        submission.write_predictions(path, rows)
-        paths = (run.model_dir, run.file, files.expand(path))
-        for name, place in zip(('model:', 'run:', 'ranking:'), paths):
-            print(f'{name:<8} {files.shown(place)}')
+def _write_ranking(run: run_files.Run, config: config_lib.AnyConfig) -> None:
+    """Writes the CSV, and prints where model, run file and CSV are."""
+    if not run.info['test_predictions']:
+        print(f'note: {run.model_dir} has no predictions: `tpugraphs predict`')
+        return
+    rows = [
+        submission.Row(graph_id, tuple(configs))
+        for graph_id, configs in run.info['test_predictions'].items()
+    ]
+    parts = ['results', str(run.info['started']), *config.collection.flags.values()]
+    path = config.results_csv or os.path.join(config.out_dir, f'{"_".join(parts)}.csv')
+    submission.write_predictions(path, rows)
+    paths = (run.model_dir, run.file, files.expand(path))
+    for name, place in zip(('model:', 'run:', 'ranking:'), paths):
+        print(f'{name:<8} {files.shown(place)}')
 
 
 def versions() -> Dict[str, str]:
