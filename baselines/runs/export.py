@@ -294,7 +294,7 @@ def _nodes(
 def _tile_scorer(
     predictor: run_predictor.RunPredictor, model: tf.keras.Model
 ) -> Callable[[_Inputs], tf.Tensor]:
-    most = scoring.cells_per_item(model)
+    most = scoring.pairs_per_item(model)
 
     def score(inputs: _Inputs) -> tf.Tensor:
         nodes, edges = (

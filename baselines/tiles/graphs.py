@@ -23,9 +23,9 @@ from baselines.hlo import arrays
 # Arrays of some items; b kernels in each.  See `TileGraphs.signature`.
 Packed = Dict[str, np.ndarray]
 
-# A kernel's configurations are scored in slices of about this many (node,
-# configuration) cells, so that what a model computes stays in cache.
-CELLS_PER_ITEM = 8192
+# A kernel's configurations are scored in slices of about this many pairs of node and
+# configuration, so that what a model computes stays in cache.
+PAIRS_PER_ITEM = 8192
 
 
 @tf.autograph.experimental.do_not_convert
@@ -212,13 +212,13 @@ class TileGraphs:
         return self._pack(kernels, rows.reshape(-1), per_kernel)
 
     def scoring_items(
-        self, kernels: np.ndarray, cells: Optional[int] = CELLS_PER_ITEM
+        self, kernels: np.ndarray, pairs: Optional[int] = PAIRS_PER_ITEM
     ) -> Packed:
         """Packs every configuration of kernels, a kernel in one or more items.
 
         Args:
             kernels: int64 [kernels].
-            cells: most nodes x configurations in an item; None for no limit.
+            pairs: most nodes x configurations in an item; None for no limit.
 
         Returns:
             Items of one kernel each, whose configurations, end to end, are
@@ -227,8 +227,8 @@ class TileGraphs:
         store = self.store
         counts = store.config_counts[kernels]
         slices = np.ones_like(counts)
-        if cells is not None:
-            most = np.maximum(cells // np.diff(store.node_offsets)[kernels], 1)
+        if pairs is not None:
+            most = np.maximum(pairs // np.diff(store.node_offsets)[kernels], 1)
             slices = -(-counts // most)
         # Equal slices: the first `counts % slices` of a kernel get one more.
         of_item = np.repeat(np.arange(len(kernels)), slices)

@@ -78,7 +78,7 @@ class TileScorer:
             if self._in_lists:
                 yield from self._score_lists(graphs, kernels)
             else:
-                packed = graphs.scoring_items(kernels, cells_per_item(self._model))
+                packed = graphs.scoring_items(kernels, pairs_per_item(self._model))
                 yield from self._score_items(graphs, kernels, packed, counts[members])
 
     def chosen(
@@ -137,8 +137,8 @@ class TileScorer:
 
     def _scoring_of(self, graphs: graphs_lib.TileGraphs) -> _Score:
         """Returns the function that scores packed items, compiled if that pays."""
-        cells = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
-        is_small = cells <= _FEW_ITEMS * graphs_lib.CELLS_PER_ITEM
+        pairs = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
+        is_small = pairs <= _FEW_ITEMS * graphs_lib.PAIRS_PER_ITEM
         if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:
             return self._score_one_by_one
         compiled = self._compiled(graphs, _PARALLEL_ITEMS)
@@ -168,9 +168,9 @@ class TileScorer:
         return tf.concat(rows, 0)
 
 
-def cells_per_item(model: tf.keras.Model) -> Optional[int]:
+def pairs_per_item(model: tf.keras.Model) -> Optional[int]:
     """Returns how many nodes x configurations are scored together; None: no limit."""
-    return graphs_lib.CELLS_PER_ITEM if getattr(model, 'joins_early', True) else None
+    return graphs_lib.PAIRS_PER_ITEM if getattr(model, 'joins_early', True) else None
 
 
 def list_cuts(count: int) -> List[np.ndarray]:

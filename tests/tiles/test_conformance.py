@@ -79,7 +79,7 @@ class TestTileModels(conformance.ModelSuite):
         if conformance.depends_on_list(model):
             pytest.skip('its slices are other lists, see tests/tiles/test_scoring.py')
         # Kernels have 2 to 8 nodes: slices of 2 to 10 configurations.
-        monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 20)
+        monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 20)
         scaling = normalizer_lib.Normalizer.fit(graphs.store)
         sliced = types.SimpleNamespace(forward=model.forward, joins_early=True)
         for number, scores in enumerate(scoring.TileScorer(sliced).scores(graphs)):

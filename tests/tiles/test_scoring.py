@@ -111,7 +111,7 @@ def test_groups_change_nothing_but_memory(graphs, summing, monkeypatch):
 
 
 def test_what_joins_early_is_scored_in_small_slices(graphs, summing, monkeypatch):
-    monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
+    monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 100)
     model, scorer = summing
     model.cells.clear()
     _assert_scores(scorer.scores(graphs), range(5))
@@ -119,11 +119,11 @@ def test_what_joins_early_is_scored_in_small_slices(graphs, summing, monkeypatch
     cells = sorted(model.cells)
     assert cells[-5:] == [300] * 5 and cells[-6] <= 100
     assert sum(cells) == sum(n * c for _, n, _, c in _KERNELS)
-    assert scoring.cells_per_item(_Sums()) == 100, 'as a model that does not say'
+    assert scoring.pairs_per_item(_Sums()) == 100, 'as a model that does not say'
 
 
 def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
-    monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
+    monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 100)
     model = _LateSums()
     _assert_scores(scoring.TileScorer(model).scores(graphs), range(5))
     assert sorted(model.cells) == sorted(n * c for _, n, _, c in _KERNELS)
@@ -175,7 +175,7 @@ def test_forward_may_need_a_python_number(graphs, monkeypatch):
             ones = tf.stack([tf.ones([])] * num_configs)
             return ones * super().forward(graph, num_configs)
 
-    monkeypatch.setattr(graphs_lib, 'CELLS_PER_ITEM', 100)
+    monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 100)
     model = Repeating()
     scorer = scoring.TileScorer(model)
     _assert_scores(scorer.scores(graphs), range(5))

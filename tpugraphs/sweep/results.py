@@ -12,7 +12,6 @@ from baselines import config
 from baselines import files
 from baselines import recipes
 from baselines import text
-from tpugraphs.sweep import space as space_lib
 from tpugraphs.sweep import study as study_lib
 from tpugraphs.sweep import trials as trials_lib
 
@@ -82,18 +81,14 @@ def drawn_settings(trial: FrozenTrial) -> str:
     )
 
 
-def write_best(
-    study: optuna.Study, base: Any, space: space_lib.Space, options: trials_lib.Options
-) -> None:
+def write_best(study: optuna.Study, objective: trials_lib.Objective) -> None:
     """Writes the best settings for --recipe, once a trial is complete.
 
     Settings of the data, of files and of a single run are left out.
 
     Args:
         study: of the sweep.
-        base: the settings of all trials.
-        space: of the settings that are drawn.
-        options: of the search.
+        objective: of its trials.
 
     Raises:
         OSError: the file cannot be written.
@@ -101,7 +96,9 @@ def write_best(
     best = study_lib.best_trial(study)
     if best is None:
         return
-    settings = {**changed_settings(base), **space.settings(best.params, base)}
+    base, options = objective.base, objective.options
+    drawn = objective.space.settings(best.params, base)
+    settings = {**changed_settings(base), **drawn}
     content = {
         'collection': base.collection.name,
         'settings': {

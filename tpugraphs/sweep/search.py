@@ -99,7 +99,7 @@ def run(
         if ended < options.trials:
             cores = shared_cores(min(options.workers, options.trials - ended))
             objective = trials_lib.Objective(space, base, options, cores, train)
-            _optimize(study, objective, options)
+            _optimize(study, objective)
     failure = study_lib.common_failure(study)
     if failure:
         raise ValueError(
@@ -111,23 +111,22 @@ def run(
         print(f'next: {results.training_command(base)}')
 
 
-def _optimize(
-    study: optuna.Study, objective: trials_lib.Objective, options: trials_lib.Options
-) -> None:
+def _optimize(study: optuna.Study, objective: trials_lib.Objective) -> None:
     """Runs trials until the sweep has them all, or the first ones fail alike.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; trials that ran are queued again.
         ValueError: a worker has ended without a reason.
     """
+    num_trials = objective.options.trials
 
     def is_enough(study: optuna.Study) -> bool:
         ended = len(study_lib.ended_trials(study))
-        return ended >= options.trials or bool(study_lib.common_failure(study))
+        return ended >= num_trials or bool(study_lib.common_failure(study))
 
     def after_trial(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         print(results.line(trial), flush=True)
-        results.write_best(study, objective.base, objective.space, options)
+        results.write_best(study, objective)
         if is_enough(study):
             study.stop()
 
@@ -136,7 +135,7 @@ def _optimize(
     try:
         study.optimize(
             objective,
-            n_trials=options.trials - len(study_lib.ended_trials(study)),
+            n_trials=num_trials - len(study_lib.ended_trials(study)),
             n_jobs=objective.workers,
             catch=(trials_lib.Failed,),
             callbacks=[after_trial],

@@ -69,6 +69,8 @@ class Options:
 class Objective:
     """Trains the models of an Optuna trial and returns their mean score.
 
+    The first three arguments are attributes, too.
+
     Args:
         space: of the settings that are drawn.
         base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
@@ -89,10 +91,9 @@ class Objective:
         cores: Sequence[Sequence[int]],
         train: training.Train = training.train_model,
     ):
-        self.space, self.base = space, base
+        self.space, self.base, self.options = space, base, options
         self.interrupted = threading.Event()
         self.workers = len(cores)
-        self._options = options
         self._cores: queue.Queue = queue.Queue()
         for worker in cores:
             self._cores.put(worker)
@@ -128,7 +129,7 @@ class Objective:
         """
         configs = self._configs(trial)
         most_epochs = self.space.most_epochs(self.base)
-        deadline = time.monotonic() + (60 * self._options.minutes or math.inf)
+        deadline = time.monotonic() + (60 * self.options.minutes or math.inf)
         finished: List[float] = []
 
         def report(curve: training.Curve) -> None:
@@ -161,11 +162,11 @@ class Objective:
             recipe=study_lib.best_file(self.base.out_dir),
             resume=True,
         )
-        first, count = self.base.seed, self._options.folds
+        first, count = self.base.seed, self.options.folds
         folds = [f'{number}/{count}' for number in range(1, count + 1)] or ['']
         return [
             config_lib.checked(dataclasses.replace(config, seed=seed, fold=fold))
-            for seed in range(first, first + self._options.seeds)
+            for seed in range(first, first + self.options.seeds)
             for fold in folds
         ]
 
@@ -210,7 +211,7 @@ class Objective:
         if self.interrupted.is_set():
             raise KeyboardInterrupt
         if time.monotonic() > deadline:
-            raise Failed(f'out of time: more than {self._options.minutes:g} minutes')
+            raise Failed(f'out of time: more than {self.options.minutes:g} minutes')
 
 
 def best_so_far(curve: training.Curve) -> List[float]:
