@@ -57,13 +57,13 @@ def find_files(patterns: List[str]) -> List[str]:
             inside = os.path.join(glob.escape(path), '**', '*.pb')
             matches = sorted(glob.glob(inside, recursive=True))
             if not matches:
-                raise ValueError(f'{path}: has no *.pb files in it')
+                raise ValueError(f'{path}: has no *.pb files in it; name a file')
         elif os.path.exists(path):
             matches = [path]
         else:
             matches = sorted(glob.glob(path, recursive=True))
             if not matches:
-                raise ValueError(f'{path}: no such file')
+                raise ValueError(f'{path}: no such file; check the path')
         paths += matches
     return list(dict.fromkeys(paths))
 

@@ -126,7 +126,7 @@ def _existing(path: str, source: str) -> str:
     """Returns the absolute path of a source's file; raises FileNotFoundError."""
     path = files.expand(path)
     if not os.path.lexists(path):
-        raise FileNotFoundError(f'{source}: there is no such file')
+        raise FileNotFoundError(f'{source}: there is no such file; check the path')
     return path
 
 
