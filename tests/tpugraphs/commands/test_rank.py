@@ -256,7 +256,10 @@ def test_mistakes_are_one_line(raw, model_dir, tmp_path, capsys):
             (raw, '--dir', model_dir, '--module', 'fusion.2'),
             "--module: none of 2 modules is called 'fusion.2'; there is 'fusion.1'",
         ),
-        ((tmp_path / 'x.pb', '--dir', model_dir), f'{tmp_path}/x.pb: no such file'),
+        (
+            (tmp_path / 'x.pb', '--dir', model_dir),
+            f'{tmp_path}/x.pb: no such file; check the path',
+        ),
     ]:
         assert _rank(*words) == 1
         assert capsys.readouterr() == ('', f'error: {message}\n')

@@ -97,7 +97,9 @@ def test_functions_that_cannot_be_measured(file, function, message):
 def test_files_that_hold_no_program(tmp_path, file):
     with pytest.raises(ValueError, match='which function. say .*mine.py:FUNCTION'):
         preparation.load(str(file))
-    with pytest.raises(FileNotFoundError, match='nowhere.py:f: there is no such file; ch'):
+    with pytest.raises(
+        FileNotFoundError, match='nowhere.py:f: there is no such file; ch'
+    ):
         preparation.load(f'{tmp_path}/nowhere.py:f')
     for name in ('pipe.py:f', 'pipe.pb'):
         os.mkfifo(tmp_path / name.partition(':')[0])
