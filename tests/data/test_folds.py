@@ -9,8 +9,8 @@ from baselines.data import families
 from baselines.data import folds
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import store as tile_store
-from tests.helpers import finished_runs
 from tests.helpers import layout_files
+from tests.helpers import refusals
 from tests.helpers import same_records
 from tests.helpers import tile_records
 
@@ -64,7 +64,7 @@ def test_parse():
     'bad', ['3/2', '0/2', '1/1', 'a/b', '1', '1/', '/2', '-1/2', '1/2/3', ' 1/2', '١/٢']
 )
 def test_parse_refuses(bad):
-    finished_runs.assert_refused(lambda: folds.parse(bad), '--fold', repr(bad))
+    refusals.assert_refused(lambda: folds.parse(bad), '--fold', repr(bad))
 
 
 def test_assign_by_hand():
@@ -77,7 +77,7 @@ def test_assign_by_hand():
     assert folds.assign(groups, configs, 4).tolist() == [3, 2, 2, 1, 1, 0, 0, 0]
     # Of equal groups the first by name goes first; a tie goes to the first fold.
     assert folds.assign(['y', 'x', 'z'], [1, 1, 1], 2).tolist() == [1, 0, 0]
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: folds.assign(groups, configs, 5), '--fold', '5 folds', 'not 4'
     )
 
@@ -133,19 +133,19 @@ def test_no_fold_changes_nothing():
 
 
 def test_splits_that_cannot_be_folded():
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: _folded('1/5'), '--fold: 5 folds need at least 5 programs', 'not 4'
     )
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: _folded('1/2', valid=_split(_VALID, is_test=True)),
         '--fold',
         'all runtimes in /data/split are 0',
     )
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: _folded('1/2', valid=_split(['s_hh', 'r_ee'])),
         '--fold: r_ee is in both',
     )
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: _folded('1/2', valid=_split(_VALID, node_features=141)),
         'node_feat has 141 columns, but 140',
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from baselines.data import shares
-from tests.helpers import finished_runs
+from tests.helpers import refusals
 
 
 def test_shares_in_words():
@@ -16,7 +16,7 @@ def test_shares_in_words():
     'text', ['80', '80/20', '0/0/0', '80/10/x', '1/1/-1', '80/nan/10', '1/inf/1']
 )
 def test_what_are_no_shares(text):
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: shares.parse(text), '--split', 'such as 80/10/10', repr(text)
     )
 

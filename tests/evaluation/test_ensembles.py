@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.evaluation import ensembles
-from tests.helpers import finished_runs
+from tests.helpers import refusals
 
 
 def test_min_max():
@@ -74,4 +74,4 @@ def test_average():
     ],
 )
 def test_what_cannot_be_averaged(members, changes, words):
-    finished_runs.assert_refused(lambda: ensembles.average(members, **changes), *words)
+    refusals.assert_refused(lambda: ensembles.average(members, **changes), *words)

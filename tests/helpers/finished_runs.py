@@ -82,13 +82,3 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
         with pytest.raises(seen) as caught:
             train()
     return caught.value
-
-
-def assert_refused(call, *words):
-    """Makes sure that a call raises ValueError with these words in one line."""
-    with pytest.raises(ValueError) as caught:
-        call()
-    message = str(caught.value)
-    assert '\n' not in message
-    for word in words:
-        assert word in message

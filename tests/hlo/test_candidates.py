@@ -7,8 +7,8 @@ import pytest
 from baselines.hlo import candidates
 from baselines.hlo import config_text
 from baselines.hlo import layout
-from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
+from tests.helpers import refusals
 
 
 def test_tiles_come_back_as_they_went_in():
@@ -66,7 +66,7 @@ def test_layouts_come_back_as_they_went_in():
 )
 def test_a_wrong_candidate_is_named(kind, candidate, message):
     good = {'tile': {'output_bounds': [1]}, 'layout': {'layouts': {'2': {}}}}[kind]
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: candidates.tuning_data(hlo_modules.tuning(), [good, candidate], kind),
         message,
     )
@@ -81,7 +81,7 @@ def test_candidates_have_the_bounds_of_the_module_s_runs():
         ({'output_bounds': [16]}, 'output_bounds has 1 bound, and 2'),
         ({**good, 'kernel_bounds': [4]}, 'kernel_bounds has 1 bound, and 0'),
     ):
-        finished_runs.assert_refused(
+        refusals.assert_refused(
             lambda bad=bad: candidates.tuning_data(tuning, [good, bad], 'tile'),
             f"--candidates: number 1: {counts} in the module's own runs: ",
         )
@@ -90,7 +90,7 @@ def test_candidates_have_the_bounds_of_the_module_s_runs():
 @pytest.mark.parametrize('number', ['0 configurations', '1 configuration'])
 def test_there_has_to_be_a_choice(number):
     alone = [{'output_bounds': [1]}] * int(number[0])
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: candidates.tuning_data(hlo_modules.tuning(), alone, 'tile'),
         f'--candidates: {number}, so there is nothing to choose',
     )
@@ -102,4 +102,4 @@ def test_files_of_candidates(tmp_path):
     assert candidates.read(str(path)) == [{'output_bounds': [1]}]
     for content, message in (('{', 'is not JSON'), ('{}', 'should be a list of')):
         path.write_text(content)
-        finished_runs.assert_refused(lambda: candidates.read(str(path)), message)
+        refusals.assert_refused(lambda: candidates.read(str(path)), message)

@@ -15,7 +15,7 @@ from tests.helpers import hlo_kernels
 from tests.helpers import layout_files
 from tests.helpers import places
 from tests.helpers import tile_records
-from tests.helpers.finished_runs import assert_refused
+from tests.helpers.refusals import assert_refused
 import tpugraphs
 from tpugraphs import commands
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from baselines.runs import finding
-from tests.helpers.finished_runs import assert_refused
+from tests.helpers.refusals import assert_refused
 
 
 def make_run(folder, run_hash, age=0, info=(), **args):

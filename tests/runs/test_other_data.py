@@ -8,10 +8,10 @@ import pytest
 
 from baselines.runs import loading
 from baselines.runs import prediction
-from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 from tests.helpers import made_runs
+from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -43,13 +43,13 @@ def _refused_by(tmp_path):
             str(data_root), str(tmp_path / 'cache'), models_file=tiny['models_file']
         )
         output = tmp_path / 'p.csv'
-        finished_runs.assert_refused(
+        refusals.assert_refused(
             lambda: loading.write_predictions([str(model_dir)], options, str(output)),
             *words,
         )
         assert not output.exists()
         predictor = loading.load_predictor(str(model_dir), options)
-        finished_runs.assert_refused(lambda: predictor.measure('test'), *words)
+        refusals.assert_refused(lambda: predictor.measure('test'), *words)
 
     return refused
 
@@ -71,7 +71,7 @@ def test_a_layout_run_on_tile_data(layouts, tiles, refused, tmp_path):
     shutil.copytree(tiles[0] / 'data', root / 'xla' / 'random')
     missing = f'{root}/xla/random/test/program_0_0000.npz: the array'
     refused(layouts[1], layout_runs.TINY, root, missing, 'node_config_ids')
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: layout_runs.train(tmp_path, **layout_runs.TINY),
         f'{root}/xla/random/train/program_0_0000.npz: the array',
     )

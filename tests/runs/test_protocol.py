@@ -9,10 +9,10 @@ from baselines.data import published
 from baselines.data.layout import store as layout_store
 from baselines.evaluation import metrics
 from baselines.evaluation import report
-from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import made_runs
 from tests.helpers import processes
+from tests.helpers import refusals
 from tests.helpers import tiny_layout_models
 import tpugraphs
 
@@ -119,16 +119,16 @@ def test_graphs_that_are_not_published(root, monkeypatch, capsys):
         data=root, cache_dir=str(root / 'cache'), protocol=protocol
     )
     assert measure('')['protocol'] == 'all'
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: measure('x'), "there is no protocol 'x'; there are: all, published"
     )
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: measure('published'), 'protocol=published: there is no list for a;'
     )
     lists = {'a': np.array([5, 12]), 'b': np.array([0]), 'c': np.array([0])}
     monkeypatch.setattr(published, 'validation_lists', lambda collection: lists)
     assert measure('')['protocol'] == 'all'  # c is not there
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: measure('published'),
         'a has 12 configurations, and its list has number 12',
     )

@@ -14,9 +14,9 @@ from tensorboard.util import tensor_util
 import tensorflow as tf
 
 from tests.helpers import documents
-from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import made_runs
+from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tiny_models
 from tests.helpers.hlo_modules import tile_file
@@ -246,7 +246,7 @@ def test_raw_files_and_modules(tmp_path):
     [bare] = run.rank(made_runs.FIRST.module, tiles)
     np.testing.assert_array_equal(bare.order, ranking[0].order)
     np.testing.assert_allclose(bare.scores, ranking[0].scores, atol=1e-6)
-    finished_runs.assert_refused(lambda: run.rank(tmp_path / 'none.pb'), 'no such file')
+    refusals.assert_refused(lambda: run.rank(tmp_path / 'none.pb'), 'no such file')
     # A function of TensorFlow.
     for read in (tpugraphs.read_program, tpugraphs.hlo_module):
         program = read(lambda x: tf.nn.relu(x) + 1.0, tf.zeros([4, 8]))
@@ -282,7 +282,7 @@ def test_layouts(tmp_path):
     np.testing.assert_array_equal(ranked.order, np.argsort(scores, kind='stable'))
     stored = json.loads(run.rank(record).to_json())['modules'][0]['configurations'][0]
     assert set(stored['layouts']) == set(map(str, program.node_config_ids.tolist()))
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: ranker(record, configs[:, :1]), 'p: node_config_feat has shape'
     )
 
@@ -292,7 +292,7 @@ def test_rankings_and_runs_as_pandas(run, root, monkeypatch):
     ranking, runs = run.rank(_records(root)[:1]), tpugraphs.runs(root / 'out')
     monkeypatch.setitem(sys.modules, 'pandas', None)
     for table in (ranking, runs):
-        finished_runs.assert_refused(table.to_pandas, "pip install -e '.[notebook]'")
+        refusals.assert_refused(table.to_pandas, "pip install -e '.[notebook]'")
     monkeypatch.undo()
     pandas = pytest.importorskip('pandas')
     frame = ranking.to_pandas()
@@ -371,4 +371,4 @@ def test_records(root):
     ],
 )
 def test_mistakes_are_one_line(root, call, words):
-    finished_runs.assert_refused(lambda: call(root), words)
+    refusals.assert_refused(lambda: call(root), words)

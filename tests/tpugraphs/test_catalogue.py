@@ -4,8 +4,8 @@ import pytest
 
 from baselines import registry
 from baselines.training import losses
-from tests.helpers import finished_runs
 from tests.helpers import processes
+from tests.helpers import refusals
 import tpugraphs
 
 
@@ -24,7 +24,7 @@ def test_models_of_all_tasks(capsys):
     assert processes.command('models') == 0
     tables = f'tile\n{tpugraphs.models()}\n\nlayout\n{tpugraphs.models("layout")}\n'
     assert capsys.readouterr().out == tables
-    finished_runs.assert_refused(lambda: tpugraphs.models('tiles'), "mean 'tile'?")
+    refusals.assert_refused(lambda: tpugraphs.models('tiles'), "mean 'tile'?")
 
 
 def test_losses(capsys):

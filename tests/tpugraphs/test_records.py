@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tests.fuzz import strategies
-from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import made_runs
+from tests.helpers import refusals
 from tests.helpers import tile_records
 import tpugraphs
 
@@ -97,7 +97,7 @@ def test_records_of_any_content_are_scored_or_refused_in_one_line(rankers, task)
 
 
 def test_records_of_another_kind(rankers, tmp_path):
-    refused = finished_runs.assert_refused
+    refused = refusals.assert_refused
     message = 'the run ranks TileRecords, not LayoutRecord'
     refused(lambda: rankers['tile'](_RECORDS['layout']), message)
     refused(lambda: rankers['layout'](None), 'LayoutRecords, not NoneType')

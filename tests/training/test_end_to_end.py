@@ -19,6 +19,7 @@ from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 from tests.helpers import processes
+from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -268,7 +269,7 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
     assert capsys.readouterr().err == f'{trained}whole splits are taken here\n'
     assert len(_ranked(pathlib.Path(output).read_text())) == len(names) - 1
     # Without its code the run is not read as something else.
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: loading.load_predictor(str(model_dir), _data(tmp_path)), "model 'Tiny'"
     )
 
@@ -309,7 +310,7 @@ def test_run_arguments_that_do_not_fit(task, root, run, args, words):
     info['args'].update(args)
     finished_runs.write_info(run, info)
     output = run.parent / 'p.csv'
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: loading.write_predictions([str(run)], _data(root), str(output)), words
     )
     assert not output.exists()

@@ -13,6 +13,7 @@ from baselines.evaluation import submission
 from baselines.runs import saved
 from baselines.training import checkpoints
 from tests.helpers import finished_runs
+from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -95,7 +96,7 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
         lambda: checkpoints.write(str(path), {'now_0000': np.zeros(3)}, {}),
     ):
         damage()
-        finished_runs.assert_refused(
+        refusals.assert_refused(
             lambda: tile_runs.train(root, **changes),
             str(path),
             'delete it to start anew',

@@ -11,6 +11,7 @@ from baselines.runs import prediction
 from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import processes
+from tests.helpers import refusals
 from tests.helpers import tile_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
@@ -105,7 +106,7 @@ def test_the_stored_graph_is_not_executed(data, run):
 )
 def test_run_files_that_do_not_fit(data, run, change, words):
     finished_runs.write_info(run, {**finished_runs.info_of(run), **change})
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: loading.load_predictor(str(run), data), words, run.name[6:]
     )
 
@@ -128,7 +129,7 @@ def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
     info['args']['data_root'] = str(tmp_path / 'gone')
     finished_runs.write_info(run, info)
     monkeypatch.setenv('HOME', str(tmp_path))
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: loading.write_predictions([str(run)], data, str(tmp_path / 'p.csv')),
         f'{tmp_path}/data/tpugraphs/npz/tile/xla/test: there is no such folder',
         '--data_root',

@@ -22,6 +22,7 @@ from tests.helpers import finished_runs
 from tests.helpers import layout_runs
 from tests.helpers import made_runs
 from tests.helpers import processes
+from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 from tpugraphs import ranking
@@ -87,15 +88,15 @@ def test_a_run_that_was_tampered_with(tiles, tmp_path):
 
     own = (other / 'trees.txt').read_text()
     (other / 'trees.txt').write_text((model_dir / 'trees.txt').read_text())
-    finished_runs.assert_refused(load, 'does not hold the trees', 'copy both again')
+    refusals.assert_refused(load, 'does not hold the trees', 'copy both again')
     (other / 'trees.txt').write_text(own)
     info = finished_runs.info_of(other)
     info['args']['seed'] = 5
     path = run_files.run_file(str(other))
     pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
-    finished_runs.assert_refused(load, 'was changed since it was saved')
+    refusals.assert_refused(load, 'was changed since it was saved')
     (other / 'trees.txt').unlink()
-    finished_runs.assert_refused(load, 'holds no saved model')
+    refusals.assert_refused(load, 'holds no saved model')
 
 
 def test_without_lightgbm(tiles, monkeypatch, tmp_path):
@@ -108,10 +109,10 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
     )
     wanted = 'needs LightGBM: pip install -e .[trees]'
     train = lambda **flags: tile_runs.train(root, out_dir=str(tmp_path), **flags)
-    finished_runs.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
-    finished_runs.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
+    refusals.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
+    refusals.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
     load = lambda: loading.load_predictor(str(model_dir), prediction.Options())
-    finished_runs.assert_refused(load, f'{model_dir} {wanted}')
+    refusals.assert_refused(load, f'{model_dir} {wanted}')
     assert 'trees' not in recipes.settings('strong', 'tile:xla')
 
 

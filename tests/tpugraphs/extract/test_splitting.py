@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.helpers import finished_runs
 from tests.helpers import made_runs
 from tests.helpers import processes
+from tests.helpers import refusals
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs.extract import splitting
 
@@ -30,7 +30,7 @@ from tpugraphs.extract import splitting
     ],
 )
 def test_too_few_groups(tmp_path, by, modules, message):
-    finished_runs.assert_refused(
+    refusals.assert_refused(
         lambda: splitting.split(str(tmp_path), (0.8, 0.1, 0.1), by, modules),
         f'--split: {message}',
     )
