@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def rows(task: str, models: Sequence[str]) -> List[Row]:
-    """Returns what is trained: every registered model of a task, and the recipe.
+    """Returns the rows to train: every registered model of a task, and the recipe.
 
     Args:
         task: 'tile' or 'layout'.
@@ -128,7 +128,7 @@ def place(args: argparse.Namespace, row: Row, seed: int) -> str:
 
 
 def parts(task: str) -> List[Part]:
-    """Returns what is judged on."""
+    """Returns the test splits to judge on."""
     archives = {'tile': ('tile', 'by_others'), 'layout': ('layout',)}[task]
     return [
         Part(

@@ -47,7 +47,7 @@ def train(folder, model):
 
 
 def process(*words):
-    """Runs Python in a process of its own; a mistyped command ends with 2."""
+    """Runs Python with these words in a process of its own, whatever its exit code."""
     command = [sys.executable, *words]
     quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     subprocess.run(command, cwd=results.ROOT, **quiet)
@@ -69,6 +69,7 @@ def score(model_dir, repeats):
 
 
 def main():
+    """Measures and prints."""
     parser = results.parser(__doc__)
     parser.add_argument('--repeats', type=int, default=7)
     args = parser.parse_args()

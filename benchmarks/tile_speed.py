@@ -50,7 +50,7 @@ def make_kernels(folder: str) -> None:
 
 
 def best_and_median(work, repeats: int):
-    """Seconds of `work`, called `repeats` times after one warm-up."""
+    """Returns seconds of `work`, called `repeats` times after one warm-up."""
     seconds, _ = results.timed(work, repeats)
     return seconds[0], statistics.median(seconds)
 
@@ -181,7 +181,7 @@ def print_shares(work) -> None:
 
 
 def plain_training_step(plain, model, loss, graphs, epoch):
-    """One eager step on the plain formula."""
+    """Returns a function that makes one eager step on the plain formula."""
     import tensorflow as tf
 
     optimizer = tf.keras.optimizers.Adam(1e-3, clipnorm=1e-3)

@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_configure(config):
-    """Fewer examples where only the fast tests are asked for."""
+    """Has Hypothesis try fewer examples where only the fast tests are asked for."""
     import hypothesis  # with bytecode; pytest rewrites its asserts, too
 
     fast = config.getoption('markexpr') == 'not slow'
@@ -41,7 +41,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Files of slow tests first: at the end no worker waits for a long one."""
+    """Puts files of slow tests first: at the end no worker waits for a long one."""
     count = collections.Counter(item.path for item in items)
     slow = collections.Counter(
         item.path for item in items if item.get_closest_marker('slow')
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection():
-    """What is imported stays: the garbage collector need not go through it."""
+    """Keeps what is imported out of the garbage collector, which need not look."""
     gc.disable()
     yield
     gc.freeze()

@@ -87,7 +87,7 @@ OWN = {
 
 
 def survives(target: Target, data: bytes, folder: str) -> bool:
-    """Reads `data` as a file in `folder`; whether it was taken.
+    """Reads `data` as a file in `folder`; tells whether it was taken.
 
     Raises:
         AssertionError: it was read as something else than the good file.
@@ -109,7 +109,7 @@ def survives(target: Target, data: bytes, folder: str) -> bool:
 
 @functools.lru_cache(maxsize=None)
 def _expected(target: Target, path: str) -> Any:
-    """What is in the good file, read once."""
+    """Reads the good file, once."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, 'wb') as stream:
         stream.write(target.good)
@@ -260,11 +260,11 @@ def _tuning_records() -> bytes:
 
 
 def _ignored(unused_content: Any) -> None:
-    """For formats that cannot tell whether what was read is right."""
+    """Drops the content of formats that cannot tell whether it is right."""
 
 
 def _spaces() -> Dict[str, Target]:
-    """Spaces of sweeps, where Optuna is installed."""
+    """Returns spaces of sweeps, where Optuna is installed."""
     if importlib.util.find_spec('optuna') is None:
         return {}
     from tpugraphs.sweep import space
@@ -282,7 +282,7 @@ def _spaces() -> Dict[str, Target]:
 
 
 def _texts() -> Dict[str, Target]:
-    """Programs as text, where jaxlib is installed, which parses them."""
+    """Returns programs as text, where jaxlib is installed, which parses them."""
     if importlib.util.find_spec('jaxlib') is None:
         return {}
     return {
@@ -356,7 +356,7 @@ def _read_trees(path: str) -> None:
 
 @functools.lru_cache(maxsize=None)
 def _checkpoint_files() -> Tuple[bytes, bytes]:
-    """The index of a checkpoint, which says where its variables are, and those."""
+    """Writes a checkpoint: the index, which says where its variables are, and those."""
     with tempfile.TemporaryDirectory() as folder:
         finished_runs.save_weights(_linear(), folder)
         start = os.path.join(folder, 'variables', 'variables.')
@@ -435,7 +435,7 @@ def _run_file() -> bytes:
 
 
 def _load_run(path: str) -> None:
-    """What `tpugraphs runs`, `report` and prediction make of a run file."""
+    """Reads a run file as `tpugraphs runs`, `report` and prediction do."""
     # Its checkpoint has its own tests.
     model_dir = os.path.join(os.path.dirname(path), 'model_0')
     variables = os.path.join(model_dir, 'variables')

@@ -76,7 +76,7 @@ def _readers():
 
 
 def _functions(node, name):
-    """Names of the functions that call one of these."""
+    """Yields names of the functions that call one of these."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
             yield from _functions(child, f'{name}.{child.name}')

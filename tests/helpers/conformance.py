@@ -47,12 +47,12 @@ _EDGELESS = ('no_edges', 'single_node')
 
 
 def distinct(models: Mapping[str, type]) -> List[str]:
-    """Names of the different classes; of two names for one class the first."""
+    """Returns names of the different classes; of two for one class the first."""
     return list(registry.distinct(models))
 
 
 def parameters(models: Mapping[str, type]) -> List[Any]:
-    """The same for `parametrize`; all but the published ones are slow."""
+    """Returns those for `parametrize`; all but the published ones are slow."""
     return [
         pytest.param(name, marks=[] if name in _QUICK else pytest.mark.slow)
         for name in distinct(models)
@@ -86,7 +86,7 @@ class Task:
 
     @functools.lru_cache(maxsize=None)
     def batch(self, *names: str):
-        """Pieces, by default all of them, in one graph that is made once."""
+        """Merges pieces, by default all of them, into one graph, which is kept."""
         return self.graph([self.pieces[name] for name in names or self.pieces])
 
     def make(self, name: str, **kwargs) -> tf.keras.Model:
@@ -101,12 +101,12 @@ class Task:
 
     @functools.lru_cache(maxsize=None)
     def shared(self, name: str) -> tf.keras.Model:
-        """A model for tests that leave its variables alone; biases are not 0."""
+        """Returns a model whose variables stay as they are; biases are not 0."""
         return _shaken(self.make(name, **SMALL))
 
     @functools.lru_cache(maxsize=None)
     def rounding(self, name: str) -> float:
-        """How far apart two evaluations of the shared model's scores may be."""
+        """Bounds how far apart evaluations of the shared model's scores may be."""
         model = self.shared(name)
         return max(rounding(model, self.batch(name)) for name in self.pieces)
 
@@ -124,7 +124,7 @@ class Task:
 
     @functools.lru_cache(maxsize=None)
     def saved(self, name: str) -> 'Saved':
-        """A tiny model, saved as a run.
+        """Saves a tiny model as a run.
 
         Keras traces all calls of a model and of its layers, which takes most of the
         time: here it does so once for a kind of layer.
@@ -163,12 +163,12 @@ def _scores(model, graph, configs=NUM_CONFIGS):
 
 
 def depends_on_list(model) -> bool:
-    """Whether a configuration's score depends on which others are in the list."""
+    """Tells whether scores depend on which configurations are in the list."""
     return getattr(model, 'scores_depend_on_list', False)
 
 
 def rounding(model: tf.keras.Model, graph) -> float:
-    """How far apart two float32 evaluations of a score may be.
+    """Bounds how far apart two float32 evaluations of a score may be.
 
     A score is built from products with weights.  Where the terms of a sum cancel,
     its error does not: it is a share of the sum of the terms' absolute values.  Of
@@ -196,7 +196,7 @@ def rounding(model: tf.keras.Model, graph) -> float:
 
 
 def assert_close(scores, expected, tolerance):
-    """Equal but for an absolute error."""
+    """Checks that scores are equal but for an absolute error."""
     np.testing.assert_allclose(scores, expected, rtol=0, atol=tolerance)
 
 

@@ -50,14 +50,14 @@ class Block:
 
 
 def documents() -> List[str]:
-    """All documents of the repository, relative to it."""
+    """Lists the documents of the repository, relative to it."""
     tops = ('README.md', 'CONTRIBUTING.md', 'benchmarks/README.md')
     pages = (ROOT / 'docs').rglob('*.md')
     return [*tops, *sorted(str(page.relative_to(ROOT)) for page in pages)]
 
 
 def blocks(document: str) -> List[Block]:
-    """The fenced blocks of a document."""
+    """Reads the fenced blocks of a document."""
     text = (ROOT / document).read_text(encoding='utf-8')
     return [
         Block(document, text[: m.start()].count('\n') + 2, m[1], m[2])

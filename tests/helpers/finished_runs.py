@@ -14,25 +14,25 @@ from baselines.training import checkpoints
 
 
 def quietly(train, settings):
-    """Trains; returns (model directory, what was printed)."""
+    """Trains in silence; returns the model directory and what was printed."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         model_dir = train(settings)
     return pathlib.Path(model_dir), printed.getvalue()
 
 
 def save_weights(model, path):
-    """All that prediction reads; a whole SavedModel takes seconds to write."""
+    """Writes all that prediction reads; a whole SavedModel takes seconds."""
     tf.train.Checkpoint(variables=model.variables).write(f'{path}/variables/variables')
 
 
 def info_of(model_dir):
-    """The run file's object."""
+    """Reads the run file of a model directory, an object of JSON."""
     with gzip.open(run_files.run_file(str(model_dir))) as stream:
         return json.loads(stream.read())
 
 
 def curve_of(model_dir):
-    """The curves of a training, but for the seconds: equal in equal runs."""
+    """Reads the curves of a training but its seconds: equal in equal runs."""
     curve = info_of(model_dir)['train_curve']
     return {name: curve[name] for name in curve if not name.endswith('_seconds')}
 
@@ -46,12 +46,12 @@ def write_info(model_dir, info):
 
 
 def csv_of(model_dir):
-    """The text of the CSV that the training of a run wrote."""
+    """Reads the CSV that the training of a run wrote."""
     return next(model_dir.parent.glob('results_*.csv')).read_text()
 
 
 def weights_of(model_dir):
-    """All variables of a saved model by name, as lists."""
+    """Reads the variables of a saved model: lists by name."""
     reader = tf.train.load_checkpoint(str(model_dir / 'variables' / 'variables'))
     return {
         name: reader.get_tensor(name).tolist()

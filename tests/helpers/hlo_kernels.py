@@ -11,7 +11,7 @@ _TYPES = {'pred': 3, 's32': 6, 'f32': 13, 'bf16': 15, 'tuple': 18}  # columns
 
 
 def node(opcode, dims=(), layout=None, dtype='f32', root=False, **columns):
-    """(opcode, 140 features); `layout` is minor_to_major, row major by default."""
+    """Makes (opcode, 140 features); `layout` is minor_to_major, else row major."""
     features = np.zeros(140, np.float32)
     features[0] = root
     features[_TYPES[dtype]] = 1
@@ -44,7 +44,7 @@ PRODUCT = dict(
 
 
 def configs(*bounds):
-    """Rows of 24 columns from (output bounds, kernel bounds)."""
+    """Makes rows of 24 columns from (output bounds, kernel bounds)."""
     rows = np.zeros((len(bounds), 24), np.float32)
     for row, (output, kernel) in zip(rows, bounds):
         for start, values in ((0, kernel), (8, output)):
@@ -55,7 +55,7 @@ def configs(*bounds):
 
 
 def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
-    """A record of `node(...)`s; edges are (consumer, producer)."""
+    """Makes a record of `node(...)`s; edges are (consumer, producer)."""
     count = len(config_feat)
     return records.TileRecord(
         graph_id=graph_id,
@@ -69,12 +69,12 @@ def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
 
 
 def store(*kernels):
-    """A split of kernels."""
+    """Packs kernels into a split in memory."""
     return tile_store.TileStore.of_records('here', kernels)
 
 
 def addition(dims, config_feat, **changes):
-    """A fusion that adds two arrays."""
+    """Makes a fusion that adds two arrays."""
     shape = dict(dims=dims, **changes)
     nodes = [node(name, **shape) for name in ('parameter', 'parameter')] * 2
     nodes[2:2] = [node('add', root=True, **shape)]
@@ -84,7 +84,7 @@ def addition(dims, config_feat, **changes):
 
 
 def product(*bounds, first='left'):
-    """[256, 1024] x [1024, 512] in f32; operands are numbered either way."""
+    """Makes [256, 1024] x [1024, 512] in f32; operands are numbered either way."""
     operands = [node('parameter', [256, 1024]), node('parameter', [1024, 512])]
     result = node('convolution', [256, 512], root=True, **PRODUCT)
     nodes = [*(operands if first == 'left' else operands[::-1]), result]
@@ -92,7 +92,7 @@ def product(*bounds, first='left'):
 
 
 def columns(record, part):
-    """{name: values of the configurations}, of a part of the table of tiles."""
+    """Returns {name: values of the configurations}, of a part of the tile table."""
     table = tile_table.TileTable(store(record), [part])
     rows = table.rows(np.arange(record.num_configs))
     assert rows.shape == (record.num_configs, len(set(table.names)))

@@ -8,19 +8,19 @@ NO_SHARED = 'the raw files of ../shared/data/hlo are not there'
 
 
 def module(*computations, name='m.1'):
-    """An HloModuleProto of computations given as dicts."""
+    """Makes an HloModuleProto of computations given as dicts."""
     return protos.protos().HloModuleProto(name=name, computations=list(computations))
 
 
 def computation(*instructions, name='main', id=1, root_id=None):
-    """A computation; its root is the last instruction unless told otherwise."""
+    """Makes a computation, a dict; its root is by default the last instruction."""
     if root_id is None:
         root_id = instructions[-1].get('id', 0) if instructions else 0
     return dict(name=name, id=id, root_id=root_id, instructions=list(instructions))
 
 
 def chain(name='fusion.1'):
-    """parameter (id 1) -> tanh (id 2) -> add of it to itself (id 3), f32[2,3]."""
+    """Makes parameter (id 1) -> tanh (id 2) -> add of it to itself (id 3), f32[2,3]."""
     shape = dict(element_type=11, dimensions=[2, 3], layout=dict(minor_to_major=[1, 0]))
     return module(
         computation(
@@ -33,7 +33,7 @@ def chain(name='fusion.1'):
 
 
 def tile_run(time=5, default=False, error=False, **bounds):
-    """A ConfigProfile of the tile collection, as a dict."""
+    """Makes a ConfigProfile of the tile collection, a dict."""
     return dict(
         op_config=dict(tile_size_config=bounds),
         error=error,
@@ -43,7 +43,7 @@ def tile_run(time=5, default=False, error=False, **bounds):
 
 
 def layout_run(nodes, time=5, default=False, error=False):
-    """A ConfigProfile of the layout collection: per node, its tensors' dims."""
+    """Makes a ConfigProfile of the layout collection: per node, its tensors' dims."""
     layouts = [dict(tensors=[dict(dims=dims) for dims in node]) for node in nodes]
     return dict(
         module_config=dict(layout_config=dict(nodes=layouts)),
@@ -54,7 +54,7 @@ def layout_run(nodes, time=5, default=False, error=False):
 
 
 def tuning(hlo=None, runs=(), fingerprint=0xAB, config_index_to_node=()):
-    """A ModuleTuningData; of `chain()` unless told otherwise."""
+    """Makes a ModuleTuningData, by default of `chain()`."""
     return protos.protos().ModuleTuningData(
         module=chain() if hlo is None else hlo,
         fingerprint=fingerprint,
@@ -64,12 +64,12 @@ def tuning(hlo=None, runs=(), fingerprint=0xAB, config_index_to_node=()):
 
 
 def tile_file(*modules):
-    """The bytes of a TuningData."""
+    """Serialises modules as a TuningData."""
     return protos.protos().TuningData(modules=list(modules)).SerializeToString()
 
 
 def good_tile(name='fusion.1', fingerprint=0xAB, times=(5, 7, 9)):
-    """A usable tile module; the first run is the default one."""
+    """Makes a usable tile module; the first run is the default one."""
     runs = [
         tile_run(time, default=i == 0, kernel_bounds=[i + 1, 8])
         for i, time in enumerate(times)
@@ -78,6 +78,6 @@ def good_tile(name='fusion.1', fingerprint=0xAB, times=(5, 7, 9)):
 
 
 def good_layout(name='main.1', fingerprint=0xCD, times=(5, 7)):
-    """A usable layout module with one configurable node; no default run."""
+    """Makes a usable layout module with one configurable node; no default run."""
     runs = [layout_run([[[1, 0], [i]]], time) for i, time in enumerate(times)]
     return tuning(chain(name), runs, fingerprint, [2])

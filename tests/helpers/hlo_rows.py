@@ -9,17 +9,17 @@ _TYPES = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 15, 18, 13, 14, 17]
 
 
 def wrap(number):
-    """The int64 that a number becomes with two's-complement wrap-around."""
+    """Wraps a number around as int64 does, in two's complement."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 def fitted(values, width, pad=0):
-    """The first `width` values, padded."""
+    """Returns the first `width` values, padded."""
     return (list(values) + [pad] * width)[:width]
 
 
 def aggregated(values, width, pad=0):
-    """The same with sum and product over all values."""
+    """Returns those, and the sum and product of all values."""
     total, product = 0, 1
     for value in values:
         total, product = wrap(total + value), wrap(product * value)
@@ -27,7 +27,7 @@ def aggregated(values, width, pad=0):
 
 
 def row(instruction, root_id, pad=0):
-    """Columns 0 to 139 of an HloInstructionProto, float32 [140]."""
+    """Computes columns 0 to 139 of an HloInstructionProto, float32 [140]."""
     i = instruction
     shape, window = i.shape, i.window.dimensions
     conv = i.convolution_dimension_numbers
@@ -70,14 +70,14 @@ def row(instruction, root_id, pad=0):
 
 
 def rows(module, pad=0):
-    """The rows of all instructions of a module, float32 [n, 140]."""
+    """Computes the rows of all instructions of a module, float32 [n, 140]."""
     return np.array(
         [row(i, c.root_id, pad) for c in module.computations for i in c.instructions]
     )
 
 
 def edges(module):
-    """The canonical edges of a module, a sorted list of pairs."""
+    """Lists the canonical edges of a module, sorted pairs."""
     instructions = [(c, i) for c in module.computations for i in c.instructions]
     index = {i.id: n for n, (_, i) in enumerate(instructions)}
     root = {c.id: c.root_id for c in module.computations}

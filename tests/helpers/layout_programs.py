@@ -9,7 +9,7 @@ from baselines.layout import graphs
 def random_program(
     seed, nodes=40, configurable=5, configs=30, vectors=3, edges=None, widths=(4, 3)
 ):
-    """A program with random edges, also repeated ones and loops."""
+    """Makes a program with random edges, also repeated ones and loops."""
     rng = np.random.default_rng(seed)
     edges = nodes if edges is None else edges
     return graphs.Program(
@@ -26,7 +26,7 @@ def random_program(
 
 
 def assert_close(scores, wanted):
-    """Equal up to float32 rounding, which is that of the terms of a score.
+    """Checks that scores are equal up to the float32 rounding of their terms.
 
     A score is a sum over unit vectors times weights; its terms are around 1, and
     where they cancel the sum has their rounding error, however small it is.

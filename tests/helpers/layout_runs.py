@@ -16,7 +16,7 @@ NODES = 12  # of a training program; its splits are [0, 6, 12]
 
 
 def settings(root, **changes):
-    """Those of a short training on `<root>/data` into `<root>/out`."""
+    """Makes settings of a short training on `<root>/data` into `<root>/out`."""
     fields = dict(
         model_kwargs_json='{}' if 'models_file' in changes else SMALL,
         data_root=str(root / 'data'),
@@ -33,7 +33,7 @@ def train(root, **changes):
 
 
 def training_program(number):
-    """Program `number` of the training split, 17 to 39 different configurations."""
+    """Makes a program of the training split, of 17 to 39 different configurations."""
     return layout_files.make_program(
         np.random.default_rng(number), f'program_{number}', nodes=NODES, configs=40
     )

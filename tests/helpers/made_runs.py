@@ -25,7 +25,7 @@ KWARGS = '{"hidden_dim": 8, "op_embed_dim": 4}'
 
 
 def kernel(name, times, fingerprint=1, **changes):
-    """A module of len(times) runs, each with another kernel bound."""
+    """Makes a module of len(times) runs, each with another kernel bound."""
     all_runs = [
         tile_run(time, default=i == 0, kernel_bounds=[i + 1, 8 * i])
         for i, time in enumerate(times)
@@ -38,7 +38,7 @@ SECOND = kernel('copy.2', [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4], 0xB)
 
 
 def kernel_records(modules, pad):
-    """Modules as records, with all candidates."""
+    """Makes records of modules, with all candidates."""
     return [
         raw_lib.record_of(
             raw_lib.graph_id(m),
@@ -78,7 +78,7 @@ def _write_run(folder, model, info):
 
 
 def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
-    """Writes a run of a layout model with random weights."""
+    """Writes a run of a layout model with random weights; returns its directory."""
     node = np.zeros((2, 140), np.float32)
     node[1] = 50  # every column is kept
     config_feat = np.zeros((2, 18), np.float32)

@@ -7,7 +7,7 @@ from tpugraphs.measure import building
 
 
 def pointwise(*dims, opcode='negate'):
-    """One operation on a float32 array: one kernel."""
+    """Makes one operation on a float32 array: one kernel."""
     module = building.Module('program')
     entry = module.computation('entry')
     x = entry.parameter(building.shape_of('f32', dims))
@@ -16,8 +16,8 @@ def pointwise(*dims, opcode='negate'):
 
 
 def product():
-    """dot, reshape, identity reshape, exponential: one kernel, of which two nodes
-    (2 and 3) have layouts to choose."""
+    """Makes dot, reshape, identity reshape, exponential: one kernel, of which nodes 2
+    and 3 have layouts to choose."""
     module = building.Module('program')
     entry = module.computation('entry')
     x = entry.parameter(building.shape_of('f32', [64, 128]))

@@ -15,7 +15,7 @@ MACHINE = {
 
 
 def measurement(*times_ns, output=(8, 4), **changes):
-    """A tile configuration with those times; the default, if it is the whole output."""
+    """Makes a tile configuration's times; of the default, if it is the whole output."""
     sizes = list(output)
     made = records.Measurement(
         kernel=KERNEL,
@@ -35,7 +35,7 @@ def measurement(*times_ns, output=(8, 4), **changes):
 
 
 def failed(status, output, **changes):
-    """A configuration that could not be timed."""
+    """Makes a configuration that could not be timed."""
     return measurement(output=output, status=status, reason='why', **changes)
 
 

@@ -34,7 +34,7 @@ def start(script, *flags):
 
 
 def listing(folder):
-    """All files in a folder, sorted, as relative paths."""
+    """Lists the files in a folder, sorted, as relative paths."""
     return sorted(
         str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file()
     )
@@ -63,7 +63,7 @@ def interrupt(out_dir, script, *flags):
 
 
 def _kept(out_dir):
-    """The curve in the state that is kept."""
+    """Reads the curve in the state of an unfinished training."""
     for path in out_dir.glob('unfinished_*.npz'):
         return checkpoints.read(str(path))[1]['curve']
     return {'epoch': []}

@@ -197,7 +197,7 @@ def choices(rng: np.random.Generator, configs: int, counts: np.ndarray) -> np.nd
 
 
 def _graph(rng: np.random.Generator, dims: np.ndarray, edge_count: int):
-    """The arrays of a graph whose arrays have these dimensions, int [n, rank]."""
+    """Makes the arrays of a graph whose nodes have these dimensions, int [n, rank]."""
     nodes, width = dims.shape
     rank = np.count_nonzero(dims, axis=1)[:, np.newaxis]
     places = np.arange(width)
@@ -240,7 +240,7 @@ def _between(rng: np.random.Generator, sizes: Sizes) -> int:
 
 
 def _name(split: str, number: int, programs: int = 0) -> str:
-    """The program of graph `number`; families take turns, `programs` of each."""
+    """Names the program of graph `number`; families take turns, `programs` of each."""
     turn, family = divmod(number, len(_FAMILIES[split]))
     batch = 1 + (turn % programs if programs else turn)
     return f'{_FAMILIES[split][family]}_batch_{batch}'

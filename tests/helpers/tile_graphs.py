@@ -30,7 +30,7 @@ class Kernel:
 
     @classmethod
     def of(cls, record, scaled_nodes, scaled_configs) -> 'Kernel':
-        """A record with features scaled by functions of the raw ones."""
+        """Takes a record, with features scaled by functions of the raw ones."""
         return cls(
             op=record.node_opcode,
             feats=scaled_nodes(record.node_feat),
@@ -42,7 +42,7 @@ class Kernel:
         )
 
     def choose(self, configs: Sequence[int]) -> 'Kernel':
-        """The same kernel with some of its configurations, in that order."""
+        """Returns the kernel with some of its configurations, in that order."""
         return dataclasses.replace(
             self,
             configs=self.configs[configs],
@@ -58,7 +58,7 @@ def random_kernel(
     edges: Optional[Sequence[Sequence[int]]] = None,
     tile_id: str = 'kernel',
 ) -> Kernel:
-    """A kernel of random numbers; its nodes form a chain if `edges` is None."""
+    """Makes a kernel of random numbers; its nodes form a chain if `edges` is None."""
     if edges is None:
         edges = [(node, node - 1) for node in range(1, nodes)]
     return Kernel(

@@ -10,7 +10,7 @@ TINY = dict(model='Tiny', models_file=tiny_models.__file__)
 
 
 def settings(root, **changes):
-    """Those of a short MLP training on `<root>/data` into `<root>/out`."""
+    """Makes settings of a short MLP training on `<root>/data` into `<root>/out`."""
     fields = dict(
         model='MLP',
         data_root=str(root / 'data'),
