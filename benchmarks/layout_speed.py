@@ -41,7 +41,7 @@ def synthetic_program(rng, nodes, edges, configurable, configs, vectors):
     counts = rng.integers(2 if vectors <= 8 else vectors, vectors + 1, configurable)
     codes = synthetic.choices(rng, configs, counts)
     codes += rng.integers(0, table - counts + 1).astype(np.uint16)
-    return graphs_lib.Program(
+    return graphs_lib.ScaledProgram(
         graph_id=f'synthetic_{nodes}',
         op=rng.integers(0, _NUM_OPS, nodes).astype(np.int32),
         feats=rng.random((nodes, _NODE_COLUMNS), np.float32),

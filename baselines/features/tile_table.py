@@ -13,7 +13,7 @@ which `--loop_columns` switches on too:
     estimate        an analytical estimate of the time (`features.estimate`)
 
 Graph models get the rows scaled behind a configuration's own columns.  Trees
-(`--model=Trees`) get them as they are, in a `FlatTable`: those for a CPU where bounds
+(`--model=Trees`) get them as they are, in a `TreeTable`: those for a CPU where bounds
 count elements, else the other two, and:
 
     config_<c>    the configuration's own 24 columns, as they are
@@ -142,7 +142,7 @@ class TileTable:
         }
 
 
-class FlatTable:
+class TreeTable:
     """The columns of a split's configurations that trees see.
 
     Attributes:

@@ -54,7 +54,7 @@ class Ragged:
         """Returns the first elements of each row, and totals over the whole row.
 
         Args:
-            entries: of a `schema.Field`: places in a row, then names of totals.
+            entries: of a `schema.MessageField`: places in a row, then names of totals.
             pad: value of elements that a row does not have.
             empty_product: the product of an empty row.
 

@@ -87,7 +87,7 @@ class Columns:
 Entries = Tuple[Union[int, str], ...]
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """Columns that one field of a message gives.
 
     Attributes:
@@ -109,21 +109,23 @@ class Field(NamedTuple):
 
 def parts(
     name: str, path: str, fields: str, entries: Entries = ()
-) -> Tuple[Field, ...]:
+) -> Tuple[MessageField, ...]:
     """Makes fields `<name>_<f>` of message `path`, for each word f of `fields`."""
-    return tuple(Field(f'{name}_{f}', f'{path}.{f}', entries) for f in fields.split())
+    return tuple(
+        MessageField(f'{name}_{f}', f'{path}.{f}', entries) for f in fields.split()
+    )
 
 
-def convolution(fields: str, entries: Entries = ()) -> Tuple[Field, ...]:
+def convolution(fields: str, entries: Entries = ()) -> Tuple[MessageField, ...]:
     """Makes fields of a convolution's dim_numbers, for each word of `fields`."""
     paths = [f'convolution_dimension_numbers.{field}' for field in fields.split()]
     return tuple(
-        Field(path.replace('.', '_').replace('dimension', 'dim'), path, entries)
+        MessageField(path.replace('.', '_').replace('dimension', 'dim'), path, entries)
         for path in paths
     )
 
 
-def columns_of(fields: Iterable[Field]) -> Tuple[str, ...]:
+def columns_of(fields: Iterable[MessageField]) -> Tuple[str, ...]:
     """Returns the names of all columns of fields."""
     return tuple(name for field in fields for name in field.columns)
 
@@ -136,15 +138,15 @@ WHOLE_2: Entries = (0, 1, 'sum', 'product')
 WHOLE: Entries = (*FIRST, 'sum', 'product')
 
 NODE_FIELDS = (
-    Field('shape_element_type', 'shape.element_type', IS_TYPE),
-    Field('shape_dimensions', 'shape.dimensions', WHOLE),
-    Field('shape_tuple_shapes', 'shape.tuple_shapes[].element_type', ('size',)),
-    Field('parameter_number'),
-    Field('dimensions', entries=FIRST),
+    MessageField('shape_element_type', 'shape.element_type', IS_TYPE),
+    MessageField('shape_dimensions', 'shape.dimensions', WHOLE),
+    MessageField('shape_tuple_shapes', 'shape.tuple_shapes[].element_type', ('size',)),
+    MessageField('parameter_number'),
+    MessageField('dimensions', entries=FIRST),
     *parts('window', 'window.dimensions[]', 'size stride', WHOLE),
     *parts('window', 'window.dimensions[]', 'padding_low padding_high', WHOLE),
     *parts('window', 'window.dimensions[]', 'window_dilation base_dilation', WHOLE),
-    Field(
+    MessageField(
         'window_window_reversal',
         'window.dimensions[].window_reversal',
         (*FIRST, 'true_count', 'false_count'),
@@ -154,18 +156,18 @@ NODE_FIELDS = (
     *convolution('kernel_input_feature_dimension kernel_output_feature_dimension'),
     *convolution('kernel_spatial_dimensions', FIRST_4),
     *convolution('output_batch_dimension output_feature_dimension'),
-    Field('feature_group_count'),
-    Field('batch_group_count'),
+    MessageField('feature_group_count'),
+    MessageField('batch_group_count'),
     *parts('slice_dims', 'slice_dimensions[]', 'start stride limit', WHOLE_2),
-    Field('dynamic_slice_sizes', entries=WHOLE_2),
+    MessageField('dynamic_slice_sizes', entries=WHOLE_2),
     *parts(
         'padding_config',
         'padding_config.dimensions[]',
         'edge_padding_low edge_padding_high',
         WHOLE_2,
     ),
-    Field('is_stable'),
-    Field('layout_minor_to_major', 'shape.layout.minor_to_major', FIRST),
+    MessageField('is_stable'),
+    MessageField('layout_minor_to_major', 'shape.layout.minor_to_major', FIRST),
 )
 # The first two are no fields; the second is 0 everywhere.
 NODE = Columns(('is_root', 'element_size_in_bits', *columns_of(NODE_FIELDS)))
@@ -189,13 +191,15 @@ OUTPUT_FEATURE = NODE.at('convolution_dim_numbers_output_feature_dim')
 
 # Tile configurations: the lists of a TileSizeConfig that are features.
 TILE_LISTS = ('kernel_bounds', 'output_bounds', 'input_bounds')
-TILE_FIELDS = tuple(Field(bounds, entries=WHOLE) for bounds in TILE_LISTS)
+TILE_FIELDS = tuple(MessageField(bounds, entries=WHOLE) for bounds in TILE_LISTS)
 TILE = Columns(columns_of(TILE_FIELDS))
 KERNEL_BOUNDS, OUTPUT_BOUNDS, INPUT_BOUNDS = map(TILE.block, TILE_LISTS)
 
 # Layout configurations: minor_to_major of three arrays, -1 where absent.
 LAYOUT_ARRAYS = ('output', 'input', 'kernel')
-LAYOUT = Columns(columns_of(Field(array, entries=FIRST) for array in LAYOUT_ARRAYS))
+LAYOUT = Columns(
+    columns_of(MessageField(array, entries=FIRST) for array in LAYOUT_ARRAYS)
+)
 
 # Opcodes, the first has number 1.  `trace` and `tuple-select` no longer exist in
 # XLA; they keep their numbers.

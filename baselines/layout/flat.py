@@ -1,6 +1,6 @@
 """The table of a layout configuration, which trees see.
 
-    table = FlatTable(store)
+    table = LayoutTable(store)
     table.names                     # of the columns
     table.rows(graphs, configs)     # float32 [rows, columns]
 
@@ -68,7 +68,7 @@ NAMES: Tuple[str, ...] = (
 )
 
 
-class _Program(NamedTuple):
+class _Instructions(NamedTuple):
     """A program's k configurable instructions without their layouts.
 
     Attributes:
@@ -110,7 +110,7 @@ class _Source(NamedTuple):
     last: np.ndarray
 
 
-class FlatTable:
+class LayoutTable:
     """The columns of a split's configurations, computed as they are asked for.
 
     Attributes:
@@ -135,7 +135,7 @@ class FlatTable:
                     f'there is no column {name[:40]!r}, which the trees look at'
                 )
         self._used = [NAMES.index(name) for name in self.names]
-        self._read: Dict[int, _Program] = {}  # the last one alone
+        self._read: Dict[int, _Instructions] = {}  # the last one alone
 
     @property
     def counts(self) -> np.ndarray:
@@ -189,7 +189,7 @@ class FlatTable:
             axis=1,
         )
 
-    def _read_program(self, graph: int) -> _Program:
+    def _read_program(self, graph: int) -> _Instructions:
         """Computes what all configurations of a program share."""
         part = self._store.part
         arrays = shapes.Arrays.read(
@@ -216,7 +216,7 @@ class FlatTable:
         amounts = [moved.sum(), products.total, *others.sum(axis=0), len(chosen)]
         dims = [arrays.dims[o.node] * o.exists[:, np.newaxis] for o in operands]
         is_convolution = arrays.has_opcode('convolution')[:, np.newaxis, np.newaxis]
-        return _Program(
+        return _Instructions(
             dims=np.stack([arrays.dims, *dims], axis=1)[chosen],
             roles=np.where(is_convolution, arrays.roles, _NO_ROLE)[chosen],
             reduced=reduced_shares[chosen],
@@ -232,7 +232,7 @@ class FlatTable:
 
 
 def _assigned_columns(
-    program: _Program, node: np.ndarray, fastest: np.ndarray, padded: np.ndarray
+    program: _Instructions, node: np.ndarray, fastest: np.ndarray, padded: np.ndarray
 ) -> np.ndarray:
     """Computes weighted columns of assignments, to be summed over instructions."""
     of_arrays = padding.effects(fastest, program.dims[node], program.roles[node])
@@ -254,7 +254,7 @@ def _assigned_columns(
 
 
 def _single_columns(
-    program: _Program, places: np.ndarray, padded: np.ndarray, assigned: np.ndarray
+    program: _Instructions, places: np.ndarray, padded: np.ndarray, assigned: np.ndarray
 ) -> np.ndarray:
     """Computes the columns of single instructions; -1 for none."""
     columns = np.full((len(assigned), _SINGLE, len(_OF_SINGLE)), -1, np.float32)
@@ -316,7 +316,7 @@ def _source(
 
 
 def _copied_shares(
-    program: _Program, places: np.ndarray, assigned: np.ndarray
+    program: _Instructions, places: np.ndarray, assigned: np.ndarray
 ) -> np.ndarray:
     """Computes the share of operand bytes that arrive in another layout: [c, 2]."""
     copied = np.zeros((len(assigned), 2), np.float32)

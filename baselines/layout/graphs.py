@@ -31,7 +31,7 @@ RUNTIME_SCALE = 1e7
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Program:
+class ScaledProgram:
     """One program as models see it.  Arrays may be memory-mapped.
 
     n nodes, m edges, c configurations of k nodes, of which u differ, with d
@@ -196,7 +196,7 @@ def _edge_set(
 
 def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
     """Makes a program of two nodes and two configurations, to build variables with."""
-    program = Program(
+    program = ScaledProgram(
         graph_id='example',
         op=np.zeros(2, np.int32),
         feats=np.zeros((2, normalizer.num_node_features), np.float32),
@@ -218,11 +218,11 @@ class LayoutGraphs:
     """The programs of a split, ready to be packed.
 
     Args:
-        programs: a list, or anything with a length that gives a `Program` for
+        programs: a list, or anything with a length that gives a `ScaledProgram` for
             a number.
     """
 
-    def __init__(self, programs: Sequence[Program]):
+    def __init__(self, programs: Sequence[ScaledProgram]):
         self.programs = programs
 
     def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
@@ -321,7 +321,9 @@ def draw_segments(
     return np.stack([first, np.minimum(first + most, sizes)], axis=1)
 
 
-def _sizes(parts: Sequence[Program], attribute: str, numbers: np.ndarray) -> np.ndarray:
+def _sizes(
+    parts: Sequence[ScaledProgram], attribute: str, numbers: np.ndarray
+) -> np.ndarray:
     """Returns the lengths of an array of programs, in the shape of `numbers`."""
     sizes = [len(getattr(part, attribute)) for part in parts]
     return np.array(sizes, np.int32).reshape(numbers.shape)

@@ -12,7 +12,7 @@ from baselines.layout import graphs
 _KEPT_BYTES = 2 << 30
 
 
-class StoredPrograms(Sequence[graphs.Program]):
+class StoredPrograms(Sequence[graphs.ScaledProgram]):
     """A split's programs by number.
 
     Node features are scaled when a program is first asked for, and kept until those
@@ -34,7 +34,7 @@ class StoredPrograms(Sequence[graphs.Program]):
         self.store = store
         self._normalizer = normalizer
         self._mean_runtimes = mean_runtimes
-        self._programs: Dict[int, graphs.Program] = {}  # the longest kept first
+        self._programs: Dict[int, graphs.ScaledProgram] = {}  # the longest kept first
         self._kept = 0  # bytes
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class StoredPrograms(Sequence[graphs.Program]):
 
     def __getitem__(  # type: ignore[override]  # one at a time, no slices
         self, number: int
-    ) -> graphs.Program:
+    ) -> graphs.ScaledProgram:
         if number not in self._programs:
             program = self._programs[number] = self._read(number)
             self._kept += program.feats.nbytes
@@ -51,7 +51,7 @@ class StoredPrograms(Sequence[graphs.Program]):
                 self._kept -= self._programs.pop(first).feats.nbytes
         return self._programs[number]
 
-    def _read(self, number: int) -> graphs.Program:
+    def _read(self, number: int) -> graphs.ScaledProgram:
         """Reads and scales a program."""
         store = self.store
         group = store.part('config_group', number)
@@ -59,7 +59,7 @@ class StoredPrograms(Sequence[graphs.Program]):
             runtimes = store.part('group_runtime', number)[group]
         else:
             runtimes = store.part('config_runtime', number)
-        return graphs.Program(
+        return graphs.ScaledProgram(
             graph_id=store.graph_ids[number],
             op=store.part('node_opcode', number),
             feats=self._normalizer.nodes(store.part('node_feat', number)),

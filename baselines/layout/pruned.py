@@ -99,7 +99,7 @@ class PrunedScorer:
         self._prepare = _compiled(self._prepare_program)
         self._score = _compiled(self._score_cells)
 
-    def score(self, program: graphs_lib.Program) -> np.ndarray:
+    def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
         plan = self._plan(program)
         most = _MOST_CONFIGS
@@ -117,13 +117,13 @@ class PrunedScorer:
             done += len(codes)
         return scores
 
-    def _plan(self, program: graphs_lib.Program) -> _Plan:
+    def _plan(self, program: graphs_lib.ScaledProgram) -> _Plan:
         """Prepares a program for scoring."""
         packed = graphs_lib.LayoutGraphs([program]).items(
             np.zeros([1, 1], np.int64), np.zeros([1, 1, 1], np.int64)
         )
         matrices, affected, bases, pooled = self._prepare(packed)
-        matrices = [pruning.Entries(*[c.numpy() for c in m]) for m in matrices]
+        matrices = [pruning.SparseMatrix(*[c.numpy() for c in m]) for m in matrices]
         affected = [int(count) for count in affected]
         structure = pruning.Structure.build(matrices, affected)
         return _Plan(
@@ -153,7 +153,7 @@ class PrunedScorer:
 
     def _score_slice(
         self,
-        program: graphs_lib.Program,
+        program: graphs_lib.ScaledProgram,
         plan: _Plan,
         codes: np.ndarray,
         states: Sequence[pruning.States],

@@ -24,7 +24,7 @@ import scipy.sparse
 from baselines.hlo import arrays
 
 
-class Entries(NamedTuple):
+class SparseMatrix(NamedTuple):
     """A sparse matrix as coordinates."""
 
     rows: np.ndarray  # int [entries]
@@ -67,12 +67,14 @@ class Structure:
     """
 
     affected: List[int]
-    entries: List[List[Entries]]
+    entries: List[List[SparseMatrix]]
     group: List[np.ndarray]
     depends_on: List[List[np.ndarray]]
 
     @classmethod
-    def build(cls, matrices: Sequence[Entries], affected: Sequence[int]) -> 'Structure':
+    def build(
+        cls, matrices: Sequence[SparseMatrix], affected: Sequence[int]
+    ) -> 'Structure':
         """Finds the nodes that depend on configurable ones.
 
         Args:
@@ -85,7 +87,8 @@ class Structure:
         group, depends_on, entries = [np.arange(k)], [list(np.arange(k)[:, None])], []
         for before, now in zip(affected, affected[1:]):
             kept = [
-                Entries(*[column[m.cols < before] for column in m]) for m in matrices
+                SparseMatrix(*[column[m.cols < before] for column in m])
+                for m in matrices
             ]
             rows = np.concatenate([m.rows for m in kept])
             cols = np.concatenate([m.cols for m in kept])
@@ -179,7 +182,7 @@ class Structure:
                 many = sizes[m.rows]
                 rows = arrays.ranges(starts[layer][m.rows], many).astype(np.int32)
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
-                messages.append(Entries(rows, cols, np.repeat(m.values, many)))
+                messages.append(SparseMatrix(rows, cols, np.repeat(m.values, many)))
             cells = {
                 'node': node,
                 'first': cell(0, node[first], example[first]),

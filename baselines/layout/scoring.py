@@ -42,7 +42,9 @@ class LayoutScorer:
         self._score = kind(model, memory_budget).score
 
     def scores(
-        self, graphs: Sequence[graphs_lib.Program], numbers: Optional[np.ndarray] = None
+        self,
+        graphs: Sequence[graphs_lib.ScaledProgram],
+        numbers: Optional[np.ndarray] = None,
     ) -> Iterator[np.ndarray]:
         """Yields the scores of programs; see `runs.tasks.ModelScorer`."""
         if numbers is None:
@@ -50,13 +52,13 @@ class LayoutScorer:
         return (self.score(graphs[number]) for number in numbers)
 
     def chosen(
-        self, graphs: Sequence[graphs_lib.Program], configs: Sequence[np.ndarray]
+        self, graphs: Sequence[graphs_lib.ScaledProgram], configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
         """Scores some configurations of programs; see `runs.tasks.ModelScorer`."""
         programs = [_subset(graphs[n], chosen) for n, chosen in enumerate(configs)]
         return lambda: self.scores(programs)
 
-    def score(self, program: graphs_lib.Program) -> np.ndarray:
+    def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the configurations of a program.
 
         Returns:
@@ -78,7 +80,9 @@ class LayoutScorer:
         return scores[program.group]
 
 
-def _subset(program: graphs_lib.Program, configs: np.ndarray) -> graphs_lib.Program:
+def _subset(
+    program: graphs_lib.ScaledProgram, configs: np.ndarray
+) -> graphs_lib.ScaledProgram:
     """Returns a program with only some of its configurations, int [s]."""
     groups, group = np.unique(program.group[configs], return_inverse=True)
     return dataclasses.replace(
@@ -126,7 +130,7 @@ class ForwardScorer:
         self._budget = memory_budget
         self._compiled: Dict[Optional[int], Callable] = {}
 
-    def score(self, program: graphs_lib.Program) -> np.ndarray:
+    def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
         graphs = graphs_lib.LayoutGraphs([program])
         distinct = np.unique(program.group, return_index=True)[1]
@@ -147,7 +151,7 @@ class ForwardScorer:
 
         return tile_scoring.mean_scores(len(distinct), cuts, map(scores_of, cuts))
 
-    def _slice_size(self, program: graphs_lib.Program) -> int:
+    def _slice_size(self, program: graphs_lib.ScaledProgram) -> int:
         """Returns how many configurations fit: a power of two, so few are compiled."""
         fit = self._budget // (_BYTES_PER_PAIR * program.num_nodes)
         return 1 << (min(max(fit, 1), _MOST_CONFIGS).bit_length() - 1)

@@ -189,9 +189,9 @@ def _tile_graphs(
 
 def _tile_table(
     store: tile_store.TileStore, names: Optional[Sequence[str]], graphs: Any
-) -> tile_table.FlatTable:
+) -> tile_table.TreeTable:
     shared = None if graphs is None else graphs.table
-    return tile_table.FlatTable(store, names, shared)
+    return tile_table.TreeTable(store, names, shared)
 
 
 def _tile_scorer(model: Any, memory_budget: int, once: bool) -> ModelScorer:
@@ -268,7 +268,7 @@ TASKS: Dict[str, Task] = {
         example_graph=_example_program,
         program_of=report.GROUPINGS[reading.LAYOUT].group_of,
         graphs=_programs,
-        table=lambda store, names, graphs: flat.FlatTable(store, names),
+        table=lambda store, names, graphs: flat.LayoutTable(store, names),
         model_scorer=_layout_scorer,
         estimates=lambda store: (
             estimate.estimate(store, number) for number in range(store.num_graphs)

@@ -86,7 +86,7 @@ class Tree(NamedTuple):
 
 
 class Table(Protocol):
-    """Columns of configurations, such as `features.tile_table.FlatTable`."""
+    """Columns of configurations, such as `features.tile_table.TreeTable`."""
 
     names: List[str]
 

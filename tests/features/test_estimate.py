@@ -297,7 +297,7 @@ def test_other_columns_are_refused():
     ):
         _value_range(store)
     store = hlo_kernels.store(*tile_records.make_records(1, config_features=8))
-    for make in (_value_range, tile_table.FlatTable):
+    for make in (_value_range, tile_table.TreeTable):
         with pytest.raises(ValueError, match='config_feat has 8 columns, but --'):
             make(store)
 

@@ -155,7 +155,7 @@ def test_what_trees_see():
         hlo_kernels.addition([20, 300], configs(([2, 2], []), ([1, 3], []))),
         hlo_kernels.addition([8, 128], configs(([1, 1], []))),
     )
-    table = tile_table.FlatTable(store)
+    table = tile_table.TreeTable(store)
     assert table.counts.tolist() == [2, 1]
     rows = table.rows(np.array([1, 0, 0]), np.array([0, 0, 1]))
     assert rows.dtype == np.float32 and rows.shape == (3, len(table.names))
@@ -172,18 +172,18 @@ def test_what_trees_see():
     assert found['count_2'].tolist() == [1] * 3  # an addition
     assert found['nodes'].tolist() == [6] * 3
     wanted = ['nodes', 'log_time', 'config_output_bounds_1', 'log_trips_lanes']
-    some = tile_table.FlatTable(store, wanted)
+    some = tile_table.TreeTable(store, wanted)
     assert some.names == wanted
     chosen = some.rows(np.array([1, 0, 0]), np.array([0, 0, 1]))
     np.testing.assert_array_equal(chosen.T, [found[name] for name in wanted])
     shared = tile_table.TileTable(store, ('tile_columns', 'estimate'))
     shared.rows(np.arange(3))
-    some = tile_table.FlatTable(store, wanted, shared)
+    some = tile_table.TreeTable(store, wanted, shared)
     np.testing.assert_array_equal(
         some.rows(np.array([0, 0]), np.array([0, 1])), chosen[1:]
     )
     with pytest.raises(ValueError, match="no column 'log_trips_lane', which the trees"):
-        tile_table.FlatTable(store, ['log_trips_lane'])
+        tile_table.TreeTable(store, ['log_trips_lane'])
 
 
 # Real kernels --------------------------------------------------------------------

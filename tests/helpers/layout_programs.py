@@ -12,7 +12,7 @@ def random_program(
     """Makes a program with random edges, also repeated ones and loops."""
     rng = np.random.default_rng(seed)
     edges = nodes if edges is None else edges
-    return graphs.Program(
+    return graphs.ScaledProgram(
         graph_id=f'random_{seed}',
         op=rng.integers(0, 10, nodes).astype(np.int32),
         feats=rng.random((nodes, widths[0])).astype(np.float32),

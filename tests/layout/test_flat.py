@@ -16,7 +16,7 @@ def _store(tmp_path_factory):
 
 
 def test_two_dots(store):
-    table = flat.FlatTable(store)
+    table = flat.LayoutTable(store)
     assert table.counts.tolist() == [4]
     rows = table.rows(np.zeros(4, int), np.arange(4))
     found = dict(zip(table.names, rows.T))
@@ -47,19 +47,19 @@ def test_two_dots(store):
 
 
 def test_chosen_columns_and_rows(store):
-    every = flat.FlatTable(store).rows(np.zeros(4, int), np.arange(4))
+    every = flat.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
     names = ['copied_input', 'padded_work']
-    some = flat.FlatTable(store, names)
+    some = flat.LayoutTable(store, names)
     wanted = every[:, [flat.NAMES.index(name) for name in names]]
     np.testing.assert_array_equal(
         some.rows(np.zeros(2, int), np.array([3, 1])), wanted[[3, 1]]
     )
     with pytest.raises(ValueError, match="no column 'padded', which the trees look at"):
-        flat.FlatTable(store, ['padded'])
+        flat.LayoutTable(store, ['padded'])
 
 
 def test_slices_change_nothing(store, monkeypatch):
-    every = flat.FlatTable(store).rows(np.zeros(4, int), np.arange(4))
+    every = flat.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
     monkeypatch.setattr(flat, 'PAIRS', 2)  # a configuration at a time
-    again = flat.FlatTable(store).rows(np.zeros(4, int), np.arange(4))
+    again = flat.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
     np.testing.assert_array_equal(every, again)

@@ -35,7 +35,7 @@ def _program(golden, j):
     feats = golden[f'node_config_feat_{j}']
     flat = feats.reshape(-1, feats.shape[-1])
     vectors, codes = np.unique(flat, axis=0, return_inverse=True)
-    return graphs.Program(
+    return graphs.ScaledProgram(
         graph_id=f'golden {j}',
         op=golden[f'node_opcode_{j}'].astype(np.int32),
         feats=golden[f'node_feat_{j}'],

@@ -16,7 +16,7 @@ from tests.helpers import layout_programs
 
 def _matrix(rows, cols):
     values = np.arange(1, len(rows) + 1, dtype=np.float32)
-    return pruning.Entries(np.array(rows), np.array(cols), values)
+    return pruning.SparseMatrix(np.array(rows), np.array(cols), values)
 
 
 # A path 0 - 2 - 3 - 1 with self loops, whose ends 0 and 1 are configurable.

@@ -57,6 +57,6 @@ def run(args: argparse.Namespace) -> None:
     for model_dir, predictor in predictors.items():
         summary, graphs = predictor.measure(args.split)
         name, model = labels[model_dir]
-        drawn.append(measured.Run(name, model, predictor.run, summary, graphs))
+        drawn.append(measured.MeasuredRun(name, model, predictor.run, summary, graphs))
     page.write(args.output, drawn)
     print(f'report: {files.expand(args.output)}')

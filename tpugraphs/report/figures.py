@@ -158,7 +158,7 @@ def _plot_groups(
 
 
 def _column(
-    run: measured.Run, names: Sequence[str], key: str, field: str
+    run: measured.MeasuredRun, names: Sequence[str], key: str, field: str
 ) -> np.ndarray:
     """Returns a field of a measure for each group; NaN where the run has none."""
     measures = [measured.measures_of(run, name).get(key) or {} for name in names]
@@ -231,7 +231,7 @@ def slowdowns(models: Sequence[measured.Model]) -> pictures.Picture:
     )
 
 
-def _slowdown_by_k(run: measured.Run, points: Sequence[int]) -> np.ndarray:
+def _slowdown_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarray:
     """Computes the slowdown of trying k configurations, mean over graphs."""
     rows = []
     for graph in run.results:
@@ -253,7 +253,7 @@ def _worst_first(models: Sequence[measured.Model], key: str) -> List[str]:
     return sorted(names, key=place)
 
 
-def _curve(run: measured.Run, name: str) -> np.ndarray:
+def _curve(run: measured.MeasuredRun, name: str) -> np.ndarray:
     """Returns a curve of a run file as float64; entries that are no numbers are NaN."""
     values = run.run.curve.get(name)
     numbers = values if isinstance(values, list) else []
@@ -262,7 +262,7 @@ def _curve(run: measured.Run, name: str) -> np.ndarray:
     )
 
 
-def _best_epoch(run: measured.Run, values: np.ndarray) -> Optional[int]:
+def _best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> Optional[int]:
     """Returns the index of the best epoch in a curve; None without numbers."""
     best = run.run.info.get('best_epoch')
     if isinstance(best, int) and 0 <= best < len(values) and np.isfinite(values[best]):

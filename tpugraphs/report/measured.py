@@ -17,7 +17,7 @@ _ORDERED_BY = {
 ALL = 'all'  # the name of all groups together
 
 
-class Run(NamedTuple):
+class MeasuredRun(NamedTuple):
     """A run, measured.
 
     Attributes:
@@ -35,7 +35,7 @@ class Run(NamedTuple):
     results: Sequence[report.GraphResult]
 
 
-class Estimate(NamedTuple):
+class MeanMeasure(NamedTuple):
     """A measure of a model.
 
     Attributes:
@@ -70,23 +70,23 @@ class Model(NamedTuple):
     """
 
     name: str
-    runs: Sequence[Run]
+    runs: Sequence[MeasuredRun]
 
-    def estimate(self, key: str, group: str = ALL) -> Estimate:
+    def estimate(self, key: str, group: str = ALL) -> MeanMeasure:
         """Returns a measure of all graphs, or of a group of them."""
         measures = [measures_of(run, group).get(key) or {} for run in self.runs]
         defined = [one for one in measures if one.get('mean') is not None]
         if not defined:
-            return Estimate(None, None, None, len(self.runs))
+            return MeanMeasure(None, None, None, len(self.runs))
         means = [one['mean'] for one in defined]
         mean = float(np.mean(means))
         if len(defined) > 1:
             deviation = float(np.std(means, ddof=1))
-            return Estimate(mean, mean - deviation, mean + deviation, len(defined))
-        return Estimate(mean, defined[0]['low'], defined[0]['high'], len(self.runs))
+            return MeanMeasure(mean, mean - deviation, mean + deviation, len(defined))
+        return MeanMeasure(mean, defined[0]['low'], defined[0]['high'], len(self.runs))
 
 
-def measures_of(run: Run, group: str) -> Dict[str, Any]:
+def measures_of(run: MeasuredRun, group: str) -> Dict[str, Any]:
     """Returns the measures of a group of graphs of a run; {} without that group."""
     if group == ALL:
         return run.summary['overall']
@@ -99,14 +99,14 @@ def sign_of(task: str, key: str) -> int:
     return 1 if measure.more_is_better else -1
 
 
-def group_runs(runs: Sequence[Run]) -> List[Model]:
+def group_runs(runs: Sequence[MeasuredRun]) -> List[Model]:
     """Groups runs by model, the best model first.
 
     The best model has the lowest mean top-5 error of tiles, or the highest mean of
     Kendall's tau of layouts.  Names, which come from run files, are made printable and
     lose the folders of this machine.
     """
-    by_name: Dict[str, List[Run]] = {}
+    by_name: Dict[str, List[MeasuredRun]] = {}
     for run in sorted(runs, key=lambda run: run.name):
         shown = run._replace(name=text.without_folders(run.name))
         by_name.setdefault(run.model, []).append(shown)

@@ -32,7 +32,7 @@ class Section(NamedTuple):
     pictures: List[pictures.Picture]
 
 
-def write(path: str, runs: Sequence[measured.Run]) -> None:
+def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
     """Writes a report of runs of one collection.
 
     All that comes from run files and data is escaped and stripped of the folders of
@@ -143,7 +143,7 @@ def _results(models: Sequence[measured.Model]) -> List[List[str]]:
     return rows
 
 
-def _settings(runs: Sequence[measured.Run]) -> Dict[str, List[List[str]]]:
+def _settings(runs: Sequence[measured.MeasuredRun]) -> Dict[str, List[List[str]]]:
     """Returns tables of settings: 'differing', a run in each column, and 'same'."""
     settings_of_runs: List[Dict[str, Any]] = []
     for run in runs:

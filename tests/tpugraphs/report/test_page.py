@@ -48,7 +48,7 @@ def _run(name, task, results, model=None, **info):
         'data': '/home/me/data/valid',
     }
     summary = {**described, **report.summarise(task, results)}
-    return measured.Run(name, model or name, run, summary, results)
+    return measured.MeasuredRun(name, model or name, run, summary, results)
 
 
 def _model(*runs):
