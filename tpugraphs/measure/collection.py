@@ -131,7 +131,7 @@ def _measure_all(
                 folder.left += len(todo) - index
                 break
             if kernel.program != program:
-                session.restart()
+                session.stop()
                 program = kernel.program
             started = time.monotonic()
             # No pass beyond the least number begins after so many seconds.

@@ -63,7 +63,9 @@ class Records:
             self._machine = machine.identity(device)
             names = ('jaxlib', 'tpugraphs')
             self._versions = {name: extras.version(name) for name in names}
-            self._place = records.place_of(self._machine, self._versions['jaxlib'])
+            self._machine_id = records.machine_id_of(
+                self._machine, self._versions['jaxlib']
+            )
             self._path = _file_of(path, self._machine)
             open(self._path, 'ab').close()
             if not fresh:
@@ -72,7 +74,7 @@ class Records:
     def _read(self) -> None:
         """Reads the records of this machine; prints how many other lines there are."""
         measurements, unused = records.read(self._path)
-        own = [m for m in measurements if m.place == self._place]
+        own = [m for m in measurements if m.machine_id == self._machine_id]
         self._histories = records.by_kernel(own)
         if len(own) < len(measurements):
             unused['of another machine or jaxlib'] = len(measurements) - len(own)
@@ -84,8 +86,8 @@ class Records:
         """Returns the history of a kernel on this machine, to which callers may add."""
         if not self._path:
             return records.History()
-        place = kernel.rpartition('_')[2], self._place
-        return self._histories.setdefault(place, records.History())
+        key = kernel.rpartition('_')[2], self._machine_id
+        return self._histories.setdefault(key, records.History())
 
     def configurations(self, kernel: str) -> List[Dict[str, Any]]:
         """Returns the recorded configurations of a kernel that have times."""
@@ -180,5 +182,5 @@ def _file_of(path: str, about: Dict[str, Any]) -> str:
     if not os.path.isdir(path):
         return path
     name = re.sub(r'\W+', '_', about['cpu']).strip('_')[:40]
-    place = records.place_of(about, '')
-    return os.path.join(path, f'{name}_{place}{SUFFIX}')
+    machine_id = records.machine_id_of(about, '')
+    return os.path.join(path, f'{name}_{machine_id}{SUFFIX}')

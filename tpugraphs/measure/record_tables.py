@@ -111,7 +111,7 @@ def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
         rows.append(
             [
                 last.kernel,
-                last.place,
+                last.machine_id,
                 f'{count:,}',
                 f'{count - len(timed):,}',
                 *(_speed(kernel, timed[0]) if timed else '--'),
@@ -119,14 +119,14 @@ def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
         )
     lines = text.table(rows, '<<>', rules=[1])
     rows = [['machine', 'processor', 'device', 'jaxlib', 'measurements', 'last']]
-    counts = collections.Counter(m.place for m in measurements)
-    latest = {m.place: m for m in sorted(measurements, key=lambda m: m.when)}
-    for place, count in counts.items():
-        last = latest[place]
+    counts = collections.Counter(m.machine_id for m in measurements)
+    latest = {m.machine_id: m for m in sorted(measurements, key=lambda m: m.when)}
+    for machine_id, count in counts.items():
+        last = latest[machine_id]
         cpu, cores = last.machine['cpu'], text.count(last.machine['cores'], 'core')
         rows.append(
             [
-                place,
+                machine_id,
                 text.printable(f'{cpu}, {cores}'),
                 text.printable(last.machine['device']),
                 text.printable(last.versions['jaxlib']),
@@ -144,7 +144,7 @@ def best(measurements: Sequence[records.Measurement]) -> List[str]:
         last = kernel.measurements[-1]
         counts = collections.Counter(m.status for m in kernel.results().values())
         results = ', '.join(f'{counts[s]:,} {s}' for s in records.STATUSES if counts[s])
-        lines += [f'{last.kernel} on {last.place}: {results}', '']
+        lines += [f'{last.kernel} on {last.machine_id}: {results}', '']
         rows = [['configuration', 'time', 'speed-up', 'passes', 'measured']]
         for m in kernel.timed()[:_BEST]:
             parameters = t4.parameters(m.configuration).items()

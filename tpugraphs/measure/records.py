@@ -73,9 +73,9 @@ class Measurement:
         return min(self.times_ns)
 
     @functools.cached_property
-    def place(self) -> str:
+    def machine_id(self) -> str:
         """The machine and its compiler, in eight hexadecimal digits."""
-        return place_of(self.machine, self.versions['jaxlib'])
+        return machine_id_of(self.machine, self.versions['jaxlib'])
 
     @property
     def when(self) -> datetime.datetime:
@@ -83,7 +83,7 @@ class Measurement:
         return datetime.datetime.fromisoformat(self.time)
 
 
-def place_of(machine: Dict[str, Any], jaxlib: str) -> str:
+def machine_id_of(machine: Dict[str, Any], jaxlib: str) -> str:
     """Returns eight hexadecimal digits that name a machine and its compiler."""
     content = json.dumps([machine, jaxlib], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:8]
@@ -239,14 +239,14 @@ class History:
 
 
 def by_kernel(measurements: Iterable[Measurement]) -> Dict[Tuple[str, str], History]:
-    """Groups measurements by fingerprint and place, in the order of kernels' names."""
+    """Groups measurements by fingerprint and machine, in the order of names."""
     histories: Dict[Tuple[str, str], History] = collections.defaultdict(History)
     for measurement in sorted(measurements, key=lambda m: m.when):
-        histories[measurement.fingerprint, measurement.place].add(measurement)
-    names = {place: h.measurements[-1].kernel for place, h in histories.items()}
+        histories[measurement.fingerprint, measurement.machine_id].add(measurement)
+    names = {pair: h.measurements[-1].kernel for pair, h in histories.items()}
     return {
-        place: histories[place]
-        for place in sorted(histories, key=lambda place: names[place])
+        pair: histories[pair]
+        for pair in sorted(histories, key=lambda pair: names[pair])
     }
 
 

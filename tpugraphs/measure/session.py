@@ -80,10 +80,10 @@ class Session:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.restart()
+        self.stop()
         self._log.close()
 
-    def restart(self) -> None:
+    def stop(self) -> None:
         """Ends the worker; the next request starts a new one."""
         if self._process is not None:
             self._pipe.close()
@@ -151,7 +151,7 @@ class Session:
     def _call(self, method: str, **arguments: Any) -> Any:
         """Calls a method of `Worker` in the process, which is started if need be."""
         if self._process is None or self._process.poll() is not None:
-            self.restart()
+            self.stop()
             self._start()
         return self._request(method, arguments)
 
@@ -171,7 +171,7 @@ class Session:
                 self._compiling = content
         except (EOFError, ConnectionError):
             died = timing.DIED
-        self.restart()
+        self.stop()
         raise _Died(died)
 
     def _start(self) -> None:
@@ -197,7 +197,7 @@ class Session:
                 f'the worker does not start: {printed[-1] if printed else how}'
             ) from how
         except WorkerError as error:
-            self.restart()
+            self.stop()
             raise ValueError(str(error)) from error
 
 

@@ -33,7 +33,7 @@ def export(measurements: List[records.Measurement], folder: str) -> List[str]:
     paths = []
     for kernel in records.by_kernel(measurements).values():
         last = kernel.measurements[-1]
-        name = f'{last.kernel}_{last.place}.json'
+        name = f'{last.kernel}_{last.machine_id}.json'
         paths.append(os.path.join(folder, name))
         with files.write_atomically(paths[-1], encoding='utf-8') as stream:
             json.dump(content(kernel), stream, indent=1, allow_nan=False)

@@ -67,7 +67,7 @@ class Measured:
 
     @property
     def times(self) -> np.ndarray:
-        """Returns the least time over all passes, int64 [kept], nanoseconds."""
+        """The least times over all passes, int64 [kept], nanoseconds."""
         return self.passes.min(0)
 
 

@@ -155,7 +155,7 @@ def tune(
         log_times.update((order[i - 1], t) for i, t in zip(measured.kept, logs) if i)
         dropped.update((order[i - 1], why) for i, why in measured.dropped.items())
     finalists = sorted(list(log_times)[1:], key=lambda i: log_times[i])[:_FINALISTS]
-    session.restart()
+    session.stop()
     place, verdict = judge(timed(finalists, _FINAL_PASSES, seed + 1))
     number = [0, *finalists][place]
     reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())

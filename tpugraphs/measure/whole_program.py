@@ -161,9 +161,9 @@ def prove(
             speedups[number - 1] = float(np.median(logs[:, 0] - logs[:, place]))
         return speedups
 
-    kept = survivors(len(faster), gains, lambda: time.monotonic() < ends)
+    kept = kernels_to_keep(len(faster), gains, lambda: time.monotonic() < ends)
     sets = [kept, []] if kept else [[]]
-    program.session.restart()
+    program.session.stop()
     measured = timed(sets, _JUDGING, 1)
     number, verdict = tuning.judge(measured)
     unchanged = None
@@ -180,7 +180,7 @@ def prove(
     )
 
 
-def survivors(
+def kernels_to_keep(
     count: int,
     gains: Callable[[Sequence[Sequence[int]]], List[float]],
     goes_on: Callable[[], bool] = lambda: True,

@@ -70,7 +70,7 @@ def from_file(path: str, name: str) -> Any:
     parameters that returns one.
 
     Raises:
-        ValueError: the file does not run, has no such function, or see `module_of`.
+        ValueError: the file does not run, has no such function, or see `trace`.
         OSError: the file cannot be read.
     """
     module = _run(path)
@@ -104,7 +104,7 @@ def from_saved_model(
             or, where there is one input alone, an array.
 
     Raises:
-        ValueError: there is no such signature, or see `module_of`.
+        ValueError: there is no such signature, or see `trace`.
     """
     import tensorflow as tf
 

@@ -40,7 +40,7 @@ def shown(capsys, *words):
 def test_kernels_and_machines_are_listed(path, capsys):
     lines = shown(capsys, '--records', path)
     place, other = (
-        records.place_of(m, '0.4')
+        records.machine_id_of(m, '0.4')
         for m in (
             measurements.MACHINE,
             {**measurements.MACHINE, 'cpu': 'y\x1b[2J', 'cores': 1},
@@ -61,7 +61,7 @@ def test_kernels_and_machines_are_listed(path, capsys):
 
 def test_the_best_of_a_kernel(path, capsys):
     lines = shown(capsys, 'p', '--records', path)
-    place = records.place_of(measurements.MACHINE, '0.4')
+    place = records.machine_id_of(measurements.MACHINE, '0.4')
     start = f'{P} on {place}: 3 ok, 1 wrong result'
     assert lines[lines.index(start) + 4 :][:3] == [
         'output_0=8 output_1=2  1 us      2.00       2  2026-01-02',

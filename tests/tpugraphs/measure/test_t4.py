@@ -21,7 +21,7 @@ def _exported(tmp_path):
         measurements.failed(status, (8, n + 5)) for n, status in enumerate(statuses)
     ]
     [path] = t4.export(made, str(tmp_path / 't4'))
-    assert path.endswith(f'{made[0].kernel}_{made[0].place}.json')
+    assert path.endswith(f'{made[0].kernel}_{made[0].machine_id}.json')
     with open(path, encoding='utf-8') as stream:
         return json.load(stream)
 

@@ -55,7 +55,7 @@ def test_of_equals_none_is_claimed():
 class EvenClock:
     """Times all configurations alike, as a session does."""
 
-    def restart(self):
+    def stop(self):
         pass
 
     def measure(self, kernel, modules, seed, protocol, most=9, **options):

@@ -44,12 +44,12 @@ def times(savings, wrong=()):
 )
 def test_what_does_not_help_is_taken_out(savings, wrong, kept):
     gains, _ = times(savings, wrong)
-    assert whole_program.survivors(len(savings), gains) == kept
+    assert whole_program.kernels_to_keep(len(savings), gains) == kept
 
 
 def test_without_time_all_stay():
     gains, asked = times([-0.1])
-    assert whole_program.survivors(1, gains, lambda: False) == [0] and not asked
+    assert whole_program.kernels_to_keep(1, gains, lambda: False) == [0] and not asked
 
 
 def test_results_may_lie_apart_by_the_narrowest_type():
@@ -86,7 +86,7 @@ class Clock(session_lib.Session):
         self._milliseconds, self._wrong = milliseconds, wrong
         self._rng = np.random.default_rng(0)
 
-    def restart(self):
+    def stop(self):
         pass
 
     def measure(self, kernel, modules, seed, protocol, **options):
