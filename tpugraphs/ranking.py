@@ -87,7 +87,8 @@ def rank(
         modules = [(program.source, tuning) for tuning in kernels]
         ranked = list(rank_modules(modules, predictor, outcome, candidates))
     else:
-        alone = isinstance(source, (str, os.PathLike, *prediction.RECORDS.values()))
+        records = (tile_records.TileRecord, layout_records.LayoutRecord)
+        alone = isinstance(source, (str, os.PathLike, *records))
         if not alone and not isinstance(source, Iterable):
             raise ValueError(
                 'to rank are paths of raw files, records or a program, not '

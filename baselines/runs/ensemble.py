@@ -79,37 +79,18 @@ class Scored(NamedTuple):
 def load(
     names: Sequence[str], options: prediction.Options
 ) -> Dict[str, run_predictor.RunPredictor]:
-    """Loads the runs of an ensemble.
-
-    Args:
-        names: of the runs, as `finding.find` takes them.
-        options: the place of graphs, and a models.py.
-
-    Returns:
-        The runs by model directory.
+    """Loads the runs of an ensemble, two at least; see `loading.load_alike`.
 
     Raises:
-        ValueError: there are fewer than two; they are not of one collection; one of
-            them is unusable.
+        ValueError: there are fewer, or as of `loading.load_alike`.
     """
-    runs = finding.load_all(names)
-    if len(runs) < 2:
+    model_dirs = finding.find_all(names)
+    if len(model_dirs) < 2:
         raise ValueError(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(names)}'
         )
-    names_of = {d: run.collection().name for d, run in runs.items()}
-    first = next(iter(runs))
-    for model_dir, name in names_of.items():
-        if name != names_of[first]:
-            raise ValueError(
-                f'--dirs: {model_dir} is a run of {name}, but {first} of '
-                f'{names_of[first]}'
-            )
-    return {
-        model_dir: run_predictor.RunPredictor(run, options)
-        for model_dir, run in runs.items()
-    }
+    return loading.load_alike(model_dirs, options)
 
 
 def score(

@@ -53,6 +53,36 @@ def load_predictors(
     return predictors
 
 
+def load_alike(
+    names: Sequence[str], options: prediction.Options
+) -> Dict[str, run_predictor.RunPredictor]:
+    """Makes runs of one collection ready to score.
+
+    Args:
+        names: of the runs, as `finding.find` takes them.
+        options: the place of graphs, and a models.py.
+
+    Returns:
+        By model directory.
+
+    Raises:
+        ValueError: the runs are of several collections, or one of them is unusable.
+    """
+    runs = finding.load_all(names)
+    collection_of = {name: run.collection().name for name, run in runs.items()}
+    first = next(iter(runs))
+    for model_dir, collection in collection_of.items():
+        if collection != collection_of[first]:
+            raise ValueError(
+                f'--dirs: {model_dir} is a run of {collection}, but {first} of '
+                f'{collection_of[first]}'
+            )
+    return {
+        model_dir: run_predictor.RunPredictor(run, options)
+        for model_dir, run in runs.items()
+    }
+
+
 def _estimate_predictor(options: prediction.Options) -> prediction.EstimatePredictor:
     if options.workers:
         raise ValueError('--runner is for runs: the estimate needs no workers')

@@ -32,25 +32,16 @@ from baselines.data import collections
 from baselines.data import published
 from baselines.data import stores as stores_lib
 from baselines.data import variants
-from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.data.tile import records as tile_records
 from baselines.evaluation import ensembles
 from baselines.evaluation import report
 from baselines.evaluation import submission
-from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import tasks
 from baselines.runs import trees as trees_lib
-
-# Of a graph in memory, by task.
-RECORDS: Dict[str, Any] = {
-    reading.TILE: tile_records.TileRecord,
-    reading.LAYOUT: layout_records.LayoutRecord,
-}
 
 
 class Workers(Protocol):
@@ -349,12 +340,10 @@ class Predictor(abc.ABC):
 
     def score_record_members(self, record: Any) -> Members:
         """Returns the members' scores of a graph in memory; see `score_record`."""
-        kind = RECORDS[self.collection.task]
-        if not isinstance(record, kind):
-            raise ValueError(
-                f'the run ranks {kind.__name__}s, not {type(record).__name__}'
-            )
         store_class = stores_lib.STORES[self.collection.task]
+        if not isinstance(record, store_class.record_class):
+            wanted, given = store_class.record_class.__name__, type(record).__name__
+            raise ValueError(f'the run ranks {wanted}s, not {given}')
         store = store_class.of_records(str(record.graph_id), [record.checked()])
         return next(self.score_members(store))
 

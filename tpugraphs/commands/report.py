@@ -14,7 +14,6 @@ machine, and reads on a phone, in print, light and dark.
 import argparse
 
 from baselines import command_line
-from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,23 +34,13 @@ def run(args: argparse.Namespace) -> None:
     """
     from baselines import files
     from baselines.runs import loading
-    from baselines.runs import run_predictor
     from tpugraphs.distribute import beam
     from tpugraphs.report import measured
     from tpugraphs.report import page
 
     files.check_file_writable(args.output, 'output')
-    runs = finding.load_all(command_line.runs_of(args))
-    collections = {run.collection().name for run in runs.values()}
-    if len(collections) > 1:
-        raise ValueError(
-            f'a report is of one collection, not {" and ".join(sorted(collections))}'
-        )
-    options = beam.data_options(args)
-    predictors = {
-        model_dir: run_predictor.RunPredictor(run, options)
-        for model_dir, run in runs.items()
-    }
+    names, options = command_line.runs_of(args), beam.data_options(args)
+    predictors = loading.load_alike(names, options)
     labels = loading.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():

@@ -78,6 +78,7 @@ class LayoutStore(splits.PackedSplit):
 
     collection = 'layout'
     noun = 'program'
+    record_class = records.LayoutRecord
     version = 2
     columns = {
         **splits.PackedSplit.columns,

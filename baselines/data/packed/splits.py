@@ -50,11 +50,13 @@ class PackedSplit:
             graph are those between its `node_offsets`, and so on.
         collection: 'tile' or 'layout'; starts the name of a packed folder.
         noun: 'kernel' or 'program', for messages.
+        record_class: of a graph in memory: `TileRecord` or `LayoutRecord`.
         version: to be raised when columns, their meaning or the checks change.
     """
 
     collection: str
     noun: str
+    record_class: Any
     version: int
 
     node_feat: np.ndarray

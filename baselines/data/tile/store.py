@@ -32,6 +32,7 @@ class TileStore(splits.PackedSplit):
 
     collection = 'tile'
     noun = 'kernel'
+    record_class = records.TileRecord
     version = 2
     columns = {
         **splits.PackedSplit.columns,
