@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import subprocess
 import sys
-from typing import Iterator, List, Sequence, Tuple
+from typing import List, Sequence
 
 from baselines import registry
 from tests.helpers import places
@@ -41,16 +41,6 @@ class _Source:
     def nodes(self) -> Sequence[ast.AST]:
         """The tree and all that is in it; most rules go through them."""
         return tuple(ast.walk(self.tree))
-
-    def imports(self) -> Iterator[Tuple[int, str]]:
-        """Yields (line, dotted name) of imports, also of those in functions."""
-        for node in self.nodes:
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    yield node.lineno, alias.name
-            elif isinstance(node, ast.ImportFrom):
-                for alias in node.names:
-                    yield node.lineno, f'{node.module}.{alias.name}'
 
 
 @functools.lru_cache(maxsize=None)
@@ -102,18 +92,6 @@ def test_a_command_is_one_short_file():
             assert source.text.count('\n') <= 120, source.name
 
 
-def test_only_the_registry_imports_models_that_users_may_replace():
-    """It does so by name, as it does with the zoo."""
-    _report(
-        [
-            f'{source.name}:{line} imports {imported}; ask the registry'
-            for source in _sources()
-            for line, imported in source.imports()
-            if imported.startswith('baselines.') and imported.endswith('.models')
-        ]
-    )
-
-
 def test_two_models_of_one_name_say_how_they_differ():
     tiles, layouts = registry.tile_models(), registry.layout_models()
     _report(
@@ -131,33 +109,6 @@ def test_two_models_of_one_name_say_how_they_differ():
 _RUNS_WITH_TENSORFLOW = {
     f'baselines/runs/{name}.py' for name in ('export', 'serving', 'weights')
 }
-
-
-def test_the_training_loop_touches_no_file():
-    names = ('loop', 'progress', 'steps')
-    loop = {f'baselines/training/{name}.py' for name in names}
-    files = {'os', 'io', 'pathlib', 'tempfile', 'shutil', 'gzip', 'baselines'}
-    allowed = {f'baselines.training.{name}' for name in names}
-    # What it is given: the data, and what scores them.
-    allowed |= {'baselines.training.task_data', 'baselines.runs.tasks'}
-    allowed |= {'baselines.config', 'baselines.text', 'baselines.training.devices'}
-    allowed |= {'baselines.evaluation.metrics'}
-    for source in _package():
-        if source.name in loop:
-            _report(
-                [
-                    f'{source.name}:{line} imports {imported}'
-                    for line, imported in source.imports()
-                    if imported.split('.')[0] in files and imported not in allowed
-                ]
-            )
-            _report(
-                [
-                    f'{source.name}:{node.lineno} opens a file'
-                    for node in source.nodes
-                    if isinstance(node, ast.Call) and _dotted(node.func) == 'open'
-                ]
-            )
 
 
 def test_help_and_reports_do_not_wait_for_tensorflow():
@@ -193,19 +144,6 @@ for name in sys.argv[1:]:
 
 
 # Habits -----------------------------------------------------------------------
-
-
-def test_flags_are_of_scripts():
-    """An import defines none, as `test_help_and_reports_...` sees."""
-    _report(
-        [
-            f'{source.name}:{line} imports absl.flags'
-            for source in _sources()
-            for line, imported in source.imports()
-            if imported == 'absl.flags'
-            and source.name not in (*_SCRIPTS, 'baselines/scripts.py')
-        ]
-    )
 
 
 def _is_number(node, least: int) -> bool:
