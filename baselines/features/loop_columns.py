@@ -73,8 +73,6 @@ _RANK = schema.RANK
 _VECTOR = 8
 _ROUND_NS, _FAST_NS = 100.0, 0.15
 _SLOW_NS = (1.0, 0.6, 2.0, 4.0)  # of what may be alone, straight, ...
-_REDUCE = schema.OPCODE_NUMBERS['reduce']
-_EXTREMES = [schema.OPCODE_NUMBERS[name] for name in ('maximum', 'minimum')]
 _OUTPUT_ROLES = [schema.OUTPUT_BATCH, schema.OUTPUT_FEATURE]
 _GROUPS = schema.NODE.at('feature_group_count')
 _STRIDES = schema.NODE.at('window_stride_product')
@@ -111,43 +109,43 @@ class LoopColumns:
             name: np.asarray(store.config_max[:, block], np.float64)
             for name, block in _BOUNDS.items()
         }
-        # Of the nodes, scalars are what a reduction does with two elements.
-        is_scalar = store.node_feat[:, schema.DIMENSIONS.start] <= 0
-        opcodes = np.asarray(store.node_opcode)
+        nodes, place = kernel_nodes.KernelNodes(store), np.arange(_RANK)
+        # A reduction applies operations of scalars to two elements at a time.
+        extremes = nodes.have(('maximum', 'minimum')) & (nodes.dims[:, 0] == 0)
         self._extremes, self._reduces = (
             np.logical_or.reduceat(chosen, store.node_offsets[:-1])
-            for chosen in (np.isin(opcodes, _EXTREMES) & is_scalar, opcodes == _REDUCE)
+            for chosen in (extremes, nodes.have(('reduce',)))
         )
-        place = np.arange(_RANK)
         # Dimensions of the output that a window moves along, and that are joined.
-        made = self._raw_rows(store, 'convolution', 'output')
-        moved = _moved_by_convolutions(made, self._whole['kernel'])
-        pooled = self._raw_rows(store, 'reduce-window', 'output')
+        convolutions = self._raw_rows(nodes, 'convolution', 'output')
+        pooled = self._raw_rows(nodes, 'reduce-window', 'output')
+        moved = _moved_by_convolutions(convolutions, self._whole['kernel'])
         moved |= pooled[:, schema.WINDOW] > 1
-        made += pooled
-        moved &= (made[:, schema.DIMENSIONS] > 1) & (made[:, [_STRIDES]] <= 1)
+        either = convolutions + pooled
+        moved &= (either[:, schema.DIMENSIONS] > 1) & (either[:, [_STRIDES]] <= 1)
         self._moved = moved
-        made = self._raw_rows(store, 'concatenate', 'output')
-        self._joined = (made[:, schema.DIMENSIONS] > 1) & (
-            place == made[:, schema.AXES][:, :1]
+        joined = self._raw_rows(nodes, 'concatenate', 'output')
+        self._joined = (joined[:, schema.DIMENSIONS] > 1) & (
+            place == joined[:, schema.AXES][:, :1]
         )
-        made = self._raw_rows(store, 'transpose', 'input')
-        order = np.where(made[:, schema.DIMENSIONS] > 0, made[:, schema.AXES], place)
+        turned = self._raw_rows(nodes, 'transpose', 'input')
+        order = np.where(
+            turned[:, schema.DIMENSIONS] > 0, turned[:, schema.AXES], place
+        )
         self._order = order.astype(np.int64)
         self._turns = (np.diff(order, axis=1) < 0).any(axis=1)
 
     def _raw_rows(
-        self, store: splits.PackedSplit, opcode: str, block: str
+        self, nodes: kernel_nodes.KernelNodes, opcode: str, block: str
     ) -> np.ndarray:
         """Returns the raw columns of a node with `opcode`: [kernels, F], 0 without one.
 
         The node makes the array of `block`; a transpose has it as its operand.
         """
-        nodes = np.flatnonzero(store.node_opcode == schema.OPCODE_NUMBERS[opcode])
-        kernels = np.searchsorted(store.node_offsets, nodes, 'right') - 1
-        raw = np.asarray(store.node_feat[nodes])
+        chosen = np.flatnonzero(nodes.have((opcode,)))
+        kernels, raw = nodes.kernel[chosen], nodes.raw[chosen]
         dims, whole = raw[:, schema.DIMENSIONS], self._whole[block][kernels]
-        fits = np.ones(len(nodes), bool)
+        fits = np.ones(len(chosen), bool)
         if opcode == 'transpose':
             axes = raw[:, schema.AXES].astype(np.int64)
             # Of arrays of seven axes and more six are in the columns.
@@ -155,7 +153,7 @@ class LoopColumns:
             turned = np.take_along_axis(whole, np.minimum(axes, _RANK - 1), axis=1)
             whole = np.where(dims > 0, turned, 0)
         fits &= (dims == whole).all(axis=1)
-        rows = np.zeros((store.num_graphs, raw.shape[1]))
+        rows = np.zeros((len(nodes.root), raw.shape[1]))
         rows[kernels[fits]] = raw[fits]
         return rows
 
