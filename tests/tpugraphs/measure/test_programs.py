@@ -11,12 +11,16 @@ import pytest
 from baselines.data import families
 from baselines.hlo import protos
 from tests.helpers import measured_programs
+from tests.helpers import places
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
+from tpugraphs.measure import machine
 from tpugraphs.measure import preparation
 from tpugraphs.measure import random_programs
+from tpugraphs.measure import session
 from tpugraphs.measure import tiles
 from tpugraphs.measure import tiling
+from tpugraphs.programs import reader
 
 _FILE = """
 import tensorflow as tf
@@ -259,6 +263,18 @@ def test_a_module_is_cut_into_kernels():
     assert tiling.Plan(parts[1].module).output == (8, 6)
     assert all(kernel.name.startswith('mine_') for kernel in parts)
     assert kernels.cut(fused(), 'mine', 100) == ([], {'too small to time': 2})
+
+
+def test_kernels_to_rank_are_those_that_are_measured():
+    # For several cores XLA would not fuse the product of x and x into its sum.
+    pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    program = reader.read_program(f'{places.ROOT}/examples/my_program.py:step')
+    proposed = preparation.optimise(program)
+    with session.Session(machine.chosen_core()) as measuring:
+        measured = preparation.optimise(preparation.prepare(program), measuring)
+    parts = [kernels.cut(m, 'step')[0] for m in (proposed, measured)]
+    ranked, timed = ([kernel.name for kernel in part] for part in parts)
+    assert len(timed) == 3 and ranked == timed
 
 
 def test_what_no_kernel_is_made_of_is_named():
