@@ -7,6 +7,7 @@ import functools
 import hashlib
 import inspect
 import json
+import os
 import sys
 from typing import Any, Collection, Dict, List, Mapping, TypeVar, Union
 
@@ -310,7 +311,7 @@ def check_data(data_root: str, sample_data: bool) -> None:
 def typed(
     config_class: type, values: Mapping[str, Any], noun: str = 'setting'
 ) -> Dict[str, Any]:
-    """Returns values of settings in their types: 1 is 1.0 where that is meant.
+    """Returns values of settings in their types: 1 as 1.0, and paths as text.
 
     Args:
         config_class: whose settings.
@@ -333,6 +334,8 @@ def typed(
                 value = json.dumps(value)
             except untrusted.DAMAGE as error:  # a date, say
                 raise ValueError(f'{name} cannot be written as JSON: {error}') from None
+        if kind is str and isinstance(value, os.PathLike):
+            value = os.fspath(value)
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             value = float(value)
         if type(value) is not kind:

@@ -321,7 +321,7 @@ def train(
     flags = {**settings, **data_lib.data_settings(data)}
     if 'model_kwargs' in flags:
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
-    config.typed(kind, flags)  # before TensorFlow is waited for
+    flags = config.typed(kind, flags)  # before TensorFlow is waited for
     models: Own = ''
     losses: Dict[str, Any] = {}
     if isinstance(model, type):
@@ -345,7 +345,7 @@ def train(
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
     output = sys.stdout
     with contextlib.nullcontext() if verbose else callbacks_lib.silence():
-        chosen = config.with_recipe(kind(**config.typed(kind, flags)), flags)
+        chosen = config.with_recipe(kind(**flags), flags)
         training = callbacks_lib.Training(config.to_json(chosen))
 
         def after_epoch(state: Any) -> None:
@@ -430,7 +430,6 @@ def tune(
     from tpugraphs.measure import tune_program
 
     settings = {'records': machine_records.FOLDER, 'minutes': minutes, **settings}
-    settings['records'] = data_lib.path_of('records', settings['records'])
     settings = config.typed(tune_program.Options, settings, 'argument')
     settings['core'] = machine.chosen_core(settings.get('core', -1))
     if output:
@@ -456,7 +455,7 @@ def load_program(folder: Path) -> Any:
     """
     from tpugraphs.measure import executable
 
-    return executable.load(os.fspath(folder))
+    return executable.load(data_lib.path_of('folder', folder))
 
 
 def _named_model(model: str, task: str) -> Dict[str, str]:

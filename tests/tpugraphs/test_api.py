@@ -31,7 +31,7 @@ def _squares(labels, scores):
 def _train(root, **changes):
     settings = dict(
         data=root / 'data',
-        out_dir=str(root / 'out'),
+        out_dir=root / 'out',
         cache_dir=str(root / 'cache'),
         epochs=1,
         batch=2,
@@ -342,6 +342,7 @@ def test_records(root):
         ),
         (lambda root: tpugraphs.load(root / 'none'), '--dir: there is no directory '),
         (lambda root: tpugraphs.load(3), 'which should be a path or a name, not 3'),
+        (lambda root: tpugraphs.load_program(3), 'folder should be a path or a name'),
         (lambda root: tpugraphs.runs(3), 'out_dir should be a path or a name, not 3'),
         (lambda root: tpugraphs.open(3), 'data should be a path or a name, not 3'),
         (lambda root: tpugraphs.train(model=3), 'model should be a name, a file or'),

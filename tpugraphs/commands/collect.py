@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> None:
         passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
     )
     families = [family for family in args.families.split(',') if family]
+    if families and args.random is None:
+        raise ValueError('--families are of random programs: say --random N, too')
     if args.random is not None:
         sources = random_programs.names(args.random, args.seed, families)
     starting.start_tensorflow()

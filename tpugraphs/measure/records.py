@@ -243,11 +243,8 @@ def by_kernel(measurements: Iterable[Measurement]) -> Dict[Tuple[str, str], Hist
     histories: Dict[Tuple[str, str], History] = collections.defaultdict(History)
     for measurement in sorted(measurements, key=lambda m: m.when):
         histories[measurement.fingerprint, measurement.machine_id].add(measurement)
-    names = {pair: h.measurements[-1].kernel for pair, h in histories.items()}
-    return {
-        pair: histories[pair]
-        for pair in sorted(histories, key=lambda pair: names[pair])
-    }
+    name_of = lambda item: item[1].measurements[-1].kernel
+    return dict(sorted(histories.items(), key=name_of))
 
 
 def key(configuration: Mapping[str, Sequence[int]]) -> str:

@@ -67,6 +67,7 @@ def test_collect_and_tune(program, tmp_path, capsys):
         (['p.pb', 'out', '--passes', '-1'], '--passes is -1; it counts passes'),
         (['p.pb', 'out', '--passes', '1'], '--passes is 1; halves of them are compar'),
         (['p.pb', 'out', '--kernels', '-2'], '--kernels is -2; it counts kernels'),
+        (['p.pb', 'out', '--families', 'norm'], 'of random programs: say --random N'),
         (['p.pb', 'out', '--seconds', '0'], 'more than 0 seconds'),
         (['p.pb', 'out', '--minutes', 'nan'], 'more than 0 minutes'),
     ],
