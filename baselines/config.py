@@ -42,7 +42,7 @@ def _with_default(base: Any, name: str, default: Any) -> Any:
     return dataclasses.field(default=default, metadata=rules)
 
 
-def _losses() -> str:
+def _help_on_losses() -> str:
     names = registry.declared('baselines.training.losses', 'register')
     return (
         'Losses and weights, such as ListMLELoss:1,MSE:0.02, or a function of yours: '
@@ -51,7 +51,7 @@ def _losses() -> str:
     )
 
 
-def _toy_files(collection: str) -> str:
+def _help_on_toy_data(collection: str) -> str:
     [count] = [c.toy_files for c in collections.COLLECTIONS if c.name == collection]
     return f'Use only the first {count} files of each split.'
 
@@ -108,7 +108,7 @@ class _Config(Optimisation):
     """Most epochs."""
     early_stop: int = setting(20, low=1, shapes=False)
     """Stop after so many epochs without a better validation score."""
-    losses: str = setting('ListMLELoss:1,MSE:0.02', help=_losses)
+    losses: str = setting('ListMLELoss:1,MSE:0.02', help=_help_on_losses)
     fold: str = ''
     """Cross-validation: 2/5 joins train and valid, cuts them into 5 folds by program,
     validates on the second and trains on the others."""
@@ -149,7 +149,7 @@ class TileConfig(_Config):
     """Name of the model, a class in baselines/tiles/models.py."""
     data_root: str = setting('~/data/tpugraphs/npz/tile/xla', shapes=False)
     """Folder with the splits train, valid and test of .npz files."""
-    toy_data: bool = setting(False, help=lambda: _toy_files('tile:xla'))
+    toy_data: bool = setting(False, help=lambda: _help_on_toy_data('tile:xla'))
     cache_dir: str = _with_default(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
     out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_tiles')
     results_csv: str = setting('', shapes=False)
@@ -200,7 +200,7 @@ class LayoutConfig(_Config):
     """How their configurations were found: random or default (by a genetic search)."""
     data_root: str = setting('~/data/tpugraphs/npz/layout', shapes=False)
     """Folder with <source>/<search>/{train,valid,test}/*.npz."""
-    toy_data: bool = setting(False, help=lambda: _toy_files('layout:xla:random'))
+    toy_data: bool = setting(False, help=lambda: _help_on_toy_data('layout:xla:random'))
     cache_dir: str = _with_default(
         _Config, 'cache_dir', '~/data/tpugraphs/cache/layout'
     )

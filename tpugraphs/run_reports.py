@@ -170,7 +170,7 @@ def average_runs(args: argparse.Namespace) -> None:
 
 def _print_summary(summary: Dict[str, Any], name: str) -> None:
     """Prints the table of a run's measurements."""
-    print(f'{summary["name"]} on {report.measured_on(summary)}: {name}')
+    print(f'{summary["name"]} on {report.data_title(summary)}: {name}')
     print(report.format_table(summary))
 
 

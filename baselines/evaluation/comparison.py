@@ -124,7 +124,7 @@ def format_test(result: Mapping[str, Any]) -> str:
     sides = [result['a'], result['b']]
     lines = [
         *(f'{name}: {", ".join(side["names"])}' for name, side in zip('AB', sides)),
-        f'{report.measured_on(result)}: '
+        f'{report.data_title(result)}: '
         f'{text.count(result["graphs"], report.GROUPINGS[task].graph)} of '
         f'{text.count(result["programs"], "program")}',
         '',
@@ -170,21 +170,21 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
     for of_collection, rows in zip(_by_collection(summaries), runs_tables(summaries)):
         means = [number for number, row in enumerate(rows) if not row[1]]
         lines = text.table(rows, rules=[1, *means[:1]], width=text.WIDTH)
-        measured_on = dict.fromkeys(map(report.measured_on, of_collection))
+        titles = dict.fromkeys(map(report.data_title, of_collection))
         sizes = {
             (
-                report.measured_on(s),
+                report.data_title(s),
                 s['overall']['graphs'],
                 s['overall']['configurations'],
             )
             for s in of_collection
         }
-        if len(sizes) > len(measured_on):
+        if len(sizes) > len(titles):
             lines.append(
                 'The runs were measured on different graphs: figures of different '
                 'rows do not compare.'
             )
-        tables.append('\n'.join([*measured_on, *lines]))
+        tables.append('\n'.join([*titles, *lines]))
     return '\n\n'.join(tables)
 
 
@@ -248,7 +248,7 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
         cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
         rows.append([title, *cells])
     lines = [
-        report.measured_on(summary),
+        report.data_title(summary),
         *text.table(rows, rules=[1, len(rows) - 4, len(rows) - 3], width=text.WIDTH),
         '',
         'Gain: positive where the ensemble is better; its interval draws programs as a '

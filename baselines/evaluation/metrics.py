@@ -82,7 +82,9 @@ def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
     # Within equal runtimes the scores fall, so no such pair can be ascending.
     ranks = ranks[np.lexsort((-ranks, runtimes))].astype(np.int64)
     _, counts = np.unique(runtimes, return_counts=True)
-    total = _pairs(len(runtimes)) - sum(_pairs(int(n)) for n in counts)
+    total = _number_of_pairs(len(runtimes)) - sum(
+        _number_of_pairs(int(n)) for n in counts
+    )
     return _ascending_pairs(ranks), total
 
 
@@ -279,7 +281,7 @@ MEASURES: Dict[str, List[Measure]] = {
 }
 
 
-def _pairs(count: int) -> int:
+def _number_of_pairs(count: int) -> int:
     return count * (count - 1) // 2
 
 

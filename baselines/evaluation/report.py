@@ -245,11 +245,11 @@ def _mean_noise(graphs: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     return means
 
 
-def measured_on(summary: Mapping[str, Any]) -> str:
-    """Says what figures are of: split, collection, fold, and of layouts the protocol.
+def data_title(summary: Mapping[str, Any]) -> str:
+    """Names the data of a summary: split, collection, fold, the protocol of layouts.
 
     Args:
-        summary: with what `Predictor.describe` says of the data.
+        summary: with the fields of `Predictor.describe`.
     """
     parts = [f'{summary["split"]} of {summary["collection"]}']
     if summary.get('fold'):

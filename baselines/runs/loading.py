@@ -20,7 +20,7 @@ def load_predictor(name: str, options: prediction.Options) -> prediction.Predict
 
     Args:
         name: of the run, as `finding.find` takes it; or 'estimate'.
-        options: the place of graphs, a models.py, and of what task 'latest' is.
+        options: the place of graphs, a models.py, and the task of 'latest'.
 
     Raises:
         ValueError: a run is incomplete or does not fit the model's code; there is no
@@ -116,7 +116,7 @@ def write_predictions(
 
     Args:
         names: of the runs, see `load_predictors`.
-        options: the place of graphs, a models.py, and of what task 'latest' is.
+        options: the place of graphs, a models.py, and the task of 'latest'.
         output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
             name.
         split: which graphs to rank.

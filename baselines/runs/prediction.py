@@ -233,7 +233,7 @@ class Predictor(abc.ABC):
 
         Raises:
             ValueError: there is no such protocol, the data are unusable, no runtime is
-                known, or a graph is none of those of the published protocol.
+                known, or the published protocol has no list for a graph.
         """
         if protocol:
             registry.resolve(protocol, report.PROTOCOLS, 'protocol')

@@ -146,9 +146,9 @@ class RunPredictor(prediction.Predictor):
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split of the data to predict.
 
-        For a run of a --fold, train and valid are those of its fold: of the
-        published validation split it was trained on a part.  Other data than it
-        was trained on is taken as it is.
+        For a run of a --fold, train and valid are the splits of its fold: it was
+        trained on a part of the published validation split.  Data that it was not
+        trained on are taken as they are.
         """
         if not self.split:
             self._note_toy_data()
@@ -200,7 +200,7 @@ class RunPredictor(prediction.Predictor):
         return self.task.graphs(store, self.normalizer, False)
 
     def check(self, store: splits.PackedSplit) -> None:
-        """Makes sure that columns are those of the training."""
+        """Raises ValueError unless columns mean what they did in the training."""
         self.variant.check(store, 'the model was trained on')
 
     def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
@@ -226,8 +226,7 @@ class RunPredictor(prediction.Predictor):
         return self.scorer.members(store, self.graphs(store))
 
     def _fitted_scaling(self) -> Scaling:
-        # Made by the published code, which keeps neither: it fits them to the
-        # training data each time, and so do we.
+        """Fits the scaling to the training data anew, as the published code does."""
         text.note(
             'this run does not hold its normaliser; fitting it to '
             f'{self.options.data_root or "the measured data"}'

@@ -84,7 +84,7 @@ class Task:
         graphs: (store, normaliser, training) -> the graphs of a split as models read
             them, with scaled features.
         table: (store, names of columns or None for all, graphs or None) -> the
-            columns that trees see of a split; computed ones are those of the graphs.
+            columns that trees read; those that the graphs have computed are shared.
         model_scorer: (model, memory budget in megabytes or 0 for the default, once)
             -> a scorer; once: the process ends when it has scored, so that a few
             small graphs are not worth compiling for.
@@ -299,10 +299,10 @@ def rows(
 
 @contextlib.contextmanager
 def verifying(*stores: splits.PackedSplit) -> Iterator[None]:
-    """Checks the packed data after a ValueError, which damage may have caused.
+    """Checks packed data after a ValueError of the block, which damage may cause.
 
     Raises:
-        ValueError: the data are damaged; or else that of the context.
+        ValueError: the data are damaged; or else the error of the block.
     """
     try:
         yield

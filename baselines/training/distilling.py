@@ -61,8 +61,8 @@ def describe(predictor: run_predictor.RunPredictor, trees: trees_lib.Trees) -> s
         for key in _MEASURES
         if overall[0][key]['mean'] is not None
     ]
-    measured_on = report.measured_on(predictor.describe(store))
-    return f'{summary}; {measured_on}: {", ".join(changes)}'
+    title = report.data_title(predictor.describe(store))
+    return f'{summary}; {title}: {", ".join(changes)}'
 
 
 def _rows(predictor: run_predictor.RunPredictor, split: str) -> growing.Rows:

@@ -164,7 +164,7 @@ class Validator:
     def _loss_of(
         self, pairs: Sequence[Tuple[np.ndarray, np.ndarray]]
     ) -> Optional[float]:
-        """Returns the training loss of lists as long as those of a step."""
+        """Returns the training loss of lists, cut to the length of a step's lists."""
         configs = self._data.settings.configs
         lists: List[Tuple[np.ndarray, np.ndarray]] = [
             (labels[:configs] / self._data.label_scale, scores[:configs])

@@ -46,7 +46,7 @@ class Progress:
         self._bar.close()
 
     def step(self, epoch: int, steps: int, loss: float, opa: Optional[float]) -> None:
-        """Moves the bar on by `steps`; `epoch` is from 0, the others its means."""
+        """Moves the bar on by `steps`; shows the epoch, from 0, and its means."""
         self._bar.set_description_str(f'epoch {epoch + 1}/{self._epochs}', False)
         self._bar.set_postfix_str(f'loss {_number(loss)}, OPA {_number(opa)}', False)
         self._bar.update(steps)
@@ -83,8 +83,8 @@ def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
         epoch: the best one, from 0; -1: as it began.
         score: its validation score; not finite: it has none.
         measure: its name, 'OPA' or 'tau'.
-        patience: after so many epochs without a better one it was stopped; 0: after
-            the last.
+        patience: epochs without a better one, after which training was stopped; 0:
+            it went on to the last.
     """
     best = f'epoch {epoch + 1}' if epoch >= 0 else 'the start'
     if math.isfinite(score):

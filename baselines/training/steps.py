@@ -243,7 +243,7 @@ def parse_averaging(text: str) -> Optional[float]:
 
 
 def count_ordered_pairs(labels: tf.Tensor, scores: tf.Tensor):
-    """Counts pairs with y_i > y_j, and those of them with s_i > s_j: [lists, n] each.
+    """Counts pairs of [lists, n] with y_i > y_j, and how many have s_i > s_j.
 
     Returns:
         (correct, total), float32 scalars.  Equal scores count as wrong.

@@ -170,7 +170,7 @@ class TileData(TaskData):
         super().__init__(settings, stores)
 
     def _table_parts(self) -> Sequence[str]:
-        """Returns the parts that settings add; a recipe those of loops that fit."""
+        """Returns the parts that are set; with a recipe loop columns that fit, too."""
         settings = self.settings
         parts = ['estimate'] * settings.estimate
         parts += ['tile_columns'] * settings.tile_columns

@@ -137,9 +137,9 @@ def test_graphs_that_are_not_published(root, monkeypatch, capsys):
 def test_figures_say_what_they_are_of():
     summary = {'split': 'valid', 'collection': 'tile:xla', 'fold': ''}
     assert (
-        report.measured_on({**summary, 'fold': '2/5'}) == 'valid of tile:xla, fold 2/5'
+        report.data_title({**summary, 'fold': '2/5'}) == 'valid of tile:xla, fold 2/5'
     )
     summary = {**summary, 'collection': 'layout:nlp:default', 'protocol': 'published'}
-    assert report.measured_on(summary) == (
+    assert report.data_title(summary) == (
         'valid of layout:nlp:default, published protocol'
     )

@@ -55,7 +55,7 @@ def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
     models = measured.group_runs(runs)
     first = runs[0].summary
     data = dict.fromkeys(os.path.dirname(run.summary['data']) for run in runs)
-    splits = dict.fromkeys(report.measured_on(run.summary) for run in runs)
+    splits = dict.fromkeys(report.data_title(run.summary) for run in runs)
     measured_on = f'{"; ".join(splits)} ({"; ".join(map(text.without_folders, data))})'
     page = environment.get_template('page.html').render(
         title=_title(models, first['collection']),
