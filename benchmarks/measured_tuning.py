@@ -23,7 +23,6 @@ from baselines import text
 from baselines.data.tile import records
 from baselines.hlo import config_text
 from tpugraphs.measure import collection
-from tpugraphs.measure import machine
 from tpugraphs.measure import machine_records
 from tpugraphs.measure import random_programs
 from tpugraphs.measure import record_tables
@@ -43,7 +42,7 @@ def main() -> None:
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--share', action='store_true')
     parser.add_argument('--records', default='', metavar='FILE')
-    parser.add_argument('--core', type=int, default=machine.chosen_core())
+    parser.add_argument('--core', type=int, default=-1)
     args = parser.parse_args()
     if args.share:
         share(args.seed)

@@ -74,7 +74,6 @@ def main() -> None:
 
 def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
     """Returns the figures of a tuned program."""
-    from tpugraphs.measure import machine
     from tpugraphs.measure import preparation
     from tpugraphs.measure import tune_program
 
@@ -82,7 +81,7 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
         model_dir=args.dir,
         candidates=args.candidates,
         minutes=args.budget_minutes,
-        core=machine.chosen_core(args.core),
+        core=args.core,
     )
     began = time.monotonic()
     figures = tune_program.tune(preparation.load(path), options).to_json()

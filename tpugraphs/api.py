@@ -425,13 +425,11 @@ def tune(
     """
     from baselines import config
     from baselines import files
-    from tpugraphs.measure import machine
     from tpugraphs.measure import machine_records
     from tpugraphs.measure import tune_program
 
     settings = {'records': machine_records.FOLDER, 'minutes': minutes, **settings}
     settings = config.typed(tune_program.Options, settings, 'argument')
-    settings['core'] = machine.chosen_core(settings.get('core', -1))
     if output:
         settings['output'] = files.expand(data_lib.path_of('output', output))
     if which:

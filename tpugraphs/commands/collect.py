@@ -63,11 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measures and writes."""
     from baselines.data import shares
-    from tpugraphs.measure import arguments
     from tpugraphs.measure import collection
     from tpugraphs.measure import collection_folder
     from tpugraphs.measure import preparation
     from tpugraphs.measure import random_programs
+    from tpugraphs.programs import extras
 
     if args.builtin:
         raise ValueError('--builtin: there are no built-in programs; use --random N')
@@ -84,7 +84,6 @@ def run(args: argparse.Namespace) -> None:
         args,
         output=files.expand(output),
         split=None if args.split == 'none' else shares.parse(args.split),
-        core=arguments.core_of(args),
         passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
     )
     families = [family for family in args.families.split(',') if family]
@@ -92,6 +91,7 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError('--families are of random programs: say --random N, too')
     if args.random is not None:
         sources = random_programs.names(args.random, args.seed, families)
+    extras.require()
     starting.start_tensorflow()
     load = preparation.load if args.random is None else random_programs.load
     print(*collection.collect(sources, options, load).lines(), sep='\n')

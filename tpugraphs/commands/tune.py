@@ -54,20 +54,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Tunes, prints and writes."""
-    from tpugraphs.measure import arguments
+    from tpugraphs.measure import tune_program
+    from tpugraphs.programs import extras
 
-    core = arguments.core_of(args)
+    extras.require()
     if args.json:
         files.check_file_writable(args.json, 'json')
-    from tpugraphs.measure import tune_program
-
     options = config.from_options(
         tune_program.Options,
         args,
         output=files.expand(args.output) if args.output else '',
         model_dir=command_line.run_of(args) if args.dirs else '',
         minutes=args.budget_minutes,
-        core=core,
     )
     program = tune_program.tune_and_write(args.program, (), options)
     if args.json:

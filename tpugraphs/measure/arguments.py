@@ -4,9 +4,7 @@ import argparse
 import functools
 
 from baselines import command_line
-from tpugraphs.measure import machine
 from tpugraphs.measure import machine_records
-from tpugraphs.programs import extras
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -17,13 +15,3 @@ def add(parser: argparse.ArgumentParser) -> None:
     option('--core', -1, 'the core to measure on (default: the last)')
     about = 'tuning records, a file or folder'
     option('--records', machine_records.FOLDER, about, metavar='FILE')
-
-
-def core_of(args: argparse.Namespace) -> int:
-    """Returns the core that a worker is pinned to.
-
-    Raises:
-        ValueError: jaxlib is not installed, or there is no such core.
-    """
-    extras.require()
-    return machine.chosen_core(args.core)

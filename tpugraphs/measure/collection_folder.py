@@ -54,7 +54,7 @@ class Options:
     split: Optional[Tuple[float, ...]] = (80, 10, 10)
     resume: bool = False  # whether to go on with an interrupted collection
     records: str = ''  # file or folder of tuning records; '' for none
-    core: int = -1  # the core of the worker; -1 for any
+    core: int = -1  # the core of the worker; -1 for the last
     platform: str = 'cpu'  # 'cpu' or 'gpu'
     # least and most passes
     passes: Tuple[int, int] = (timing.LEAST_PASSES, timing.MOST_PASSES)

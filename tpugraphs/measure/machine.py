@@ -14,7 +14,7 @@ def describe(core: int) -> Dict[str, Any]:
     """Returns versions, flags, processor and caches of this machine, for JSON.
 
     Args:
-        core: the core that workers are pinned to; -1 for none.
+        core: the core that workers are pinned to; -1 for the last.
     """
     cpu, caches = platform.processor(), {}
     with contextlib.suppress(OSError):  # there on Linux alone
@@ -30,7 +30,7 @@ def describe(core: int) -> Dict[str, Any]:
     return {
         'cpu': cpu,
         'cores': os.cpu_count(),
-        'core': core,
+        'core': chosen_core(core),
         'caches': caches,
         'system': platform.platform(),
         'load': os.getloadavg()[0],
@@ -53,8 +53,8 @@ def identity(device: str) -> Dict[str, Any]:
     }
 
 
-def chosen_core(core: int = -1) -> int:
-    """Returns the core to measure on, by default the last that this process may use.
+def chosen_core(core: int) -> int:
+    """Returns the core to measure on; for -1 the last that this process may use.
 
     Raises:
         ValueError: there is no such core.

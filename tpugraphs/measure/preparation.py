@@ -13,7 +13,6 @@ from baselines import text
 from baselines.hlo import protos
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
-from tpugraphs.measure import machine
 from tpugraphs.measure import own_tiles
 from tpugraphs.measure import session as session_lib
 from tpugraphs.programs import extras
@@ -131,8 +130,7 @@ def optimise(
     if session is None:
         purpose = f'{program.source}: cutting a program that XLA has not optimised yet'
         extras.require(purpose)
-        # On one core, as measuring does: XLA cuts kernels for the cores that it may use.
-        with session_lib.Session(machine.chosen_core()) as session:
+        with session_lib.Session() as session:
             return optimise(prepare(program), session)
     try:
         content = session.optimise(program.module.SerializeToString())

@@ -20,6 +20,7 @@ from baselines import files
 from baselines.hlo import protos
 from tpugraphs.measure import backend
 from tpugraphs.measure import kernels
+from tpugraphs.measure import machine
 from tpugraphs.measure import timing
 from tpugraphs.programs import conversion
 
@@ -46,13 +47,17 @@ class Session:
     """A worker process, started again when XLA has ended it.
 
     Args:
-        core: the core that it is pinned to; -1 for any.
+        core: the core that it is pinned to, since XLA makes other kernels for several
+            cores; -1 for the last.
         platform: 'cpu' or 'gpu'.
         ends: the `time.monotonic()` soon after which a request is given up.
         seconds: of wall time for one compilation, or for all passes.
 
     Attributes:
         device: XLA's name of the device, once a worker has started.
+
+    Raises:
+        ValueError: there is no such core.
     """
 
     def __init__(
@@ -62,7 +67,7 @@ class Session:
         ends: float = math.inf,
         seconds: float = 600,
     ):
-        self._core, self._platform = core, platform
+        self._core, self._platform = machine.chosen_core(core), platform
         self._ends, self._seconds = ends, seconds
         self._log = tempfile.TemporaryFile()
         self._process: Optional[subprocess.Popen] = None

@@ -66,7 +66,7 @@ class Options:
     seed: int = 0  # of candidates and inputs
     records: str = ''  # file or folder of tuning records; '' for none
     fresh: bool = False  # whether to leave existing records unused
-    core: int = -1  # the core of the worker; -1 for any
+    core: int = -1  # the core of the worker; -1 for the last
     platform: str = 'cpu'  # 'cpu' or 'gpu'
 
 

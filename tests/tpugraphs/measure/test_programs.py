@@ -14,7 +14,6 @@ from tests.helpers import measured_programs
 from tests.helpers import places
 from tpugraphs.measure import building
 from tpugraphs.measure import kernels
-from tpugraphs.measure import machine
 from tpugraphs.measure import preparation
 from tpugraphs.measure import random_programs
 from tpugraphs.measure import session
@@ -270,7 +269,7 @@ def test_kernels_to_rank_are_those_that_are_measured():
     pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
     program = reader.read_program(f'{places.ROOT}/examples/my_program.py:step')
     proposed = preparation.optimise(program)
-    with session.Session(machine.chosen_core()) as measuring:
+    with session.Session() as measuring:
         measured = preparation.optimise(preparation.prepare(program), measuring)
     parts = [kernels.cut(m, 'step')[0] for m in (proposed, measured)]
     ranked, timed = ([kernel.name for kernel in part] for part in parts)
