@@ -5,7 +5,7 @@ compiled function, for programs and configurations of all shapes, evaluates the
 model on them.
 """
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -96,8 +96,8 @@ class PrunedScorer:
     def __init__(self, model: tf.keras.Model, memory_budget: int = 1 << 30):
         self._model = model
         self._budget = memory_budget
-        self._prepare = _compiled(self._prepare_program)
-        self._score = _compiled(self._score_cells)
+        self._prepare = tile_graphs.traced_once(self._prepare_program)
+        self._score = tile_graphs.traced_once(self._score_cells)
 
     def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
@@ -187,16 +187,3 @@ def _narrow(array: Any) -> np.ndarray:
     """Casts integers to int32."""
     array = np.asarray(array)
     return array if array.dtype == np.float32 else array.astype(np.int32)
-
-
-def _compiled(function: Callable) -> Callable:
-    """Makes a tf.function that is traced once, for all sizes of its arguments."""
-    compiled: List[Callable] = []
-
-    def call(*args: Any):
-        if not compiled:
-            specs = tile_graphs.signature_of(args)
-            compiled.append(tf.function(function, input_signature=specs))
-        return compiled[0](*args)
-
-    return call

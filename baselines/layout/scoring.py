@@ -1,6 +1,7 @@
 """Model x program -> the scores of its configurations, in bounded memory."""
 
 import dataclasses
+import functools
 from typing import Callable, Dict, Iterator, Optional, Sequence
 
 import numpy as np
@@ -8,6 +9,7 @@ import tensorflow as tf
 
 from baselines.layout import graphs as graphs_lib
 from baselines.layout import pruned
+from baselines.tiles import graphs as tile_graphs
 from baselines.tiles import scoring as tile_scoring
 
 DEFAULT_MEMORY = 1 << 30
@@ -141,13 +143,15 @@ class ForwardScorer:
             ends = range(size, len(distinct), size)
             cuts = np.split(np.arange(len(distinct)), ends)
         if size not in self._compiled:
-            self._compiled[size] = self._compile(graphs, size)
+            score = functools.partial(self._score_packed, configs=size)
+            self._compiled[size] = tile_graphs.traced_once(score)
 
         def scores_of(cut: np.ndarray) -> np.ndarray:
             # The last slice is filled up with its last configuration.
             rows = np.pad(cut, (0, (size or len(cut)) - len(cut)), 'edge')
             packed = graphs.items(_FIRST, distinct[rows][np.newaxis, np.newaxis])
-            return self._compiled[size](packed, len(rows)).numpy()[: len(cut)]
+            scores = self._compiled[size](packed, np.int32(len(rows)))
+            return scores.numpy()[: len(cut)]
 
         return tile_scoring.mean_scores(len(distinct), cuts, map(scores_of, cuts))
 
@@ -156,14 +160,9 @@ class ForwardScorer:
         fit = self._budget // (_BYTES_PER_PAIR * program.num_nodes)
         return 1 << (min(max(fit, 1), _MOST_CONFIGS).bit_length() - 1)
 
-    def _compile(
-        self, graphs: graphs_lib.LayoutGraphs, configs: Optional[int]
-    ) -> Callable:
-        """Compiles scoring of a program's packed configurations and their number."""
-
-        def score(packed: Dict[str, tf.Tensor], count: tf.Tensor):
-            graph, _ = graphs_lib.unpack(packed, 0, 1, configs)
-            return self._model.forward(graph, configs or count)[0]
-
-        signature = [graphs.signature(batch=1), tf.TensorSpec([], tf.int32)]
-        return tf.function(score, input_signature=signature)
+    def _score_packed(
+        self, packed: Dict[str, tf.Tensor], count: tf.Tensor, configs: Optional[int]
+    ) -> tf.Tensor:
+        """Scores `count` packed configurations; `configs` is their static number."""
+        graph, _ = graphs_lib.unpack(packed, 0, 1, configs)
+        return self._model.forward(graph, configs or count)[0]

@@ -9,7 +9,7 @@ and a compiled loop cuts one item after another out of them (`unpack`):
     graph, labels = unpack(packed, 0, batch=10)          # GraphTensor, labels
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import tensorflow as tf
@@ -138,6 +138,19 @@ def signature_of(arrays: Any) -> Any:
         return tf.TensorSpec(shape, tf.string if array.dtype == object else array.dtype)
 
     return tf.nest.map_structure(spec, arrays)
+
+
+def traced_once(function: Callable) -> Callable:
+    """Makes a tf.function that is traced once, for all sizes of its arguments."""
+    compiled: List[Callable] = []
+
+    def call(*args: Any):
+        if not compiled:
+            specs = signature_of(args)
+            compiled.append(tf.function(function, input_signature=specs))
+        return compiled[0](*args)
+
+    return call
 
 
 def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
