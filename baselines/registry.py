@@ -7,7 +7,6 @@ import importlib.util
 import inspect
 import os
 import pkgutil
-import re
 import sys
 import types
 from typing import (
@@ -241,16 +240,19 @@ def construct(
     except Exception as error:
         if not kwargs and not isinstance(error, (TypeError, ValueError)):
             raise
-        # Keras puts the layer's name before, and all arguments after it.
-        why = re.sub(
-            r'(?s)^Exception encountered.*?\n\n(.*?)\n\nCall arguments.*',
-            r'\1',
-            str(error),
-        )
         raise ValueError(
             f'--model_kwargs_json: {model_class.__name__} does not take '
-            f'{dict(kwargs)}: {why[:400] or type(error).__name__}'
+            f'{dict(kwargs)}: {cause_in_layer(error)[:400] or type(error).__name__}'
         ) from error
+
+
+def cause_in_layer(error: BaseException) -> str:
+    """Returns an error's text without the layer and arguments that Keras adds."""
+    # A KeyError's text is a representation of the key.
+    full = error.args[0] if isinstance(error, KeyError) and error.args else error
+    paragraphs = str(full).strip().split('\n\n')
+    is_wrapped = len(paragraphs) > 1 and 'Exception encountered' in paragraphs[0]
+    return paragraphs[1] if is_wrapped else str(full).strip()
 
 
 def models_in(module: types.ModuleType) -> Dict[str, type]:

@@ -6,6 +6,7 @@ A graph is a pair of 1-D arrays of one length c, its number of configurations:
 divided by their normalizers first).  Nothing here knows of models or files.
 """
 
+import math
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple, Union
 
 import numpy as np
@@ -82,9 +83,8 @@ def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
     # Within equal runtimes the scores fall, so no such pair can be ascending.
     ranks = ranks[np.lexsort((-ranks, runtimes))].astype(np.int64)
     _, counts = np.unique(runtimes, return_counts=True)
-    total = _number_of_pairs(len(runtimes)) - sum(
-        _number_of_pairs(int(n)) for n in counts
-    )
+    ties = sum(math.comb(count, 2) for count in counts.tolist())
+    total = math.comb(len(runtimes), 2) - ties
     return _ascending_pairs(ranks), total
 
 
@@ -279,10 +279,6 @@ MEASURES: Dict[str, List[Measure]] = {
         _OPA,
     ],
 }
-
-
-def _number_of_pairs(count: int) -> int:
-    return count * (count - 1) // 2
 
 
 def _ascending_pairs(ranks: np.ndarray) -> int:

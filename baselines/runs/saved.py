@@ -30,7 +30,7 @@ _LEFTOVERS = re.compile(
 
 def new_hash() -> str:
     """Returns a fresh name for a run; no two runs share one."""
-    return uuid.uuid4().hex[:32]
+    return uuid.uuid4().hex
 
 
 def save(

@@ -12,6 +12,7 @@ import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
+from baselines import registry
 from baselines.data import stores as stores_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
@@ -144,12 +145,9 @@ def _explained(beginning: str) -> Iterator[None]:
 
 
 def _one_line(error: BaseException) -> str:
-    """Names an error; of Keras's account of a layer that is its second paragraph."""
-    # A KeyError's text is a representation of the key.
-    full = error.args[0] if isinstance(error, KeyError) and error.args else error
-    paragraphs = str(full).strip().split('\n\n')
-    cause = paragraphs[len(paragraphs) > 1 and 'Exception encountered' in paragraphs[0]]
-    return f'{type(error).__name__}: {cause.strip().partition(chr(10))[0][:300]}'
+    """Returns the type of an error, and the first line of its cause."""
+    cause = registry.cause_in_layer(error).strip().partition('\n')[0]
+    return f'{type(error).__name__}: {cause[:300]}'
 
 
 def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:
