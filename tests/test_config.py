@@ -119,14 +119,6 @@ def _parsed(kind, *words):
     return scripts.from_flags(kind, values)
 
 
-def test_from_flags_reads_and_checks():
-    assert _parsed(config.TileConfig) == config.TileConfig()
-    changed = _parsed(config.TileConfig, '--lr=0.5', '--batch=3')
-    assert changed == config.TileConfig(lr=0.5, batch=3)
-    with pytest.raises(ValueError, match='^--batch should be at least 1, not 0$'):
-        _parsed(config.TileConfig, '--batch=0')
-
-
 @pytest.mark.parametrize(
     'kind, setting, value, wanted',
     [

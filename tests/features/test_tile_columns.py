@@ -184,6 +184,3 @@ def test_what_trees_see():
     )
     with pytest.raises(ValueError, match="no column 'log_trips_lane', which the trees"):
         tile_table.TreeTable(store, ['log_trips_lane'])
-
-
-# Real kernels --------------------------------------------------------------------

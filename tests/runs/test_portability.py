@@ -2,7 +2,6 @@
 
 import ast
 import csv
-import gzip
 import json
 import os
 import pathlib
@@ -18,7 +17,6 @@ from baselines import config as config_lib
 from baselines import registry
 from baselines.runs import loading
 from baselines.runs import prediction
-from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.training import jobs
 from tests.helpers import conformance
@@ -190,24 +188,6 @@ def test_the_course_script_ranks_as_ours_does(published, trained, tmp_path):
     assert len(rows) == 1 + 5
     assert published.ranking == rows == _rows(settings.results_csv)
     assert sorted(row.count(';') for row in rows.values()) == [0, 1, 4, 4, 4, 4]
-
-
-@pytest.mark.slow
-def test_a_run_of_the_published_code_is_scaled_by_its_training_data(
-    trained, tmp_path, capsys
-):
-    """It keeps neither normaliser nor num_ops; both follow from the data."""
-    settings, model_dir = trained
-    copy = shutil.copytree(model_dir, tmp_path / 'model_published')
-    with gzip.open(run_files.run_file(model_dir)) as stream:
-        info = json.load(stream)
-    del info['normalizer'], info['num_ops'], info['digest']
-    with gzip.open(tmp_path / 'run_published.jsonz', 'wt') as stream:
-        json.dump(info, stream)
-    output = str(tmp_path / 'ours.csv')
-    loading.write_predictions([str(copy)], _options(settings), output)
-    assert _rows(output) == _rows(settings.results_csv)
-    assert 'does not hold its normaliser' in capsys.readouterr().err
 
 
 _TRAIN = """

@@ -102,14 +102,6 @@ def test_a_damaged_prior_is_refused(trees, tmp_path, prior):
         trees_lib.Trees.read(str(tmp_path))
 
 
-def test_the_same_seed_gives_the_same_trees():
-    def digest(seed):
-        options = growing.Options(trees=3, num_leaves=4, row_share=0.5)
-        return growing.fit(_NAMES, options, _rows(), None, seed)[0].digest()
-
-    assert digest(1) == digest(1) != digest(2)
-
-
 @pytest.mark.parametrize('count', [8, 400])
 def test_few_rows_make_small_leaves(count):
     # 2 of 8 rows and 10 of 400 differ: fewer than the 20 of `min_leaf`.

@@ -360,6 +360,3 @@ def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):
     with pytest.raises(OSError, match='program_0_0000.npz') as caught:
         tile_store.TileStore.open(str(split), str(split.parent))
     assert '--cache_dir' not in str(caught.value)
-
-
-# Real data --------------------------------------------------------------------
