@@ -26,7 +26,7 @@ from tpugraphs.measure import timing
 from tpugraphs.programs import reader
 
 # Task -> the module that draws and writes its configurations.
-_TASKS: Dict[str, Any] = {'tile': tiles, 'layout': layouts}
+TASKS: Dict[str, Any] = {'tile': tiles, 'layout': layouts}
 
 
 def collect(
@@ -166,7 +166,7 @@ def _measure(
 ) -> Tuple[List[Dict[str, Any]], timing.Measured]:
     """Draws configurations of a kernel or program, and times them."""
     rng = np.random.default_rng([options.seed, _digest(kernel.name)])
-    candidates = _TASKS[options.task].candidates_of(kernel, rng, options.configs)
+    candidates = TASKS[options.task].candidates_of(kernel, rng, options.configs)
     modules = [candidates.module(i) for i in range(len(candidates.configs))]
     measured = session.measure(kernel.name, modules, options.seed, protocol)
     return candidates.configs, measured
@@ -189,7 +189,7 @@ def _write(
     if noisy:
         parts = folder_lib.NOISY, ''
     file = os.path.join(*filter(None, parts), f'{kernel.name}.npz')
-    tuning = _TASKS[options.task].tuning_data(kernel, configs, halves.min(0))
+    tuning = TASKS[options.task].tuning_data(kernel, configs, halves.min(0))
     nodes = graph.extract_graph(tuning.module)
     raw_lib.write_record(
         os.path.join(options.output, file),
@@ -233,7 +233,7 @@ def _digest(name: str) -> int:
 def kernels_of(
     program: reader.Program,
     task: str,
-    session: session_lib.Session,
+    session: Optional[session_lib.Session],
     digests: Set[str],
     skipped: collections.Counter[str],
 ) -> Sequence[kernels.Kernel]:
@@ -242,7 +242,7 @@ def kernels_of(
     Args:
         program: the program.
         task: 'tile' or 'layout'.
-        session: compiles the program into kernels.
+        session: compiles the program into kernels; see `preparation.optimise`.
         digests: hashes of earlier programs' kernels, which are left out; those of
             this program are added.
         skipped: counts the kernels left out, by reason.

@@ -9,8 +9,8 @@ import numpy as np
 from baselines.hlo import protos
 from baselines.hlo import reading
 from tpugraphs.measure import building
+from tpugraphs.measure import collection
 from tpugraphs.measure import kernels
-from tpugraphs.measure import layouts
 from tpugraphs.measure import own_tiles
 from tpugraphs.measure import preparation
 from tpugraphs.measure import tiles
@@ -45,9 +45,7 @@ def tunings(
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
     """
     if kind == reading.LAYOUT:
-        module = preparation.prepare(program).module
-        parts = layouts.kernels_of(module, program.name, skipped)
-        task: Any = layouts
+        program = preparation.prepare(program)
     else:
         chosen = [
             (computation, instruction, own)
@@ -60,10 +58,8 @@ def tunings(
             yield _tuning_of(program, computation, instruction, own, count, rng)
         if chosen:
             return
-        module = preparation.optimise(program)
-        parts = tiles.kernels_of(module, program.name, set(), skipped)
-        task = tiles
-    for kernel in parts:
+    task = collection.TASKS[kind]
+    for kernel in collection.kernels_of(program, kind, None, set(), skipped):
         candidates = task.candidates_of(kernel, np.random.default_rng(seed), count)
         yield task.tuning_data(kernel, candidates.configs)
 

@@ -29,7 +29,7 @@ def _kernels_as_they_stand(monkeypatch):
     # jaxlib parses a text once, not in a process for each command.
     converted = functools.lru_cache(conversion.module_of)
     monkeypatch.setattr(conversion, 'module_of', converted)
-    optimised = lambda program: preparation.prepare(program).module
+    optimised = lambda program, _=None: preparation.prepare(program).module
     monkeypatch.setattr(preparation, 'optimise', optimised)
     monkeypatch.setattr(preparation.extras, 'has_jaxlib', lambda: True)
 
