@@ -51,12 +51,10 @@ class Split(NamedTuple):
     Attributes:
         name: of the archive without '.tar', such as 'npz_tile_xla_train'.
         folder: below the data folder, such as 'npz/tile/xla/train'.
-        counts: the files that `download` unpacked; None where it had nothing to do.
     """
 
     name: str
     folder: str
-    counts: Optional[archives.Unpacked] = None
 
 
 def splits_of(names: Sequence[str]) -> List[Split]:
@@ -83,7 +81,7 @@ def splits_of(names: Sequence[str]) -> List[Split]:
 
 def download(
     split: Split, data_dir: str, base_url: str = BASE_URL, keep_archive: bool = False
-) -> Split:
+) -> Optional[archives.Unpacked]:
     """Makes sure that the files of one split are in the data folder.
 
     Args:
@@ -93,7 +91,7 @@ def download(
         keep_archive: keep the archive after unpacking.
 
     Returns:
-        `split` with its counts.
+        Numbers of the unpacked files; None if the split was complete.
 
     Raises:
         ValueError: `base_url` is not allowed, or the archive is damaged or another
@@ -105,7 +103,7 @@ def download(
     target = os.path.join(root, *split.folder.split('/'))
     there = len(glob.glob(os.path.join(glob.escape(target), '*.npz')))
     if there >= _read_json(f'{beside}.json').get('files', float('inf')):
-        return split
+        return None
     archive = f'{beside}.tar'
     if not os.path.exists(archive):
         _require_safe(base_url)
@@ -120,7 +118,7 @@ def download(
         json.dump({'files': counts.written + counts.kept}, out)
     if not keep_archive:
         pathlib.Path(archive).unlink(missing_ok=True)
-    return split._replace(counts=counts)
+    return counts
 
 
 def fetch(url: str, path: str) -> None:

@@ -121,17 +121,17 @@ def test_names_and_folders():
 
 
 def test_a_split_arrives_and_is_not_fetched_twice(server, split, tmp_path):
-    done = download.download(split, str(tmp_path), server.url)
-    assert done.counts == (5, 0, 0)
+    counts = download.download(split, str(tmp_path), server.url)
+    assert counts == (5, 0, 0)
     assert _unpacked(_data(tmp_path)) == _FILES
     assert os.listdir(tmp_path / 'archives') == [f'{_NAME}.json']
     assert len(server.asked) == 1
-    assert download.download(split, str(tmp_path), server.url).counts is None
+    assert download.download(split, str(tmp_path), server.url) is None
     assert len(server.asked) == 1
     # A file that vanished is fetched again; the others are kept.
     (_data(tmp_path) / 'k_3.npz').unlink()
-    done = download.download(split, str(tmp_path), server.url + '/')
-    assert done.counts == (1, 4, 0)
+    counts = download.download(split, str(tmp_path), server.url + '/')
+    assert counts == (1, 4, 0)
     assert _unpacked(_data(tmp_path)) == _FILES
 
 
@@ -139,8 +139,8 @@ def test_a_kept_archive_is_used_again(server, split, tmp_path):
     download.download(split, str(tmp_path), server.url, keep_archive=True)
     assert (tmp_path / 'archives' / f'{_NAME}.tar').exists()
     (_data(tmp_path) / 'k_0.npz').unlink()
-    done = download.download(split, str(tmp_path), server.url, keep_archive=True)
-    assert done.counts == (1, 4, 0)
+    counts = download.download(split, str(tmp_path), server.url, keep_archive=True)
+    assert counts == (1, 4, 0)
     assert len(server.asked) == 1
 
 
@@ -277,7 +277,7 @@ def test_the_checksum_of_the_server_is_compared(server, split, tmp_path, right):
     digest = base64.b64encode(hashlib.md5(body).digest()).decode()
     server.headers = {'x-goog-hash': f'crc32c=AAAAAA==,md5={digest}'}
     if right:
-        assert download.download(split, str(tmp_path), server.url).counts == (5, 0, 0)
+        assert download.download(split, str(tmp_path), server.url) == (5, 0, 0)
         return
     with pytest.raises(ValueError, match=r'what arrived is damaged \(MD5\)'):
         download.download(split, str(tmp_path), server.url)

@@ -54,10 +54,10 @@ def run(args: argparse.Namespace) -> None:
 
     names = [name.strip() for name in args.collection.split(',')]
     for split in download.splits_of([name for name in names if name]):
-        done = download.download(
+        counts = download.download(
             split, args.data_dir, args.base_url, args.keep_archives
         )
-        print(f'{split.folder}: {_outcome(done.counts)}', flush=True)
+        print(f'{split.folder}: {_outcome(counts)}', flush=True)
 
 
 def _outcome(counts: Any) -> str:
