@@ -76,9 +76,11 @@ def compare_runs(args: argparse.Namespace) -> None:
         raise ValueError('--compare names the runs itself: leave --dir out')
     if args.protocol == report.PUBLISHED:
         raise ValueError('--compare is on all configurations: leave --protocol out')
-    sides = [
-        finding.find_all([finding.within(args.out_dir, name)]) for name in args.compare
-    ]
+    with finding.as_flag('--compare'):
+        sides = [
+            finding.find_all([finding.within(args.out_dir, name)])
+            for name in args.compare
+        ]
     shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]
     if shared:
         raise ValueError(

@@ -19,7 +19,7 @@ import fnmatch
 import glob
 import os
 import re
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
 
 from baselines import config
 from baselines import files
@@ -44,6 +44,15 @@ def default_folders() -> List[str]:
 def within(out_dir: str, name: str) -> str:
     """Returns a name that is looked up in a folder, unless it says where itself."""
     return name if os.path.dirname(name) else os.path.join(out_dir, name)
+
+
+@contextlib.contextmanager
+def as_flag(flag: str) -> Iterator[None]:
+    """Names `flag` in place of --dir in errors about runs, within a context."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error).replace('--dir', flag, 1)) from None
 
 
 def find(name: str, task: str = '') -> List[str]:
@@ -79,6 +88,8 @@ def find(name: str, task: str = '') -> List[str]:
     if folder:
         folders = sorted(glob.glob(files.expand(folder)))
         if not any(map(os.path.isdir, folders)):
+            if word == LATEST:
+                raise ValueError(f'--dir: {no_runs_message([folder])}')
             raise ValueError(missing)
     model_dirs = [d for one in folders for d in run_files.list_dirs(one)]
     if not model_dirs:

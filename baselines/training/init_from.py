@@ -37,7 +37,8 @@ def read(
     """
     if config.model == registry.TREES:
         raise ValueError(f'--init_from: {registry.TREES} have no weights to start from')
-    run = _load(config.init_from, config.collection.task)
+    with finding.as_flag('--init_from'):
+        run = finding.load(config.init_from, config.collection.task)
     where = f'--init_from: {run.model_dir}'
     collection = run.collection()
     if collection.task != config.collection.task:
@@ -67,11 +68,3 @@ def read(
     variant = variants.Variant.from_json(run.info, collection.config_columns)
     variant.check(train, f'{run.model_dir} was trained on')
     return run, scaling
-
-
-def _load(name: str, task: str) -> run_files.Run:
-    """Loads a run; errors name --init_from in place of --dir."""
-    try:
-        return finding.load(name, task)
-    except ValueError as error:
-        raise ValueError(str(error).replace('--dir', '--init_from', 1)) from None

@@ -40,6 +40,8 @@ from baselines.training import own_code
 from baselines.training import steps
 from baselines.training import task_data
 
+_FEW = 5  # training graphs; of fewer no model learns anything
+
 
 def train(
     config: config_lib.AnyConfig,
@@ -80,6 +82,9 @@ def train(
     _check_own_code(config, models, loss)
     tf.keras.utils.set_random_seed(config.seed)
     data = task_data.open_data(config)
+    if len(data.chosen) < _FEW:
+        graphs = text.count(len(data.chosen), data.task.unit)
+        text.note(f'only {graphs} to train on, too few to learn from; measure more')
     config, trainer = data.settings, None
     if config.model != registry.TREES:
         trainer = _make_trainer(data, loss, devices, models)

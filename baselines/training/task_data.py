@@ -167,20 +167,14 @@ class TileData(TaskData):
     def __init__(self, settings: config_lib.TileConfig, stores: Mapping[str, Any]):
         self.drawable = stores['train'].config_counts
         self.patience_steps = settings.early_stop_steps
-        super().__init__(settings, stores)
+        super().__init__(_with_loop_columns(settings, stores['train']), stores)
 
     def _table_parts(self) -> Sequence[str]:
-        """Returns the parts that are set; with a recipe loop columns that fit, too."""
+        """Returns the parts of a tile table that the settings ask for."""
         settings = self.settings
         parts = ['estimate'] * settings.estimate
         parts += ['tile_columns'] * settings.tile_columns
-        if settings.loop_columns or (
-            settings.recipe
-            and settings.tile_columns
-            and loop_columns.fits(self.stores['train'])
-        ):
-            parts += ['loop_columns', 'access_columns']
-        return parts
+        return parts + ['loop_columns', 'access_columns'] * settings.loop_columns
 
     @property
     def steps_per_epoch(self) -> int:
@@ -326,6 +320,17 @@ def _check_validation_runtimes(store: Any) -> None:
             f'{store.source}: {store.graph_ids[graph]} has a runtime of 0, with which '
             'nothing can be compared; leave its file out'
         )
+
+
+def _with_loop_columns(
+    settings: config_lib.TileConfig, train: splits.PackedSplit
+) -> config_lib.TileConfig:
+    """Returns a recipe's settings with --loop_columns for kernels of a CPU."""
+    takes = settings.recipe and settings.tile_columns and not settings.loop_columns
+    if not takes or not loop_columns.fits(train):
+        return settings
+    print(f'note: --recipe={settings.recipe}: tiles of a CPU; adding --loop_columns')
+    return dataclasses.replace(settings, loop_columns=True)
 
 
 def fitted(

@@ -204,13 +204,14 @@ def test_where_there_is_no_run_it_says_how_to_train(home):
             f'there are no runs (model_<hash>) in {home}/out/tpugraphs_tiles or ',
             'train one: tpugraphs train tile --sample_data',
         )
-    for name in ('empty', 'empty/latest'):
+    for name in ('empty', 'empty/latest', 'none/latest'):
+        folder = f'{home}/{name.partition("/")[0]}'
         assert_refused(
             lambda name=name: finding.find(name),
-            f'there are no runs (model_<hash>) in {home}/empty',
-            f'tpugraphs train tile --sample_data --out_dir={home}/empty',
+            f'there are no runs (model_<hash>) in {folder}',
+            f'tpugraphs train tile --sample_data --out_dir={folder}',
         )
     assert_refused(
-        lambda: finding.find('none/latest'),
-        f'--dir: there is no directory {home}/none/latest',
+        lambda: finding.find('none/model_1'),
+        f'--dir: there is no directory {home}/none/model_1',
     )

@@ -1,5 +1,6 @@
 """The tile collection's jobs from end to end, on small random data."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ from baselines.runs import loading
 from baselines.runs import prediction
 from baselines.training import task_data
 from tests.helpers import finished_runs
+from tests.helpers import hlo_kernels
 from tests.helpers import processes
 from tests.helpers import refusals
 from tests.helpers import tile_runs
@@ -144,3 +146,17 @@ def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
     drawable = np.array([7, 8, 9, 12, *[31] * 17])
     assert task_data.fitted(wanted, drawable).configs == 12
     assert 'few have 64 configurations to draw; drawing' in capsys.readouterr().out
+
+
+def test_a_recipe_adds_loop_columns_for_a_processor_and_keeps_that(capsys):
+    # One tile is the whole output: bounds count elements, not registers.
+    bounds = hlo_kernels.configs(([60, 100], []), ([6, 100], []))
+    store = hlo_kernels.store(hlo_kernels.addition([60, 100], bounds))
+    settings = config.TileConfig(recipe='strong', configs=2, batch=1)
+    data = task_data.TileData(settings, {'train': store})
+    assert not data.settings.loop_columns and not data.normalizer.table_parts
+    settings = dataclasses.replace(settings, tile_columns=True)
+    data = task_data.TileData(settings, {'train': store})
+    assert data.settings.loop_columns  # of the run file, so that a replay has them
+    assert 'loop_columns' in data.normalizer.table_parts
+    assert 'tiles of a CPU; adding --loop_columns' in capsys.readouterr().out

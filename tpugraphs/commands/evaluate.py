@@ -10,9 +10,9 @@ line for each, which says how it differs from the others.
 Runs that differ in nothing but seed or fold have their mean and standard deviation
 below.  --output writes these lines to a file, as .csv, .md or .tex, or the JSON, as
 .json.  By default the validation split is measured, for runs of a --fold their fold;
-the published test split has no runtimes.  Layouts are published on 1,000 fixed
-configurations of each validation graph: --protocol=published takes these, and does so
-by itself where the graphs are the published ones; --protocol=all takes all.
+the published test split has no runtimes.  Published figures of layouts are of 1,000
+fixed configurations of each validation graph: --protocol=published takes these, and is
+the default where the graphs are the published ones; --protocol=all takes all.
 
   tpugraphs evaluate --compare 'wide*' latest
 

@@ -18,12 +18,13 @@ from baselines import scripts
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument('task', choices=tuple(config.CONFIGS), help='what is ranked')
-    parser.add_argument(
+    flags = parser.add_argument(
         'flags',
         nargs=argparse.REMAINDER,
         metavar='--flag=value',
         help='settings; `tpugraphs train tile --help` shows them',
     )
+    flags.required = False  # else its error asks for flags, too
 
 
 def run(args: argparse.Namespace) -> int:

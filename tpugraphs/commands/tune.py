@@ -7,7 +7,7 @@ XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
 model scores all candidate configurations.  The most promising distinct ones are
 measured in three rounds, whose times correct the model.  The best three are measured
 again, interleaved with XLA's default under two names.  A gain is claimed only if its
-paired 95 % interval excludes 1 and exceeds that of the default against itself;
+paired 95 % interval lies above 1.03, and above that of the default against itself;
 otherwise the default is kept.  Without --dir there is no model, and the times decide
 alone.  Recorded configurations of a kernel (`tpugraphs records`) count as measured,
 unless with --fresh.
@@ -27,6 +27,7 @@ import math
 from baselines import command_line
 from baselines import config
 from baselines import files
+from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,17 +55,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Tunes, prints and writes."""
+    from baselines.hlo import reading
     from tpugraphs.measure import tune_program
     from tpugraphs.programs import extras
 
     extras.require()
+    model_dir = command_line.run_of(args) if args.dirs else ''
+    if model_dir and model_dir != finding.ESTIMATE:
+        model_dir = finding.find_one(model_dir, reading.TILE)
     if args.json:
         files.check_file_writable(args.json, 'json')
     options = config.from_options(
         tune_program.Options,
         args,
         output=files.expand(args.output) if args.output else '',
-        model_dir=command_line.run_of(args) if args.dirs else '',
+        model_dir=model_dir,
         minutes=args.budget_minutes,
     )
     program = tune_program.tune_and_write(args.program, (), options)

@@ -275,6 +275,6 @@ def _origin(options: Options, rows: Sequence[tuning.Row]) -> str:
     if options.model_dir == finding.ESTIMATE:
         origin += ', chosen by the estimate and times'
     elif options.model_dir:
-        origin += f', chosen by the model {options.model_dir} and times'
+        origin += f', chosen by {files.shown(options.model_dir)} and times'
     recorded = sum(row.tuned.recorded for row in rows if row.tuned)
     return origin + (f'; {recorded:,} from records' if recorded else '')

@@ -264,6 +264,7 @@ def test_a_module_is_cut_into_kernels():
     assert kernels.cut(fused(), 'mine', 100) == ([], {'too small to time': 2})
 
 
+@pytest.mark.slow
 def test_kernels_to_rank_are_those_that_are_measured():
     # For several cores XLA would not fuse the product of x and x into its sum.
     pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
