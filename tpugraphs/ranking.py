@@ -273,8 +273,8 @@ def _ranked_by(
     def ranked(members: prediction.Members) -> choices.Ranked:
         """Ranks by the mean of the members."""
         agreement = ensembles.agreement(members) if len(members) > 1 else None
-        return choices.Ranked.from_scores(
-            prediction.mean_score(members),
+        return choices.Ranked(
+            scores=prediction.mean_score(members),
             module=record.graph_id,
             source=source,
             nodes=record.num_nodes,

@@ -19,9 +19,9 @@ TOP_K = (1, 5, 10)
 LEAST_AGREEMENT = 0.86
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class Ranked:
-    """A module's c configurations, the one predicted fastest first.
+    """A module's c configurations, given in any order; the one predicted fastest first.
 
     Attributes:
         module: its graph id.
@@ -48,33 +48,14 @@ class Ranked:
     as_json: Callable[[int], Dict[str, Any]] = lambda run: {}
     agreement: Optional[float] = None
 
-    @classmethod
-    def from_scores(
-        cls,
-        scores: np.ndarray,
-        *,
-        run_index: np.ndarray,
-        runtimes: np.ndarray,
-        default: Optional[int],
-        **others: Any,
-    ) -> 'Ranked':
-        """Orders configurations by their scores; equal ones stay in order.
-
-        Args:
-            scores: [c], as for the others in the order of the file.
-            run_index: [c].
-            runtimes: [c].
-            default: one of the c, or None.
-            **others: module, source, nodes, config_text, as_json and agreement.
-        """
-        order = metrics.best_first(scores)
-        return cls(
-            run_index=np.asarray(run_index)[order],
-            scores=np.asarray(scores)[order],
-            runtimes=np.asarray(runtimes)[order],
-            default=None if default is None else order.tolist().index(default),
-            **others,
-        )
+    def __post_init__(self):
+        """Orders the configurations by score; equal ones stay in order."""
+        order = metrics.best_first(self.scores)
+        self.run_index = np.asarray(self.run_index)[order]
+        self.scores = np.asarray(self.scores)[order]
+        self.runtimes = np.asarray(self.runtimes)[order]
+        if self.default is not None:
+            self.default = order.tolist().index(self.default)
 
     @property
     def is_unsure(self) -> bool:

@@ -192,7 +192,7 @@ class Predictor(abc.ABC):
     ):
         self.name, self.model_name = name, model_name
         self.collection, self.task = collection, tasks.of(collection)
-        self.options = options.or_defaults(self.task.config_class)
+        self.options = options.or_defaults(config_lib.CONFIGS[collection.task])
         self.split = ''
 
     @abc.abstractmethod
@@ -317,7 +317,7 @@ class Predictor(abc.ABC):
         title = f'ranking {os.path.basename(store.source)}'
         with tasks.verifying(store):
             scored = self._member_scores(store)
-            yield from phases.each(scored, title, store.num_graphs, self.task.unit)
+            yield from phases.each(scored, title, store.num_graphs, store.noun)
 
     @abc.abstractmethod
     def check(self, store: splits.PackedSplit) -> None:

@@ -122,7 +122,8 @@ class RunPredictor(prediction.Predictor):
     @property
     def _configs(self) -> int:
         """Number of configurations of a graph in each step of the training."""
-        return int(self.run.args.get('configs', self.task.config_class.configs))
+        defaults = config_lib.CONFIGS[self.collection.task]
+        return int(self.run.args.get('configs', defaults.configs))
 
     def _read_model(self) -> Any:
         """Makes the graph model and reads its weights."""
@@ -218,7 +219,7 @@ class RunPredictor(prediction.Predictor):
         if self.run.has_model and count:
             text.note(
                 f'{store.source}: opcodes of {self.num_ops} or more, in {count:,} of '
-                f'{text.count(store.num_graphs, self.task.unit)}, are new to '
+                f'{text.count(store.num_graphs, store.noun)}, are new to '
                 f'{self.run.model_dir}; it takes them for the unknown opcode'
             )
 

@@ -17,12 +17,10 @@ from typing import (
     Optional,
     Protocol,
     Sequence,
-    Type,
 )
 
 import numpy as np
 
-from baselines import config as config_lib
 from baselines import registry
 from baselines.data import collections
 from baselines.data.layout import store as layout_store
@@ -71,8 +69,6 @@ class Task:
     TensorFlow where they make or read graph models: trees need not wait for it.
 
     Attributes:
-        config_class: the settings of its trainings.
-        unit: the noun for a graph.
         model_noun: the noun for a model.
         removed_models: models of earlier versions, and those to train in their place.
         configs_at_once: for which it is worth while to start a worker (`distribute`).
@@ -96,8 +92,6 @@ class Task:
             equal for equal ones; None: unknown.
     """
 
-    config_class: Type[config_lib.AnyConfig]
-    unit: str
     model_noun: str
     removed_models: Mapping[str, str]
     configs_at_once: int
@@ -239,8 +233,6 @@ def _layout_scorer(model: Any, memory_budget: int, once: bool) -> ModelScorer:
 
 TASKS: Dict[str, Task] = {
     reading.TILE: Task(
-        config_class=config_lib.TileConfig,
-        unit='kernel',
         model_noun='model',
         removed_models=registry.REMOVED_TILE_MODELS,
         configs_at_once=1 << 16,
@@ -258,8 +250,6 @@ TASKS: Dict[str, Task] = {
         configurations=lambda store, number: None,
     ),
     reading.LAYOUT: Task(
-        config_class=config_lib.LayoutConfig,
-        unit='program',
         model_noun='layout model',
         removed_models=registry.REMOVED_LAYOUT_MODELS,
         configs_at_once=1,

@@ -166,8 +166,9 @@ def _make_trainer(
     """Makes the model of a training, and the trainer that fits it."""
     config, task = data.settings, data.task
     if data.batch < config.batch:
+        noun = data.stores['train'].noun
         print(
-            f'note: only {text.count(data.batch, f"training {task.unit}")} with at '
+            f'note: only {text.count(data.batch, f"training {noun}")} with at '
             f'least {config.configs} configurations,\nfewer than '
             f'--batch={config.batch}; training on batches of {data.batch}'
         )
@@ -200,12 +201,12 @@ def _describe(
         parts.append(text.count(count, 'weight'))
     if options is not None:
         parts.append(f'at most {text.count(options.trees, "tree")}')
-    graphs = text.count(data.stores['valid'].num_graphs, data.task.unit)
+    valid = data.stores['valid']
     fold = f' of fold {data.settings.fold}' if data.settings.fold else ''
     return (
         f'{data.settings.model}: {" and ".join(parts)}\n'
         f'training on {data.describe()}\n'
-        f'validating on {graphs}{fold}'
+        f'validating on {text.count(valid.num_graphs, valid.noun)}{fold}'
     )
 
 
@@ -264,10 +265,9 @@ def _measure(data: task_data.TaskData, scorer: prediction.Scorer) -> Dict[str, A
     final_error: Dict[str, Any] = {'val': None, 'test': None}
 
     def score(split: str, title: str) -> List[np.ndarray]:
-        scores = scorer.scores(stores[split], data.graphs[split])
-        return list(
-            phases.each(scores, title, stores[split].num_graphs, data.task.unit)
-        )
+        store = stores[split]
+        scores = scorer.scores(store, data.graphs[split])
+        return list(phases.each(scores, title, store.num_graphs, store.noun))
 
     if stores['valid'].has_runtimes:
         scored = score('valid', 'measuring validation')

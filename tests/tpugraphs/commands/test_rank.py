@@ -121,8 +121,8 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys
     text = capsys.readouterr().out
     assert 'copy_2' in text and 'fusion_1' not in text
     # The default stands last where it is not among the first.
-    ranked = choices.Ranked.from_scores(
-        np.arange(12.0)[::-1],
+    ranked = choices.Ranked(
+        scores=np.arange(12.0)[::-1],
         module='m',
         source='',
         nodes=1,
