@@ -137,7 +137,7 @@ def trips(dims: Sequence[int], tiles: Sequence[int]) -> int:
 
 
 def _scalar(scope: building.Computation, opcode: str, value: Any, number: int) -> Any:
-    """Adds an s32 operation with a number, once, unless it leaves the value."""
+    """Adds an s32 scalar operation, once; for `+ 0`, `* 1` and `/ 1` adds none."""
     if number == {'add': 0, 'multiply': 1, 'divide': 1}.get(opcode):
         return value
     key = (opcode, value.id, number)

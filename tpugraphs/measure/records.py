@@ -281,11 +281,11 @@ def _are_sizes(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and value.keys() == {'output', 'kernel'}
-        and all(map(_are_positive, value.values()))
+        and all(map(_are_positive_ints, value.values()))
     )
 
 
-def _are_positive(value: Any) -> bool:
+def _are_positive_ints(value: Any) -> bool:
     return untrusted.are_ints(value, 1)
 
 
@@ -332,7 +332,7 @@ _RULES: Dict[str, untrusted.Rule] = {
         untrusted.matches('(?s).{0,%d}' % MOST_REASON),
         f'{MOST_REASON} letters at most',
     ),
-    'times_ns': (_are_positive, 'a list of nanoseconds'),
+    'times_ns': (_are_positive_ints, 'a list of nanoseconds'),
     'compile_s': (_is_duration, 'a number of seconds'),
     'search_s': (_is_duration, 'a number of seconds'),
     'group': (untrusted.matches('[0-9a-f]{16}'), '16 hexadecimal digits'),

@@ -140,7 +140,7 @@ def tune(
     log_times = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():
         missing = max(0, goal - (len(log_times) - 1))
-        slow = {i: _SLOW for i, why in dropped.items() if why.startswith('over')}
+        slow = {i: _SLOW for i, why in dropped.items() if why == timing.TOO_SLOW}
         # Spare ones replace those that are wrong or compile to an earlier program.
         count = 4 * missing + 8 if missing else 0
         began = time.monotonic()
