@@ -117,8 +117,8 @@ def task_of(paths: Sequence[str], candidates: _Candidates = None) -> str:
         return reading.LAYOUT if layouts else reading.TILE
     for path in paths:
         with contextlib.suppress(ValueError, OSError):  # raised again when it is ranked
-            if reader.is_tuning_data(path):
-                return reading.read_tuning(path).kind
+            if kind := reader.tuning_kind(path):
+                return kind
     return ''
 
 
@@ -322,7 +322,7 @@ def _modules_of(
     source: str, kind: str, outcome: outcomes.Outcome, bare: bool
 ) -> Sequence[Any]:
     """Returns the ModuleTuningData of a file or program of one kind."""
-    if not reader.is_tuning_data(source):
+    if not reader.tuning_kind(source):
         return _kernels_of(reader.read_program(source), kind, outcome, bare)
     raw = reading.read_tuning(source)
     if raw.kind != kind and not bare:

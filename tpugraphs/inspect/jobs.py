@@ -27,7 +27,7 @@ def show(
         OSError: a file cannot be read or written.
     """
     lines: List[str] = []
-    if contents.is_npz(path) or reader.is_tuning_data(path):
+    if contents.is_npz(path) or reader.tuning_kind(path):
         path = files.expand(path)
         graphs = contents.load(path)
         if module is not None:

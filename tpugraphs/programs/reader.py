@@ -83,18 +83,25 @@ def find_sources(patterns: Sequence[str]) -> List[str]:
     return list(dict.fromkeys(sources))
 
 
-def is_tuning_data(source: str) -> bool:
-    """Tells whether a file holds tuning data, with one or several modules.
+def tuning_kind(source: str) -> str:
+    """Returns the kind of a file of tuning data; '' for another program.
+
+    The modules are not parsed, which takes seconds for a large file.
+
+    Returns:
+        'tile' or 'layout', or ''.
 
     Raises:
         ValueError: it holds no program.
         OSError: it cannot be read.
     """
     if _function_of(source) or _saved_model_of(source):
-        return False
+        return ''
     data = _read(source)
     with text.located(source):
-        return forms.tell(data) == forms.TUNING
+        if forms.tell(data) != forms.TUNING:
+            return ''
+        return forms.detect_kind(data) or reading.parse_tuning(data).kind
 
 
 def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:
