@@ -171,9 +171,9 @@ def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextlib.contextmanager
 def logged(short: bool = False) -> Iterator[None]:
-    """Prints on stderr how far the phases of long work are, if that is a log.
+    """Prints the progress of long work in lines on stderr, within a context.
 
-    On a terminal they have bars.
+    On a terminal it has bars instead.
 
     Args:
         short: also when phases begin, and end before half a minute is over.

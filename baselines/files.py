@@ -29,24 +29,24 @@ def shown(path: str) -> str:
     return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
 
 
-def check_writable(out_dir: str, flag: str = 'out_dir') -> None:
-    """Makes `out_dir` and tries to write there, before hours are spent.
+def check_writable(folder: str, flag: str = 'out_dir') -> None:
+    """Makes a folder and tries to write there, before hours are spent.
 
     Args:
-        out_dir: a folder.
+        folder: its path.
         flag: which flag names it, for the message.
 
     Raises:
         ValueError: that fails; says why.
     """
     try:
-        os.makedirs(expand(out_dir), exist_ok=True)
-        with tempfile.TemporaryFile(dir=expand(out_dir)) as probe:
+        os.makedirs(expand(folder), exist_ok=True)
+        with tempfile.TemporaryFile(dir=expand(folder)) as probe:
             probe.write(b'x' * 4096)
             probe.flush()
     except OSError as error:
         raise ValueError(
-            f'--{flag} {out_dir} cannot be written: {text.with_advice(error)}'
+            f'--{flag} {folder} cannot be written: {text.with_advice(error)}'
         ) from None
 
 

@@ -63,7 +63,7 @@ def settings(
     chosen: Collection[str] = (),
     say: Callable[[str], Any] = lambda line: None,
 ) -> Dict[str, Any]:
-    """Returns the settings of a recipe; a graph model alone without LightGBM.
+    """Returns the settings of a recipe, without trees where LightGBM is missing.
 
     Args:
         recipe: its name, or a file of `tpugraphs sweep`.

@@ -179,7 +179,7 @@ def tile_models(own: Own = '') -> Dict[str, type]:
 
 
 def layout_models(own: Own = '') -> Dict[str, type]:
-    """Returns the layout models by name; as `tile_models`, but ours are also a zoo."""
+    """Returns the layout models, also of the zoo, by name; see `tile_models`."""
     return _models('layout', own)
 
 

@@ -70,7 +70,7 @@ def is_number(value: Any, least: float = -_MOST_NUMBER) -> bool:
 
 
 def matches(pattern: str) -> Callable[[Any], bool]:
-    """Returns whether a value is text that a pattern is all of."""
+    """Returns a test of values: text that a pattern matches as a whole."""
     return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
 
 

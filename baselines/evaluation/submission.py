@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
     @property
     def is_tile(self) -> bool:
-        """Whether five indices are ranked, not all."""
+        """Whether it is of a kernel: five indices are ranked, not all."""
         return self.id.startswith('tile:')
 
 

@@ -236,7 +236,7 @@ def _specs(predictor: run_predictor.RunPredictor) -> Dict[str, tf.TensorSpec]:
 def _checked(
     inputs: _Inputs, specs: Mapping[str, tf.TensorSpec]
 ) -> Dict[str, tf.Tensor]:
-    """Returns the inputs, which cannot be had before their checks have passed.
+    """Returns the inputs, computed only when their checks have passed.
 
     An InvalidArgumentError names the input that is not as `specs` says, or that does
     not fit another one.

@@ -251,9 +251,10 @@ class Predictor(abc.ABC):
         return {**described, **summary}, results
 
     def estimates(self, store: splits.PackedSplit) -> Optional[Iterator[np.ndarray]]:
-        """Returns the untrained scores that stand beside a run's.
+        """Yields untrained scores of each graph, to compare with a run's.
 
-        None beside the estimate itself, and of other columns than the published.
+        Returns:
+            None for the estimate itself, and for other columns than the published.
         """
         published_columns = variants.Variant(
             config_features=self.collection.config_columns
@@ -293,7 +294,7 @@ class Predictor(abc.ABC):
     def write(
         self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
     ) -> None:
-        """Writes the ranking of a split as CSV, and says so; raises OSError."""
+        """Writes the ranking of a split as CSV, and prints its path; raises OSError."""
         path = files.expand(path)
         rows = tasks.rows(self.collection, store, scored)
         submission.write_predictions(path, rows)

@@ -47,7 +47,9 @@ def stored_scaling(run: run_files.Run) -> Optional[Scaling]:
     return Scaling(normalizer, num_ops)
 
 
-def data_of(run: run_files.Run, options: prediction.Options) -> prediction.Options:
+def with_training_data(
+    run: run_files.Run, options: prediction.Options
+) -> prediction.Options:
     """Returns options with the run's training data, unless they name other data."""
     if options.data_root or options.sample_data:
         return options
@@ -93,7 +95,7 @@ class RunPredictor(prediction.Predictor):
     def __init__(
         self, run: run_files.Run, options: prediction.Options = prediction.Options()
     ):
-        filled = data_of(run, options)
+        filled = with_training_data(run, options)
         super().__init__(run.model_dir, run.args['model'], run.collection(), filled)
         self.run = run
         self._is_own_data = (

@@ -83,7 +83,7 @@ def train(
     tf.keras.utils.set_random_seed(config.seed)
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
-        graphs = text.count(len(data.chosen), data.task.unit)
+        graphs = text.count(len(data.chosen), data.stores['train'].noun)
         text.note(f'only {graphs} to train on, too few to learn from; measure more')
     config, trainer = data.settings, None
     if config.model != registry.TREES:

@@ -60,7 +60,7 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
     capsys.readouterr()
-    found = run_predictor.data_of(run_files.read(run), prediction.Options())
+    found = run_predictor.with_training_data(run_files.read(run), prediction.Options())
     resolved = found.or_defaults(config.TileConfig)
     assert resolved.sample_data and resolved.data_root == ''
     assert capsys.readouterr().err == ''
@@ -80,5 +80,5 @@ def test_runs_of_earlier_versions(tmp_path, capsys, args, info, note):
     finished_runs.write_info(str(model_dir), {'args': {'model': 'MLP', **args}, **info})
     run = run_files.read(str(model_dir))
     assert run.args == {'model': 'MLP', 'sample_data': True}
-    assert run_predictor.data_of(run, prediction.Options()).sample_data
+    assert run_predictor.with_training_data(run, prediction.Options()).sample_data
     assert note in capsys.readouterr().err
