@@ -242,10 +242,10 @@ class LayoutData(TaskData):
         rng = self.epoch_rng(epoch)
         sizes = np.diff(self.stores['train'].node_offsets)
         for programs in self.order(rng):
-            drawn = self._sampler.draw(rng, programs, self.settings.configs)
+            configs = self._sampler.draw(rng, programs, self.settings.configs)
             keep = self.settings.keep_nodes
             kept = layout_graphs.draw_segments(rng, sizes[programs], keep)
-            yield tuple(x[np.newaxis] for x in (programs, drawn.configs, kept))
+            yield tuple(x[np.newaxis] for x in (programs, configs, kept))
 
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         """Packs programs, configurations and segments, see `LayoutGraphs.items`."""

@@ -1,8 +1,8 @@
 """Draws different configurations of layout graphs, each at most once.
 
     sampler = ConfigSampler(store, 'skewed')
-    drawn = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
-    drawn.configs[0]    # of graph 3, with drawn.runtimes[0]
+    configs = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
+    configs[0]    # int64 [16], numbers of configurations of graph 3
 
 Of a group of equal configurations the first stands for all.
 
@@ -14,24 +14,11 @@ Strategies, for n candidates ordered by runtime:
   uniform  all alike.
 """
 
-from typing import Dict, NamedTuple, Optional, Sequence
+from typing import Dict, Optional, Sequence
 
 import numpy as np
 
 from baselines.data.layout import store as layout_store
-
-
-class Drawn(NamedTuple):
-    """Configurations drawn from B graphs.
-
-    Attributes:
-        configs: int64 [B, k], numbers of configurations within their graphs.
-        runtimes: float64 [B, k], nanoseconds: the mean over all measurements of
-            each.
-    """
-
-    configs: np.ndarray
-    runtimes: np.ndarray
 
 
 class ConfigSampler:
@@ -86,7 +73,9 @@ class ConfigSampler:
             self._candidates[graph] = order
         return self._candidates[graph]
 
-    def draw(self, rng: np.random.Generator, graphs: Sequence[int], k: int) -> Drawn:
+    def draw(
+        self, rng: np.random.Generator, graphs: Sequence[int], k: int
+    ) -> np.ndarray:
         """Draws `k` candidates of each graph, none twice, in random order.
 
         Args:
@@ -94,23 +83,24 @@ class ConfigSampler:
             graphs: indices of graphs; one that is there twice is drawn twice.
             k: how many, at least 1 and at most each graph's `counts`.
 
+        Returns:
+            int64 [graphs, k], numbers of configurations within their graphs.
+
         Raises:
             ValueError: a graph has no runtimes, and sampling is not uniform.
         """
         configs = np.empty((len(graphs), k), np.int64)
-        runtimes = np.empty((len(graphs), k))
         for row, graph in enumerate(graphs):
             among = self.candidates(graph)
-            labels = self._store.part('group_runtime', graph)
-            if not labels[0] and self._strategy != 'uniform':
+            runtimes = self._store.part('group_runtime', graph)
+            if not runtimes[0] and self._strategy != 'uniform':
                 raise ValueError(
                     f'{self._store.graph_ids[graph]}: {self._strategy} sampling needs '
                     'runtimes, and its are not published; draw uniformly'
                 )
             chosen = among[_positions(rng, self._strategy, len(among), k)]
-            runtimes[row] = labels[chosen]
             configs[row] = self._store.part('group_first', graph)[chosen]
-        return Drawn(configs, runtimes)
+        return configs
 
 
 def _positions(

@@ -63,24 +63,21 @@ def _shared_store(tmp_path_factory):
     graphs=st.lists(st.integers(0, 2), max_size=5),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_none_twice_and_labels_are_right(store, strategy, k, cap, graphs, seed):
+def test_none_twice_and_the_first_of_equals(store, strategy, k, cap, graphs, seed):
     sampler = layout_sampling.ConfigSampler(store, strategy, max_configs=cap)
-    draws = [sampler.draw(np.random.default_rng(seed), graphs, k) for _ in range(2)]
-    configs, runtimes = draws[0]
-    np.testing.assert_array_equal(configs, draws[1].configs)
-    np.testing.assert_array_equal(runtimes, draws[1].runtimes)
-    assert configs.shape == runtimes.shape == (len(graphs), k)
-    assert configs.dtype == np.int64 and runtimes.dtype == np.float64
-    for graph, row, labels in zip(graphs, configs, runtimes):
+    configs, again = (
+        sampler.draw(np.random.default_rng(seed), graphs, k) for _ in range(2)
+    )
+    np.testing.assert_array_equal(configs, again)
+    assert configs.shape == (len(graphs), k) and configs.dtype == np.int64
+    for graph, row in zip(graphs, configs):
         first = store.part('group_first', graph)
         assert set(row) <= set(first[sampler.candidates(graph)])
         assert len(set(row)) == k
-        record = store.record(graph)
-        features = record.node_config_feat
+        features = store.record(graph).node_config_feat
         assert len(np.unique(features[row], axis=0)) == k
-        for config, label in zip(row, labels):
+        for config in row:
             same = (features == features[config]).all(axis=(1, 2))
-            assert label == pytest.approx(record.config_runtime[same].mean())
             assert config == np.flatnonzero(same)[0]
 
 
@@ -90,8 +87,7 @@ def test_candidates_are_ordered_by_runtime(tmp_path):
     sampler = layout_sampling.ConfigSampler(store)
     assert sampler.candidates(0).tolist() == [1, 2, 0]
     assert sampler.counts.tolist() == [3]
-    drawn = sampler.draw(np.random.default_rng(0), [0], 3)
-    assert dict(zip(drawn.configs[0], drawn.runtimes[0])) == {0: 30, 1: 13, 3: 25}
+    assert {*sampler.draw(np.random.default_rng(0), [0], 3)[0]} == {0, 1, 3}
 
 
 def _chi_square(found, shares):
@@ -162,9 +158,7 @@ def test_cap_is_a_fixed_uniform_subset(store):
 def test_without_runtimes(tmp_path):
     store = _store(tmp_path, _distinct(6), is_test=True)
     sampler = layout_sampling.ConfigSampler(store, 'uniform')
-    drawn = sampler.draw(np.random.default_rng(0), [0], 6)
-    assert sorted(drawn.configs[0]) == list(range(6))
-    assert not drawn.runtimes.any()
+    assert sorted(sampler.draw(np.random.default_rng(0), [0], 6)[0]) == list(range(6))
     with pytest.raises(
         ValueError, match='^g0: skewed sampling needs runtimes, .* draw uniformly'
     ):
