@@ -25,7 +25,6 @@ class Protos(NamedTuple):
     TuningData: Type[message.Message]
     ModuleTuningData: Type[message.Message]
     ConfigProfile: Type[message.Message]
-    NodeLayoutConfig: Type[message.Message]
     HloProto: Type[message.Message]
     HloSnapshot: Type[message.Message]
     HloModuleProto: Type[message.Message]

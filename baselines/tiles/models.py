@@ -534,7 +534,6 @@ class _Messages(tf.keras.layers.Layer):
 
     def __init__(self, dim: int, **options: Any):
         super().__init__(**options)
-        self.dim = dim
         self._self = tf.keras.layers.Dense(dim)
         self._others = [tf.keras.layers.Dense(dim, use_bias=False) for _ in range(2)]
 
