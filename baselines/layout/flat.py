@@ -13,10 +13,6 @@ amounts of work, and of single ones:
     <array>_<effect>_products   the same by share of the multiply-adds
     padded_work                 share of multiply-adds x padding: the formula of
                                 `padding`; log_padded_work, of the logarithm
-    followers_<effect>          output's effects by elements of what takes its layout
-    reduced_<place>             share of what is reduced along a fast dimension
-    copied_<array>              share of the operands' bytes that arrive in another
-                                layout
     layout_<i>_<column>         of one instruction each, those whose padding can cost
                                 most first: its share of the multiply-adds, their
                                 padding, and the two fastest dimensions of each array
@@ -34,7 +30,6 @@ from baselines.data.layout import store as layout_store
 from baselines.hlo import schema
 from baselines.layout import padding
 from baselines.layout import shapes
-from baselines.layout import spreading
 
 _ARRAYS = schema.LAYOUT_ARRAYS
 _EFFECTS = (
@@ -45,7 +40,7 @@ _EFFECTS = (
     *(f'is_last_{place}' for place in range(2)),
     *(f'is_{role}_{place}' for place in range(2) for role in ('batch', 'feature')),
 )
-_AMOUNTS = ('bytes', 'multiply_adds', 'followers', 'reduced', 'instructions')
+_AMOUNTS = ('bytes', 'multiply_adds', 'instructions')
 _SINGLE = 64  # instructions with columns of their own; one of few can matter most
 _OF_SINGLE = (
     'share',
@@ -60,9 +55,6 @@ NAMES: Tuple[str, ...] = (
     *(f'{array}_{effect}_products' for array in _ARRAYS for effect in _EFFECTS),
     'padded_work',
     'log_padded_work',
-    *(f'followers_{effect}' for effect in _EFFECTS),
-    *(f'reduced_{place}' for place in range(2)),
-    *(f'copied_{array}' for array in _ARRAYS[1:]),
     *(f'layout_{i}_{name}' for i in range(_SINGLE) for name in _OF_SINGLE),
     *(f'log_{amount}' for amount in _AMOUNTS),
 )
@@ -75,39 +67,19 @@ class _Instructions(NamedTuple):
         dims: float32 [k, 3, 6], sizes of output, input and kernel; 0 for none.
         roles: int64 [k, 3, 2], batch and feature dimension of each array of a
             convolution; _NO_ROLE else.
-        reduced: float32 [k, 6], see `spreading.reductions`.
         products: multiply-adds.
-        weights: float32 [k, 6], shares of the program's: bytes of output, of
-            input, of kernel, multiply-adds, followers and reduced elements.
-        sources: of inputs, and of kernels.
+        weights: float32 [k, 4], shares of the program's: bytes of output, of
+            input and of kernel, and multiply-adds.
         single: int64 [s], the instructions with columns of their own.
-        totals: float32 [5], logarithms of the program's `_AMOUNTS`.
+        totals: float32 [3], logarithms of the program's `_AMOUNTS`.
     """
 
     dims: np.ndarray
     roles: np.ndarray
-    reduced: np.ndarray
     products: padding.Products
     weights: np.ndarray
-    sources: 'List[_Source]'
     single: np.ndarray
     totals: np.ndarray
-
-
-class _Source(NamedTuple):
-    """The origin of an operand of k instructions.
-
-    Attributes:
-        place: int64 [k], an instruction among the k; -1: none.
-        fixed: bool [k], whether the operand is row major in all configurations.
-        dims: int64 [k, 6], the dimension at the origin behind each of the operand's.
-        last: int64 [k, 2], the operand's last and last but one dimension.
-    """
-
-    place: np.ndarray
-    fixed: np.ndarray
-    dims: np.ndarray
-    last: np.ndarray
 
 
 class LayoutTable:
@@ -132,7 +104,8 @@ class LayoutTable:
         for name in self.names:
             if name not in NAMES:
                 raise ValueError(
-                    f'there is no column {name[:40]!r}, which the trees look at'
+                    f'there is no column {name[:40]!r}, which the trees look at; train '
+                    'them again'
                 )
         self._used = [NAMES.index(name) for name in self.names]
         self._read: Dict[int, _Instructions] = {}  # the last one alone
@@ -182,7 +155,6 @@ class LayoutTable:
         return np.concatenate(
             [
                 sums,
-                _copied_shares(program, places, assigned),
                 _single_columns(program, places, padded, assigned),
                 np.tile(program.totals, (len(codes), 1)),
             ],
@@ -197,32 +169,21 @@ class LayoutTable:
         )
         edges = np.asarray(part('edge_index', graph)).T
         chosen = np.asarray(part('node_config_ids', graph))
-        origin = spreading.spread(arrays, chosen, *edges)
         operands = shapes.operands(arrays, *edges)
-        reduced, reduced_shares = spreading.reductions(arrays, origin, *edges)
-        followers = spreading.followers(arrays, origin)
         products = padding.products(arrays, operands, chosen)
         sizes = [arrays.bytes, *(arrays.bytes[o.node] * o.exists for o in operands)]
         moved = np.stack(sizes, axis=1)[chosen].astype(np.float64)
-        others = np.stack([followers, reduced], axis=1)
-        others = others[chosen].astype(np.float64)
         share = products.share.astype(np.float64)[:, np.newaxis]
         share /= max(share.sum(), 1e-9)
-        weights = [
-            moved / max(moved.sum(), 1),
-            share,
-            others / np.maximum(others.sum(axis=0), 1),
-        ]
-        amounts = [moved.sum(), products.total, *others.sum(axis=0), len(chosen)]
+        weights = [moved / max(moved.sum(), 1), share]
+        amounts = [moved.sum(), products.total, len(chosen)]
         dims = [arrays.dims[o.node] * o.exists[:, np.newaxis] for o in operands]
         is_convolution = arrays.has_opcode('convolution')[:, np.newaxis, np.newaxis]
         return _Instructions(
             dims=np.stack([arrays.dims, *dims], axis=1)[chosen],
             roles=np.where(is_convolution, arrays.roles, _NO_ROLE)[chosen],
-            reduced=reduced_shares[chosen],
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
-            sources=[_source(arrays, origin, o, chosen) for o in operands],
             # The others, reshapes, by what they move.
             single=np.lexsort([-moved[:, 0], -share[:, 0] * _most_padded(products)])[
                 :_SINGLE
@@ -239,18 +200,9 @@ def _assigned_columns(
     weights = program.weights[node]
     by_array = np.repeat(weights[:, :3], len(_EFFECTS), axis=1)
     work = np.stack([padded, np.log(padded)], axis=1)
-    reduced = program.reduced[node][:, np.newaxis]
-    reduced = (shapes.one_hot(fastest[:, 0]) * reduced).sum(axis=-1)
-    return np.concatenate(
-        [
-            of_arrays * by_array,
-            of_arrays * weights[:, 3:4],
-            work * weights[:, 3:4],
-            of_arrays[:, : len(_EFFECTS)] * weights[:, 4:5],
-            reduced * weights[:, 5:6],
-        ],
-        axis=1,
-    )
+    share = weights[:, 3:]
+    columns = [of_arrays * by_array, of_arrays * share, work * share]
+    return np.concatenate(columns, axis=1)
 
 
 def _single_columns(
@@ -293,41 +245,3 @@ def _most_padded(products: padding.Products) -> np.ndarray:
         exists = (products.dims[:, pair] > 0).all(axis=1)
         worst = np.maximum(worst, np.where(exists, factor, 0))
     return worst
-
-
-def _source(
-    arrays: shapes.Arrays,
-    origin: spreading.Origin,
-    operand: shapes.Operand,
-    chosen: np.ndarray,
-) -> _Source:
-    """Looks up the origins of an operand's layouts, for the instructions `chosen`."""
-    place = np.full(len(arrays.op), -1)
-    place[chosen] = np.arange(len(chosen))
-    node, exists = operand.node[chosen], operand.exists[chosen]
-    source = origin.node[node]
-    last = arrays.rank[node][:, np.newaxis] - np.array([1, 2])
-    return _Source(
-        place=np.where(exists & (source >= 0), place[source], -1),
-        fixed=exists & (source == spreading.FIXED),
-        dims=origin.dims[node],
-        last=np.maximum(last, 0),
-    )
-
-
-def _copied_shares(
-    program: _Instructions, places: np.ndarray, assigned: np.ndarray
-) -> np.ndarray:
-    """Computes the share of operand bytes that arrive in another layout: [c, 2]."""
-    copied = np.zeros((len(assigned), 2), np.float32)
-    for operand, source in enumerate(program.sources):
-        weights = program.weights[:, 1 + operand]
-        comparable = (source.place >= 0) | source.fixed
-        for i in np.flatnonzero(comparable & (weights > 0)):
-            read = source.dims[i][places[assigned[:, i], 1 + operand]]  # [c, 2]
-            if source.place[i] >= 0:
-                arrives = places[assigned[:, source.place[i]], 0]
-            else:
-                arrives = source.last[i]
-            copied[:, operand] += weights[i] * (read != arrives).any(axis=1)
-    return copied

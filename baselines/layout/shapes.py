@@ -20,10 +20,8 @@ class Arrays(NamedTuple):
 
     op: np.ndarray  # int32 [n], opcodes
     dims: np.ndarray  # float32 [n, 6], 0 where there is none
-    rank: np.ndarray  # int64 [n]
     elements: np.ndarray  # float32 [n]
     bytes: np.ndarray  # float32 [n]
-    dimensions: np.ndarray  # int64 [n, 6], of a transpose or reduction
     roles: np.ndarray  # int64 [n, 3, 2], batch and features of each array
     window: np.ndarray  # float32 [n], number of positions
 
@@ -40,15 +38,12 @@ class Arrays(NamedTuple):
         dims = feats[:, schema.DIMENSIONS]
         sizes = np.array([kind.bytes for kind in schema.ELEMENT_TYPES], np.float32)
         elements = np.maximum(dims, 1).prod(axis=1)
-        dimensions = feats[:, schema.AXES]
         return cls(
             op=np.asarray(op, np.int32),
             dims=dims,
-            rank=(dims > 0).sum(axis=1),
             elements=elements,
             # A tuple or a token counts, too: a byte for each element.
             bytes=elements * np.maximum(feats[:, schema.TYPES] @ sizes, 1),
-            dimensions=dimensions.clip(0, schema.RANK - 1).astype(np.int64),
             roles=feats[:, _ROLES].astype(np.int64),
             window=np.maximum(feats[:, _WINDOW], 0),
         )
