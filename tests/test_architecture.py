@@ -107,7 +107,7 @@ def test_two_models_of_one_name_say_how_they_differ():
 
 # Those of graph models; trees and the estimate need not wait for it.
 _RUNS_WITH_TENSORFLOW = {
-    f'baselines/runs/{name}.py' for name in ('export', 'serving', 'weights')
+    f'baselines/runs/{name}.py' for name in ('export', 'tensorflow_trees', 'weights')
 }
 
 

@@ -29,7 +29,7 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_predictor
-from baselines.runs import serving
+from baselines.runs import tensorflow_trees
 from baselines.runs import trees as trees_lib
 from baselines.tiles import scoring
 
@@ -74,7 +74,7 @@ def export(
     Args:
         predictor: the run.
         output: a folder that is not there yet, or is empty.
-        distilled: trees over `serving.columns`, in place of a run that has
+        distilled: trees over `tensorflow_trees.columns`, in place of a run that has
             `parts_outside_tensorflow`.
 
     Returns:
@@ -137,10 +137,10 @@ def export(
 
 
 def _distilled_scorer(trees: trees_lib.Trees) -> Callable[[_Inputs], tf.Tensor]:
-    forest = serving.forest(trees)
+    forest = tensorflow_trees.forest(trees)
 
     def score(inputs: _Inputs) -> tf.Tensor:
-        table = serving.columns(inputs)
+        table = tensorflow_trees.columns(inputs)
         return _by_slices(forest, table, _TILES_AT_ONCE)
 
     return score

@@ -14,7 +14,7 @@ from baselines.data.packed import splits
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.runs import run_predictor
-from baselines.runs import serving
+from baselines.runs import tensorflow_trees
 from baselines.runs import trees as trees_lib
 from baselines.training import growing
 
@@ -36,7 +36,9 @@ def distil(predictor: run_predictor.RunPredictor) -> trees_lib.Trees:
     """
     trees_lib.check_installed('distilling a run')
     variant = predictor.variant
-    names = serving.column_names(variant.node_features, variant.config_features)
+    names = tensorflow_trees.column_names(
+        variant.node_features, variant.config_features
+    )
     train, valid = (_rows(predictor, split) for split in ('train', 'valid'))
     return growing.fit(names, _OPTIONS, train, valid, seed=0)[0]
 
@@ -47,7 +49,7 @@ def describe(predictor: run_predictor.RunPredictor, trees: trees_lib.Trees) -> s
     summary = f'distilled into {text.count(trees.count, "tree")} over raw columns'
     if not store.has_runtimes:
         return summary
-    forest = serving.forest(trees)
+    forest = tensorflow_trees.forest(trees)
     ours = [forest(table).numpy() for table in _tables(store)]
     overall = [
         report.summarise(
@@ -85,7 +87,9 @@ def _rows(predictor: run_predictor.RunPredictor, split: str) -> growing.Rows:
 
 
 def _tables(store: splits.PackedSplit) -> Iterator[tf.Tensor]:
-    """Yields `serving.columns` of each kernel."""
+    """Yields `tensorflow_trees.columns` of each kernel."""
     names = ('node_feat', 'node_opcode', 'config_feat')
     for graph in range(store.num_graphs):
-        yield serving.columns({n: tf.constant(store.part(n, graph)) for n in names})
+        yield tensorflow_trees.columns(
+            {n: tf.constant(store.part(n, graph)) for n in names}
+        )

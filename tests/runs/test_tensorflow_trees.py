@@ -11,7 +11,7 @@ from baselines.hlo import schema
 from baselines.runs import export
 from baselines.runs import loading
 from baselines.runs import prediction
-from baselines.runs import serving
+from baselines.runs import tensorflow_trees
 from baselines.runs import trees as trees_lib
 from baselines.training import distilling
 from baselines.training import growing
@@ -25,14 +25,14 @@ def test_columns_by_hand():
     nodes[:, 1] = [np.e - 1, 1 - np.e]  # sign(x) log(1 + |x|) is 1 and -1
     nodes[1, 2] = np.expm1(3)
     configs = np.array([[4, 0], [2, 0]], np.float32)
-    found = serving.columns(
+    found = tensorflow_trees.columns(
         {
             'node_feat': tf.constant(nodes),
             'node_opcode': tf.constant([7, 200]),
             'config_feat': tf.constant(configs),
         }
     ).numpy()
-    names = serving.column_names(3, 2)
+    names = tensorflow_trees.column_names(3, 2)
     assert found.shape == (2, len(names)) and len(set(names)) == len(names)
     rows = [dict(zip(names, row)) for row in found.tolist()]
     first, second = schema.TILE.names[:2]
@@ -57,7 +57,7 @@ def test_trees_score_as_in_lightgbm(leaves):
     trees, _ = growing.fit(list('abcde'), options, rows, None, 0)
     used = ['abcde'.index(name) for name in trees.used]
     np.testing.assert_allclose(
-        serving.forest(trees)(tf.constant(columns)),
+        tensorflow_trees.forest(trees)(tf.constant(columns)),
         trees.predict(columns[:, used]),
         rtol=0,
         atol=1e-5,
@@ -84,7 +84,7 @@ def test_a_tree_of_one_leaf():
         ([alone], [0.5, 0.5]),
     ):
         trees = type('Trees', (), {'as_arrays': lambda self, arrays=arrays: arrays})()
-        assert serving.forest(trees)(rows).numpy().tolist() == wanted
+        assert tensorflow_trees.forest(trees)(rows).numpy().tolist() == wanted
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_a_run_with_an_estimate_is_distilled(tmp_path, capsys, monkeypatch):
     inputs = {name: tf.constant(getattr(record, name)) for name in names}
     model = tf.saved_model.load(str(served))
     found = model.signatures['serving_default'](**inputs)['scores']
-    expected = serving.forest(trees)(serving.columns(inputs))
+    expected = tensorflow_trees.forest(trees)(tensorflow_trees.columns(inputs))
     np.testing.assert_allclose(found, expected, atol=1e-6)
     content = json.loads((served / 'assets.extra' / 'metadata.json').read_text())
     assert content['distilled_trees'] == trees.count
