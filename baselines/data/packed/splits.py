@@ -261,6 +261,12 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
         f'download --collection {(names or ["all"])[0]}`; or try --sample_data'
     )
     if not os.path.isdir(split_dir):
+        beside = [s for s in collections.SPLITS if os.path.isdir(f'{parent}/{s}')]
+        if beside:
+            advice = (
+                f'{" and ".join(beside)} alone stands there. Of more programs `collect` '
+                'fills all splits; `extract --split` divides raw files'
+            )
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
     listing = []
     for path in sorted(pathlib.Path(split_dir).glob('[!.]*.npz')):

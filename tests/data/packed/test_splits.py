@@ -260,6 +260,9 @@ def test_missing_and_empty_splits(tmp_path, task):
         assert message.startswith(f'{tmp_path / name}: ') and reason in message
         assert f'one .npz file per {task.kind.noun}' in message
         assert '--data_root' in message and '--sample_data' in message
+    (tmp_path / 'train').mkdir()
+    message = _message(ValueError, tmp_path / 'valid', kind=task.kind)
+    assert 'no such folder; train alone stands there' in message
     assert not (tmp_path / 'cache').exists()
 
 
