@@ -264,8 +264,8 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
         beside = [s for s in collections.SPLITS if os.path.isdir(f'{parent}/{s}')]
         if beside:
             advice = (
-                f'{" and ".join(beside)} alone stands there. Of more programs `collect` '
-                'fills all splits; `extract --split` divides raw files'
+                f'beside it is only {" and ".join(beside)}. `collect` fills all splits '
+                'if there are programs enough; `extract --split` divides raw files'
             )
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
     listing = []

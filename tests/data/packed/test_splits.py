@@ -262,7 +262,7 @@ def test_missing_and_empty_splits(tmp_path, task):
         assert '--data_root' in message and '--sample_data' in message
     (tmp_path / 'train').mkdir()
     message = _message(ValueError, tmp_path / 'valid', kind=task.kind)
-    assert 'no such folder; train alone stands there' in message
+    assert 'no such folder; beside it is only train.' in message
     assert not (tmp_path / 'cache').exists()
 
 
