@@ -227,9 +227,8 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
     except (KeyboardInterrupt, Exception) as error:
         if text.is_interrupt(error):
             message = 'interrupted'
-            if isinstance(error, KeyboardInterrupt) and error.args:
-                kept, *flags = error.args  # see `text.interruptible`
-                message = f'{kept}; go on with: {this_command(*flags)}'
+            if isinstance(error, text.Interrupted):
+                message = f'{error}; go on with: {this_command(*error.flags)}'
             print(f'\n{message}', file=sys.stderr)
             return 130
         is_of_user = isinstance(error, (ValueError, OSError))

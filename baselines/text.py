@@ -101,23 +101,28 @@ def is_interrupt(error: Optional[BaseException]) -> bool:
     return error is not None
 
 
-@contextlib.contextmanager
-def interruptible(*kept: str) -> Iterator[None]:
-    """Tells the user what Ctrl-C in the block leaves, and how to go on.
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in work of which something is kept.
 
     Args:
-        *kept: a line on the results that are kept, and the flags with which the same
-            command goes on from there; nothing if nothing is kept.
-
-    Raises:
-        KeyboardInterrupt: with these arguments, for `command_line.guarded`.
+        kept: a line on the results that are kept.
+        *flags: with them the same command goes on from there.
     """
+
+    def __init__(self, kept: str, *flags: str):
+        super().__init__(kept)
+        self.flags = flags
+
+
+@contextlib.contextmanager
+def interruptible(kept: str, *flags: str) -> Iterator[None]:
+    """Raises `Interrupted` for Ctrl-C in the block, or a bare one if `kept` is ''."""
     try:
         yield
     except BaseException as error:
         if not is_interrupt(error):
             raise
-        raise KeyboardInterrupt(*kept) from None
+        raise (Interrupted(kept, *flags) if kept else KeyboardInterrupt()) from None
 
 
 @contextlib.contextmanager

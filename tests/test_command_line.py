@@ -12,6 +12,7 @@ import threading
 import pytest
 
 from baselines import command_line
+from baselines import text
 from tests.helpers import places
 from tpugraphs import commands
 from tpugraphs.commands import __main__ as main
@@ -132,7 +133,7 @@ def test_ctrl_c_says_how_to_go_on(argv, started, wanted, monkeypatch, capsys):
     monkeypatch.setattr(sys, 'orig_argv', started, raising=False)
     found = {'tpugraphs': '/bin/tpugraphs'}
     monkeypatch.setattr(command_line.shutil, 'which', found.get)
-    stop = KeyboardInterrupt('kept 6 epochs', '--resume')
+    stop = text.Interrupted('kept 6 epochs', '--resume')
     assert command_line.guarded(lambda: _raise(stop)) == 130
     assert capsys.readouterr() == ('', f'\nkept 6 epochs; go on with: {wanted}\n')
 

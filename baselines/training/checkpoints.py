@@ -89,7 +89,7 @@ class Unfinished:
         kept = read(self._path) if self._keeps else None
         if kept is not None:
             epochs = text.count(len(kept[1]['curve']['epoch']), 'epoch')
-            raise KeyboardInterrupt(f'kept {epochs}', '--resume') from None
+            raise text.Interrupted(f'kept {epochs}', '--resume') from None
         if not isinstance(error, KeyboardInterrupt):  # Keras has failed cleaning up
             raise KeyboardInterrupt from None
 

@@ -81,7 +81,7 @@ def test_ctrl_c_as_the_state_takes_its_name(root, tmp_path, monkeypatch):
         error,
         KeyboardInterrupt,
     )
-    assert said.args == ('kept 2 epochs', '--resume')
+    assert str(said) == 'kept 2 epochs'
     _, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 2\n' in printed
 

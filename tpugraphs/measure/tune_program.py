@@ -149,12 +149,12 @@ def tune(
     score = None
     if options.model_dir:
         score = scorers.load(options.model_dir, options.platform)
-    kept = []
+    kept = ''
     if options.records:
         without = ', for a call without --fresh' if options.fresh else ''
-        kept.append(f'kept the configurations in {options.records}{without}')
+        kept = f'kept the configurations in {options.records}{without}'
     with (
-        text.interruptible(*kept),
+        text.interruptible(kept),
         session_lib.Session(options.core, options.platform) as session,
     ):
         records = machine_records.Records(
