@@ -20,6 +20,7 @@ CONFIDENCE = 0.95  # of intervals
 _RESAMPLES = 9999
 # Resamples drawn at once hold at most this many values (8 bytes each).
 _BOOTSTRAP_CELLS = 4_000_000
+_FEW_RANKS = 128  # whose pairs are compared all at once
 
 
 def best_first(scores: ArrayLike) -> np.ndarray:
@@ -85,7 +86,7 @@ def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
     _, counts = np.unique(runtimes, return_counts=True)
     ties = sum(math.comb(count, 2) for count in counts.tolist())
     total = math.comb(len(runtimes), 2) - ties
-    return _ascending_pairs(ranks), total
+    return _ascending_pairs(ranks)[0], total
 
 
 def ordered_pair_accuracy(scores: ArrayLike, runtimes: ArrayLike) -> float:
@@ -281,23 +282,21 @@ MEASURES: Dict[str, List[Measure]] = {
 }
 
 
-def _ascending_pairs(ranks: np.ndarray) -> int:
-    """Counts i < j with ranks[i] < ranks[j]; int64 [c], values in 0..c-1.
+def _ascending_pairs(ranks: np.ndarray) -> Tuple[int, np.ndarray]:
+    """Counts i < j with ranks[i] < ranks[j], in the way of merge sort.
 
-    Two ranks differ first at one bit, counted from the highest.  The array is
-    kept sorted, stably, by the bits above the current one; within such a group
-    every (0, 1) in this order at the current bit is one ascending pair.
+    Returns:
+        Their number, and the ranks sorted.
     """
-    ascending = 0
-    positions = np.arange(len(ranks), dtype=np.int64)
-    for bit in reversed(range(int(ranks.max()).bit_length())):
-        prefix, ones = ranks >> (bit + 1), (ranks >> bit & 1).astype(bool)
-        zeros_before: np.ndarray = np.cumsum(~ones) - ~ones
-        starts = np.concatenate(([True], prefix[1:] != prefix[:-1]))
-        group = np.maximum.accumulate(np.where(starts, positions, 0))
-        ascending += int((zeros_before - zeros_before[group])[ones].sum())
-        ranks = ranks[np.argsort(ranks >> bit, kind='stable')]
-    return ascending
+    if len(ranks) <= _FEW_RANKS:
+        return int(np.triu(ranks[:, np.newaxis] < ranks).sum()), np.sort(ranks)
+    middle = len(ranks) // 2
+    first, sorted_first = _ascending_pairs(ranks[:middle])
+    second, sorted_second = _ascending_pairs(ranks[middle:])
+    between = int(np.searchsorted(sorted_first, sorted_second).sum())
+    # A stable sort is fast where its input is two sorted parts.
+    merged = np.sort(np.concatenate([sorted_first, sorted_second]), kind='stable')
+    return first + second + between, merged
 
 
 def _checked(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[np.ndarray, np.ndarray]:
