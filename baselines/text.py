@@ -177,6 +177,11 @@ def most_common(counts: Mapping[str, int]) -> str:
     return listed([f'{name!r} {number}' for name, number in ordered])
 
 
+def counted(counts: Mapping[str, int]) -> str:
+    """Lists reasons with their counts, in one line: 'too small (3), too large (1)'."""
+    return ', '.join(f'{reason} ({n:,})' for reason, n in sorted(counts.items()))
+
+
 def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
     """Lists omissions, reason -> names, in one line."""
     parts = [f'{listed(names)}: {reason}' for reason, names in skipped.items()]

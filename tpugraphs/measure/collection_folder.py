@@ -178,8 +178,7 @@ class CollectionFolder:
             yield f'{self.left} left for lack of time; --resume goes on'
         for title, counts in (('skipped', self.skipped), ('dropped', self.dropped)):
             if counts:
-                parts = ', '.join(f'{n} {why}' for why, n in sorted(counts.items()))
-                yield f'{title}: {parts}'
+                yield f'{title}: {text.counted(counts)}'
         for line in self.failed:
             yield f'program skipped: {line}'
 

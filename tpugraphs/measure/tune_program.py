@@ -164,8 +164,8 @@ def tune(
         optimised = preparation.optimise(program, session)
         cut = tiles.kernels_of(optimised, program.name, set(), skipped)
         if not cut:
-            why = ', '.join(f'{n} {reason}' for reason, n in skipped.items())
-            raise ValueError(f'{program.name}: nothing to tune ({why or "no kernels"})')
+            why = text.counted(skipped) or 'no kernels'
+            raise ValueError(f'{program.name}: nothing to tune: {why}')
         rows = [tuning.Row(kernel) for kernel in cut]
         whole = whole_program.WholeProgram(
             program.name, program.module, session, options.seed, arrays

@@ -56,8 +56,7 @@ class Result:
             rules=[1],
         )
         if self.skipped:
-            parts = ', '.join(f'{n} {why}' for why, n in sorted(self.skipped.items()))
-            yield f'not tuned: {parts}'
+            yield f'not tuned: {text.counted(self.skipped)}'
         yield f'configurations: {self.origin}'
         yield f'program: {self.verdict()}'
 

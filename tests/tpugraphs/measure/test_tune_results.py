@@ -71,7 +71,7 @@ def test_the_table_and_the_verdict():
         'c 1 12.5% 2.0 4.0 1.00 0.99 to 1.01 default kept',
         'd 1 12.5% 2.0 no time left',
         'e 1 0.0% XLA ended the process',
-        'not tuned: 2 sort has no tiles',
+        'not tuned: sort has no tiles (2)',
         'configurations: random',
         'program: 2.00 x faster (1.80 to 2.25); 1 of 5 kernels changed',
     ]
