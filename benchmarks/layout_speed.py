@@ -119,6 +119,7 @@ def time_steps(rng, args, programs, mode, keep_nodes) -> None:
     from baselines import config
     from baselines.layout import graphs as graphs_lib
     from baselines.layout import models
+    from baselines.tiles import graphs as tile_graphs
     from baselines.training import losses
     from baselines.training import steps as steps_lib
 
@@ -147,7 +148,7 @@ def time_steps(rng, args, programs, mode, keep_nodes) -> None:
         losses.CombinedLoss('ListMLELoss', 1.0),
         config.Optimisation(lr=1e-3, clip_norm=1e-2),
         unpack,
-        graphs.signature(batch),
+        tile_graphs.signature_of(draw()),
     )
     clock, cpu = median(lambda: trainer.run_chunk(draw(), steps), args.repeats)
     name = f'{batch} programs x {configs}, {mode}'

@@ -134,7 +134,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
         loss,
         config.Optimisation(lr=1e-3, clip_norm=1e-3),
         lambda packed, step: graphs_lib.unpack(packed, step, _BATCH, _CONFIGS),
-        graphs.signature(_BATCH),
+        graphs_lib.signature_of(epoch()),
     )
     step_best, step_median = best_and_median(
         lambda: trainer.run_chunk(epoch(), _STEPS), repeats

@@ -23,7 +23,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import arrays
 from baselines.tiles import graphs as tile_graphs
 
-# Arrays of some items; b programs in each.  See `LayoutGraphs.signature`.
+# Arrays of some items; b programs in each.  See `LayoutGraphs.items`.
 Packed = Dict[str, np.ndarray]
 
 # A label is a runtime in nanoseconds divided by this, as published.
@@ -80,7 +80,7 @@ def unpack(
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
-        packed: tensors as described by `LayoutGraphs.signature`.
+        packed: tensors of `LayoutGraphs.items`.
         item: which one, an int or scalar int32 tensor.
         batch: programs in each item; static, as models read it from the shape.
         configs: configurations per program where they are static.
@@ -225,25 +225,6 @@ class LayoutGraphs:
     def __init__(self, programs: Sequence[ScaledProgram]):
         self.programs = programs
 
-    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """Returns the types of packed items, for `tf.function(input_signature=...)`.
-
-        Args:
-            batch: programs in each item, b.
-
-        Returns:
-            Specs by name.  Ragged pieces lie end to end, and `*_start` says where
-            each item's piece begins: `op` int32 [nodes], scaled `feats` float32
-            [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
-            [configurable], both numbered within their item, `codes` int32
-            [configurable, c], rows of scaled `vectors` float32 [vectors, q].  Per
-            item and program `node_sizes`, `edge_sizes`, `config_sizes`
-            (configurable nodes) and `segments` (first node, end; in the program's
-            numbers) int32, `runtimes` float32 [items, b, c], `graph_ids` string.
-        """
-        one = np.zeros([1, batch], np.int64)
-        return tile_graphs.signature_of(self.items(one, one[..., np.newaxis]))
-
     def items(
         self,
         numbers: np.ndarray,
@@ -258,6 +239,16 @@ class LayoutGraphs:
             configs: int [items, b, c], configurations of each.
             segments: int [items, b, 2], the selected nodes of each, from a
                 first one to before an end; None selects all.
+
+        Returns:
+            Arrays by name.  Ragged pieces lie end to end, and `*_start` says where
+            each item's piece begins: `op` int32 [nodes], scaled `feats` float32
+            [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
+            [configurable], both numbered within their item, `codes` int32
+            [configurable, c], rows of scaled `vectors` float32 [vectors, q].  Per
+            item and program `node_sizes`, `edge_sizes`, `config_sizes`
+            (configurable nodes) and `segments` (first node, end; in the program's
+            numbers) int32, `runtimes` float32 [items, b, c], `graph_ids` string.
         """
         parts = [self.programs[number] for number in numbers.reshape(-1)]
         chosen = configs.reshape(len(parts), -1)

@@ -20,7 +20,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 from baselines.hlo import arrays
 
-# Arrays of some items; b kernels in each.  See `TileGraphs.signature`.
+# Arrays of some items; b kernels in each.  See `TileGraphs.training_items`.
 Packed = Dict[str, np.ndarray]
 
 # A kernel's configurations are scored in slices of about this many pairs of node and
@@ -38,7 +38,7 @@ def unpack(
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
-        packed: tensors as described by `TileGraphs.signature`.
+        packed: tensors of `TileGraphs.training_items`.
         item: which one, an int or scalar int32 tensor.
         batch: kernels in each item; static, as models read it from the shape.
         configs: configurations per kernel where they are static.
@@ -196,29 +196,20 @@ class TileGraphs:
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
         self.table = tile_table.TileTable(store, normalizer.table_parts)
 
-    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """Returns the types of packed items, for `tf.function(input_signature=...)`.
-
-        Args:
-            batch: kernels in each item, b.
-
-        Returns:
-            Specs by name.  Ragged pieces lie end to end, and `*_start` says where
-            each item's piece begins: `op` int32 [nodes], scaled `feats` float32
-            [nodes, f], `edges` int32 [edges, 2] numbered within their item, scaled
-            `config_feats` float32 [configs, k], `runtimes` and `normalizers`
-            float32 [configs]; `node_sizes` and `edge_sizes` int32 [items, b];
-            `configs_per_kernel` int32 [items]; `tile_ids` string [items, b].
-        """
-        one = np.zeros([1, batch], np.int64)
-        return signature_of(self.training_items(one, one[..., np.newaxis]))
-
     def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
         """Packs batches of kernels with the configurations drawn of each.
 
         Args:
             kernels: int64 [items, b], numbers of kernels in the split.
             configs: int64 [items, b, c], configurations drawn of each.
+
+        Returns:
+            Arrays by name.  Ragged pieces lie end to end, and `*_start` says where
+            each item's piece begins: `op` int32 [nodes], scaled `feats` float32
+            [nodes, f], `edges` int32 [edges, 2] numbered within their item, scaled
+            `config_feats` float32 [configs, k], `runtimes` and `normalizers`
+            float32 [configs]; `node_sizes` and `edge_sizes` int32 [items, b];
+            `configs_per_kernel` int32 [items]; `tile_ids` string [items, b].
         """
         rows = self.store.config_offsets[kernels][..., np.newaxis] + configs
         per_kernel = np.full(len(kernels), configs.shape[-1], np.int32)

@@ -124,7 +124,7 @@ class TileScorer:
         sizes: np.ndarray,
     ) -> Iterator[np.ndarray]:
         """Scores packed items; yields the next `sizes[i]` scores for kernels[i]."""
-        self._score = self._score or self._scoring_of(graphs)
+        self._score = self._score or self._scoring_of(graphs, packed)
         scores = self._score(packed).numpy()
         for kernel, of_kernel in zip(kernels, np.split(scores, np.cumsum(sizes)[:-1])):
             if not np.isfinite(of_kernel).all():
@@ -135,27 +135,29 @@ class TileScorer:
                 )
             yield of_kernel
 
-    def _scoring_of(self, graphs: graphs_lib.TileGraphs) -> _Score:
+    def _scoring_of(
+        self, graphs: graphs_lib.TileGraphs, packed: graphs_lib.Packed
+    ) -> _Score:
         """Returns the function that scores packed items, compiled if that pays."""
         pairs = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
         is_small = pairs <= _FEW_ITEMS * graphs_lib.PAIRS_PER_ITEM
         if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:
             return self._score_one_by_one
-        compiled = self._compiled(graphs, _PARALLEL_ITEMS)
+        compiled = self._compiled(packed, _PARALLEL_ITEMS)
         try:
             traced = compiled.get_concrete_function()
         except (TypeError, ValueError, AttributeError, NotImplementedError):
             # If it is not for want of a number, this raises the same again.
             return self._score_one_by_one
         if _runs(traced, _NOT_SIDE_BY_SIDE):
-            return self._compiled(graphs, parallel_items=1)
+            return self._compiled(packed, parallel_items=1)
         return compiled
 
-    def _compiled(self, graphs: graphs_lib.TileGraphs, parallel_items: int) -> Any:
-        """Returns a tf.function that scores packed items."""
+    def _compiled(self, packed: graphs_lib.Packed, parallel_items: int) -> Any:
+        """Returns a tf.function that scores packed items, such as these."""
         return tf.function(
             lambda packed: score_items(self._model, packed, parallel_items),
-            input_signature=[graphs.signature(batch=1)],
+            input_signature=[graphs_lib.signature_of(packed)],
         )
 
     def _score_one_by_one(self, packed: graphs_lib.Packed) -> tf.Tensor:

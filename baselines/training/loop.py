@@ -285,7 +285,7 @@ class Trainer:
             # The model is not trained itself, and Keras saves none that was not called.
             tf.function(
                 lambda packed: self.model(data.unpack(packed, 0, data.batch)[0]),
-                input_signature=[data.signature(data.batch)],
+                input_signature=[data.signature()],
             ).get_concrete_function()
         share = self._devices.batch(data.batch)
         return steps_lib.Steps(
@@ -293,7 +293,7 @@ class Trainer:
             self._loss,
             self._settings,
             lambda packed, step: data.unpack(packed, step, share),
-            data.signature(share),
+            data.signature(),
             self._settings.epochs * data.steps_per_epoch,
             self._devices,
         )

@@ -119,9 +119,10 @@ class TaskData(abc.ABC):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         """Packs steps that were drawn, or a share of each."""
 
-    @abc.abstractmethod
-    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """Returns the types of packed steps of `batch` graphs."""
+    def signature(self) -> Dict[str, tf.TensorSpec]:
+        """Returns the types of packed steps, of any number of graphs."""
+        one = np.zeros([1, 1], np.int64)
+        return tile_graphs.signature_of(self.pack(one, one[..., np.newaxis]))
 
     @abc.abstractmethod
     def unpack(
@@ -198,10 +199,6 @@ class TileData(TaskData):
         """Packs kernels and configurations, see `TileGraphs.training_items`."""
         return self.graphs['train'].training_items(*drawn)
 
-    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """Returns the types of packed kernels, see `TileGraphs.signature`."""
-        return self.graphs['train'].signature(batch)
-
     def unpack(
         self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
     ) -> Tuple[Any, tf.Tensor]:
@@ -250,10 +247,6 @@ class LayoutData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         """Packs programs, configurations and segments, see `LayoutGraphs.items`."""
         return self._packer.items(*drawn)
-
-    def signature(self, batch: int) -> Dict[str, tf.TensorSpec]:
-        """Returns the types of packed programs, see `LayoutGraphs.signature`."""
-        return self._packer.signature(batch)
 
     def unpack(
         self, packed: Mapping[str, tf.Tensor], step: Any, batch: int

@@ -125,10 +125,10 @@ def test_training_items_are_the_kernels_one_by_one(split, batch, static_configs)
 
 def test_compiled_unpacking_has_one_trace_and_a_static_batch(split):
     batch, traces = 3, []
+    one = np.zeros([1, 1], np.int64)
+    example = split.graphs.training_items(one, one[..., np.newaxis])
 
-    @tf.function(
-        input_signature=[split.graphs.signature(batch), tf.TensorSpec([], tf.int32)]
-    )
+    @tf.function(input_signature=graphs_lib.signature_of((example, np.int32(0))))
     def unpack(packed, item):
         graph, labels = graphs_lib.unpack(packed, item, batch, configs=2)
         traces.append(graph.spec)
