@@ -8,7 +8,6 @@ import contextlib
 import glob
 import io
 import json
-import multiprocessing
 import os
 import pathlib
 import resource
@@ -141,12 +140,6 @@ def core_seconds() -> float:
 def peak_mb() -> float:
     """Returns the largest resident memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def alone(function: Callable, *args):
-    """Calls in a fresh process, so that its memory is that of the call alone."""
-    with multiprocessing.get_context('spawn').Pool(1) as pool:
-        return pool.apply(function, args)
 
 
 # Tables ----------------------------------------------------------------------
