@@ -73,8 +73,8 @@ def score(rng, args) -> None:
     program = synthetic_program(rng, 5000, 7266, 250, configs, args.vectors)
     model = models.ResModel(few, _NUM_OPS)
     scorer = scoring.LayoutScorer(model, args.budget << 20)
-    packed = graphs_lib.LayoutGraphs([program]).items(
-        np.zeros([1, 1], int), np.arange(few)[None, None]
+    packed = graphs_lib.pack(
+        [program], np.zeros([1, 1], int), np.arange(few)[None, None]
     )
     packed = {k: tf.convert_to_tensor(v) for k, v in packed.items()}
     fast = scorer.score(program)
@@ -124,12 +124,12 @@ def time_steps(rng, args, programs, mode, keep_nodes) -> None:
     from baselines.training import steps as steps_lib
 
     batch, configs, steps = len(programs), 16, 3
-    graphs = graphs_lib.LayoutGraphs(programs)
     sizes = np.array([program.num_nodes for program in programs])
     numbers = np.tile(np.arange(batch), (steps, 1))
 
     def draw():
-        return graphs.items(
+        return graphs_lib.pack(
+            programs,
             numbers,
             rng.integers(0, programs[0].num_configs, (steps, batch, configs)),
             np.stack(

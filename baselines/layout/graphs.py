@@ -3,9 +3,8 @@
 As for tiles, many batches ("items") are packed into a few long arrays, handed
 to TensorFlow at once, and cut out of them by a compiled loop (`unpack`):
 
-    graphs = LayoutGraphs(programs)
-    packed = graphs.items(numbers, configs, segments)    # numpy
-    graph, labels = unpack(packed, 0, batch=8)           # GraphTensor, labels
+    packed = pack(programs, numbers, configs, segments)    # numpy
+    graph, labels = unpack(packed, 0, batch=8)             # GraphTensor, labels
 
 A configuration's features travel as codes into a table of distinct vectors:
 a graph of the NLP collections has a thousand nodes to configure, but only some
@@ -23,7 +22,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import arrays
 from baselines.tiles import graphs as tile_graphs
 
-# Arrays of some items; b programs in each.  See `LayoutGraphs.items`.
+# Arrays of some items; b programs in each.  See `pack`.
 Packed = Dict[str, np.ndarray]
 
 # A label is a runtime in nanoseconds divided by this, as published.
@@ -80,7 +79,7 @@ def unpack(
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
-        packed: tensors of `LayoutGraphs.items`.
+        packed: tensors of `pack`.
         item: which one, an int or scalar int32 tensor.
         batch: programs in each item; static, as models read it from the shape.
         configs: configurations per program where they are static.
@@ -207,89 +206,77 @@ def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
         group=np.zeros(2, np.int32),
         runtimes=np.ones(2),
     )
-    packed = LayoutGraphs([program]).items(
-        np.zeros([1, 1], np.int64), np.array([[[0, 1]]])
-    )
+    packed = pack([program], np.zeros([1, 1], np.int64), np.array([[[0, 1]]]))
     tensors = {key: tf.convert_to_tensor(value) for key, value in packed.items()}
     return unpack(tensors, 0, batch=1)[0]
 
 
-class LayoutGraphs:
-    """The programs of a split, ready to be packed.
+def pack(
+    programs: Sequence[ScaledProgram],
+    numbers: np.ndarray,
+    configs: np.ndarray,
+    segments: Optional[np.ndarray] = None,
+) -> Packed:
+    """Packs batches of programs with the configurations chosen of each.
 
     Args:
-        programs: a list, or anything with a length that gives a `ScaledProgram` for
-            a number.
+        programs: of a split, by number.
+        numbers: int [items, b], programs of the split; the same one may
+            come again.
+        configs: int [items, b, c], configurations of each.
+        segments: int [items, b, 2], the selected nodes of each, from a
+            first one to before an end; None selects all.
+
+    Returns:
+        Arrays by name.  Ragged pieces lie end to end, and `*_start` says where
+        each item's piece begins: `op` int32 [nodes], scaled `feats` float32
+        [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
+        [configurable], both numbered within their item, `codes` int32
+        [configurable, c], rows of scaled `vectors` float32 [vectors, q].  Per
+        item and program `node_sizes`, `edge_sizes`, `config_sizes`
+        (configurable nodes) and `segments` (first node, end; in the program's
+        numbers) int32, `runtimes` float32 [items, b, c], `graph_ids` string.
     """
-
-    def __init__(self, programs: Sequence[ScaledProgram]):
-        self.programs = programs
-
-    def items(
-        self,
-        numbers: np.ndarray,
-        configs: np.ndarray,
-        segments: Optional[np.ndarray] = None,
-    ) -> Packed:
-        """Packs batches of programs with the configurations chosen of each.
-
-        Args:
-            numbers: int [items, b], programs of the split; the same one may
-                come again.
-            configs: int [items, b, c], configurations of each.
-            segments: int [items, b, 2], the selected nodes of each, from a
-                first one to before an end; None selects all.
-
-        Returns:
-            Arrays by name.  Ragged pieces lie end to end, and `*_start` says where
-            each item's piece begins: `op` int32 [nodes], scaled `feats` float32
-            [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
-            [configurable], both numbered within their item, `codes` int32
-            [configurable, c], rows of scaled `vectors` float32 [vectors, q].  Per
-            item and program `node_sizes`, `edge_sizes`, `config_sizes`
-            (configurable nodes) and `segments` (first node, end; in the program's
-            numbers) int32, `runtimes` float32 [items, b, c], `graph_ids` string.
-        """
-        parts = [self.programs[number] for number in numbers.reshape(-1)]
-        chosen = configs.reshape(len(parts), -1)
-        nodes = _sizes(parts, 'op', numbers)
-        edges = _sizes(parts, 'edges', numbers)
-        configurable = _sizes(parts, 'config_ops', numbers)
-        before = (np.cumsum(nodes, 1) - nodes).reshape(-1)
-        if segments is None:
-            segments = np.stack([np.zeros_like(nodes), nodes], -1)
-        # A program that comes several times brings its vectors once.
-        distinct, which = np.unique(numbers, return_inverse=True)
-        tables = [self.programs[number].vectors for number in distinct]
-        table_start = arrays.starts(np.array([len(t) for t in tables]))
-        table_start = table_start[which.reshape(-1)]
-        codes = [
-            p.codes[p.group[rows]].T.astype(np.int32) + start
-            for p, rows, start in zip(parts, chosen, table_start)
-        ]
-        runtimes = [p.runtimes[rows] for p, rows in zip(parts, chosen)]
-        ids = [p.graph_id.encode() for p in parts]
-        return {
-            'op': np.concatenate([p.op for p in parts]),
-            'feats': np.concatenate([p.feats for p in parts]),
-            'edges': np.concatenate(
-                [p.edges + start for p, start in zip(parts, before)]
-            ).astype(np.int32),
-            'config_ops': np.concatenate(
-                [p.config_ops + start for p, start in zip(parts, before)]
-            ).astype(np.int32),
-            'codes': np.concatenate(codes),
-            'vectors': np.concatenate(tables),
-            'node_start': arrays.starts(nodes.sum(1)),
-            'edge_start': arrays.starts(edges.sum(1)),
-            'config_start': arrays.starts(configurable.sum(1)),
-            'node_sizes': nodes,
-            'edge_sizes': edges,
-            'config_sizes': configurable,
-            'segments': segments.astype(np.int32),
-            'runtimes': np.stack(runtimes).astype(np.float32).reshape(configs.shape),
-            'graph_ids': np.array(ids, object).reshape(numbers.shape),
-        }
+    parts = [programs[number] for number in numbers.reshape(-1)]
+    chosen = configs.reshape(len(parts), -1)
+    nodes = _sizes(parts, 'op', numbers)
+    edges = _sizes(parts, 'edges', numbers)
+    configurable = _sizes(parts, 'config_ops', numbers)
+    before = (np.cumsum(nodes, 1) - nodes).reshape(-1)
+    if segments is None:
+        segments = np.stack([np.zeros_like(nodes), nodes], -1)
+    # A program that comes several times brings its vectors once.
+    distinct, which = np.unique(numbers, return_inverse=True)
+    tables = [programs[number].vectors for number in distinct]
+    table_start = arrays.starts(np.array([len(t) for t in tables]))
+    table_start = table_start[which.reshape(-1)]
+    codes = [
+        p.codes[p.group[rows]].T.astype(np.int32) + start
+        for p, rows, start in zip(parts, chosen, table_start)
+    ]
+    runtimes = [p.runtimes[rows] for p, rows in zip(parts, chosen)]
+    ids = [p.graph_id.encode() for p in parts]
+    return {
+        'op': np.concatenate([p.op for p in parts]),
+        'feats': np.concatenate([p.feats for p in parts]),
+        'edges': np.concatenate(
+            [p.edges + start for p, start in zip(parts, before)]
+        ).astype(np.int32),
+        'config_ops': np.concatenate(
+            [p.config_ops + start for p, start in zip(parts, before)]
+        ).astype(np.int32),
+        'codes': np.concatenate(codes),
+        'vectors': np.concatenate(tables),
+        'node_start': arrays.starts(nodes.sum(1)),
+        'edge_start': arrays.starts(edges.sum(1)),
+        'config_start': arrays.starts(configurable.sum(1)),
+        'node_sizes': nodes,
+        'edge_sizes': edges,
+        'config_sizes': configurable,
+        'segments': segments.astype(np.int32),
+        'runtimes': np.stack(runtimes).astype(np.float32).reshape(configs.shape),
+        'graph_ids': np.array(ids, object).reshape(numbers.shape),
+    }
 
 
 def draw_segments(

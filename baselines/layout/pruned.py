@@ -119,9 +119,8 @@ class PrunedScorer:
 
     def _plan(self, program: graphs_lib.ScaledProgram) -> _Plan:
         """Prepares a program for scoring."""
-        packed = graphs_lib.LayoutGraphs([program]).items(
-            np.zeros([1, 1], np.int64), np.zeros([1, 1, 1], np.int64)
-        )
+        first = np.zeros([1, 1], np.int64)
+        packed = graphs_lib.pack([program], first, first[..., np.newaxis])
         matrices, affected, bases, pooled = self._prepare(packed)
         matrices = [pruning.SparseMatrix(*[c.numpy() for c in m]) for m in matrices]
         affected = [int(count) for count in affected]

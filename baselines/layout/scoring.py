@@ -134,7 +134,6 @@ class ForwardScorer:
 
     def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
-        graphs = graphs_lib.LayoutGraphs([program])
         distinct = np.unique(program.group, return_index=True)[1]
         size = None if self._in_lists else self._slice_size(program)
         if size is None:
@@ -149,7 +148,8 @@ class ForwardScorer:
         def scores_of(cut: np.ndarray) -> np.ndarray:
             # The last slice is filled up with its last configuration.
             rows = np.pad(cut, (0, (size or len(cut)) - len(cut)), 'edge')
-            packed = graphs.items(_FIRST, distinct[rows][np.newaxis, np.newaxis])
+            configs = distinct[rows][np.newaxis, np.newaxis]
+            packed = graphs_lib.pack([program], _FIRST, configs)
             scores = self._compiled[size](packed, np.int32(len(rows)))
             return scores.numpy()[: len(cut)]
 

@@ -227,7 +227,6 @@ class LayoutData(TaskData):
         )
         self.drawable = self._sampler.counts  # equal ones count once
         super().__init__(settings, stores)
-        self._packer = layout_graphs.LayoutGraphs(self.graphs['train'])
 
     @property
     def steps_per_epoch(self) -> int:
@@ -245,8 +244,8 @@ class LayoutData(TaskData):
             yield tuple(x[np.newaxis] for x in (programs, configs, kept))
 
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Packs programs, configurations and segments, see `LayoutGraphs.items`."""
-        return self._packer.items(*drawn)
+        """Packs programs, configurations and segments, see `layout.graphs.pack`."""
+        return layout_graphs.pack(self.graphs['train'], *drawn)
 
     def unpack(
         self, packed: Mapping[str, tf.Tensor], step: Any, batch: int

@@ -41,7 +41,8 @@ def merged(programs, configs, segments=None):
     `segments` are [1, programs, 2]; without them, none is selected.
     """
     count = len(programs)
-    packed = graphs.LayoutGraphs(programs).items(
+    packed = graphs.pack(
+        programs,
         np.arange(count)[np.newaxis],
         np.broadcast_to(configs, (1, count, len(configs))),
         segments,

@@ -66,9 +66,7 @@ def test_sampled_edges_lie_in_the_segment(programs):
 
 
 def test_packed_vectors_of_a_program_are_not_repeated(programs):
-    packed = graphs.LayoutGraphs(programs).items(
-        np.array([[0, 2], [2, 0]]), np.zeros((2, 2, 1), int)
-    )
+    packed = graphs.pack(programs, np.array([[0, 2], [2, 0]]), np.zeros((2, 2, 1), int))
     assert len(packed['vectors']) == 6
     graph, _ = graphs.unpack(packed, 1, 2)
     np.testing.assert_array_equal(
