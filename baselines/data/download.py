@@ -21,7 +21,7 @@ import os
 import pathlib
 import re
 import socket
-from typing import Any, BinaryIO, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, BinaryIO, Dict, List, Optional, Sequence
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -45,20 +45,11 @@ _MD5 = re.compile(r'md5=([A-Za-z0-9+/=]{24})')  # in Google's storage
 _THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
-class Split(NamedTuple):
-    """The archive of a split, and the folder of its files.
+def splits_of(names: Sequence[str]) -> List[str]:
+    """Lists the splits of collections, as folders such as 'npz/tile/xla/train'.
 
-    Attributes:
-        name: of the archive without '.tar', such as 'npz_tile_xla_train'.
-        folder: below the data folder, such as 'npz/tile/xla/train'.
-    """
-
-    name: str
-    folder: str
-
-
-def splits_of(names: Sequence[str]) -> List[Split]:
-    """Names the archives of collections (names, or 'all').
+    Args:
+        names: of collections, or 'all'.
 
     Raises:
         ValueError: no collection, or an unknown one.
@@ -71,21 +62,21 @@ def splits_of(names: Sequence[str]) -> List[Split]:
         chosen += collections.NAMES if name == 'all' else (name,)
     if not chosen:
         raise ValueError(f'no collection given: {choices}')
-    archives_of = []
-    for name in dict.fromkeys(chosen):
-        for split in collections.SPLITS:
-            parts = ['npz', *name.split(':'), split]
-            archives_of.append(Split('_'.join(parts), '/'.join(parts)))
-    return archives_of
+    return [
+        '/'.join(['npz', *name.split(':'), split])
+        for name in dict.fromkeys(chosen)
+        for split in collections.SPLITS
+    ]
 
 
 def download(
-    split: Split, data_dir: str, base_url: str = BASE_URL, keep_archive: bool = False
+    split: str, data_dir: str, base_url: str = BASE_URL, keep_archive: bool = False
 ) -> Optional[archives.Unpacked]:
     """Makes sure that the files of one split are in the data folder.
 
     Args:
-        split: from `splits_of`.
+        split: a folder from `splits_of`, below the data folder; the archive's name has
+            '_' for each '/'.
         data_dir: e.g. '~/data/tpugraphs'.
         base_url: where the archives are; https, or http on this machine.
         keep_archive: keep the archive after unpacking.
@@ -99,17 +90,18 @@ def download(
         OSError: no connection, no such file there, no room on the disk.
     """
     root = files.expand(data_dir)
-    beside = os.path.join(root, 'archives', split.name)
-    target = os.path.join(root, *split.folder.split('/'))
+    name = split.replace('/', '_')
+    beside = os.path.join(root, 'archives', name)
+    target = os.path.join(root, *split.split('/'))
     there = len(glob.glob(os.path.join(glob.escape(target), '*.npz')))
     if there >= _read_json(f'{beside}.json').get('files', float('inf')):
         return None
     archive = f'{beside}.tar'
     if not os.path.exists(archive):
         _require_safe(base_url)
-        fetch(f'{base_url.rstrip("/")}/{split.name}.tar', archive)
+        fetch(f'{base_url.rstrip("/")}/{name}.tar', archive)
     try:
-        counts = archives.unpack(archive, root, split.folder)
+        counts = archives.unpack(archive, root, split)
     except ValueError:
         if not keep_archive:
             os.unlink(archive)

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         counts = download.download(
             split, args.data_dir, args.base_url, args.keep_archives
         )
-        print(f'{split.folder}: {_outcome(counts)}', flush=True)
+        print(f'{split}: {_outcome(counts)}', flush=True)
 
 
 def _outcome(counts: Any) -> str:
