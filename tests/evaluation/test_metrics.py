@@ -23,10 +23,10 @@ def _goldens():
         return dict(arrays)
 
 
-def _graphs(min_size=1, max_size=40):
+def _graphs():
     """(scores, runtimes) with many ties."""
     values = st.tuples(st.integers(-5, 5), st.integers(1, 6))
-    return st.lists(values, min_size=min_size, max_size=max_size).map(
+    return st.lists(values, min_size=1, max_size=40).map(
         lambda pairs: tuple(np.array(column) for column in zip(*pairs))
     )
 
@@ -75,14 +75,6 @@ def test_top_k_goldens(goldens, j):
 # --- pairs
 
 
-def test_ordered_pairs_by_hand():
-    # Pairs (0,1) and (0,2) right, (1,2) has equal scores: wrong.
-    assert metrics.ordered_pairs([1, 2, 2], [10, 20, 30]) == (2, 3)
-    # Runtimes 10, 10 make no pair; 30 against both: right.
-    assert metrics.ordered_pairs([1, 2, 3], [10, 10, 30]) == (2, 2)
-    assert metrics.ordered_pairs([7], [7]) == (0, 0)
-
-
 @hypothesis.given(_graphs())
 def test_ordered_pairs_is_brute_force(graph):
     scores, runtimes = graph
@@ -126,7 +118,7 @@ def test_pair_goldens(goldens, suffix):
 # --- tau
 
 
-@hypothesis.given(_graphs(min_size=2))
+@hypothesis.given(_graphs())
 def test_kendall_tau_is_its_definition(graph):
     scores, runtimes = graph
     signs = [
@@ -137,11 +129,6 @@ def test_kendall_tau_is_its_definition(graph):
     expected = float(signs[0] @ signs[1]) / norm if norm else float('nan')
     tau = metrics.kendall_tau(scores, runtimes)
     assert tau == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
-
-
-def test_kendall_tau_is_undefined_for_constants():
-    for scores, runtimes in [([1, 1], [1, 2]), ([1, 2], [3, 3]), ([1], [1])]:
-        assert math.isnan(metrics.kendall_tau(scores, runtimes))
 
 
 # --- random choice

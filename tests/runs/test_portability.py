@@ -3,7 +3,6 @@
 import ast
 import csv
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ from typing import Dict, NamedTuple
 import numpy as np
 import pytest
 
-from baselines import config as config_lib
+from baselines import config
 from baselines import registry
 from baselines.runs import loading
 from baselines.runs import prediction
@@ -26,6 +25,7 @@ from tests.helpers import layout_runs
 from tests.helpers import places
 from tests.helpers import tile_graphs
 from tests.helpers import tile_records
+from tests.helpers import tile_runs
 from tests.helpers import tiny_layout_models
 
 _ROOT = places.ROOT
@@ -44,8 +44,8 @@ def _published_tree(folder: pathlib.Path) -> pathlib.Path:
     return folder
 
 
-@pytest.fixture(scope='module', name='data_root')
-def _data_root(tmp_path_factory):
+@pytest.fixture(scope='module', name='root')
+def _root(tmp_path_factory):
     """Random splits in which each rule of the scaling makes a difference."""
     root = tmp_path_factory.mktemp('tile')
     width = dict(node_features=12, config_features=6)
@@ -72,24 +72,13 @@ def _data_root(tmp_path_factory):
         5, seed=5, configs=[2, 7, 12, 30, 40], is_test=True, **width
     )
     for name, records in (('train', [*train, small]), ('valid', valid), ('test', test)):
-        tile_records.write_split(root / 'npz' / name, records)
-    return str(root / 'npz')
+        tile_records.write_split(root / 'data' / name, records)
+    return root
 
 
-def _settings(data_root, out_dir, **changes):
-    return config_lib.TileConfig(
-        **{
-            **dict(
-                data_root=data_root,
-                out_dir=str(out_dir),
-                epochs=2,
-                batch=3,
-                cache_dir=os.path.join(os.path.dirname(data_root), 'cache'),
-                results_csv=os.path.join(str(out_dir), 'results.csv'),
-            ),
-            **changes,
-        }
-    )
+def _settings(root, out_dir, **changes):
+    fields = dict(out_dir=str(out_dir), results_csv=f'{out_dir}/results.csv', epochs=1)
+    return tile_runs.settings(root, **{**fields, 'batch': 3, **changes})
 
 
 def _options(settings, models_file=''):
@@ -104,11 +93,13 @@ def _rows(path):
 
 
 @pytest.fixture(scope='module', name='trained')
-def _trained(data_root, tmp_path_factory):
+def _trained(root, tmp_path_factory):
     """(settings, model directory) of a short training of one of our models."""
     settings = _settings(
-        data_root,
+        root,
         tmp_path_factory.mktemp('out'),
+        model='EarlyJoinSAGE',
+        epochs=2,
         model_kwargs_json='{"num_gnns": 2, "hidden_dim": 16}',
         lr=0.01,
     )
@@ -217,7 +208,7 @@ class GCN(Tiny):
 
 
 @pytest.fixture(scope='module', name='copy')
-def _copy(data_root, tmp_path_factory):
+def _copy(root, tmp_path_factory):
     """(settings, process): trainings in a copy of ours with other models.py."""
     repo = tmp_path_factory.mktemp('repo')
     ignore = shutil.ignore_patterns('__pycache__')
@@ -228,13 +219,12 @@ def _copy(data_root, tmp_path_factory):
     layout_runs.write_splits(repo / 'data' / 'xla' / 'random')
     layouts = layout_runs.settings(repo, model='GCN', model_kwargs_json='{}', epochs=1)
     settings = _settings(
-        data_root,
+        root,
         tmp_path_factory.mktemp('out'),
         model='GatedPool',
-        epochs=1,
         model_kwargs_json='{"rounds": 1, "width": 6}',
     )
-    given = [json.dumps(config_lib.to_json(one)) for one in (settings, layouts)]
+    given = [json.dumps(config.to_json(one)) for one in (settings, layouts)]
     process = subprocess.Popen(
         [sys.executable, '-c', _TRAIN, *given],
         cwd=repo,
@@ -248,14 +238,10 @@ def _copy(data_root, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_models_of_the_published_tree_as_models_file(
-    data_root, tmp_path, copy, monkeypatch
-):
+def test_models_of_the_published_tree_as_models_file(root, tmp_path, copy, monkeypatch):
     assert copy  # trains meanwhile
     monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
-    settings = _settings(
-        data_root, tmp_path, model='Stacked', models_file=str(_STUDENT), epochs=1
-    )
+    settings = _settings(root, tmp_path, model='Stacked', models_file=str(_STUDENT))
     model_dir = jobs.train(settings)
     output = str(tmp_path / 'again.csv')
     loading.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)

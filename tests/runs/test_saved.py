@@ -142,20 +142,13 @@ def test_nan_never_goes_into_json(tmp_path):
     assert 'JSON' in message and os.listdir(tmp_path) == []
 
 
-def test_no_room_for_the_model_leaves_nothing(tmp_path):
-    with disks.room(10_000):
-        message = _message(OSError, saved.save, str(tmp_path), 'x', _INFO, _model())
-    assert str(tmp_path) in message
-    assert os.listdir(tmp_path) == []
-
-
-def test_no_room_for_the_run_file_leaves_nothing(tmp_path):
+@pytest.mark.parametrize('room, part', [(10_000, ''), (500_000, '/run_x.jsonz')])
+def test_no_room_leaves_nothing(tmp_path, room, part):
     noise = np.random.default_rng(0).bytes(1_000_000).hex()
-    with disks.room(500_000):
-        message = _message(
-            OSError, saved.save, str(tmp_path), 'x', {**_INFO, 'noise': noise}, _model()
-        )
-    assert f'{tmp_path}/run_x.jsonz' in message
+    info = {**_INFO, 'noise': noise}
+    with disks.room(room):
+        message = _message(OSError, saved.save, str(tmp_path), 'x', info, _model())
+    assert f'{tmp_path}{part}' in message
     assert os.listdir(tmp_path) == []
 
 
