@@ -84,7 +84,7 @@ def train(
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
         graphs = text.count(len(data.chosen), data.stores['train'].noun)
-        text.note(f'only {graphs} to train on, too few to learn from; measure more')
+        print(f'note: only {graphs} to train on, too few to learn from; measure more')
     config, trainer = data.settings, None
     if config.model != registry.TREES:
         trainer = _make_trainer(data, loss, devices, models)
