@@ -81,7 +81,6 @@ class _Plan(NamedTuple):
     structure: pruning.Structure
     bases: List[tf.Tensor]  # per layer float32 [a_L, h]
     pooled: tf.Tensor  # float32 [1, h]
-    size: tf.Tensor  # float32, nodes
 
 
 class PrunedScorer:
@@ -124,10 +123,7 @@ class PrunedScorer:
         matrices, affected, bases, pooled = self._prepare(packed)
         matrices = [pruning.SparseMatrix(*[c.numpy() for c in m]) for m in matrices]
         affected = [int(count) for count in affected]
-        structure = pruning.Structure.build(matrices, affected)
-        return _Plan(
-            structure, bases, pooled, tf.constant(program.num_nodes, tf.float32)
-        )
+        return _Plan(pruning.Structure.build(matrices, affected), bases, pooled)
 
     def _prepare_program(self, packed: Dict[str, tf.Tensor]):
         """Computes fields of the model's `Prepared`: what `_plan` needs."""
@@ -156,15 +152,16 @@ class PrunedScorer:
         plan: _Plan,
         codes: np.ndarray,
         states: Sequence[pruning.States],
-    ):
+    ) -> np.ndarray:
+        """Scores configurations `codes`, whose states were found."""
         arrays = plan.structure.cells(codes, states)
         configs = program.vectors[arrays['codes']]
         layers, pool = tf.nest.map_structure(
             _narrow, (arrays['layers'], arrays['pool'])
         )
-        return self._score(
-            plan.bases, plan.pooled, plan.size, configs, layers, pool
-        ).numpy()
+        size = np.float32(program.num_nodes)
+        scores = self._score(plan.bases, plan.pooled, size, configs, layers, pool)
+        return scores.numpy()
 
     def _score_cells(
         self,
@@ -174,7 +171,8 @@ class PrunedScorer:
         configs: tf.Tensor,
         layers: List[Dict[str, Any]],
         pool: Dict[str, tf.Tensor],
-    ):
+    ) -> tf.Tensor:
+        """Scores configurations by their cells: float32 [configurations]."""
         total, configurable = self._model.variable_sums(
             bases, configs, _Cells(layers, pool)
         )
