@@ -178,7 +178,7 @@ class Summary:
         }
 
     def _means(self, name: str) -> Optional[Dict[str, float]]:
-        """Means of a figure over modules by k; None without any module."""
+        """Averages a figure over modules, by k; None without any module."""
         if not self._figures:
             return None
         return {

@@ -119,7 +119,7 @@ def rows_of_test(result: Mapping[str, Any]) -> List[List[str]]:
 
 
 def format_test(result: Mapping[str, Any]) -> str:
-    """Lays out the result of `runs.reports.compare_runs`."""
+    """Lays out a test of two models, as `evaluate --compare --json` prints it."""
     task = result['task']
     sides = [result['a'], result['b']]
     lines = [

@@ -178,7 +178,7 @@ class Validator:
 
 
 class MisfitError(ValueError):
-    """A state to go on from is of another model."""
+    """The error of a state that is of another model."""
 
 
 class Trainer:

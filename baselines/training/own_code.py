@@ -188,7 +188,7 @@ def _make_layout_record(
 
 
 def _graph_fields(rng: np.random.Generator, configs: int) -> Dict[str, Any]:
-    """Fields of a record: a chain of nodes with random features."""
+    """Makes up the fields of a record: a chain of nodes with random features."""
     ends = np.arange(_NODES - 1)
     return {
         'graph_id': 'made up',

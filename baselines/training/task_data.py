@@ -277,7 +277,7 @@ def open_data(settings: config_lib.AnyConfig) -> TaskData:
 
 
 def _open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit]:
-    """Opens the splits, those of a fold, and makes sure that they belong together."""
+    """Opens the splits, of a fold if one is set; refuses those that do not match."""
     collection = settings.collection
     whole = {
         split: stores_lib.open_split(collection, settings, split)
