@@ -281,16 +281,8 @@ def _are_sizes(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and value.keys() == {'output', 'kernel'}
-        and all(map(_are_positive_ints, value.values()))
+        and all(untrusted.are_ints(sizes, 1) for sizes in value.values())
     )
-
-
-def _are_positive_ints(value: Any) -> bool:
-    return untrusted.are_ints(value, 1)
-
-
-def _is_duration(value: Any) -> bool:
-    return untrusted.is_number(value, 0)
 
 
 def _is_time(value: Any) -> bool:
@@ -301,11 +293,8 @@ def _is_time(value: Any) -> bool:
         return False
 
 
-def _are_versions(value: Any) -> bool:
-    return _has(value, jaxlib=str, tpugraphs=str)
-
-
 def _is_machine(value: Any) -> bool:
+    """Tells whether a value is the description of a machine, as of `machine`."""
     return _has(value, cpu=str, cores=int, caches=dict, device=str, flags=str) and all(
         isinstance(size, str) for size in value['caches'].values()
     )
@@ -320,6 +309,10 @@ def _has(value: Any, **kinds: type) -> bool:
     )
 
 
+_DURATION: untrusted.Rule = (
+    lambda value: untrusted.is_number(value, 0),
+    'a number of seconds',
+)
 _RULES: Dict[str, untrusted.Rule] = {
     'kernel': (
         untrusted.matches(r'\w[\w.-]{0,199}_[0-9a-f]{16}'),
@@ -332,11 +325,14 @@ _RULES: Dict[str, untrusted.Rule] = {
         untrusted.matches('(?s).{0,%d}' % MOST_REASON),
         f'{MOST_REASON} letters at most',
     ),
-    'times_ns': (_are_positive_ints, 'a list of nanoseconds'),
-    'compile_s': (_is_duration, 'a number of seconds'),
-    'search_s': (_is_duration, 'a number of seconds'),
+    'times_ns': (lambda value: untrusted.are_ints(value, 1), 'a list of nanoseconds'),
+    'compile_s': _DURATION,
+    'search_s': _DURATION,
     'group': (untrusted.matches('[0-9a-f]{16}'), '16 hexadecimal digits'),
     'time': (_is_time, 'a time with an offset from UTC'),
-    'versions': (_are_versions, 'of jaxlib and tpugraphs'),
+    'versions': (
+        lambda value: _has(value, jaxlib=str, tpugraphs=str),
+        'of jaxlib and tpugraphs',
+    ),
     'machine': (_is_machine, 'of cpu, cores, caches, device and flags'),
 }

@@ -108,7 +108,7 @@ def kernels_of(
             continue
         digest = kernel.name.rpartition('_')[2]
         plan = tiling.Plan(kernel.module)
-        output, reduced = plan.tileable()
+        output, reduced = plan.tileable
         if digest in seen:
             skipped['kernel of another program too'] += 1
         elif not any(output + reduced):
@@ -140,12 +140,9 @@ def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling
         rng: draws.
         count: how many at most, with the untiled one.
     """
-    output, reduced = plan.tileable()
+    output, _ = plan.tileable
     choices = [sizes(n) if free else [n] for n, free in zip(plan.output, output)]
-    choices += [
-        [size for size in sizes(n) if not n % size] if free else [n]
-        for n, free in zip(plan.reduced, reduced)
-    ]
+    choices += _divisors(plan)
     outputs = len(plan.output)
 
     def tiles(row: Tuple[int, ...]) -> tiling.Tiles:
@@ -154,6 +151,14 @@ def draw(plan: tiling.Plan, rng: np.random.Generator, count: int) -> List[tiling
     whole = (*plan.output, *plan.reduced)
     fits = lambda row: _fits(plan, tiles(row))
     return list(map(tiles, draw_rows(whole, choices, rng, count, fits)))
+
+
+def _divisors(plan: tiling.Plan) -> List[List[int]]:
+    """Returns the possible tile sizes of the dimensions of `plan.reduced`."""
+    return [
+        [size for size in sizes(n) if not n % size] if free else [n]
+        for n, free in zip(plan.reduced, plan.tileable[1])
+    ]
 
 
 def draw_rows(
@@ -216,21 +221,18 @@ def _recorded(
     plan: tiling.Plan, recorded: Sequence[Dict[str, Any]]
 ) -> Iterator[tiling.Tiles]:
     """Yields the recorded configurations that are possible for a kernel."""
-    output, reduced = plan.tileable() if recorded else ([], [])
-    whole = list(zip((*plan.output, *plan.reduced), (*output, *reduced)))
+    ranks = len(plan.output), len(plan.reduced)
+    possible: List[Sequence[int]] = [
+        range(1, n + 1) if free else [n]
+        for n, free in zip(plan.output, plan.tileable[0])
+    ]
+    possible += _divisors(plan)
     for config in recorded:
         tiles = tiling.Tiles(tuple(config['output']), tuple(config['kernel']))
-        lengths = len(tiles.output), len(tiles.kernel)
-        if (
-            lengths == (len(plan.output), len(plan.reduced))
-            and all(
-                1 <= size <= n if is_free else size == n
-                for size, (n, is_free) in zip((*tiles.output, *tiles.kernel), whole)
-            )
-            and not any(n % size for n, size in zip(plan.reduced, tiles.kernel))
-            and _fits(plan, tiles)
-        ):
-            yield tiles
+        rows = zip((*tiles.output, *tiles.kernel), possible)
+        if (len(tiles.output), len(tiles.kernel)) == ranks and _fits(plan, tiles):
+            if all(size in choices for size, choices in rows):
+                yield tiles
 
 
 def columns(configs: Sequence[Dict[str, Any]]) -> np.ndarray:

@@ -8,6 +8,7 @@ the tile; inside it, a second `while` adds up partial results of the reduction.
 """
 
 import dataclasses
+import functools
 import math
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -118,8 +119,9 @@ class Plan:
         neutral = _NEUTRAL.get(opcode, (None, None))[whole]
         return None if neutral is None else (opcode, neutral)
 
+    @functools.cached_property
     def tileable(self) -> Tuple[List[bool], List[bool]]:
-        """Returns whether the dimensions of `output` and `reduced` can be tiled.
+        """Whether the dimensions of `output`, and those of `reduced`, can be tiled.
 
         A dimension can if its tiles need no operation to be computed whole.
         """

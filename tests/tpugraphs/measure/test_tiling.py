@@ -215,7 +215,7 @@ def test_a_tiled_kernel_computes_the_same(case, run):
     )
     assert tiled.whole == case.whole
     assert case.input in (None, tiled.input)
-    assert case.tileable in (None, plan.tileable())
+    assert case.tileable in (None, plan.tileable)
 
 
 def test_what_does_not_depend_on_the_tile_is_computed_once():
