@@ -19,50 +19,9 @@ from baselines.runs import prediction
 from baselines.training import losses
 from tests.helpers import places
 from tests.helpers import refusals
+from tests.helpers import settings_flags
 
-# The published flags (docs/design-contracts.md, 2), with defaults as absl writes them.
-PUBLISHED = {
-    'epochs': '100',
-    'early_stop': '20',
-    'eval_every': '5',
-    'losses': 'ListMLELoss:1,MSE:0.02',
-    'lr': '0.001',
-    'clip_norm': '0.001',
-    'configs': '10',
-    'batch': '10',
-    'model': 'EarlyJoinSAGE',
-    'model_kwargs_json': '{}',
-    'test_mode': 'predictions',
-    'out_dir': '~/out/tpugraphs_tiles',
-    'results_csv': '',
-    'validate_batches': '-1',
-    'run_id': '',
-    'data_root': '~/data/tpugraphs/npz/tile/xla',
-    'cache_dir': '~/data/tpugraphs/cache/tile',
-    'toy_data': 'false',
-}
-LAYOUT = {
-    'epochs': '50',
-    'early_stop': '25',
-    'lr': '0.001',
-    'clip_norm': '0.01',
-    'configs': '16',
-    'max_configs': '-1',
-    'model': 'ResModel',
-    'model_kwargs_json': '{}',
-    'keep_nodes': '5000',
-    'batch': '8',
-    'out_dir': '~/out/tpugraphs_layout',
-    'results_csv': '',
-    'validate_batches': '10',
-    'run_id': '',
-    'source': 'xla',
-    'search': 'random',
-    'data_root': '~/data/tpugraphs/npz/layout',
-    'cache_dir': '~/data/tpugraphs/cache/layout',
-    'toy_data': 'false',
-}
-_BOTH = [(config.TileConfig, PUBLISHED), (config.LayoutConfig, LAYOUT)]
+_BOTH = list(settings_flags.PUBLISHED.items())
 _NAMES = [(kind, field.name) for kind, _ in _BOTH for field in dataclasses.fields(kind)]
 # What may differ between a run and the one that resumes it, of what is published.
 _NOT_SHAPING = {
@@ -107,16 +66,11 @@ def test_prediction_script_has_the_published_flags():
     }
     assert {'dir', 'dirs', 'data_root', 'models_file'} <= set(defaults)
     assert defaults['output'] == 'predictions_output_model.csv'
-    assert defaults['cache_dir'] == PUBLISHED['cache_dir']
+    assert (
+        defaults['cache_dir']
+        == settings_flags.PUBLISHED[config.TileConfig]['cache_dir']
+    )
     assert 'epochs' not in defaults
-
-
-def _parsed(kind, *words):
-    """Settings as a script of its own would read them from the command line."""
-    values = flags.FlagValues()
-    scripts.define_flags(kind, values=values)
-    values(['script', *words])
-    return scripts.from_flags(kind, values)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +160,7 @@ def test_training_key_follows_what_shapes_the_model():
         is_same = len(keys) == 1
         rules = {f.name: f.metadata for f in dataclasses.fields(kind)}[name]
         assert is_same == (not rules.get('shapes', True)), name
-        if name in {**PUBLISHED, **LAYOUT}:
+        if name in settings_flags.PUBLISHED[kind]:
             assert is_same == (name in _NOT_SHAPING), name
 
 
@@ -220,7 +174,7 @@ def test_training_key_follows_the_data():
 
 
 def test_a_recipe_stands_in_for_defaults(capsys):
-    settings = _parsed(config.TileConfig, '--recipe=strong')
+    settings = settings_flags.parsed('--recipe=strong')
     assert settings == config.TileConfig(
         recipe='strong', **recipes.settings('strong', 'tile:xla')
     )
@@ -235,36 +189,37 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     capsys, monkeypatch, tmp_path
 ):
     pytest.importorskip('lightgbm')
-    assert _parsed(config.TileConfig, '--recipe=strong').trees
+    assert settings_flags.parsed('--recipe=strong').trees
     assert 'pip install' not in capsys.readouterr().out
     monkeypatch.setattr(starting, 'has_lightgbm', lambda: False)
-    assert not _parsed(config.TileConfig, '--recipe=strong').trees
+    assert not settings_flags.parsed('--recipe=strong').trees
     note = 'note: the graph model alone; with trees: pip install -e .[trees]'
     assert note in capsys.readouterr().out.splitlines()
     # Layouts, whose recipe is trees alone, get the default model in their place.
-    assert _parsed(config.LayoutConfig, '--recipe=strong').model == 'ResModel'
+    layouts = settings_flags.parsed('--recipe=strong', kind=config.LayoutConfig)
+    assert layouts.model == 'ResModel'
     assert note in capsys.readouterr().out.splitlines()
     # The same from Python; and nothing where there were no trees to leave out.
     config.with_recipe(config.TileConfig(recipe='strong'), {'recipe': 'strong'})
     assert note in capsys.readouterr().out.splitlines()
     file = {'collection': 'tile:xla', 'settings': {'model': 'MLP'}}
     (tmp_path / 'best.json').write_text(json.dumps(file))
-    _parsed(config.TileConfig, f'--recipe={tmp_path}/best.json')
+    settings_flags.parsed(f'--recipe={tmp_path}/best.json')
     assert note not in capsys.readouterr().out
 
 
 def test_what_is_given_goes_before_the_recipe():
-    settings = _parsed(config.TileConfig, '--recipe=strong', '--configs=10')
+    settings = settings_flags.parsed('--recipe=strong', '--configs=10')
     # Given, though it is the default.
     assert settings.configs == 10 and settings.model == 'LateJoinResSAGE'
-    other = _parsed(config.TileConfig, '--recipe=strong', '--model=MLP')
+    other = settings_flags.parsed('--recipe=strong', '--model=MLP')
     assert other.model == 'MLP' and not other.tile_columns
     assert other.schedule == 'cosine'
 
 
 def test_the_recipe_of_layouts():
     words = ['--recipe=strong', '--source=nlp', '--search=default']
-    settings = _parsed(config.LayoutConfig, *words)
+    settings = settings_flags.parsed(*words, kind=config.LayoutConfig)
     changes = recipes.settings('strong', 'layout:nlp:default')
     assert settings == config.LayoutConfig(
         recipe='strong', source='nlp', search='default', **changes
@@ -274,7 +229,7 @@ def test_the_recipe_of_layouts():
 
 def test_there_is_no_other_recipe():
     with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
-        _parsed(config.TileConfig, '--recipe=weak')
+        settings_flags.parsed('--recipe=weak')
 
 
 def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
@@ -283,7 +238,7 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
     def parsed(settings, *words, collection='tile:xla'):
         content = {'collection': collection, 'settings': settings}
         path.write_text(json.dumps(content))
-        return _parsed(config.TileConfig, f'--recipe={path}', *words)
+        return settings_flags.parsed(f'--recipe={path}', *words)
 
     found = parsed({'lr': 1, 'configs': 7}, '--configs=9')
     assert (found.lr, found.configs) == (1, 9)
@@ -307,9 +262,9 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
     for content in ('[]', '[' * 100_000, '{"collection": "tile:xla", "settings": []}'):
         path.write_text(content)
         with pytest.raises(ValueError, match='is no file of `tpugraphs sweep`'):
-            _parsed(config.TileConfig, f'--recipe={path}')
+            settings_flags.parsed(f'--recipe={path}')
     with pytest.raises(OSError, match='nowhere.json'):
-        _parsed(config.TileConfig, '--recipe=nowhere.json')
+        settings_flags.parsed('--recipe=nowhere.json')
 
 
 @pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])

@@ -8,19 +8,10 @@ import pytest
 from baselines import config
 from baselines import files
 from baselines import scripts
-from tests import test_config
+from tests.helpers import settings_flags
 from tpugraphs import commands
 
 _KINDS = [config.TileConfig, config.LayoutConfig]
-
-
-def _parsed(*words, kind=config.TileConfig):
-    from absl import flags
-
-    values = flags.FlagValues()
-    scripts.define_flags(kind, values=values)
-    values(['script', *scripts.as_absl(words, values)])
-    return scripts.from_flags(kind, values)
 
 
 @pytest.fixture(name='toml')
@@ -46,30 +37,30 @@ model_kwargs_json = {num_gnns = 2}
 """)
     changes = dict(model='MLP', lr=1.0, toy_data=True, epochs=3)
     changes['model_kwargs_json'] = '{"num_gnns": 2}'
-    assert _parsed(f'--config={path}') == config.TileConfig(**changes)
-    assert type(_parsed('--config', path).lr) is float
+    assert settings_flags.parsed(f'--config={path}') == config.TileConfig(**changes)
+    assert type(settings_flags.parsed('--config', path).lr) is float
     # Flags win wherever they stand, also with the value of the default.
-    given = _parsed('--epochs=100', f'--config={path}', '--notoy_data')
+    given = settings_flags.parsed('--epochs=100', f'--config={path}', '--notoy_data')
     assert given == config.TileConfig(**{**changes, 'epochs': 100, 'toy_data': False})
 
 
 def test_the_measured_data_have_two_names(toml):
     words = ['--sample_data', '--measured_data']
     for word in [*words, f'--config={toml("measured_data = true")}']:
-        assert _parsed(word) == config.TileConfig(sample_data=True)
+        assert settings_flags.parsed(word) == config.TileConfig(sample_data=True)
 
 
 def test_a_flagfile_and_a_toml_in_it(toml, tmp_path):
     (tmp_path / 'flags').write_text(f'--config={toml("lr = 0.5")}\n--batch=3\n')
-    found = _parsed(f'--flagfile={tmp_path}/flags', '--seed=1')
+    found = settings_flags.parsed(f'--flagfile={tmp_path}/flags', '--seed=1')
     assert found == config.TileConfig(lr=0.5, batch=3, seed=1)
 
 
 def test_settings_of_toml_go_before_the_recipe(toml):
-    found = _parsed('--recipe=strong', f'--config={toml("configs = 10")}')
+    found = settings_flags.parsed('--recipe=strong', f'--config={toml("configs = 10")}')
     assert (found.configs, found.model) == (10, 'LateJoinResSAGE')
-    whole = _parsed('--config=' + toml('recipe = "strong"'))
-    assert whole == _parsed('--recipe=strong')
+    whole = settings_flags.parsed('--config=' + toml('recipe = "strong"'))
+    assert whole == settings_flags.parsed('--recipe=strong')
 
 
 @pytest.mark.parametrize(
@@ -90,15 +81,15 @@ def test_settings_of_toml_go_before_the_recipe(toml):
 def test_bad_settings_in_toml(toml, words, message):
     path = toml(words)
     with pytest.raises(ValueError) as caught:
-        _parsed(f'--config={path}')
+        settings_flags.parsed(f'--config={path}')
     assert str(caught.value) == f'--config: {path}: {message}'
 
 
 def test_no_toml(toml):
     with pytest.raises(ValueError, match='is not TOML: .*line 1, column'):
-        _parsed(f'--config={toml("lr 0.5")}')
+        settings_flags.parsed(f'--config={toml("lr 0.5")}')
     with pytest.raises(ValueError, match='is not TOML: too many brackets'):
-        _parsed(f'--config={toml("a = " + 100_000 * "[")}')
+        settings_flags.parsed(f'--config={toml("a = " + 100_000 * "[")}')
 
 
 @pytest.mark.parametrize('flag', ['--config', '--flagfile'])
@@ -134,7 +125,7 @@ def test_settings_written_as_toml_are_read_again(kind, toml):
         lr=1e-7, run_id='"a\'\\ b\n\u00e9', model_kwargs_json='{"a": "b"}', epochs=7
     )
     path = toml(scripts.to_toml(config.to_json(settings)))
-    assert _parsed(f'--config={path}', kind=kind) == settings
+    assert settings_flags.parsed(f'--config={path}', kind=kind) == settings
 
 
 def test_settings_that_repeat_a_training():
@@ -142,10 +133,6 @@ def test_settings_that_repeat_a_training():
     args = {**config.to_json(given), 'of_old': 1}
     args['data_root'] = files.expand(given.data_root)
     assert scripts.changed_settings(args) == {'lr': 0.25}
-
-
-_PUBLISHED = {config.TileConfig: test_config.PUBLISHED}
-_PUBLISHED[config.LayoutConfig] = test_config.LAYOUT
 
 
 @pytest.mark.parametrize('task, kind', zip(('tile', 'layout'), _KINDS))
@@ -163,7 +150,7 @@ def test_help_is_by_theme_with_the_published_flags_first(task, kind, capsys):
     listed = [name for names in inside.values() for name in names]
     assert sorted(listed) == sorted([*config.to_json(kind()), *config.ALIASES])
     for names in inside.values():
-        ours = [name not in _PUBLISHED[kind] for name in names]
+        ours = [name not in settings_flags.PUBLISHED[kind] for name in names]
         assert ours == sorted(ours), names
 
 
@@ -177,7 +164,8 @@ def test_help_shows_the_basic_flags(task, flags, capsys):
 
 def test_a_switch_has_two_opposites():
     for words in (['--notrees'], ['--no-trees']):
-        assert _parsed('--trees').trees and not _parsed('--trees', *words).trees
+        assert not settings_flags.parsed('--trees', *words).trees
+    assert settings_flags.parsed('--trees').trees
     parser = commands.parser('sweep')
     for words, wanted in (
         (['--trees'], True),
