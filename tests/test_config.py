@@ -66,10 +66,7 @@ def test_prediction_script_has_the_published_flags():
     }
     assert {'dir', 'dirs', 'data_root', 'models_file'} <= set(defaults)
     assert defaults['output'] == 'predictions_output_model.csv'
-    assert (
-        defaults['cache_dir']
-        == settings_flags.PUBLISHED[config.TileConfig]['cache_dir']
-    )
+    assert defaults['cache_dir'] == config.TileConfig().cache_dir
     assert 'epochs' not in defaults
 
 
