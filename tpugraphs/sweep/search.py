@@ -99,7 +99,8 @@ def run(
         if ended < options.trials:
             cores = shared_cores(min(options.workers, options.trials - ended))
             objective = trials_lib.Objective(space, base, options, cores, train)
-            _optimize(study, objective)
+            with text.interruptible(f'kept the trials in {files.shown(base.out_dir)}'):
+                _optimize(study, objective)
     failure = study_lib.common_failure(study)
     if failure:
         raise ValueError(
