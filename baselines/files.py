@@ -13,7 +13,7 @@ import stat
 import sys
 import tempfile
 import time
-from typing import IO, Any, BinaryIO, Dict, Iterator, Optional, Pattern, Tuple
+from typing import IO, Any, BinaryIO, Dict, Iterator, Optional, Pattern
 
 from baselines import text
 
@@ -220,12 +220,10 @@ def _replacing(
     path: str, folder: str, prefix: str, mode: str, kwargs: Dict[str, Any]
 ) -> Iterator[IO]:
     """Opens a hidden file in a folder that replaces `path` when the block ends well."""
-    handle, beside = _new_file(folder, prefix)
-    while not hold(handle):
-        os.close(handle)
-        handle, beside = _new_file(folder, prefix)
+    # Named before it is there: Ctrl-C may come at any moment.
+    beside = os.path.join(folder, prefix + secrets.token_hex(4))
     try:
-        with open(handle, mode, **kwargs) as stream:
+        with _held(beside, mode.replace('w', 'x'), kwargs) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -236,17 +234,13 @@ def _replacing(
         raise
 
 
-def _new_file(folder: str, prefix: str) -> Tuple[int, str]:
-    """Makes a file with the permissions that the user's umask leaves.
-
-    `tempfile.mkstemp` makes private ones, and a process cannot ask for its umask
-    without changing it, for its other threads too.
-    """
+def _held(path: str, mode: str, kwargs: Dict[str, Any]) -> IO:
+    """Makes a file that `remove_leftovers` leaves alone, unless it came before."""
     while True:
-        path = os.path.join(folder, prefix + secrets.token_hex(4))
-        with contextlib.suppress(FileExistsError):
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            return os.open(path, flags, 0o666), path
+        stream = open(path, mode, **kwargs)
+        if hold(stream.fileno()):
+            return stream
+        stream.close()
 
 
 @contextlib.contextmanager

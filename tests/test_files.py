@@ -88,6 +88,16 @@ def test_no_room(tmp_path, data):
     assert path.read_text() == 'old' and os.listdir(tmp_path) == ['file']
 
 
+def test_ctrl_c_as_the_file_is_made_leaves_none(tmp_path, monkeypatch):
+    def interrupt(handle):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, 'hold', interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _write(tmp_path / 'data')
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_error_about_another_file_keeps_its_name(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         with files.write_atomically(str(tmp_path / 'file')):
