@@ -205,6 +205,7 @@ def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[st
 def _by_collection(
     summaries: Mapping[str, Mapping[str, Any]],
 ) -> List[List[Mapping[str, Any]]]:
+    """Groups summaries by their collection, in the order of first mention."""
     groups: Dict[str, List[Mapping[str, Any]]] = {}
     for summary in summaries.values():
         groups.setdefault(summary['collection'], []).append(summary)
@@ -212,6 +213,7 @@ def _by_collection(
 
 
 def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
+    """Lays out a table of runs of a collection; models of several seeds have means."""
     collection, task = summaries[0]['collection'], summaries[0]['task']
     measures = metrics.MEASURES[task]
     graphs = f'{report.GROUPINGS[task].graph}s'
