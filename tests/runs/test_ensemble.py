@@ -296,7 +296,7 @@ def test_two_models_are_compared(root, plain, folded, run_command, capsys):
     for argv, words in (
         ([plain[0], f'{root}/plain/*'], f'--compare: {plain[0]} is on both sides'),
         ([f'{root}/[po]*/Tiny', folded[0]], different),
-        ([plain[0], 'gone'], '--compare: there are no runs'),
+        ([plain[0], f'{root}/none/gone'], '--compare: there is no directory'),
         ([*plain, '--output', 'a.xls'], 'a.xls: should end in .json, .csv, .md'),
         ([*plain, '--dir', plain[0]], '--compare names the runs itself: leave --dir'),
         ([*plain, '--protocol=published'], '--compare is on all configurations'),
