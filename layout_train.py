@@ -8,7 +8,7 @@ On the real collection (`tpugraphs download` fetches it):
 
   python layout_train.py --source=nlp --search=default --out_dir=~/out/layout
 
-With the recipe in place of the published settings:
+With the recipe instead of the published settings:
 
   python layout_train.py --recipe=strong
 

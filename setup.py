@@ -12,8 +12,8 @@ _PINNED = [
     f'tensorflow==2.15.1; {_OLD}',
     f'numpy>=1.24,<2; {_OLD}',  # TensorFlow 2.15 was not compiled for NumPy 2
     f'protobuf<5; {_OLD}',  # its generated code
-    f'tensorflow==2.20.*; {_NEW}',
-    f'tf_keras==2.20.*; {_NEW}',
+    f'tensorflow==2.21.*; {_NEW}',
+    f'tf_keras==2.21.*; {_NEW}',
 ]
 
 _LIBRARIES = [
@@ -26,14 +26,14 @@ _LIBRARIES = [
     'apache-beam',  # many .pb files at once; TF-GNN needs it anyway
 ]
 
-# Losses by name, --losses=tfr.ApproxNDCGLoss; 2 MB with what it needs beside
-# TensorFlow.  It needs the Keras 2 inside TensorFlow.
+# Losses by name, --losses=tfr.ApproxNDCGLoss; 2 MB with its dependencies other
+# than TensorFlow.  It needs the Keras 2 inside TensorFlow.
 _RANKING = [f'tensorflow-ranking==0.5.5; {_OLD}']
 _SWEEP = ['optuna>=4.9']  # trials without a heartbeat are tried again
 
 setuptools.setup(
     name='tpugraphs',
-    version='0.1.0',
+    version='0.2.0',
     description='Learned cost models for tensor compilers: train, rank, '
     'evaluate and submit on the TpuGraphs dataset.',
     long_description=open('README.md', encoding='utf-8').read(),
@@ -49,25 +49,31 @@ setuptools.setup(
         'create_kaggle_csv',
     ],
     package_data={
-        'baselines': ['**/*.json', '**/*.binpb', '**/*.npz', '**/*.zip'],
+        'baselines': [
+            '**/*.json',
+            '**/*.binpb',
+            '**/*.npz',
+            '**/*.zip',
+            'runs/pretrained/**/*',
+        ],
         'tpugraphs': ['py.typed', '**/*.html', '**/*.toml'],
     },
     install_requires=_PINNED + _LIBRARIES + _RANKING,
     # pytest-xdist: the models' compilations take one core each.
     extras_require={
         'test': ['pytest', 'pytest-xdist>=3.7', 'hypothesis', 'lightgbm>=4', *_SWEEP],
-        # Times depend on the version: 0.4.34 runs small pieces of a program one
-        # by one, 0.4.30 compiles them together.  Both know LayoutConstraint.
-        'measure': [
-            f'jaxlib==0.4.30; {_OLD}',
-            'jaxlib==0.4.34; python_version >= "3.12"',
-        ],
+        # TensorFlow 2.15 pins ml_dtypes, which jaxlib after 0.4.30 needs newer.  From
+        # 3.12 on there is no upper bound: users have the jaxlib of their jax.
+        # Times depend on the release (docs/findings/xla-releases.md).
+        'measure': [f'jaxlib==0.4.30; {_OLD}', f'jaxlib>=0.4.34; {_NEW}'],
         # Installed after ours, without its pins, pandas would bring NumPy 2.
         'notebook': ['jupyter', 'pandas'],
         'ranking': _RANKING,
         'sweep': _SWEEP,
         # --model=Trees, and what --recipe=strong adds to a tile model.
         'trees': ['lightgbm>=4'],
+        # The site: mkdocs build --strict.
+        'docs': ['mkdocs<2', 'mkdocs-material>=9.5,<10', 'mkdocstrings-python>=1.10'],
         # One version of ruff: another formats otherwise.
         'dev': ['ruff==0.17.6', 'mypy', 'import-linter', 'pre-commit'],
     },

@@ -2,7 +2,7 @@
 
   python tiles_gen_predictions_csv.py --dir latest
 
-The run file run_<hash>.jsonz is expected beside the directory.  A run that was
+The run file run_<hash>.jsonz is expected next to the directory.  A run that was
 trained with another models.py needs it: --models_file=path/to/models.py (its
 code is run).  The result is for create_kaggle_csv.py.
 """
@@ -14,6 +14,7 @@ from absl import flags
 from baselines import command_line
 from baselines import config
 from baselines import scripts
+from baselines.core import settings as settings_lib
 from baselines.runs import finding
 
 
@@ -52,10 +53,10 @@ def main(argv: Sequence[str]) -> int:
         dirs = [*values.dir, *values.dirs]
         if not dirs:
             raise ValueError(f'--dir is missing: name a run, which is {finding.FORMS}')
-        from baselines.runs import loading
-        from baselines.runs import prediction
+        from baselines.scoring import graph_source
+        from baselines.scoring import loading
 
-        options = config.from_options(prediction.Options, values, task='tile')
+        options = settings_lib.from_options(graph_source.Options, values, task='tile')
         loading.write_predictions(dirs, options, values.output)
 
     return command_line.guarded(work)

@@ -8,7 +8,7 @@ On the real collection (`tpugraphs download` fetches it):
 
   python tiles_train.py --model=EarlyJoinSAGE --out_dir=~/out/tiles
 
-With the recipe in place of the published settings:
+With the recipe instead of the published settings:
 
   python tiles_train.py --recipe=strong
 

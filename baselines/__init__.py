@@ -4,7 +4,7 @@ Every way in passes here before TensorFlow is imported, so its environment is
 settled here; processes that we start inherit it.  TF-GNN needs Keras 2,
 which is `tf.keras` up to TensorFlow 2.15; from 2.16 on it is the package tf_keras,
 if a variable says so.  A TensorFlow that was compiled for NumPy 1 cannot be imported
-beside NumPy 2, and says nothing of it.
+next to NumPy 2, and its error does not say so.
 """
 
 import importlib.metadata

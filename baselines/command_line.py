@@ -17,14 +17,14 @@ import sys
 from typing import Any, Callable, Iterator, List, Optional, Sequence, TextIO, cast
 
 from baselines import config
-from baselines import phases
-from baselines import text
+from baselines.core import phases
+from baselines.core import text
 from baselines.data import collections
 from baselines.runs import finding
 
 
 def refuse_arguments(argv: Sequence[str]) -> None:
-    """Exits for words that are no flags: `--flag value` typed as `flag value`."""
+    """Exits with an error for stray arguments: `--flag value` typed as `flag value`."""
     if len(argv) > 1:
         sys.exit(f'error: {argv[1]!r} is not a flag; see {argv[0]} --help')
 
@@ -46,9 +46,25 @@ def option(parser: Any, flag: str, default: Any, about: str, **rules: Any) -> No
     parser.add_argument(flag, type=kind, default=default, help=about, **rules)
 
 
-def switch(parser: Any, flag: str, about: str, *aliases: str) -> None:
-    """Declares an option without a value; `aliases` are other names of it."""
-    parser.add_argument(flag, *aliases, action='store_true', help=about)
+def switch(parser: Any, flag: str, about: str) -> None:
+    """Declares an option without a value."""
+    parser.add_argument(flag, action='store_true', help=about)
+
+
+def add_json(parser: argparse.ArgumentParser, instead: str = 'a table') -> None:
+    """Declares --json, for commands whose result `show` prints."""
+    switch(parser, '--json', f'print JSON instead of {instead} (docs/guide/json.md)')
+
+
+def show(args: argparse.Namespace, content: Any, shown: Callable[[], Any]) -> None:
+    """Prints the result of a command on stdout: as JSON for --json, else as text.
+
+    Args:
+        args: of a command that has `add_json`.
+        content: what JSON has; values that are not defined are None.
+        shown: returns the text.
+    """
+    print(text.to_json(content) if args.json else shown())
 
 
 class Negatable(argparse.Action):
@@ -100,7 +116,7 @@ def runs_of(args: argparse.Namespace) -> List[str]:
     names = [*getattr(args, 'runs', ()), *args.dirs]
     if not names:
         raise ValueError(f'name a run, such as --dir latest; it is {finding.FORMS}')
-    return [finding.within(args.out_dir, name) for name in names]
+    return [finding.in_folder(args.out_dir, name) for name in names]
 
 
 def run_of(args: argparse.Namespace) -> str:
@@ -134,9 +150,8 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     about = f'layout: {config.help_of(config.LayoutConfig, "memory_budget")}'
     most = config.LayoutConfig.memory_budget
     option(parser, '--memory_budget', most, about, metavar='MB')
-    aliases = [f'--{a}' for a, name in config.ALIASES.items() if name == 'sample_data']
     about = config.help_of(config.TileConfig, 'sample_data')
-    switch(parser, '--sample_data', about, *aliases)
+    switch(parser, '--sample_data', about)
     of_run = "(default: as in the run's training, if no data are named)"
     about = f'use only the first few files of each split {of_run}'
     parser.add_argument('--toy_data', action=Negatable, help=about)
@@ -156,7 +171,7 @@ def add_collection(parser: argparse.ArgumentParser) -> None:
 
 
 def add_models_file(parser: argparse.ArgumentParser) -> None:
-    """Declares where a command finds models beside ours."""
+    """Declares where a command finds the user's own models."""
     about = config.help_of(config.TileConfig, 'models_file')
     option(parser, '--models_file', '', about)
 
@@ -171,7 +186,7 @@ def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextlib.contextmanager
 def logged(short: bool = False) -> Iterator[None]:
-    """Prints the progress of long work in lines on stderr, within a context.
+    """Prints the progress of long work in lines on stderr, while the block runs.
 
     On a terminal it has bars instead.
 
@@ -199,7 +214,7 @@ class _Printable:
         self._stream = stream
 
     def write(self, content: str) -> int:
-        """Writes text; returns its number of letters."""
+        """Writes text; returns its number of characters."""
         self._stream.write(text.printable_lines(content))
         return len(content)
 
@@ -210,7 +225,7 @@ class _Printable:
 def guarded(work: Callable[[], Optional[int]]) -> int:
     """Runs `work` and returns an exit code; user errors become one line.
 
-    Its output may quote a stranger's file: control characters are escaped,
+    Its output may quote an untrusted file: control characters are escaped,
     so that none reaches the terminal.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -252,7 +267,7 @@ def this_command(*flags: str) -> str:
 
 
 def _flush_output() -> None:
-    """Writes the output that Python still holds, where an error has a handler."""
+    """Flushes the output here, where an error is handled."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -261,5 +276,5 @@ def _flush_output() -> None:
 
 
 def _discard_output() -> None:
-    """Keeps Python from writing, and failing, once more as it ends."""
+    """Prevents Python from writing, and failing, again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,11 +8,11 @@ docs/findings/leaderboard.md how good they are.
 import os
 from typing import Any, Callable, Collection, Dict, Mapping
 
-from baselines import files
-from baselines import registry
-from baselines import starting
-from baselines import text
-from baselines import untrusted
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import starting
+from baselines.core import text
+from baselines.core import untrusted
 
 # By name and task.
 RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
@@ -44,13 +44,15 @@ RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
             'averaging': 'ema:0.99',
             'clip': 'global',
             'clip_norm': 1.0,
-            'model': registry.TREES,
+            'model': 'ResModel',
+            'estimate': True,
+            'trees': True,
         },
     }
 }
 
 # Settings that name files, folders or code: a recipe out of a file, which may be a
-# stranger's, sets none of them.
+# someone else's, sets none of them.
 LOCAL = 'models_file init_from data_root cache_dir out_dir results_csv'.split()
 
 # Settings that only make sense for the recipe's own model.
@@ -85,8 +87,6 @@ def settings(
     without_trees = False
     if not starting.has_lightgbm():
         without_trees = changes.pop('trees', False)
-        if not is_file(recipe) and changes.get('model') == registry.TREES:
-            without_trees = bool(changes.pop('model'))  # the default does instead
     flags = [f'--{name}={value}' for name, value in changes.items()]
     say(text.wrapped(' '.join([f'--recipe={recipe}:', *flags]), 2))
     if without_trees:
@@ -95,12 +95,12 @@ def settings(
 
 
 def is_file(recipe: str) -> bool:
-    """Tells whether --recipe is the path of a file, and no name."""
+    """Returns whether --recipe is the path of a file, not a name."""
     return recipe.endswith('.json') or os.sep in recipe
 
 
 def is_local(name: str, value: Any) -> bool:
-    """Tells whether a setting names files, folders or code of one machine.
+    """Returns whether a setting names files, folders or code of one machine.
 
     Args:
         name: of the setting.
@@ -110,7 +110,7 @@ def is_local(name: str, value: Any) -> bool:
 
 
 def _of_file(path: str, collection: str) -> Dict[str, Any]:
-    """Reads the settings in a file of `tpugraphs sweep`, which may be a stranger's.
+    """Reads the settings in a file of `tpugraphs sweep`, which is untrusted.
 
     Raises:
         ValueError: it is none, is for another collection, or names files or code.

@@ -14,9 +14,11 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type,
 
 from baselines import command_line
 from baselines import config
-from baselines import files
-from baselines import starting
-from baselines import text
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import settings as settings_lib
+from baselines.core import starting
+from baselines.core import text
 
 _AnyConfig = TypeVar('_AnyConfig')
 
@@ -24,7 +26,7 @@ _AnyConfig = TypeVar('_AnyConfig')
 THEMES: Mapping[str, Sequence[str]] = {
     'data': (
         *('data_root', 'cache_dir', 'source', 'search', 'toy_data', 'sample_data'),
-        *('measured_data', 'skip_bad_files', 'fold', 'inputcsv', 'sample'),
+        *('skip_bad_files', 'fold', 'inputcsv', 'sample'),
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
@@ -46,7 +48,7 @@ _FILES = """\
 flags from files:
   --config=run.toml    {}
   --flagfile=FILE      A text file with a --flag=value on each line."""
-_MAX_FLAG_BYTES = 1 << 20  # of a file of flags, in either form
+_MAX_TOML_BYTES = 1 << 20
 _WIDE = 20  # columns of a flag
 HELP_ALL = '--help-all'
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
@@ -85,10 +87,6 @@ def define_flags(
         )
         # `--help` lists the flags that the script itself defines: these, too.
         values.register_key_flag_for_module(sys.argv[0], values[field.name])
-    for alias, name in config.ALIASES.items():
-        if name in values:
-            flags.DEFINE_alias(alias, name, flag_values=values)
-            values.register_key_flag_for_module(sys.argv[0], values[alias])
     if not only:
         define[str]('config', '', _CONFIG_HELP, flag_values=values)
 
@@ -103,47 +101,7 @@ def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         shown = help_text(doc or '', key_flags, whole=HELP_ALL in argv)
         sys.exit(command_line.guarded(lambda: print(shown)))
-    code = command_line.guarded(lambda: check_flag_files(argv))
-    if code:
-        sys.exit(code)
     app.run(main, [sys.argv[0], *as_absl(argv, flags.FLAGS)])
-
-
-def check_flag_files(argv: Sequence[str]) -> None:
-    """Checks files of --flagfile, and those that they name, before absl reads them.
-
-    absl would wait for a pipe, read a device until memory ends, and read a file as
-    often as others name it.
-
-    Args:
-        argv: the words of the command line.
-
-    Raises:
-        ValueError: a file is none, is too large, is no text, or is named twice.
-        OSError: it cannot be read.
-    """
-    waiting, checked = _flag_files(argv), set()
-    while waiting:
-        path = waiting.pop()
-        if path in checked:
-            raise ValueError(f'--flagfile: {path} is named twice; name it once')
-        checked.add(path)
-        with text.located('--flagfile'):
-            with files.open_regular(path, _MAX_FLAG_BYTES) as stream:
-                content = stream.read()
-            with text.located(path):
-                waiting += _flag_files(content.decode().splitlines())
-
-
-def _flag_files(argv: Sequence[str]) -> List[str]:
-    """Returns the paths that --flagfile names, with = or in the next word."""
-    paths = []
-    for word, following in zip(argv, [*argv[1:], '']):
-        flag, equals, path = word.partition('=')
-        path = path.strip() if equals else following
-        if flag in ('--flagfile', '-flagfile') and path:
-            paths.append(files.expand(path))
-    return paths
 
 
 def train_script(config_class: type, doc: Optional[str]) -> None:
@@ -179,7 +137,7 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
 
 
 def next_steps(settings: Any) -> str:
-    """Returns commands to try after a training, for people."""
+    """Returns commands to try after a training, as text."""
     task = settings.collection.task
     latest = ['--dir', 'latest']
     if settings.out_dir != type(settings).out_dir:
@@ -207,7 +165,6 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
         print(help_text(doc, defined, name, whole=HELP_ALL in argv))
         return 0
     try:
-        check_flag_files(argv)
         rest = values([name, *as_absl(argv, values)])
     except flags.Error as error:
         raise ValueError(str(error)) from None
@@ -235,8 +192,16 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
     chosen = from_toml(config_class, path) if path else {}
     for field in dataclasses.fields(config_class):  # type: ignore
         flag = values[field.name]
-        if flag.present:  # under either name
+        if flag.present:
             chosen[field.name] = flag.value
+    if '.py' in chosen.get('model', ''):  # models.py:MyModel
+        [task] = [t for t, kind in config.CONFIGS.items() if kind is config_class]
+        named = registry.named_model(chosen['model'], task)
+        if chosen.get('models_file', named['models_file']) != named['models_file']:
+            raise ValueError(
+                f'--model={chosen["model"]} names a file, and --models_file another'
+            )
+        chosen.update(named)
     return config.with_recipe(config_class(**chosen), chosen)
 
 
@@ -253,15 +218,15 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
     except ImportError:  # Python 3.10 and before
         import tomli as tomllib
     with text.located('--config'):
-        with files.open_regular(files.expand(path), _MAX_FLAG_BYTES) as stream:
+        with files.open_regular(files.expand(path), _MAX_TOML_BYTES) as stream:
             content = stream.read()
     with text.located(f'--config: {path} is not TOML'):
         try:
             settings = tomllib.loads(content.decode())
         except RecursionError:
-            raise ValueError('too many brackets within each other') from None
+            raise ValueError('too many nested brackets') from None
     with text.located(f'--config: {path}'):
-        return config.typed(config_class, settings, 'flag')
+        return settings_lib.typed(config_class, settings, 'flag')
 
 
 # Of one training alone; and the settings of a recipe stand for themselves.

@@ -11,33 +11,44 @@ needed, not before; import this package first, for it chooses the Keras that TF-
 needs.
 """
 
-import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
-from tpugraphs.api import Ranker
-from tpugraphs.api import Run
-from tpugraphs.api import hlo_module
-from tpugraphs.api import load
-from tpugraphs.api import load_program
-from tpugraphs.api import runs
-from tpugraphs.api import train
-from tpugraphs.api import tune
-from tpugraphs.callbacks import Callback
-from tpugraphs.callbacks import Training
-from tpugraphs.catalogue import Catalogue
-from tpugraphs.catalogue import losses
-from tpugraphs.catalogue import models
-from tpugraphs.data import Records
-from tpugraphs.data import open_records
-from tpugraphs.data import read_program
-from tpugraphs.results import Ranked
-from tpugraphs.results import Ranking
-from tpugraphs.results import Runs
+import importlib
+from typing import Any, List
 
-__version__ = '0.1.0'
-open = open_records
+import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
+
+__version__ = '0.2.0'
+# Name -> the module that has it, which is imported when the name is first used.
+_MODULES = {
+    'open': 'tpugraphs.data',
+    'Callback': 'tpugraphs.callbacks',
+    'Catalogue': 'tpugraphs.catalogue',
+    'KernelTime': 'tpugraphs.results',
+    'Profile': 'tpugraphs.results',
+    'Ranked': 'tpugraphs.results',
+    'Ranker': 'tpugraphs.api',
+    'Ranking': 'tpugraphs.results',
+    'Records': 'tpugraphs.data',
+    'Run': 'tpugraphs.api',
+    'Runs': 'tpugraphs.results',
+    'Training': 'tpugraphs.callbacks',
+    'hlo_module': 'tpugraphs.api',
+    'load': 'tpugraphs.api',
+    'load_program': 'tpugraphs.api',
+    'losses': 'tpugraphs.catalogue',
+    'models': 'tpugraphs.catalogue',
+    'open_records': 'tpugraphs.data',
+    'profile': 'tpugraphs.profiling',
+    'read_program': 'tpugraphs.data',
+    'runs': 'tpugraphs.api',
+    'train': 'tpugraphs.api',
+    'tune': 'tpugraphs.api',
+}
 # Without `open`: `from tpugraphs import *` leaves Python its own.
 __all__ = [
     'Callback',
     'Catalogue',
+    'KernelTime',
+    'Profile',
     'Ranked',
     'Ranker',
     'Ranking',
@@ -51,8 +62,21 @@ __all__ = [
     'losses',
     'models',
     'open_records',
+    'profile',
     'read_program',
     'runs',
     'train',
     'tune',
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a name of the API (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    own = 'open_records' if name == 'open' else name
+    return getattr(importlib.import_module(_MODULES[name]), own)
+
+
+def __dir__() -> List[str]:
+    return sorted([*_MODULES, '__version__'])

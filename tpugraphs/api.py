@@ -8,10 +8,26 @@ import sys
 import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
-from baselines import starting
+from baselines import config
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import settings as settings_lib
+from baselines.core import starting
+from baselines.core import text
+from baselines.data import collections
+from baselines.runs import finding
+from baselines.runs import listing
+from baselines.runs import run_files
+from baselines.scoring import graph_source
+from baselines.scoring import loading
 from tpugraphs import callbacks as callbacks_lib
 from tpugraphs import data as data_lib
+from tpugraphs import ranking
 from tpugraphs import results
+from tpugraphs import tile_scores
+from tpugraphs.records import machine_records
+from tpugraphs.tuning import executable
+from tpugraphs.tuning import program_search
 
 Path = results.Path
 Own = Union[str, Sequence[type]]
@@ -46,7 +62,7 @@ class Ranker:
 
         Args:
             record: a `TileRecord` or `LayoutRecord`, of the run's task.
-            configs: configurations in place of the record's: for tiles float32
+            configs: configurations instead of the record's: for tiles float32
                 [c, 24] raw columns, or dicts such as {'output_bounds': [8, 128]};
                 for layouts [c, k, 18], -1 where an array or a dimension is absent.
 
@@ -58,8 +74,6 @@ class Ranker:
             ValueError: the record is of another task, one of its arrays has a wrong
                 shape or type, or this process was forked after the model was loaded.
         """
-        from tpugraphs import ranking
-
         _check_process(self._process)
         if configs is not None:
             record = ranking.with_configs(record, configs)
@@ -95,7 +109,6 @@ class Run:
         return Run, (self._file, self._own, self._collection)
 
     def __repr__(self) -> str:
-        from baselines.runs import listing
 
         if self._collection:
             return f'<Run {self.dir} on {self._collection}, untrained>'
@@ -106,8 +119,6 @@ class Run:
         return f'<Run {row.model} on {row.collection}{score}: {self.dir}>'
 
     def _repr_html_(self) -> str:
-        from baselines import text
-        from baselines.runs import listing
 
         names, values = listing.cells([listing.row(self._file)])
         pairs = dict(zip(names, values), run=self.dir)
@@ -162,7 +173,7 @@ class Run:
         Returns:
             The object of `tpugraphs evaluate --json`: `overall` and `groups` (by
             program) with, per measure, `mean`, `low` and `high` (95 % interval)
-            and `random`, e.g. summary['overall']['top_5_error']['mean'].
+            and `random`: `summary['overall']['top_5_error']['mean']`.
 
         Raises:
             ValueError: the data or the run are unusable, or the data have no runtimes.
@@ -171,6 +182,24 @@ class Run:
         predictor = self._predictor(data, cache_dir)
         with self._lock:
             return predictor.measure(split, protocol)[0]
+
+    def predict(
+        self, split: str = 'test', data: Optional[Path] = None, *, cache_dir: str = ''
+    ) -> Dict[str, Any]:
+        """Scores all configurations of a split; arguments are as of `evaluate`.
+
+        Returns:
+            By graph id float32 [configurations]; lower means predicted faster, and
+            only the order in a graph means something.
+
+        Raises:
+            ValueError: the data or the run are unusable.
+        """
+        data_lib.check_split(split)
+        predictor = self._predictor(data, cache_dir)
+        with self._lock:
+            store = predictor.open_split(split)
+            return dict(zip(store.graph_ids, predictor.score(store)))
 
     def rank(
         self, what: Any, candidates: Optional[Sequence[Mapping[str, Any]]] = None
@@ -181,13 +210,12 @@ class Run:
             what: a raw file (.pb), a folder or glob of them, a program in any form
                 of a file, or a list of these; or a record, or several; or a program
                 of `read_program`, or the module of `hlo_module`.
-            candidates: configurations in place of those of the files or records,
+            candidates: configurations instead of those of the files or records,
                 such as {'output_bounds': [8, 128]}; docs/guide/python.md has the form.
 
         Raises:
             ValueError: nothing could be ranked; says why.
         """
-        from tpugraphs import ranking
 
         predictor = self._predictor()
         with self._lock:
@@ -206,10 +234,7 @@ class Run:
         with self._lock:
             key = (data, cache_dir)
             if key not in self._predictors:
-                from baselines.runs import loading
-                from baselines.runs import prediction
-
-                options = prediction.Options(
+                options = graph_source.Options(
                     cache_dir=cache_dir,
                     models_file=self._own,
                     collection=self._collection,
@@ -239,9 +264,6 @@ def load(
         ValueError: there is no such run, or there are several; lists them; there is
             no such collection, or it is given for a run.
     """
-    from baselines.data import collections
-    from baselines.runs import finding
-    from baselines.runs import run_files
 
     name = data_lib.path_of('which', which)
     if name == finding.ESTIMATE and out_dir is None:
@@ -264,8 +286,6 @@ def runs(out_dir: Optional[Path] = None) -> results.Runs:
     Args:
         out_dir: the folder; by default those that trainings write to.
     """
-    from baselines.runs import finding
-    from baselines.runs import listing
 
     folders = finding.default_folders()
     if out_dir is not None:
@@ -306,9 +326,6 @@ def train(
         ValueError: a setting or the data are unusable; says which.
         OSError: something cannot be written.
     """
-    from baselines import config
-    from baselines import registry
-    from baselines.runs import run_files
 
     if not isinstance(callbacks, (list, tuple)):
         raise ValueError(f'callbacks should be a list, not {callbacks!r}')
@@ -321,13 +338,13 @@ def train(
     flags = {**settings, **data_lib.data_settings(data)}
     if 'model_kwargs' in flags:
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
-    flags = config.typed(kind, flags)  # before TensorFlow is waited for
+    flags = settings_lib.typed(kind, flags)  # before TensorFlow is waited for
     models: Own = ''
     losses: Dict[str, Any] = {}
     if isinstance(model, type):
         flags['model'], models = model.__name__, [model]
     elif isinstance(model, str):
-        flags.update(_named_model(model, task))
+        flags.update(registry.named_model(model, task))
     elif model is not None:
         raise ValueError(f'model should be a name, a file or a class, not {model!r}')
     models = models or flags.get('models_file', '')
@@ -393,7 +410,7 @@ def tune(
     *args: Any,
     minutes: float = 5,
     output: Path = '',
-    which: Path = '',
+    which: Path = 'pretrained',
     **settings: Any,
 ) -> Any:
     """Finds a faster program that computes the same, and proves it.
@@ -409,8 +426,8 @@ def tune(
             For a file, flat arrays, or none to draw random ones.
         minutes: of wall time, about.
         output: folder to write the program to, for `load_program`.
-        which: the run of the model that proposes, as `load` takes it; by default
-            configurations are drawn at random.
+        which: the run of the model that proposes, as `load` takes it; '' draws
+            configurations at random.
         **settings: the options of `tpugraphs tune`: measure, candidates, seed, core,
             platform, records, fresh.
 
@@ -423,26 +440,24 @@ def tune(
             measured, or the output cannot be written; says why.
         OSError: a file cannot be read.
     """
-    from baselines import config
-    from baselines import files
-    from tpugraphs.measure import machine_records
-    from tpugraphs.measure import tune_program
 
     settings = {'records': machine_records.FOLDER, 'minutes': minutes, **settings}
-    settings = config.typed(tune_program.Options, settings, 'argument')
+    settings = settings_lib.typed(program_search.Options, settings, 'argument')
     if output:
         settings['output'] = files.expand(data_lib.path_of('output', output))
-    if which:
-        settings['model_dir'] = load(which).dir
-    options = tune_program.Options(**settings)
-    return tune_program.tune_and_write(program, args, options)
+    options = program_search.Options(**settings)
+    if which == finding.PRETRAINED:
+        model = tile_scores.pretrained(options.platform)
+    else:
+        model = tile_scores.load(load(which).dir, options.platform) if which else None
+    return program_search.tune_and_write(program, args, options, model)
 
 
 def load_program(folder: Path) -> Any:
     """Loads a tuned program from a folder that `tune` wrote.
 
     Args:
-        folder: the output folder; it may come from a stranger.
+        folder: the output folder; it is untrusted.
 
     Returns:
         An `Executable`, see `tune`.
@@ -451,28 +466,8 @@ def load_program(folder: Path) -> Any:
         ValueError: a file is damaged or does not fit the others; names it.
         OSError: a file cannot be read.
     """
-    from tpugraphs.measure import executable
 
     return executable.load(data_lib.path_of('folder', folder))
-
-
-def _named_model(model: str, task: str) -> Dict[str, str]:
-    """Returns the settings of a model, 'Name', 'my_file.py:Name' or 'my_file.py'."""
-    path, colon, name = model.rpartition(':')
-    if colon and path.endswith('.py'):
-        return {'models_file': path, 'model': name}
-    if not model.endswith('.py'):
-        return {'model': model}
-    starting.start_tensorflow()
-    from baselines import registry
-
-    module = registry.load_models_file(model, {'tile': 'tiles'}.get(task, task))
-    names = list(registry.distinct(registry.models_in(module)))
-    if len(names) != 1:
-        raise ValueError(
-            f'{model} has {len(names)} models: name one, as in {model}:MyModel'
-        )
-    return {'models_file': model, 'model': names[0]}
 
 
 def _check_process(loaded_in: int) -> None:

@@ -48,7 +48,7 @@ class _NoTerminal(io.TextIOBase):
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Drops stdout and progress bars; notes on stderr stay."""
+    """Silences stdout and progress bars; notes on stderr are still printed."""
     with contextlib.redirect_stdout(io.StringIO()):
         with contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
             yield

@@ -4,19 +4,19 @@ import importlib.util
 import inspect
 from typing import Dict
 
-from baselines import starting
+from baselines.core import starting
 
 
 class Catalogue(Dict[str, str]):
-    """Names, and a line about each: a dict that is shown as a table."""
+    """A dict of names and one-line descriptions that is displayed as a table."""
 
     def __repr__(self) -> str:
-        from baselines import text
+        from baselines.core import text
 
         return '\n'.join(text.table([list(item) for item in self.items()], '<<'))
 
     def _repr_html_(self) -> str:
-        from baselines import text
+        from baselines.core import text
 
         return text.html_table([['name', 'what it is'], *map(list, self.items())])
 
@@ -31,20 +31,20 @@ def models(task: str = 'tile') -> Catalogue:
         ValueError: there is no such task.
     """
     from baselines import config
-    from baselines import registry
+    from baselines.core import registry
     from baselines.data import collections
 
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
-    from baselines.runs import tasks
-    from baselines.runs import trees
+    from baselines.tasks import lookup
+    from baselines.trees import booster
 
     [collection, *_] = [c for c in collections.COLLECTIONS if c.task == task]
-    classes = registry.distinct(tasks.of(collection).models(''))
+    classes = registry.distinct(lookup.of(collection).models(''))
     return Catalogue(
         {
             name: (inspect.getdoc(model) or '').partition('\n')[0]
-            for name, model in {**classes, registry.TREES: trees.Trees}.items()
+            for name, model in {**classes, registry.TREES: booster.Trees}.items()
         }
     )
 
@@ -54,7 +54,7 @@ def losses() -> Catalogue:
 
     Those of TensorFlow Ranking are one entry, where that is installed.
     """
-    from baselines import registry
+    from baselines.core import registry
 
     lines = registry.declared('baselines.training.losses', 'register')
     if importlib.util.find_spec('tensorflow_ranking'):

@@ -34,7 +34,7 @@ class Records(Sequence):
             return [self._store.record(n) for n in range(len(self))[which]]
         if isinstance(which, str):
             if which not in self.ids:
-                from baselines import registry
+                from baselines.core import registry
 
                 raise KeyError(f'no graph {which!r}{registry.suggest(which, self.ids)}')
             return self._store.record(self.ids.index(which))
@@ -44,7 +44,7 @@ class Records(Sequence):
         return f'<{len(self):,} records of {self._store.source}>'
 
     def _repr_html_(self) -> str:
-        from baselines import text
+        from baselines.core import text
 
         offsets, counts = self._store.node_offsets, self._store.config_counts
         nodes = offsets[1:] - offsets[:-1]
@@ -63,7 +63,7 @@ def open_records(
     search: str = 'random',
     cache_dir: str = '',
 ) -> Records:
-    """Opens a split; it is packed on first use, and mapped ever after.
+    """Opens a split; it is packed on first use, and memory-mapped from then on.
 
     Args:
         root: 'sample' (the measured data that ship) or the folder with the splits, such
@@ -81,10 +81,10 @@ def open_records(
         OSError: the cache cannot be written.
     """
     from baselines import config
-    from baselines import files
-    from baselines import registry
+    from baselines.core import files
+    from baselines.core import registry
     from baselines.data import collections
-    from baselines.data import stores as stores_lib
+    from baselines.tasks import lookup
 
     check_split(split)
     options = data_settings(root)
@@ -99,7 +99,7 @@ def open_records(
         # The folder that was named holds the splits themselves.
         collection = collection._replace(subfolder='')
     settings = kind(cache_dir=cache_dir or kind.cache_dir, **options)
-    return Records(stores_lib.open_split(collection, settings, split))
+    return Records(lookup.of(collection).open_split(collection, settings, split))
 
 
 def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:
@@ -120,7 +120,7 @@ def path_of(argument: str, value: Any) -> str:
 
 def check_split(split: str) -> None:
     """Raises ValueError unless there is a split of that name."""
-    from baselines import registry
+    from baselines.core import registry
     from baselines.data import collections
 
     registry.resolve(split, dict.fromkeys(collections.SPLITS), 'split')
@@ -140,7 +140,7 @@ def read_program(x: Any, *args: Any, name: str = '') -> Any:
     """Reads a program.
 
     >>> read_program('module.hlo')                     # a file of any form
-    >>> read_program('my_program.py:step')             # example_args beside it
+    >>> read_program('my_program.py:step')             # with example_args
     >>> read_program(jax.jit(f), np.zeros([8, 128]))   # or a function of TensorFlow
     >>> read_program(keras_model)                      # sizes fixed, or an example
     >>> read_program('saved_model_folder:serving_default')

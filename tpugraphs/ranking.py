@@ -1,7 +1,7 @@
 """Ranks the configurations of raw files, programs and records.
 
 outcome = outcomes.Outcome()
-predictor = loading.load_predictor('latest', prediction.Options())
+predictor = loading.load_predictor('latest', graph_source.Options())
 for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.row(0))
 """
@@ -28,10 +28,9 @@ from typing import (
 
 import numpy as np
 
-from baselines import phases
-from baselines import text
+from baselines.core import phases
+from baselines.core import text
 from baselines.data import raw as raw_lib
-from baselines.data import stores as stores_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
 from baselines.evaluation import choices
@@ -43,9 +42,12 @@ from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
-from baselines.runs import prediction
+from baselines.runs import finding
+from baselines.scoring import prediction
+from baselines.scoring import scorers
 from tpugraphs.extract import outcomes
-from tpugraphs.measure import proposals
+from tpugraphs.kernels import proposals
+from tpugraphs.kernels import removal
 from tpugraphs.programs import reader
 
 # Nodes and configurations that are scored together, since every group costs a second of
@@ -59,8 +61,9 @@ _Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
 _Candidates = Optional[Sequence[Mapping[str, Any]]]
 # A file or program and one of its modules, a ModuleTuningData.
 _Module = Tuple[str, Any]
-# A graph, and a function of its scores.
-_Graph = Tuple[_Record, Callable[[prediction.Members], choices.Ranked]]
+# (members' scores, their mean) -> the ranking of a graph.
+_Ranking = Callable[[scorers.Members, np.ndarray], choices.Ranked]
+_Graph = Tuple[_Record, _Ranking]
 
 
 def rank(
@@ -72,7 +75,7 @@ def rank(
         predictor: the run.
         source: a path of raw files and programs or several, a record or several, an
             HloModuleProto, or a `reader.Program`.
-        candidates: configurations in place of its own, as in `hlo.candidates`.
+        candidates: configurations instead of its own, as in `hlo.candidates`.
 
     Returns:
         The ranked graphs, and the errors of files and modules that cannot be ranked.
@@ -110,7 +113,7 @@ def task_of(paths: Sequence[str], candidates: _Candidates = None) -> str:
 
     Args:
         paths: the files; the first readable one decides.
-        candidates: configurations in place of the files' runs, which decide first.
+        candidates: configurations instead of the files' runs, which decide first.
     """
     if candidates:
         layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
@@ -122,12 +125,75 @@ def task_of(paths: Sequence[str], candidates: _Candidates = None) -> str:
     return ''
 
 
+def default_run(
+    paths: Sequence[str], programs: Mapping[str, reader.Program], task: str
+) -> str:
+    """Returns the run for those who name none: pretrained, or the estimate.
+
+    The run that ships was trained on tiles of a CPU; formulas of a TPU know more about
+    layouts, and about modules that were compiled for a TPU.
+
+    Args:
+        paths: files and programs; the first readable one decides.
+        programs: from `read_programs`.
+        task: from `task_of`.
+    """
+    if task == reading.LAYOUT:
+        return finding.ESTIMATE
+    for path in paths:
+        module = None
+        if path in programs:
+            module = programs[path].module
+        else:
+            with contextlib.suppress(ValueError, OSError):  # raised when it is ranked
+                module = reading.read_tuning(path).modules[0].module
+        if module is not None:
+            return finding.ESTIMATE if _is_of_tpu(module) else finding.PRETRAINED
+    return finding.PRETRAINED
+
+
+def _is_of_tpu(module: Any) -> bool:
+    """Returns whether a module was compiled for a TPU, whose layouts have tiles."""
+    return any(
+        instruction.shape.layout.tiles
+        for computation in module.computations
+        for instruction in computation.instructions
+    )
+
+
+def read_programs(paths: Sequence[str]) -> Dict[str, reader.Program]:
+    """Reads programs, of any form but tuning data, for `rank_files`.
+
+    Args:
+        paths: files and programs as of `reader.find_sources`.
+
+    Returns:
+        Path -> program, without those that cannot be read.
+
+    Raises:
+        ValueError: nothing can be read: there is nothing to load a model for.
+    """
+    programs: Dict[str, reader.Program] = {}
+    failed: List[str] = []
+    for path in paths:
+        try:
+            if not reader.tuning_kind(path):
+                programs[path] = reader.read_program(path)
+        except (ValueError, OSError) as error:
+            failed.append(text.one_line(error, path))
+    if paths and len(failed) == len(paths):
+        more = f' (and {len(failed) - 1:,} others)' if len(failed) > 1 else ''
+        raise ValueError(failed[0] + more)
+    return programs
+
+
 def rank_files(
     paths: Sequence[str],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
     module: Optional[str] = None,
     candidates: _Candidates = None,
+    programs: Optional[Mapping[str, reader.Program]] = None,
 ) -> Iterator[choices.Ranked]:
     """Ranks the configurations of every module of raw files.
 
@@ -139,8 +205,9 @@ def rank_files(
         predictor: the run.
         outcome: files and modules that cannot be ranked are added.
         module: only this one, by its name or graph id.
-        candidates: configurations in place of the files' runs, as in
+        candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
+        programs: those of `paths` that are read already, by `read_programs`.
 
     Yields:
         Modules in the order of the files.
@@ -149,7 +216,7 @@ def rank_files(
         ValueError: there is no such module, or a candidate is not as it should be.
     """
     kind, bare = predictor.collection.task, candidates is not None
-    modules = _modules(paths, kind, module, outcome, bare)
+    modules = _modules(paths, kind, module, outcome, bare, programs or {})
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 
@@ -165,7 +232,7 @@ def rank_modules(
         modules: pairs (file or program, ModuleTuningData).
         predictor: the run.
         outcome: modules that cannot be ranked are added.
-        candidates: configurations in place of the modules' runs.
+        candidates: configurations instead of the modules' runs.
     """
     kind = predictor.collection.task
     # A program of layouts may be larger than many kernels.
@@ -191,21 +258,21 @@ def _score(
 ) -> Iterator[choices.Ranked]:
     """Scores graphs together, and yields their rankings."""
     records = [record for record, _ in group]
-    store = stores_lib.STORES[predictor.collection.task].of_records(source, records)
+    store = predictor.task.store_class.of_records(source, records)
     for members, (_, ranked) in zip(predictor.score_members(store), group):
-        yield ranked(members)
+        yield ranked(members, predictor.scorer.mean(members))
 
 
 def _graph_of(
     source: str, tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
 ) -> _Graph:
     """Returns the graph of a ModuleTuningData; raises Skip if none can be ranked."""
-    kind, variant = predictor.collection.task, predictor.variant
+    kind, variant = predictor.collection.task, predictor.scorer.variant
     if kind == reading.TILE:
         reason = hlo_tile.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
-    nodes = graph.extract_graph(tuning.module, variant.pad)
+    nodes = graph.extract_graph(tuning.module, variant.pad, variant.extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
     _count_unknown_opcodes(predictor, nodes, tuning.module, outcome)
@@ -235,7 +302,9 @@ def _count_unknown_opcodes(
 ) -> None:
     """Counts the nodes of a graph whose opcodes the model takes for the unknown one."""
     opcodes = nodes.node_opcode
-    is_unknown = (opcodes >= predictor.num_ops) | (opcodes == schema.UNKNOWN_OPCODE)
+    is_unknown = (opcodes >= predictor.scorer.num_ops) | (
+        opcodes == schema.UNKNOWN_OPCODE
+    )
     instructions = graph.list_instructions(module)
     for row in np.flatnonzero(is_unknown):
         name = instructions[row].opcode
@@ -265,22 +334,22 @@ def _row_as_json(record: _Record, row: int) -> Dict[str, Any]:
 
 def _ranked_by(
     source: str, record: _Record, as_json: Callable[[int], Dict[str, Any]], **about: Any
-) -> Callable[[prediction.Members], choices.Ranked]:
+) -> _Ranking:
     """Returns a function that ranks a graph's configurations by members' scores."""
     tile = isinstance(record, tile_records.TileRecord)
     as_text = config_text.tile_text if tile else config_text.layout_text
 
-    def ranked(members: prediction.Members) -> choices.Ranked:
-        """Ranks by the mean of the members."""
-        agreement = ensembles.agreement(members) if len(members) > 1 else None
+    def ranked(members: scorers.Members, mean: np.ndarray) -> choices.Ranked:
+        """Ranks by the mean of the members; what agreement tells is known of tiles."""
+        both = tile and len(members) > 1
         return choices.Ranked(
-            scores=prediction.mean_score(members),
+            scores=mean,
             module=record.graph_id,
             source=source,
             nodes=record.num_nodes,
             config_text=lambda run: as_text(as_json(run)),
             as_json=as_json,
-            agreement=agreement,
+            agreement=ensembles.agreement(members) if both else None,
             **about,
         )
 
@@ -293,12 +362,17 @@ def _modules(
     chosen: Optional[str],
     outcome: outcomes.Outcome,
     bare: bool,
+    programs: Mapping[str, reader.Program],
 ) -> Iterator[_Module]:
     """Yields modules of files and programs: all, or the one called `chosen`."""
     names, exists = [], False
+    modules: Sequence[Any]
     for number, source in enumerate(sources, start=1):
         try:
-            modules = _modules_of(source, kind, outcome, bare)
+            if source in programs:
+                modules = _kernels_of(programs[source], kind, outcome, bare)
+            else:
+                modules = _modules_of(source, kind, outcome, bare)
         except (ValueError, OSError) as error:
             outcome.failed.append(text.one_line(error, source))
             continue
@@ -339,6 +413,9 @@ def _kernels_of(
     """Returns a program's kernels with candidates; if `bare`, the whole program."""
     if bare:
         return [protos.protos().ModuleTuningData(module=program.module)]
+    cut_out = removal.counts(program.module)
+    if cut_out:
+        text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
     skipped: collections.Counter[str] = collections.Counter()
     kernels = list(proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped))
     for reason, count in skipped.items():
@@ -362,7 +439,7 @@ def _rank_record(
         runtimes=record.config_runtime,
         default=None,
     )
-    return ranked(members)
+    return ranked(members, predictor.scorer.mean(members))
 
 
 def with_configs(record: _Record, configs: Any) -> _Record:

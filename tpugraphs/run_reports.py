@@ -13,8 +13,9 @@ from typing import Any, Dict, Sequence
 import tqdm
 
 from baselines import command_line
-from baselines import config
-from baselines import files
+from baselines.core import files
+from baselines.core import settings as settings_lib
+from baselines.core import text
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
 from baselines.evaluation import comparison
@@ -22,10 +23,12 @@ from baselines.evaluation import ensembles
 from baselines.evaluation import report
 from baselines.evaluation import tables
 from baselines.hlo import candidates as candidates_lib
-from baselines.runs import ensemble
+from baselines.runs import differences
 from baselines.runs import finding
-from baselines.runs import loading
-from baselines.runs import prediction
+from baselines.runs import listing
+from baselines.scoring import ensemble
+from baselines.scoring import graph_source
+from baselines.scoring import loading
 from tpugraphs import ranking
 from tpugraphs.distribute import beam
 from tpugraphs.extract import outcomes
@@ -44,8 +47,8 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     names, options = command_line.runs_of(args), beam.data_options(args)
     predictors = loading.load_predictors(names, options)
     labels = loading.labels_of(predictors)
-    for model_dir, predictor in predictors.items():
-        summary, _ = predictor.measure(args.split, args.protocol)
+    for model_dir in differences.in_order(labels):
+        summary, _ = predictors[model_dir].measure(args.split, args.protocol)
         summary.update(labels[model_dir]._asdict())
         if not args.json:
             _print_summary(summary, model_dir)
@@ -72,13 +75,19 @@ def compare_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     loading.check_no_collection(args.collection)
-    if args.runs or args.dirs:
+    if args.dirs:
         raise ValueError('--compare names the runs itself: leave --dir out')
+    if args.runs:
+        raise ValueError(
+            f'--compare takes two names, and {len(args.compare) + len(args.runs)} were '
+            'given: if the shell has expanded a pattern, quote it, as in '
+            "--compare 'FOLDER/model_*' OTHER"
+        )
     if args.protocol == report.PUBLISHED:
         raise ValueError('--compare is on all configurations: leave --protocol out')
     with finding.as_flag('--compare'):
         sides = [
-            finding.find_all([finding.within(args.out_dir, name)])
+            finding.find_all([finding.in_folder(args.out_dir, name)])
             for name in args.compare
         ]
     shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]
@@ -131,7 +140,7 @@ def _write(
 ) -> None:
     """Prints JSON for --json, and writes --output in the format of its ending."""
     if args.json:
-        print(report.to_json(content))
+        print(text.to_json(content))
     if args.output:
         tables.write(args.output, rows_of_tables, content)
 
@@ -145,29 +154,26 @@ def average_runs(args: argparse.Namespace) -> None:
         OSError: a file cannot be written.
     """
     files.check_file_writable(args.output, 'output')
-    if args.json:
-        files.check_file_writable(args.json, 'json')
     predictors = ensemble.load(command_line.runs_of(args), beam.data_options(args))
     ensembles.check_weights(args.weights, len(predictors))
-    must_measure = args.evaluate or bool(args.json)
+    must_measure = args.evaluate or args.json
     scored = ensemble.score(predictors, args.split, must_measure)
     averaged = [
         ensembles.average(members, args.weights, args.by)
         for members in zip(*scored.scores)
     ]
-    scored.first.write(args.output, scored.store, averaged)
+    with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
+        scored.first.write(args.output, scored.store, averaged)
     if not scored.store.has_runtimes:
         return
     summary = scored.measure(averaged, args.by)
-    if args.evaluate:
+    if args.evaluate and not args.json:
         together = f'{len(scored.predictors)} runs', summary['ensemble']
         for name, member in [*summary['members'].items(), together]:
             print()
             _print_summary(member, name)
-    print(f'\n{comparison.format_ensemble(summary)}')
-    if args.json:
-        with files.write_atomically(args.json) as stream:
-            stream.write(report.to_json(summary) + '\n')
+    shown = lambda: f'\n{comparison.format_ensemble(summary)}'
+    command_line.show(args, summary, shown)
 
 
 def _print_summary(summary: Dict[str, Any], name: str) -> None:
@@ -189,12 +195,23 @@ def rank_modules(args: argparse.Namespace) -> int:
     kind = choices_output.writer_of(args.output) if args.output else None
     paths = reader.find_sources(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    name, task = command_line.run_of(args), ''
-    if os.path.basename(name) in (finding.LATEST, finding.ESTIMATE):
+    name, task = command_line.run_of(args) if args.dirs else '', ''
+    if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
         task = ranking.task_of(paths, candidates)
-    options = config.from_options(prediction.Options, args, task=task, once=True)
+    programs = ranking.read_programs(paths)  # before a model, which takes seconds
+    if not name:
+        name = ranking.default_run(paths, programs, task)
+    if name == finding.PRETRAINED:
+        text.note(finding.about_pretrained())
+    elif not args.dirs:
+        text.note(f'{name}: formulas of a TPU v3; --dir names a run of yours')
+    options = settings_lib.from_options(
+        graph_source.Options, args, task=task, once=True
+    )
     predictor = loading.load_predictor(name, options)
     model_dir = predictor.name
+    if os.path.basename(name) == finding.LATEST and predictor.run:
+        text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
     content, writers = io.StringIO(), []
     shown = 10 if args.top is None else args.top
     if args.json:
@@ -207,7 +224,7 @@ def rank_modules(args: argparse.Namespace) -> int:
             stream = stack.enter_context(written)
             writers.append(kind(stream, model_dir))
         for ranked in ranking.rank_files(
-            paths, predictor, outcome, args.module, candidates
+            paths, predictor, outcome, args.module, candidates, programs
         ):
             summary.add(ranked)
             for writer in writers:

@@ -1,1 +1,1 @@
-"""Files in, packed and memory-mapped arrays out.  Knows no TensorFlow."""
+"""Reads files into packed, memory-mapped arrays.  Does not use TensorFlow."""

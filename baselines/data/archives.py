@@ -1,4 +1,4 @@
-"""Unpacks a tar archive of .npz files, trusting nothing that is in it.
+"""Unpacks an untrusted tar archive of .npz files.
 
 All members are checked before the first file is written.  What is written has
 a name that we made: a plain stem in the folder the archive is meant for.
@@ -10,15 +10,15 @@ import shutil
 import tarfile
 from typing import IO, BinaryIO, Dict, NamedTuple, Tuple, cast
 
-from baselines import files
-from baselines import phases
+from baselines.core import files
+from baselines.core import phases
 
 # The largest published archive holds 5,709 files.
 _MAX_FILES = 100_000
-# Not hidden, no control characters, and short enough for a name beside it.
+# Not hidden, no control characters, and short enough to append a suffix.
 _NAME = re.compile(r'[^.\x00-\x1f\x7f/\\][^\x00-\x1f\x7f/\\]{0,230}\.npz')
 _MAX_READ = 1 << 20
-# What tarfile raises on headers made to hurt, beside its own errors.
+# What tarfile raises on malicious headers, besides its own errors.
 _DAMAGE = (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError)
 
 
@@ -51,7 +51,7 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
         ValueError: not a tar archive, a truncated one, or one with anything
             but files in `folder`: a path elsewhere, a link, a device, a size
             beyond the archive's end, a name twice.  Nothing is written then.
-        OSError: no room on the disk, or another error of writing.
+        OSError: the disk is full, or another write error.
     """
     with files.open_regular(path) as archive:
         try:
@@ -81,7 +81,7 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
 
 
 class _BoundedReads:
-    """A file as tarfile reads it: a header may claim gigabytes, and gets none."""
+    """Limits the reads of tarfile, whose headers may claim gigabytes."""
 
     def __init__(self, stream: BinaryIO):
         self._stream = stream
@@ -95,14 +95,14 @@ class _BoundedReads:
 
 
 def require_room(folder: str, needed: int, purpose: str) -> None:
-    """Raises OSError when the disk of `folder` has not `needed` bytes free."""
+    """Raises OSError if the disk of `folder` has fewer than `needed` bytes free."""
     folder = files.expand(folder)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(
-            f'no room in {folder} to {purpose}: {needed:,} bytes are needed, '
+            f'not enough space in {folder} to {purpose}: {needed:,} bytes are needed, '
             f'{free:,} are free'
         )
 
@@ -110,7 +110,7 @@ def require_room(folder: str, needed: int, purpose: str) -> None:
 def _checked_members(
     tar: tarfile.TarFile, archive: BinaryIO, folder: str
 ) -> Tuple[Dict[str, tarfile.TarInfo], int]:
-    """Returns the .npz files by name, and how many other files are beside them."""
+    """Returns the .npz files by name, and the number of other files."""
     length = os.fstat(archive.fileno()).st_size
     members: Dict[str, tarfile.TarInfo] = {}
     for info in tar:

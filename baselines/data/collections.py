@@ -1,8 +1,9 @@
 """The table of the collections, and what differs between them."""
 
+import os
 from typing import Any, List, Mapping, NamedTuple
 
-from baselines import registry
+from baselines.core import registry
 from baselines.hlo import schema
 
 SPLITS = ('train', 'valid', 'test')
@@ -29,6 +30,22 @@ class Collection(NamedTuple):
     def task(self) -> str:
         """The task whose trainings and reports it has: 'tile' or 'layout'."""
         return self.name.partition(':')[0]
+
+    def folder_of(self, root: str, split: str) -> str:
+        """Returns the folder of a split, which need not exist, at or below a root.
+
+        The root may be any folder on the way to the splits, as in the published
+        npz/layout/xla/random/train.
+        """
+        usual = os.path.join(root, self.subfolder)
+        ways = ['npz', *self.name.split(':')]
+        places = [usual, *(os.path.join(root, *ways[n:]) for n in range(len(ways)))]
+        # Splits right there are taken, unless they are those of another collection.
+        others = {c.subfolder for c in COLLECTIONS} - {self.subfolder, ''}
+        if not root.endswith(tuple(others)):
+            places.append(root)
+        folders = [os.path.join(place, split) for place in places]
+        return next(filter(os.path.isdir, folders), folders[0])
 
 
 def _layout(source: str, search: str) -> Collection:
@@ -58,7 +75,7 @@ KAGGLE_NAMES = (
 
 
 def of_name(name: str) -> Collection:
-    """Returns the collection of a name; raises ValueError where there is none."""
+    """Returns the collection with a name; raises ValueError for an unknown name."""
     by_name = {collection.name: collection for collection in COLLECTIONS}
     return registry.resolve(name, by_name, 'collection')
 

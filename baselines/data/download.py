@@ -26,8 +26,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from baselines import files
-from baselines import phases
+from baselines.core import files
+from baselines.core import phases
 from baselines.data import archives
 from baselines.data import collections
 
@@ -87,16 +87,16 @@ def download(
     Raises:
         ValueError: `base_url` is not allowed, or the archive is damaged or another
             one; then it is removed, and nothing is unpacked.
-        OSError: no connection, no such file there, no room on the disk.
+        OSError: no connection, no such file there, the disk is full.
     """
     root = files.expand(data_dir)
     name = split.replace('/', '_')
-    beside = os.path.join(root, 'archives', name)
+    prefix = os.path.join(root, 'archives', name)
     target = os.path.join(root, *split.split('/'))
     there = len(glob.glob(os.path.join(glob.escape(target), '*.npz')))
-    if there >= _read_json(f'{beside}.json').get('files', float('inf')):
+    if there >= _read_json(f'{prefix}.json').get('files', float('inf')):
         return None
-    archive = f'{beside}.tar'
+    archive = f'{prefix}.tar'
     if not os.path.exists(archive):
         _require_safe(base_url)
         fetch(f'{base_url.rstrip("/")}/{name}.tar', archive)
@@ -106,7 +106,7 @@ def download(
         if not keep_archive:
             os.unlink(archive)
         raise
-    with files.write_atomically(f'{beside}.json') as out:
+    with files.write_atomically(f'{prefix}.json') as out:
         json.dump({'files': counts.written + counts.kept}, out)
     if not keep_archive:
         pathlib.Path(archive).unlink(missing_ok=True)
@@ -114,7 +114,7 @@ def download(
 
 
 def fetch(url: str, path: str) -> None:
-    """Downloads a file; goes on where an earlier call was interrupted.
+    """Downloads a file, resuming an interrupted earlier call.
 
     Dropped connections are taken up again as long as every one brings bytes.
 
@@ -125,7 +125,7 @@ def fetch(url: str, path: str) -> None:
     Raises:
         ValueError: the answer is malformed, another process is downloading the file,
             or its checksum is not the server's; then it is removed.
-        OSError: no answer, an error of the server, or no room on the disk for twice
+        OSError: no answer, a server error, or no disk space for twice
             the file's size: the file and its unpacked contents.
     """
     part, note = pathlib.Path(f'{path}.part'), f'{path}.part.json'

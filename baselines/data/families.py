@@ -4,10 +4,16 @@ inception_v3_batch_128_train_0a1b2c3d           a kernel's graph id
 inception_v3_batch_128_train                    its program
 inception_v3_train                              without its batch size
 inception                                       the family
+
+Collections have many variants of some architectures and one of others: graphs that are
+drawn evenly are families drawn unevenly.
 """
 
 import itertools
 import re
+from typing import Sequence
+
+import numpy as np
 
 # batch_128, batch_size_16, batch128.
 _BATCH = re.compile(r'[_.]batch(_size)?_?\d+(?=[_.]|$)')
@@ -32,7 +38,7 @@ def without_batch(program: str) -> str:
 
 
 def family(program: str) -> str:
-    """Returns a program's name with its sizes taken off.
+    """Returns a program's name without its sizes.
 
     The name is cut at `_` and `.` into words.  The first word counts without
     its digits and what follows them; further words count until one has a digit.
@@ -49,3 +55,38 @@ def family(program: str) -> str:
     words = [re.split(r'\d', first)[0], *whole]
     kept = [word for word in words if word and word not in _SIZES]
     return '_'.join(kept) or program
+
+
+def weights(names: Sequence[str], temperature: float) -> np.ndarray:
+    """Returns how often to draw each graph: float64 [n], with a mean of 1.
+
+    A family of k graphs is drawn with a probability proportional to k ** temperature:
+    at 1 all graphs alike, at 0 all families alike.  The graphs of a family are alike.
+
+    Args:
+        names: the family of each graph, n of them.
+        temperature: from 0 to 1.
+    """
+    _, family_of, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    of_graphs = (sizes ** (temperature - 1.0))[family_of]  # [families] -> [n]
+    return of_graphs / of_graphs.mean()
+
+
+def draw(rng: np.random.Generator, expected: np.ndarray) -> np.ndarray:
+    """Draws as many graphs as there are, in random order: int64 [n].
+
+    A graph that is expected 1.3 times is drawn once or twice, 1.3 times on average:
+    the points u, u + 1, u + 2, ... with a random u from 0 to 1 are dropped on a line on
+    which each graph has a piece of that length (systematic sampling).
+
+    Args:
+        rng: the source of randomness; the same state gives the same order.
+        expected: float64 [n], how often to draw each graph, with a mean of 1.
+    """
+    order = rng.permutation(len(expected))
+    if not np.ptp(expected):  # each once
+        return order
+    ends = np.floor(np.cumsum(expected[order]) + rng.random())  # [n]
+    ends[-1] = len(expected)  # but for rounding it is
+    times = np.diff(ends, prepend=0).astype(np.int64)
+    return rng.permutation(np.repeat(order, times))

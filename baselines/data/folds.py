@@ -1,4 +1,4 @@
-"""Cross-validation: train and valid, joined and cut anew by program.
+"""Cross-validation: train and valid, joined and divided again by program.
 
     stores = with_fold('2/5', stores, families.program_of_kernel, '~/cache')
 
@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from baselines import files
+from baselines.core import files
 from baselines.data import families
 from baselines.data import shares
 from baselines.data import variants

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Dict, Mapping, TypeVar
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.data import npz
+from baselines.hlo import schema
 
 # n nodes, m edges, c configurations, F columns.
 GRAPH: Mapping[str, npz.Field] = {
@@ -22,6 +23,12 @@ GRAPH: Mapping[str, npz.Field] = {
     'edge_index': npz.Field(
         'iu', ('m', 2), np.int32, 0, 'n', 'an edge outside the graph'
     ),
+}
+# Columns that the published files do not have.
+EXTRA: Mapping[str, npz.Field] = {
+    'node_feat_extra': npz.Field(
+        'fiu', ('n', len(schema.EXTRA)), np.float32, optional=True
+    )
 }
 # The names of columns, which older files hold.
 UNREAD = ('feature_names', 'config_feature_names')
@@ -109,7 +116,7 @@ class GraphRecord:
         return type(self)(**fields)
 
     def write(self, path: str) -> None:
-        """Writes `<graph id>.npz` in the published dtypes, whole or not at all.
+        """Atomically writes `<graph id>.npz` in the published dtypes.
 
         `pad` is written only where it differs from the default, so that an ordinary
         graph has exactly the published keys.

@@ -3,8 +3,8 @@
 import os
 from typing import Any
 
-from baselines import files
-from baselines import untrusted
+from baselines.core import files
+from baselines.core import untrusted
 from baselines.data import shipped
 
 # What stands for every graphics processor: their names are not on record.

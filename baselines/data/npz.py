@@ -1,4 +1,4 @@
-"""Arrays out of npz files that are not trusted: the schema is data.
+"""Reads arrays from untrusted npz files, checked against a schema.
 
 NumPy allocates what a header claims and names neither file nor key when something is
 wrong.  Here every size is compared with the zip directory, and the directory with a
@@ -30,8 +30,8 @@ import zlib
 
 import numpy as np
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -48,7 +48,7 @@ _DAMAGE = (
 _BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers'}
 Shape = Tuple[Union[str, int], ...]  # see `Field`
-Lengths = Dict[str, Tuple[int, str]]  # of a letter, and the key that has it
+Lengths = Dict[str, Tuple[int, str]]  # named dimension -> (length, key that has it)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +93,7 @@ class StreamedField(NamedTuple):
 
 
 class FieldError(ValueError):
-    """A mistake in a field of a file that is whole."""
+    """Raised for a bad field of a file that is otherwise intact."""
 
 
 def read_arrays(
@@ -160,7 +160,7 @@ def read_blocks(
         path: the npz file.
         key: the array's name.
         field: its kinds and shape, at least one row of at least one byte.
-        lengths: of the letters in that shape, and the keys that have them.
+        lengths: of the named dimensions in that shape, and the keys that have them.
         max_bytes: limit of the file's size, and of the array's.
 
     Yields:
@@ -195,7 +195,7 @@ def read_blocks(
 
 @contextlib.contextmanager
 def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
-    """Opens an npz file; names it in errors of unpacking within the block.
+    """Opens an npz file; names it in unpacking errors raised inside the block.
 
     Args:
         path: the file.
@@ -253,7 +253,7 @@ def write_arrays(
     arrays: Mapping[str, np.ndarray],
     streamed: Optional[StreamedField] = None,
 ) -> None:
-    """Writes a compressed npz file, whole or not at all.
+    """Atomically writes a compressed npz file.
 
     Args:
         path: the file.
@@ -282,7 +282,7 @@ def write_arrays(
 def _read_members(
     archive: zipfile.ZipFile, keys: Iterable[str], max_bytes: int
 ) -> Dict[str, np.ndarray]:
-    """Reads the arrays of `keys`, without absent ones, if their sizes allow it."""
+    """Reads the arrays of `keys` that are present, if they are not too large."""
     infos = {info.filename: info for info in archive.infolist()}
     members = {key: infos[f'{key}.npy'] for key in keys if f'{key}.npy' in infos}
     _check_total(members.values(), max_bytes)
@@ -340,7 +340,7 @@ def _read_exactly(member: IO[bytes], size: int) -> bytes:
 
 
 def _missing(key: str, keys: Iterable[str]) -> FieldError:
-    """Returns the error of a file without a key, but with others."""
+    """Returns the error for a file that lacks a key."""
     names = ', '.join(sorted(name.removesuffix('.npy') for name in keys))
     return FieldError(f'the array {key} is missing (there: {names or "none"})')
 
@@ -354,7 +354,7 @@ def _check_kind(key: str, dtype: np.dtype, field: Field) -> None:
 def _check_shape(
     key: str, shape: Tuple[int, ...], expected: Optional[Shape], lengths: Lengths
 ) -> None:
-    """Compares a shape with a field's; binds letters to (length, key)."""
+    """Compares a shape with a field's; binds named dimensions to (length, key)."""
     if expected is None:
         return
     if len(shape) != len(expected):
@@ -366,9 +366,10 @@ def _check_shape(
         else:
             allowed, owner = lengths.setdefault(name, (length, key))
         if length != allowed:
+            like = f' as {owner} has' if owner else ''
             raise FieldError(
                 f'{key} has shape {shape}, but axis {axis} should have length '
-                f'{allowed}{owner and f" as {owner} has"}'
+                f'{allowed}{like}'
             )
 
 

@@ -74,6 +74,7 @@ def record_of(
         edge_index=nodes.edge_index,
         config_runtime=configs.config_runtime,
         pad=nodes.pad,
+        node_feat_extra=nodes.node_feat_extra,
     )
     if isinstance(configs, tile.TileConfigs):
         # Where no default run was measured there is nothing to divide by.
@@ -95,7 +96,7 @@ def record_of(
 
 
 def write_record(path: str, name: str, nodes: graph.Graph, configs: Configs) -> None:
-    """Writes the npz file of a kernel or program in little memory; see `record_of`.
+    """Writes the npz file of a kernel or program block by block; see `record_of`.
 
     Raises:
         ValueError: the record is not valid.

@@ -28,7 +28,7 @@ def parse(text: str) -> Tuple[float, ...]:
 
 
 def share_out(sizes: Mapping[Any, float], shares: Sequence[float]) -> Dict[Any, int]:
-    """Puts groups into parts: the largest first, each to where most is missing.
+    """Assigns groups to parts, largest first, each to the part that lacks most.
 
     Of equal groups the first by name goes first, a tie goes to the first part.  Every
     part with a share gets a group at least: the smallest ones, if need be.

@@ -1,14 +1,14 @@
 """The numbers of columns and the padding of a split, by which data sets can differ.
 
-Raw files can be extracted in two ways (`--pad`).  A run records the columns that it was
-trained on, so that nothing else is handed to it by mistake.
+Raw files can be extracted in several ways (`--pad`, `--extra`).  A run records the
+columns that it was trained on, so that nothing else is handed to it by mistake.
 """
 
 import dataclasses
 from typing import Any, Dict
 
-from baselines import text
-from baselines import untrusted
+from baselines.core import text
+from baselines.core import untrusted
 from baselines.data.packed import splits
 from baselines.hlo import schema
 
@@ -19,13 +19,19 @@ class Variant:
 
     Attributes:
         pad: what absent list entries hold, 0 or -1.
-        node_features: columns of node_feat.
+        node_features: columns of node_feat, with those of node_feat_extra for a run
+            that was trained with --extra.
         config_features: columns of config_feat.
     """
 
     pad: int = 0
     node_features: int = len(schema.NODE)
     config_features: int = len(schema.TILE)
+
+    @property
+    def extra(self) -> bool:
+        """Whether the columns of node_feat_extra are among the nodes'."""
+        return self.node_features == len(schema.NODE_AND_EXTRA)
 
     @classmethod
     def of(cls, store: splits.PackedSplit) -> 'Variant':
@@ -62,8 +68,8 @@ class Variant:
         """Returns the entries of a run file that `from_json` reads."""
         return dataclasses.asdict(self)
 
-    def check(self, store: splits.PackedSplit, than: str) -> None:
-        """Refuses a split of another variant.
+    def check(self, store: splits.PackedSplit, than: str) -> splits.PackedSplit:
+        """Returns a split in this variant; raises ValueError for one in another.
 
         Args:
             store: the split.
@@ -72,6 +78,8 @@ class Variant:
         Raises:
             ValueError: they differ; says in what.
         """
+        if self.extra:
+            store = store.with_extra()
         other = Variant.of(store)
         if other.pad != self.pad:
             difference = f'absent entries are {other.pad} (--pad={other.pad})'
@@ -85,7 +93,7 @@ class Variant:
             )
             expected = self.config_features
         else:
-            return
+            return store
         raise ValueError(
             f'{store.source}: {difference}, but {expected} in what {than}; use data '
             'extracted in the same way, or train a model on this one'

@@ -1,1 +1,1 @@
-"""From scores to answers: metrics, rankings, submissions and reports."""
+"""Evaluates scores: metrics, rankings, submissions and reports."""

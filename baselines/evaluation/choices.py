@@ -103,6 +103,7 @@ def figures(ranked: Ranked) -> Optional[Dict[str, Any]]:
           default: the compiler's default / the fastest; None if not measured.
           against_default: the model's first choice / the default; below 1 the
             model is better.
+        Of equal scores the expectation is taken, see `metrics.expected_best`.
     """
     measured = np.flatnonzero(ranked.runtimes > 0)
     if len(measured) < 2:
@@ -115,7 +116,8 @@ def figures(ranked: Ranked) -> Optional[Dict[str, Any]]:
         'slowdown': {k: metrics.slowdown(scores, times, k) for k in TOP_K},
         'random': {k: 1 + metrics.random_top_k_error(times, k) for k in TOP_K},
         'default': default and float(default / times.min()),
-        'against_default': default and float(times[0] / default),
+        'against_default': default
+        and metrics.expected_best(scores, times, 1) / default,
     }
 
 

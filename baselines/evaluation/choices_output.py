@@ -5,7 +5,7 @@ import json
 import os
 from typing import IO, Any, Dict, List, Optional
 
-from baselines import text
+from baselines.core import text
 from baselines.evaluation import choices
 
 COLUMNS = (
@@ -130,7 +130,7 @@ class Csv:
             self._rows.writerow({**of_module, **row})
 
     def finish(self, unused_summary: Dict[str, Any]) -> None:
-        """Writes nothing: a table has no end."""
+        """Does nothing: a table needs no closing."""
 
 
 class Json:

@@ -1,11 +1,11 @@
-"""Models beside each other, on the same graphs: gains, tests, and tables of both."""
+"""Models side by side, on the same graphs: gains, tests, and tables of both."""
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 import warnings
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 

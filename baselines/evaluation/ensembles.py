@@ -1,4 +1,4 @@
-"""Scores of several models as those of one: brought to one scale and averaged.
+"""Averages the scores of several models, brought to a common scale.
 
     average([[3.0, 1.0, 2.0], [0.9, 0.2, 0.1]], by='ranks')    # [1.0, 0.25, 0.25]
 
@@ -8,15 +8,31 @@ one scale.  Nothing here knows of models or files.
 """
 
 import itertools
-from typing import Optional, Sequence
+from typing import Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from baselines import text
+from baselines.core import text
 from baselines.evaluation import metrics
 
 WAYS = ('scores', 'ranks', 'standard')
+WEIGHTS = (1.0, 0.5, 0.0)  # of a member in the mean of two
+_PARTS = 10  # of the configurations of a single program
+
+
+class Graph(NamedTuple):
+    """A graph that members have scored.
+
+    Attributes:
+        program: that it is of.
+        scores: of each member [c].
+        runtimes: [c].
+    """
+
+    program: str
+    scores: Sequence[np.ndarray]
+    runtimes: np.ndarray
 
 
 def min_max(scores: ArrayLike) -> np.ndarray:
@@ -128,6 +144,57 @@ def average(
             raise ValueError('a score is not finite')
     scale = {'scores': min_max, 'ranks': ranks, 'standard': standard}[by]
     return np.sum([w * scale(s) for w, s in zip(shares, arrays)], axis=0)
+
+
+def chosen_weights(
+    graphs: Sequence[Graph], quality: Callable[[np.ndarray, np.ndarray], float]
+) -> List[float]:
+    """Chooses the weights of two members in their mean, on graphs to validate on.
+
+    Both count alike, unless half the weight for one, or none, is better by more than
+    its interval: the 95 % interval of the mean gain, with programs drawn as a whole,
+    is above 0.  Of one program, parts of its configurations are drawn.
+
+    Args:
+        graphs: with scores of two members.
+        quality: (scores, runtimes) of a graph -> a figure, more is better.
+
+    Returns:
+        A weight of `WEIGHTS`, the larger one 1, for each member.
+    """
+    graphs = [graph for graph in graphs if np.ptp(graph.runtimes) > 0]
+    if len({graph.program for graph in graphs}) == 1:
+        graphs = [part for graph in graphs for part in _parts(graph)]
+    if not graphs:
+        return [1.0, 1.0]
+    qualities = {
+        (one, other): np.array(
+            [
+                quality(average(g.scores, (one, other), by='standard'), g.runtimes)
+                for g in graphs
+            ]
+        )
+        for one, other in itertools.product(WEIGHTS, WEIGHTS)
+        if max(one, other) == 1
+    }
+    best, programs = (1.0, 1.0), [graph.program for graph in graphs]
+    for weights, figures in qualities.items():
+        gain = figures - qualities[1.0, 1.0]
+        low, _ = metrics.grouped_interval(gain, programs)
+        if low is not None and low > 0 and figures.mean() > qualities[best].mean():
+            best = weights
+    return list(best)
+
+
+def _parts(graph: Graph) -> List[Graph]:
+    """Cuts a graph's configurations into random parts, as if of different programs."""
+    order = np.random.default_rng(0).permutation(len(graph.runtimes))
+    parts = np.array_split(order, min(_PARTS, len(order) // 2))
+    cut = [
+        Graph(str(number), [one[rows] for one in graph.scores], graph.runtimes[rows])
+        for number, rows in enumerate(parts)
+    ]
+    return [part for part in cut if np.ptp(part.runtimes) > 0]
 
 
 def check_weights(weights: Optional[ArrayLike], count: int) -> np.ndarray:

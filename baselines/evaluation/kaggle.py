@@ -8,8 +8,8 @@ import os
 import sys
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from baselines.data import collections as collections_lib
 from baselines.evaluation import submission
 

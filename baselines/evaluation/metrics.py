@@ -1,4 +1,4 @@
-"""How good a ranking of configurations is: the published measures, exactly.
+"""Measures of a ranking of configurations: the published ones, computed exactly.
 
 A graph is a pair of 1-D arrays of one length c, its number of configurations:
 `scores` (what a model predicts, lower = faster; only their order matters) and
@@ -7,12 +7,12 @@ divided by their normalizers first).  Nothing here knows of models or files.
 """
 
 import math
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from baselines import text
+from baselines.core import text
 
 Interval = Union[Tuple[float, float], Tuple[None, None]]
 
@@ -38,6 +38,56 @@ def best_first(scores: ArrayLike) -> np.ndarray:
     return np.argsort(_checked_scores(scores), kind='stable').astype(np.int64)
 
 
+def places(scores: ArrayLike) -> np.ndarray:
+    """Returns int64 [c]: the place of each configuration in `best_first`, from 0.
+
+    As scores they give the same ranking without ties, which is the published rule for
+    equal scores.
+    """
+    order = best_first(scores)
+    of_configurations = np.empty_like(order)
+    of_configurations[order] = np.arange(len(order))
+    return of_configurations
+
+
+def expected_best(
+    scores: ArrayLike, costs: ArrayLike, k: int, values: Optional[ArrayLike] = None
+) -> float:
+    """Computes the expected cost of the cheapest of the k configurations ranked first.
+
+    Equal scores say nothing about an order, so every order of such configurations is
+    taken to be equally likely.  Of the n that share the k-th score, d = k - (those with
+    a lower one) are then drawn at random.  Sorted by cost, the first i of them are all
+    missed with probability S_i = C(n-i, d) / C(n, d), and the expectation is
+    v_1 + sum_i (v_{i+1} - v_i) S_i, where the v end with the cheapest configuration
+    that has a lower score, if any.  S_i is S_{i-1} times a factor in [0, 1], so that
+    nothing overflows.
+
+    Args:
+        scores: [c], lower = predicted faster.
+        costs: [c], such as runtimes; the cheapest of the k is chosen.
+        k: how many to take, at least 1; a graph with fewer gives all it has.
+        values: [c], of which to return the expectation for the chosen configuration;
+            None for the costs.
+
+    Raises:
+        ValueError: no score, not 1-D, or a NaN among them.
+    """
+    scores, costs = _checked_scores(scores), np.asarray(costs)
+    values = np.asarray(costs if values is None else values, np.float64)
+    k = min(k, len(scores))
+    last = np.partition(scores, k - 1)[k - 1]
+    order = np.argsort(costs, kind='stable')
+    order = order[scores[order] <= last]
+    certain = scores[order] < last
+    drawn, tied = k - certain.sum(), len(order) - certain.sum()
+    if certain.any():
+        order = order[: certain.argmax() + 1]
+    left = tied - np.arange(len(order) - 1, dtype=np.float64)  # n - i + 1
+    missed = np.cumprod(np.maximum(left - drawn, 0.0) / left)
+    return float(values[order[0]] + np.diff(values[order]) @ missed)
+
+
 def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     """Divides the best runtime of the k configurations ranked first by the best.
 
@@ -45,7 +95,8 @@ def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     1 means that the fastest configuration is among them.
 
     Args:
-        scores: [c], lower = predicted faster; ties are taken in index order.
+        scores: [c], lower = predicted faster; of ties the expectation over all orders
+            is taken, see `expected_best`.
         runtimes: [c], positive.
         k: how many to take, at least 1; a graph with fewer gives all it has.
 
@@ -56,8 +107,7 @@ def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
         ValueError: shapes differ, a NaN score, a runtime not positive.
     """
     scores, runtimes = _checked(scores, runtimes)
-    chosen = best_first(scores)[:k]
-    return float(runtimes[chosen].min() / runtimes.min())
+    return expected_best(scores, runtimes, k) / float(runtimes.min())
 
 
 def top_k_error(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
@@ -123,12 +173,8 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
     """Computes the expected `top_k_error` of k distinct random configurations.
 
-    With the runtimes sorted, y_1 <= ... <= y_c, all k drawn lie beyond the
-    first i with probability S_i = C(c-i, k) / C(c, k), and the expected minimum
-    is y_1 + sum_i (y_{i+1} - y_i) S_i.  No term is negative, and S_i is S_{i-1}
-    times a factor in [0, 1], so nothing cancels or overflows for any c and k.
-
-    (Ordered-pair accuracy of random scores is 0.5, their Kendall's tau 0.)
+    It is that of scores that are all equal.  (Ordered-pair accuracy of random scores is
+    0.5, their Kendall's tau 0.)
 
     Args:
         runtimes: [c], positive.
@@ -137,12 +183,7 @@ def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
     Raises:
         ValueError: no runtime, or one that is not positive.
     """
-    runtimes = np.sort(_checked_runtimes(runtimes)).astype(np.float64)
-    count = len(runtimes)
-    drawn = min(k, count)
-    left = np.arange(count, 1, -1, dtype=np.float64)  # c - i + 1, i = 1..c-1
-    beyond = np.cumprod(np.maximum(left - drawn, 0.0) / left)
-    return float(np.diff(runtimes) @ beyond / runtimes[0])
+    return top_k_error(np.zeros(np.shape(runtimes)), runtimes, k)
 
 
 def bootstrap_interval(values: ArrayLike) -> Interval:
@@ -213,6 +254,7 @@ class Measure(NamedTuple):
         of_random: runtimes -> what random scores are expected to get.
         legend: what the title means; measures may share one.
         final: its name among the final errors of a training; '' if it is none.
+        of_first: whether it looks at nothing but the configurations ranked first.
         more_is_better: which way is up.
         show: format of a value.
     """
@@ -223,6 +265,7 @@ class Measure(NamedTuple):
     of_random: Callable[[np.ndarray], float]
     legend: str = ''
     final: str = ''
+    of_first: bool = False
     more_is_better: bool = False
     show: str = '.3f'
 
@@ -241,6 +284,7 @@ def _top_k_measure(k: int) -> Measure:
         lambda runtimes: random_top_k_error(runtimes, k),
         'top-k: (best of the k ranked first - best) / best.',
         final=str(k),
+        of_first=True,
     )
 
 
@@ -252,6 +296,7 @@ def _slowdown_measure(k: int) -> Measure:
         lambda runtimes: 1.0 + random_top_k_error(runtimes, k),
         'slowd@k: best of the k ranked first / best.',
         final=str(k),
+        of_first=True,
     )
 
 
@@ -268,6 +313,7 @@ _KAGGLE = Measure(
     lambda scores, runtimes: 2.0 - slowdown(scores, runtimes, 5),
     lambda runtimes: 1.0 - random_top_k_error(runtimes, 5),
     'Kaggle: 1 - top-5.',
+    of_first=True,
     more_is_better=True,
 )
 

@@ -1,4 +1,4 @@
-"""What repeated measurements say of the best that any model could do.
+"""Estimates from repeated measurements how well any model could do.
 
 Where configurations were measured more than once, the clock has told how far it
 can be trusted.  A tau of .3 is a failure where two measurements of one
@@ -44,7 +44,7 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise
     so means of measurements are taken back by Tweedie's formula (Efron,
     "Tweedie's Formula and Selection Bias", 2011), E[true | x] = x + s^2 d/dx log
     f(x), with the density f of their logarithms smoothed by the noise s itself.
-    Noise, normal in the logarithm, is then added to these anew; the tau of the
+    Noise, normal in the logarithm, is then added to these again; the tau of the
     two is the ceiling.  Where true runtimes differ by less than half of the
     noise it is up to .3 too high, and `tau_twice` says so; elsewhere it is right
     to .06 (`tests/evaluation/test_noise.py`).

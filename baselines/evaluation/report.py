@@ -3,12 +3,11 @@
 One summary serves both tasks; `metrics.MEASURES` says what each reports.
 """
 
-import json
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.data import families
 from baselines.evaluation import metrics
 from baselines.evaluation import noise
@@ -28,6 +27,8 @@ class GraphResult(NamedTuple):
         configurations: [c], equal numbers for equal configurations, whose runtimes
             are repeated measurements; None where that is not known.
         estimate: [c], scores of the untrained estimate, to compare with; or None.
+        default: the compiler's default configuration, to compare with; None where it
+            is not known.
     """
 
     graph_id: str
@@ -35,6 +36,7 @@ class GraphResult(NamedTuple):
     runtimes: np.ndarray
     configurations: Optional[np.ndarray] = None
     estimate: Optional[np.ndarray] = None
+    default: Optional[int] = None
 
 
 class Grouping(NamedTuple):
@@ -52,13 +54,18 @@ GROUPINGS = {
 }
 
 
-def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
+def summarise(
+    task_name: str, results: Sequence[GraphResult], protocol: str = ALL
+) -> Dict[str, Any]:
     """Summarises a scored split by the measures of `metrics.MEASURES`.
 
     Args:
         task_name: 'tile' or 'layout'.  Kernels are grouped by program, the graph
             id without its last `_<hash>`; a layout graph is a group of its own.
         results: one per graph.
+        protocol: of `PROTOCOLS`.  The published one takes equal scores in the order of
+            the configurations; otherwise figures are expectations over all orders of
+            them.
 
     Returns:
         A dict:
@@ -77,6 +84,9 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
             of the kind, and knows nothing of other seeds.
           random: the same mean, expected for random scores.
           estimate: the same mean of the estimate's scores, where results have them.
+          default: the same mean, expected where the compiler's default is the first
+            choice and the others are random; only for measures of the first choices,
+            and None unless the default of every graph is known.
           graphs: how many graphs the mean is of.
         In a layout summary, `noise` says what repeated measurements tell, as
         `noise.Noise` does: means over the `graphs` that have some, and `tau` of
@@ -93,7 +103,7 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
     figures, groups = [], []
     for result in results:
         with text.located(result.graph_id):
-            figures.append(_measure_graph(task_name, result))
+            figures.append(_measure_graph(task_name, result, protocol))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
     by_group: Dict[str, List[Dict[str, Any]]] = {name: [] for name in sorted({*groups})}
     for graph, name in zip(figures, groups):
@@ -111,7 +121,7 @@ def summarise(task_name: str, results: Sequence[GraphResult]) -> Dict[str, Any]:
 
 
 def final_error(task_name: str, results: Sequence[GraphResult]) -> Dict[str, float]:
-    """Measures the errors of a split that a run file keeps, as published.
+    """Measures the errors of a split that a run file keeps.
 
     Returns:
         Means over graphs: of a tile split the top-k errors '1', '5', '10'; of a
@@ -130,20 +140,24 @@ def final_error(task_name: str, results: Sequence[GraphResult]) -> Dict[str, flo
 def format_gain(results: Sequence[GraphResult], chosen: int = 5) -> str:
     """Says in a sentence how much faster chosen tile sizes make kernels.
 
+    Speed-ups are geometric means over kernels.
+
     Args:
         results: of kernels; runtimes are divided by the default's.
         chosen: how many of those ranked first are measured.
     """
 
-    def gain(over: Callable[[GraphResult], float]) -> float:
-        """Returns the mean of the default's time over `over` times the fastest."""
-        times = [result.runtimes.min() * over(result) for result in results]
-        return float(np.exp(-np.mean(np.log(times))))
+    def gain(scores_of: Callable[[GraphResult], np.ndarray], k: int) -> float:
+        """Returns the mean speed-up of the best of the k with the lowest scores."""
+        logs = [
+            metrics.expected_best(scores_of(result), np.log(result.runtimes), k)
+            for result in results
+        ]
+        return float(np.exp(-np.mean(logs)))
 
-    first = gain(lambda r: metrics.slowdown(r.scores, r.runtimes, 1))
-    best = gain(lambda r: metrics.slowdown(r.scores, r.runtimes, chosen))
-    drawn = gain(lambda r: 1 + metrics.random_top_k_error(r.runtimes, chosen))
-    fastest = gain(lambda r: 1.0)
+    first, best = (gain(lambda r: r.scores, k) for k in (1, chosen))
+    drawn = gain(lambda r: np.zeros(len(r.runtimes)), chosen)
+    fastest = gain(lambda r: r.runtimes, 1)
     return (
         f"the first choice runs {first:.2f} x as fast as the compiler's default, "
         f'the best of the first {chosen} {best:.2f} x ({chosen} at random '
@@ -160,26 +174,35 @@ def format_final_error(task_name: str, errors: Dict[str, float]) -> str:
     return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)} ({PROTOCOLS[ALL]})'
 
 
-def _measure_graph(task_name: str, result: GraphResult) -> Dict[str, Any]:
+def _measure_graph(
+    task_name: str, result: GraphResult, protocol: str
+) -> Dict[str, Any]:
     """Measures one graph.
 
     Returns:
-        By key of a measure a dict: `mean` of the model, `random`, and `estimate` where
-        there is one; `pairs` and `configurations`, counts; `noise`, if it is known.
+        By key of a measure a dict: `mean` of the model, `random`, `default`, and
+        `estimate` where there is one; `pairs` and `configurations`, counts; `noise`, if
+        it is known.
     """
     scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
     figures: Dict[str, Any] = {
         'pairs': metrics.ordered_pairs(scores, runtimes),
         'configurations': len(runtimes),
     }
+    untied = metrics.places(scores) if protocol == PUBLISHED else scores
     for measure in metrics.MEASURES[task_name]:
-        figures[measure.key] = {
-            'mean': measure.of_graph(scores, runtimes),
+        figure = figures[measure.key] = {
+            'mean': measure.of_graph(untied if measure.of_first else scores, runtimes),
             'random': measure.of_random(runtimes),
         }
         if result.estimate is not None:
             of_estimate = measure.of_graph(np.asarray(result.estimate), runtimes)
-            figures[measure.key]['estimate'] = of_estimate
+            figure['estimate'] = of_estimate
+        figure['default'] = np.nan
+        if measure.of_first and result.default is not None:
+            # Scores that are equal but for the default: the others are random.
+            others = (np.arange(len(runtimes)) != result.default).astype(int)
+            figure['default'] = measure.of_graph(others, runtimes)
     if result.configurations is not None:
         figures['noise'] = noise.of_graph(runtimes, result.configurations)
     return figures
@@ -217,15 +240,16 @@ def _mean_with_interval(
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     defined = ~np.isnan(table[:, 0])
     table, units = table[defined], units[defined]
-    means, low, high = [None] * table.shape[1], None, None
+    means: List[Optional[float]] = [None] * table.shape[1]
+    low, high = None, None
     if len(table):
-        means = table.mean(axis=0).tolist()
+        means = [None if np.isnan(x) else float(x) for x in table.mean(axis=0)]
         if len(set(units)) == len(units):
             low, high = metrics.bootstrap_interval(table[:, 0])
         else:
             low, high = metrics.grouped_interval(table[:, 0], units)
-    mean, *beside = zip(figures[0], means)
-    return dict([mean, ('low', low), ('high', high), *beside, ('graphs', len(table))])
+    mean, *others = zip(figures[0], means)
+    return dict([mean, ('low', low), ('high', high), *others, ('graphs', len(table))])
 
 
 def _mean_noise(graphs: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
@@ -257,11 +281,6 @@ def data_title(summary: Mapping[str, Any]) -> str:
     if summary['collection'].startswith('layout'):
         parts.append(PROTOCOLS[summary['protocol']])
     return ', '.join(parts)
-
-
-def to_json(summary: Dict[str, Any]) -> str:
-    """Returns a summary as JSON text; what is not defined is null, never NaN."""
-    return json.dumps(summary, indent=2, allow_nan=False)
 
 
 def format_table(summary: Dict[str, Any]) -> str:
@@ -303,10 +322,17 @@ def format_table(summary: Dict[str, Any]) -> str:
     ]
     if any('estimate' in overall[m.key] for m in measures):
         foot.append(['estimate, untrained', '', '', *cells(overall, 'estimate')])
+    if _has_default(measures, overall):
+        foot.append(['default and random', '', '', *cells(overall, 'default')])
     lines = text.table([head, *body, *foot], rules=(1, 1 + len(body)), width=text.WIDTH)
     if summary.get('protocol') == PUBLISHED:
         lines += ['', *_as_published(overall)]
     return '\n'.join(lines + _remarks(grouping, measures, overall))
+
+
+def _has_default(measures: Sequence[metrics.Measure], overall: Dict[str, Any]) -> bool:
+    """Returns whether the compiler's default is known in all graphs."""
+    return any(overall[m.key]['default'] is not None for m in measures)
 
 
 def _as_published(overall: Dict[str, Any]) -> List[str]:
@@ -316,7 +342,8 @@ def _as_published(overall: Dict[str, Any]) -> List[str]:
     return [
         'As published, on 1,000 listed configurations of each graph, where slowdown@k '
         'is the fastest of',
-        f'the first k / the fastest - 1:  kendalltau {tau}  slowdown@1/10/100 '
+        'the first k / the fastest - 1, and equal scores keep the order of the list:',
+        f'kendalltau {tau}  slowdown@1/10/100 '
         + ' / '.join(f'{one:.4f}' for one in slowdowns),
     ]
 
@@ -335,6 +362,11 @@ def _remarks(
     if noisy:
         remarks += _noise_remarks(noisy)
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
+    if _has_default(measures, overall):
+        remarks.append(
+            "default and random: XLA's default is the first choice, the others are "
+            'random.'
+        )
     if left_out:
         remarks.append(
             f'OPA and tau leave out {left_out} of '

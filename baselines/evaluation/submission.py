@@ -12,14 +12,15 @@ and configuration indices joined by `;`, best first.
 
 import codecs
 import re
-from typing import Dict, Iterable, List, NamedTuple, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from baselines.data import collections
+from baselines.evaluation import metrics
 
 HEADER = 'ID,TopConfigs'
 TILE_CHOICES = 5
@@ -78,8 +79,24 @@ def make_row(collection: str, graph_id: str, order: ArrayLike) -> Row:
     return row
 
 
+def make_rows(
+    collection: str, graph_ids: Sequence[str], scored: Iterable[ArrayLike]
+) -> List[Row]:
+    """Ranks the configurations of graphs: their rows, best first.
+
+    Args:
+        collection: its name.
+        graph_ids: of the graphs.
+        scored: scores of each graph, [configurations]; lower is faster.
+    """
+    return [
+        make_row(collection, graph_id, metrics.best_first(scores))
+        for graph_id, scores in zip(graph_ids, scored)
+    ]
+
+
 def check_row(row: Row, padded: bool = False) -> None:
-    """Raises ValueError, naming the row, unless it keeps the format.
+    """Raises ValueError, naming the row, unless it has the right format.
 
     Args:
         row: any row.
@@ -109,7 +126,7 @@ def check_row(row: Row, padded: bool = False) -> None:
 
 
 def write_predictions(path: str, rows: Iterable[Row], padded: bool = False) -> int:
-    """Writes a ranking CSV, whole or not at all.
+    """Atomically writes a ranking CSV.
 
     Args:
         path: the file; one that is there is replaced.
@@ -185,7 +202,7 @@ def _fields(line: str) -> List[str]:
 
 
 def _parse(line: str) -> Row:
-    """Reads the row in a line; raises ValueError where it is none."""
+    """Parses a line; raises ValueError unless it is a valid row."""
     fields = _fields(line)
     if len(fields) != 2:
         columns = text.count(len(fields), 'column')

@@ -6,8 +6,8 @@ import os
 import re
 from typing import Any, Callable, Dict, List, Sequence
 
-from baselines import files
-from baselines.evaluation import report
+from baselines.core import files
+from baselines.core import text
 
 Table = Sequence[Sequence[str]]
 
@@ -43,7 +43,7 @@ def write(path: str, tables: Sequence[Table], content: Dict[str, Any]) -> None:
     check_ending(path)
     ending = _ending(path)
     if ending in _JSON:
-        output = report.to_json(content) + '\n'
+        output = text.to_json(content) + '\n'
     else:
         output = '\n'.join(map(_WRITERS[ending], tables))
     with files.write_atomically(path, encoding='utf-8', newline='') as stream:

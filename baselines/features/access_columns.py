@@ -81,29 +81,41 @@ class AccessColumns:
         self._untiled = untiled[:, _CHANGED]
 
     def _group(self, store: splits.PackedSplit, tiles: node_tiles.NodeTiles) -> None:
-        """Sets arrays [kernels, groups, ...]: weights of nodes cut alike, added up."""
+        """Groups nodes that tiles cut in the same way, and adds up their weights.
+
+        A kernel may have hundreds of nodes, but few distinct ways of being cut.  With
+        at most 8 groups per kernel, padded, configurations of different kernels are
+        computed in one array operation (`_own`).  Sets arrays [kernels, 8, ...].
+
+        Shapes below: N nodes of all kernels, n of them that count, G groups.
+        """
         kernel, width = tiles.nodes.kernel, tiles.nodes.element_bytes
         is_operand = tiles.nodes.have(('parameter',))
         operations = kernel_facts.vector_operations(tiles.nodes.opcodes)
+        # [N]: bytes per element for operands, operations per element for the others.
         weight = np.where(is_operand, width, operations)
         self._result_width = np.zeros(store.num_graphs)
         self._result_width[kernel[tiles.root]] = width[tiles.root]
 
         is_array = tiles.nodes.dims[:, 0] > 0
-        nodes = np.flatnonzero(tiles.reached & is_array & (weight > 0))
+        nodes = np.flatnonzero(tiles.reached & is_array & (weight > 0))  # [n]
         cut = (tiles.source, tiles.nodes.dims, tiles.times, tiles.plus)
         keys = [kernel[nodes, np.newaxis], is_operand[nodes, np.newaxis]]
         keys += [values[nodes] for values in cut]
+        # Rows of 1 + 1 + 4 x 6 numbers: [n, 26] -> groups [G, 26], group of each [n].
         groups, group = np.unique(np.hstack(keys), axis=0, return_inverse=True)
         weights = np.bincount(group.reshape(-1), weight[nodes], len(groups))
-        ends = np.cumsum([1, 1, *[_RANK] * 3])
+        ends = np.cumsum([1, 1, *[_RANK] * 3])  # back into columns: [G, 1] or [G, 6]
         kernel, is_operand, source, dims, times, plus = np.split(groups, ends, axis=1)
         kernel, is_operand = kernel[:, 0].astype(np.int64), is_operand[:, 0] > 0
+        # By kernel, the groups with the most bytes or operations first; `place` is a
+        # group's rank in its kernel.  The small ones beyond `_GROUPS` are dropped.
         order = np.lexsort((-weights * np.maximum(dims, 1).prod(axis=1), kernel))
         place = np.arange(len(order)) - np.searchsorted(kernel[order], kernel[order])
         order, place = order[place < _GROUPS], place[place < _GROUPS]
 
         def spread(values: np.ndarray, empty: float, dtype: type = float) -> np.ndarray:
+            # [G, ...] -> [kernels, 8, ...], `empty` where a kernel has fewer groups.
             shape = store.num_graphs, _GROUPS, *values.shape[1:]
             table: np.ndarray = np.full(shape, empty, dtype)
             table[kernel[order], place] = values[order]
@@ -125,17 +137,20 @@ class AccessColumns:
     def _own(self, kernels: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """Computes the columns `_OWN` of rows with bounds [rows, 12]."""
         whole = self._whole[kernels]
+        # [rows, 12]: sizes of the tile in the output's and the reduced dimensions.
         tile, trips = kernel_facts.tiling(
             np.maximum(whole, 1), np.where(whole > 0, bounds, 1)
         )
         rounds = kernel_facts.product(trips)[:, np.newaxis]
+        # [rows, 8, 6]: per group of nodes and dimension, the bound that cuts it.  Bound
+        # 12 is infinite: dimensions with the source `WHOLE` are clamped to their size.
         source, size = self._source[kernels], self._size[kernels]
         sources = np.concatenate([tile, np.full((len(tile), 1), np.inf)], axis=1)
         part = np.take_along_axis(sources, source.reshape(len(tile), -1), axis=1)
         # 7 x 75 x (1 / 75) is a little above 7.
         part = np.ceil(part.reshape(size.shape) * self._times[kernels] - 1e-9)
         part = np.maximum(np.minimum(part + self._plus[kernels], size), 1)
-        elements, is_cut = part.prod(axis=2), part < size
+        elements, is_cut = part.prod(axis=2), part < size  # [rows, 8], [rows, 8, 6]
 
         bytes_ = self._bytes[kernels] * elements
         read = bytes_.sum(axis=1)
@@ -146,7 +161,8 @@ class AccessColumns:
         whole_work = (operations * size.prod(axis=2)).sum(axis=1)
         output = kernel_facts.product(np.maximum(whole[:, :_RANK], 1))
         written = kernel_facts.product(tile[:, :_RANK]) * self._result_width[kernels]
-        # A piece goes on into the next dimension where all faster are whole.
+        # Elements are contiguous along a dimension if all faster ones are whole: `kept`
+        # [rows, 8, 5] is that for dimensions 0 to 4; dimension 5 always counts.
         kept = np.cumprod(~is_cut[..., :0:-1], axis=2)[..., ::-1]
         run = np.log(part[..., -1]) + (np.log(part[..., :-1]) * kept).sum(axis=2)
         # The output's dimension behind each of an operand's, of those above 1.
@@ -160,6 +176,8 @@ class AccessColumns:
             np.log1p(whole_work) - np.log(output),
             (shares * run).sum(axis=1),
         ]
+        # The innermost loop over the output, then over what is reduced: [rows] each,
+        # `moves` and the masks [rows, 8].
         for first in (0, _RANK):
             sizes = tile[:, first : first + _RANK]
             exists = (sizes > 1).any(axis=1)

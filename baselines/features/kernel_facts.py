@@ -108,7 +108,7 @@ def vector_operations(opcodes: np.ndarray) -> np.ndarray:
 
 
 class _Reader:
-    """Reads facts off a split, for all its kernels at once."""
+    """Computes the facts of all kernels of a split at once."""
 
     def __init__(self, store: splits.PackedSplit):
         self._nodes = kernel_nodes.KernelNodes(store)
@@ -256,6 +256,9 @@ class _Reader:
         The first group follows every loop, the others come by size; beyond six groups,
         tensors count in the first.
         """
+        # follows: bool [n, 8]; weights: float64 [3, n], bytes read, bytes written,
+        # operations.  Few distinct rows of `follows` occur in a kernel, so they are
+        # summed in a dict per kernel.
         follow_all = (True,) * LOOPS
         followed = np.ones((self._count, GROUPS, LOOPS), bool)
         totals = np.zeros((len(weights), self._count, GROUPS))

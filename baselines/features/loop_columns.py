@@ -79,7 +79,7 @@ _STRIDES = schema.NODE.at('window_stride_product')
 
 
 def fits(store: splits.PackedSplit) -> bool:
-    """Tells whether the bounds of most kernels of a split count elements.
+    """Returns whether the bounds of most kernels of a split count elements.
 
     They do where the largest output tile is the whole output; counted in registers of
     8 x 128, its bounds are a thousandth of the output's size.
@@ -163,6 +163,7 @@ class LoopColumns:
             name: _Block(configs[:, block], self._whole[name][kernels])
             for name, block in _BOUNDS.items()
         }
+        # Logarithms, [rows] each, but for `fastest`.
         output, reduced, operand = blocks.values()
         trips = output.all_trips + reduced.all_trips
         work = output.elements + reduced.elements
@@ -184,6 +185,9 @@ class LoopColumns:
         )
         alone &= self._extremes[kernels] | slow
         kinds = ((self._reduces[kernels], alone), *self._rewrites(kernels, configs))
+        # Estimated log slowdown over the untiled kernel: rounds have a fixed cost, and
+        # an element costs more where an operation keeps XLA from fast code, which some
+        # tiles simplify away (`simpler`).
         fast, rounds = np.log(_FAST_NS), np.log(_ROUND_NS)
         before = now = np.full(len(kernels), fast)
         for (there, simpler), slow_ns in zip(kinds, np.log(_SLOW_NS)):

@@ -12,7 +12,7 @@ from typing import Any, Dict, Sequence, Tuple, Union, cast
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
 from baselines.features import tile_table
@@ -142,11 +142,6 @@ class Normalizer:
         """
         if not isinstance(described, dict):
             raise ValueError('normalizer: expected an object with six lists')
-        if described.get('expansion'):
-            raise ValueError(
-                'normalizer: the model was trained with --features=signlog or '
-                '--mod128, which were removed; train it again without'
-            )
         fields: Dict[str, Any] = {}
         for part in _PARTS:
             used, low, high = (

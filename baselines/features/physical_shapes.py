@@ -1,4 +1,4 @@
-"""Shapes of nodes as they lie in a TPU's memory, off their raw columns.
+"""Physical shapes of nodes in a TPU's memory, from their raw columns.
 
 Arrays are kept in registers of 8 x 128 elements: 128 in the fastest dimension, 8
 in the next, 1 in all others; 1,024 where there is one dimension alone.

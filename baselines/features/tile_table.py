@@ -1,4 +1,4 @@
-"""The table of a tile configuration: columns beside the raw ones.
+"""The table of a tile configuration: columns in addition to the raw ones.
 
     table = TileTable(store, ('tile_columns', 'estimate'))
     table.names                # of the columns, part by part
@@ -27,7 +27,8 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from baselines import text
+from baselines.core import arrays
+from baselines.core import text
 from baselines.data.tile import store as tile_store
 from baselines.features import access_columns
 from baselines.features import estimate
@@ -35,7 +36,6 @@ from baselines.features import kernel_facts
 from baselines.features import kernel_nodes
 from baselines.features import loop_columns
 from baselines.features import tile_columns
-from baselines.hlo import arrays
 from baselines.hlo import schema
 
 # In the order of the columns: some models read the estimated time as the last one.
@@ -219,7 +219,11 @@ class TreeTable:
 def _of_kernels(store: tile_store.TileStore) -> Tuple[List[str], np.ndarray]:
     """Returns names of the columns of kernels, and float32 [kernels, names]."""
     nodes = kernel_nodes.KernelNodes(store)
-    logs = np.sign(nodes.raw) * np.log1p(np.abs(nodes.raw))
+    raw = nodes.raw
+    if raw.shape[1] == len(schema.NODE_AND_EXTRA):
+        # Means and maxima of the others rank programs of other sizes worse.
+        raw = raw[:, : len(schema.NODE)]
+    logs = np.sign(raw) * np.log1p(np.abs(raw))
     first, counts = store.node_offsets[:-1], np.diff(store.node_offsets)
     opcodes = np.zeros((len(counts), _OPCODES))
     np.add.at(opcodes, (nodes.kernel, np.minimum(nodes.opcodes, _OPCODES - 1)), 1)
@@ -229,7 +233,7 @@ def _of_kernels(store: tile_store.TileStore) -> Tuple[List[str], np.ndarray]:
         opcodes,
         counts[:, np.newaxis],
     ]
-    of_nodes = _names(schema.NODE, nodes.raw.shape[1])
+    of_nodes = _names(schema.NODE, raw.shape[1])
     names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
     names += [f'count_{number}' for number in range(_OPCODES)]
     return [*names, 'nodes'], np.concatenate(columns, axis=1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""From raw HLO protobufs to arrays: nodes, edges and configurations.
+"""Converts raw HLO protobufs to arrays: nodes, edges and configurations.
 
     graph.extract_graph(module)         nodes, edges and splits of one HloModuleProto
     tile.extract_configs(tuning)        tile configurations of one tuned kernel

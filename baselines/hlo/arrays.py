@@ -1,4 +1,4 @@
-"""Rows of different lengths, end to end in one array; pieces of arrays.
+"""Rows of integers of different lengths, end to end in one array; opcode numbers.
 
 Numbers of `Ragged` stay int64 with wrap-around, as in C++, and go to float32 in one
 step: by way of float64 some values above 2^53 would be rounded twice.
@@ -25,7 +25,7 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[int]]) -> 'Ragged':
-        """Joins rows of integers, each within int64."""
+        """Joins rows of integers, each of which fits into int64."""
         flat: List[int] = []
         lengths: List[int] = []
         for row in rows:
@@ -88,28 +88,6 @@ class Ragged:
             # each segment.
             out[present] = reduceat(self.flat, self.starts[present])
         return out
-
-
-def starts(sizes: np.ndarray) -> np.ndarray:
-    """Returns where pieces of lengths `sizes` begin, end to end: int32 [pieces]."""
-    return (np.cumsum(sizes) - sizes).astype(np.int32)
-
-
-def ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Concatenates the ranges `first` .. `first + sizes`: int64 [sum of sizes]."""
-    offset = first - (np.cumsum(sizes) - sizes)
-    return np.arange(sizes.sum()) + np.repeat(offset, sizes)
-
-
-def groups(sizes: np.ndarray, most: int) -> List[np.ndarray]:
-    """Cuts pieces into runs of about `most` elements: int64 numbers of the pieces.
-
-    Behind its first piece a run has `most` elements at most; there is no empty run.
-    """
-    if not len(sizes):
-        return []
-    run = (np.cumsum(sizes) - 1) // most
-    return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(run)) + 1)
 
 
 def opcode_numbers(opcodes: Iterable[str]) -> np.ndarray:

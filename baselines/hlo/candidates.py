@@ -1,4 +1,4 @@
-"""Candidate configurations that a compiler gives as JSON, put into tuning data.
+"""Reads candidate configurations as JSON, and puts them into tuning data.
 
     [{"output_bounds": [8, 128], "kernel_bounds": [256]}, ...]              tiles
     [{"layouts": {"12": {"output": [1, 0], "input": [0, 1]}}}, ...]         layouts
@@ -14,18 +14,18 @@ any other key is refused.
 
 from typing import Any, Dict, List, Mapping, Sequence
 
-from baselines import files
-from baselines import registry
-from baselines import text
-from baselines import untrusted
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import text
+from baselines.core import untrusted
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 
 _MAX_BYTES = 1 << 30
-# The largest bound that the message has room for, and the largest dimension.
+# The largest bound that the message can hold, and the largest dimension.
 _HIGHEST = {reading.TILE: 2**63 - 1, reading.LAYOUT: 127}
-# What the JSON of a ranking has beside the configuration, which may be given back.
+# Keys next to the configuration in the JSON of a ranking, which is valid input.
 _OF_RANKING = (
     *('rank', 'run_index', 'score', 'runtime_ns', 'slowdown', 'is_default', 'config'),
     'iteration_bounds',
@@ -53,7 +53,7 @@ def read(path: str) -> List[Any]:
 
 
 def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
-    """Copies a module's tuning data, with the candidates in place of its runs.
+    """Copies a module's tuning data, with the candidates instead of its runs.
 
     Args:
         tuning: a ModuleTuningData.

@@ -1,4 +1,4 @@
-"""Writes configurations as JSON and as text for people."""
+"""Writes configurations as JSON and as human-readable text."""
 
 from typing import Any, Dict, List, Optional, Sequence
 

@@ -4,7 +4,7 @@ from typing import Any, Tuple
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.hlo import gather
 
 
@@ -32,16 +32,16 @@ def find_edges(
     ids = instructions.scalars('id')
     operand_ids = instructions.lists('operand_ids')
     called_ids = instructions.lists('called_computation_ids')
-    operands = _positions(ids, operand_ids.flat)
+    operands = positions(ids, operand_ids.flat)
     consumers = operand_ids.row_numbers()
     callers = called_ids.row_numbers()
     missing = ' is not in the module'
     check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
     computations = gather.Fields(module.computations)
-    called = _positions(computations.scalars('id'), called_ids.flat)
+    called = positions(computations.scalars('id'), called_ids.flat)
     check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
     root_ids = computations.scalars('root_id')[called]
-    roots = _positions(ids, root_ids)
+    roots = positions(ids, root_ids)
     message = 'the called computation has root id {}, which' + missing
     check(callers, roots < 0, root_ids, message)
 
@@ -62,8 +62,11 @@ def find_edges(
     return edges, (warning,)
 
 
-def _positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Returns where the `chosen` ids are among `ids`: the last place, or -1."""
+def positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Returns where the `chosen` ids are among `ids`: the last place, or -1.
+
+    Both are int64 [any]; the result has the shape of `chosen`.
+    """
     order = np.argsort(ids, kind='stable')
     places = order[np.searchsorted(ids[order], chosen, side='right') - 1]
     return np.where(ids[places] == chosen, places, -1)

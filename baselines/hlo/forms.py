@@ -46,7 +46,7 @@ _TEXTS = {
     ),
 }
 _CONTROL = re.compile(r'[\x00-\x08\x0e-\x1f\x7f]')
-_SHOWN = 40  # letters of a text that is none of them
+_SHOWN = 40  # characters quoted of text in an unknown form
 
 
 def tell(data: bytes) -> str:
@@ -73,9 +73,10 @@ def form_of(data: bytes) -> Optional[str]:
     text = _text_of(data)
     if text is None:
         return _message_form(data)
-    while comment := _COMMENT.match(text):
-        text = text[comment.end() :]
-    matching = [form for form, start in _TEXTS.items() if start.match(text)]
+    place = 0
+    while comment := _COMMENT.match(text, place):
+        place = comment.end()
+    matching = [form for form, start in _TEXTS.items() if start.match(text, place)]
     return next(iter(matching), None)
 
 
@@ -129,7 +130,7 @@ def _modules_of(data: bytes) -> List[Any]:
 
 
 def _is_tuned(tuning: Any) -> bool:
-    """Tells whether an outline of a ModuleTuningData has a fingerprint or runs."""
+    """Returns whether an outline of a ModuleTuningData has a fingerprint or runs."""
     if tuning.fingerprint:
         return True
     runs = [_parsed(protos.protos().ConfigProfile, run) for run in tuning.runs]
@@ -137,7 +138,7 @@ def _is_tuned(tuning: Any) -> bool:
 
 
 def _is_module(outline: Any) -> bool:
-    """Tells whether an outline of an HloModuleProto has an instruction."""
+    """Returns whether an outline of an HloModuleProto has an instruction."""
     outlines = protos.outlines()
     for content in outline.computations:
         computation = _parsed(outlines.HloComputationProto, content)

@@ -1,4 +1,4 @@
-"""One field of many protobuf messages, as an array.
+"""Collects one field of many protobuf messages into an array.
 
 Attribute access is what reading a protobuf in Python costs, so every field is
 read once per message and all arithmetic is left to numpy.
@@ -30,8 +30,8 @@ class Fields:
 
     def scalars(self, path: str) -> np.ndarray:
         """Returns an integer field, int64 [n]; 0 where its sub-message is absent."""
-        way, _, field = path.rpartition('.')
-        rows, messages = self.present(way)
+        parent, _, field = path.rpartition('.')
+        rows, messages = self.submessages(parent)
         out = np.zeros(len(self.messages), np.int64)
         values = (getattr(m, field) for m in messages)
         out[rows] = np.fromiter(values, np.int64, len(messages))
@@ -39,28 +39,33 @@ class Fields:
 
     def lists(self, path: str) -> arrays.Ragged:
         """Returns lists of integers, empty where their sub-message is absent."""
-        way, _, field = path.rpartition('.')
-        rows, messages = self.present(way)
-        if way.endswith('[]'):
+        parent, _, field = path.rpartition('.')
+        rows, messages = self.submessages(parent)
+        if parent.endswith('[]'):
             lists = arrays.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
         else:
             lists = arrays.Ragged.of(getattr(m, field)[:] for m in messages)
         return lists.spread(len(self.messages), rows)
 
-    def present(self, way: str) -> Tuple[np.ndarray, Sequence[Any]]:
-        """Returns the numbers of messages with a sub-message, and their sub-messages.
+    def submessages(self, path: str) -> Tuple[np.ndarray, Sequence[Any]]:
+        """Finds the messages that have a sub-message.
 
-        `way` is its path; behind '[]' there are lists of sub-messages, none empty.
+        Args:
+            path: of the sub-message; with '[]' at its end, of a repeated one.
+
+        Returns:
+            int64, the numbers of these messages, and the sub-message of each; of a
+            repeated one the list of them, which is not empty.
         """
-        if way not in self._present:
-            above, _, field = way.rpartition('.')
+        if path not in self._present:
+            parent, _, field = path.rpartition('.')
             name = field.replace('[]', '')
-            has = len if name != field else None
-            inner = [
-                (row, getattr(m, name))
-                for row, m in zip(*self.present(above))
-                if (has(getattr(m, name)) if has else m.HasField(name))
-            ]
+            inner = []
+            for row, message in zip(*self.submessages(parent)):
+                value = getattr(message, name)
+                is_there = len(value) if name != field else message.HasField(name)
+                if is_there:
+                    inner.append((row, value))
             rows = np.fromiter((row for row, _ in inner), np.int64, len(inner))
-            self._present[way] = rows, [m for _, m in inner]
-        return self._present[way]
+            self._present[path] = rows, [value for _, value in inner]
+        return self._present[path]

@@ -3,12 +3,13 @@
 import collections
 import dataclasses
 import itertools
-from typing import Any, List, Mapping, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines.hlo import arrays
 from baselines.hlo import edges
+from baselines.hlo import extra as extra_lib
 from baselines.hlo import gather
 from baselines.hlo import schema
 
@@ -33,6 +34,7 @@ class Graph:
         pad: what absent list entries hold in node_feat.
         unknown_opcodes: opcode name -> number of nodes, for names outside the table.
         warnings: about repeated edges that were dropped.
+        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, if asked for.
     """
 
     node_feat: np.ndarray
@@ -42,9 +44,10 @@ class Graph:
     pad: int
     unknown_opcodes: Mapping[str, int]
     warnings: Tuple[str, ...]
+    node_feat_extra: Optional[np.ndarray] = None
 
 
-def extract_graph(module: Any, pad: int = 0) -> Graph:
+def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
     """Turns an HloModuleProto into arrays, as the published extractor does.
 
     Nodes are numbered in stored order: computations, and their instructions.
@@ -52,6 +55,7 @@ def extract_graph(module: Any, pad: int = 0) -> Graph:
     Args:
         module: the HloModuleProto.
         pad: what absent list entries hold, 0 (as published) or -1.
+        extra: whether to compute `node_feat_extra`, too.
 
     Raises:
         ValueError: an instruction uses itself, or one that is not in the module; the
@@ -79,6 +83,7 @@ def extract_graph(module: Any, pad: int = 0) -> Graph:
         pad=pad,
         unknown_opcodes=dict(unknown),
         warnings=warnings,
+        node_feat_extra=extra_lib.extra_features(fields) if extra else None,
     )
 
 

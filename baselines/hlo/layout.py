@@ -6,7 +6,7 @@ from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.hlo import configs
 from baselines.hlo import schema
 

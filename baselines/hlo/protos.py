@@ -41,7 +41,7 @@ def protos() -> Protos:
 
 @functools.lru_cache(maxsize=None)
 def outlines() -> Protos:
-    """Returns the classes with bytes in place of repeated messages, and of text.
+    """Returns the classes with repeated messages and text declared as bytes.
 
     An outline tells how many messages a field holds without unpacking them, which
     may take hundreds of times the memory of their bytes.

@@ -10,8 +10,8 @@ from google.protobuf import descriptor
 from google.protobuf import message
 from google.protobuf import message_factory
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from baselines.hlo import forms
 from baselines.hlo import protos
 
@@ -21,7 +21,7 @@ KINDS = (TILE, LAYOUT)
 _MESSAGES = {TILE: 'TuningData', LAYOUT: 'ModuleTuningData'}
 
 _MAX_BYTES = (1 << 31) - 1  # protobuf's own limit
-_MAX_DEPTH = 100  # of messages within messages, protobuf's own as well
+_MAX_DEPTH = 100  # of nested messages; protobuf's own limit as well
 # An instruction takes 700 bytes of memory, an empty one 2 bytes of a file; true
 # files take up to 15 bytes for each of theirs.
 _MEMORY_PER_BYTE = 40
@@ -182,7 +182,7 @@ def check_memory(data: bytes, name: str) -> None:
 def _sizes_within(
     actual: descriptor.Descriptor, outline: message.Message, depth: int = 0
 ) -> Iterator[int]:
-    """Yields the memory in bytes that messages within one take, field by field.
+    """Yields the memory in bytes that the messages inside one take, field by field.
 
     Args:
         actual: the message's type.
@@ -225,7 +225,7 @@ def _inner_types(actual: descriptor.Descriptor) -> Dict[int, Tuple[Any, int, Any
 
 @functools.lru_cache(maxsize=None)
 def _largest_size(actual: descriptor.Descriptor) -> int:
-    """Returns the memory of a type, or of the largest type within it, in bytes."""
+    """Returns the memory of a type, or of the largest type inside it, in bytes."""
     types = [actual]
     for one in types:
         inner = {field.message_type for field in one.fields} - {None, *types}

@@ -8,7 +8,7 @@ tests/hlo/test_schema.py holds them against what ours writes.
 import dataclasses
 from typing import Iterable, NamedTuple, Tuple, Union
 
-RANK = 6  # dimensions that a list of columns has room for
+RANK = 6  # most dimensions in a list of columns
 
 
 class ElementType(NamedTuple):
@@ -188,6 +188,45 @@ KERNEL_INPUT = NODE.at('convolution_dim_numbers_kernel_input_feature_dim')
 KERNEL_OUTPUT = NODE.at('convolution_dim_numbers_kernel_output_feature_dim')
 OUTPUT_BATCH = NODE.at('convolution_dim_numbers_output_batch_dim')
 OUTPUT_FEATURE = NODE.at('convolution_dim_numbers_output_feature_dim')
+
+# What the published columns leave out: the optional array `node_feat_extra`.
+_DOT = (
+    'lhs_contracting_dimensions rhs_contracting_dimensions '
+    'lhs_batch_dimensions rhs_batch_dimensions'
+)
+_GATHER = 'offset_dims collapsed_slice_dims start_index_map'
+_SCATTER = 'update_window_dims inserted_window_dims scatter_dims_to_operand_dims'
+EXTRA_FIELDS = (
+    *parts('dot', 'dot_dimension_numbers', _DOT, FIRST_4),
+    *parts('gather', 'gather_dimension_numbers', _GATHER, FIRST),
+    *parts('gather', 'gather_dimension_numbers', 'index_vector_dim'),
+    MessageField('gather_slice_sizes', entries=FIRST),
+    *parts('scatter', 'scatter_dimension_numbers', _SCATTER, FIRST),
+    *parts('scatter', 'scatter_dimension_numbers', 'index_vector_dim'),
+    *convolution('output_spatial_dimensions', FIRST_4),
+    # Of these the published columns have two dimensions, and no interior padding.
+    *parts('slice', 'slice_dimensions[]', 'start limit stride', FIRST),
+    MessageField('dynamic_slice', 'dynamic_slice_sizes', FIRST),
+    MessageField('pad_low', 'padding_config.dimensions[].edge_padding_low', FIRST),
+    MessageField('pad_high', 'padding_config.dimensions[].edge_padding_high', FIRST),
+    MessageField('pad_interior', 'padding_config.dimensions[].interior_padding', FIRST),
+)
+FUSION_KINDS = ('kLoop', 'kInput', 'kOutput', 'kCustom')
+SHARDINGS = ('replicated', 'maximal', 'tuple', 'other', 'manual')  # by XLA's numbers
+EXTRA = Columns(
+    (
+        *columns_of(EXTRA_FIELDS),
+        # Number of the node less that of its operand; 0 where there is none.  Edges do
+        # not tell which operand is which.
+        *(f'operand_distance_{number}' for number in range(3)),
+        *(f'fusion_kind_is_{kind}' for kind in FUSION_KINDS),
+        *(f'sharding_is_{kind}' for kind in SHARDINGS),
+        # The value as sign(x) log(1 + |x|); infinity as the largest float32, NaN as 0.
+        *('constant_is_scalar', 'constant_log_value'),
+    )
+)
+# The columns of `PackedSplit.with_extra`.
+NODE_AND_EXTRA = Columns((*NODE.names, *EXTRA.names))
 
 # Tile configurations: the lists of a TileSizeConfig that are features.
 TILE_LISTS = ('kernel_bounds', 'output_bounds', 'input_bounds')

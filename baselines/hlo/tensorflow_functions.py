@@ -2,7 +2,7 @@
 
 from typing import Any, Callable
 
-from baselines import text
+from baselines.core import text
 from baselines.hlo import protos
 
 _STAGES = ('hlo', 'optimized_hlo')

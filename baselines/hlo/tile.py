@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.hlo import arrays
 from baselines.hlo import candidates
 from baselines.hlo import configs

@@ -1,4 +1,4 @@
-"""A program's padded work, as a score of layouts that nobody trained.
+"""A program's padded work, as an untrained score of layouts.
 
     scores = estimate(store, number)  # of a split's program
 
@@ -24,6 +24,11 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
         store: a split of programs, with published columns.
         number: of the program.
     """
+    return of_groups(store, number)[store.part('config_group', number)]
+
+
+def of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+    """Scores the different configurations of a program: float64 [groups]."""
     part = store.part
     arrays = shapes.Arrays.read(part('node_opcode', number), part('node_feat', number))
     chosen = np.asarray(part('node_config_ids', number))
@@ -39,4 +44,4 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
         fastest = padding.fastest_dimensions(vectors[code], dims[node])[:, 0]
         work = products.share[node] * padding.padded(products, node, fastest)
         scores[block] = work.astype(np.float64)[assigned].sum(axis=1)
-    return scores[part('config_group', number)]
+    return scores

@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
+from baselines.core import arrays
 from baselines.features import normalizer as normalizer_lib
-from baselines.hlo import arrays
 from baselines.tiles import graphs as tile_graphs
 
 # Arrays of some items; b programs in each.  See `pack`.
@@ -46,6 +46,7 @@ class ScaledProgram:
         codes: any integer type, [u, k]: rows of `vectors`.
         group: int [c], rows of `codes`.
         runtimes: float [c], nanoseconds.
+        prior: float32 [u], scores that those of a model are added to; None: 0.
     """
 
     graph_id: str
@@ -57,6 +58,7 @@ class ScaledProgram:
     codes: np.ndarray
     group: np.ndarray
     runtimes: np.ndarray
+    prior: Optional[np.ndarray] = None
 
     @property
     def num_nodes(self) -> int:
@@ -231,30 +233,39 @@ def pack(
         Arrays by name.  Ragged pieces lie end to end, and `*_start` says where
         each item's piece begins: `op` int32 [nodes], scaled `feats` float32
         [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
-        [configurable], both numbered within their item, `codes` int32
+        [configurable], both numbered from the item's first node, `codes` int32
         [configurable, c], rows of scaled `vectors` float32 [vectors, q].  Per
         item and program `node_sizes`, `edge_sizes`, `config_sizes`
         (configurable nodes) and `segments` (first node, end; in the program's
-        numbers) int32, `runtimes` float32 [items, b, c], `graph_ids` string.
+        numbers) int32, `runtimes` and `prior` float32 [items, b, c], `graph_ids`
+        string.
     """
     parts = [programs[number] for number in numbers.reshape(-1)]
-    chosen = configs.reshape(len(parts), -1)
+    chosen = configs.reshape(len(parts), -1)  # [items * b, c]
+    # Numbers of rows, int32 [items, b].
     nodes = _sizes(parts, 'op', numbers)
     edges = _sizes(parts, 'edges', numbers)
     configurable = _sizes(parts, 'config_ops', numbers)
+    # [items * b]: nodes of the item's earlier programs, which shift node numbers.
     before = (np.cumsum(nodes, 1) - nodes).reshape(-1)
     if segments is None:
         segments = np.stack([np.zeros_like(nodes), nodes], -1)
-    # A program that comes several times brings its vectors once.
+    # The vectors of a program that is drawn several times are packed once: codes are
+    # rows of `vectors`, which all items share.
     distinct, which = np.unique(numbers, return_inverse=True)
     tables = [programs[number].vectors for number in distinct]
     table_start = arrays.starts(np.array([len(t) for t in tables]))
-    table_start = table_start[which.reshape(-1)]
+    table_start = table_start[which.reshape(-1)]  # [items * b]
+    # `group` maps configurations to distinct ones, whose codes are [distinct, k].
     codes = [
         p.codes[p.group[rows]].T.astype(np.int32) + start
         for p, rows, start in zip(parts, chosen, table_start)
     ]
     runtimes = [p.runtimes[rows] for p, rows in zip(parts, chosen)]
+    priors = [
+        np.zeros(len(rows)) if p.prior is None else p.prior[p.group[rows]]
+        for p, rows in zip(parts, chosen)
+    ]
     ids = [p.graph_id.encode() for p in parts]
     return {
         'op': np.concatenate([p.op for p in parts]),
@@ -275,6 +286,7 @@ def pack(
         'config_sizes': configurable,
         'segments': segments.astype(np.int32),
         'runtimes': np.stack(runtimes).astype(np.float32).reshape(configs.shape),
+        'prior': np.stack(priors).astype(np.float32).reshape(configs.shape),
         'graph_ids': np.array(ids, object).reshape(numbers.shape),
     }
 

@@ -1,4 +1,4 @@
-"""What padding to registers costs arrays, and products: dots and convolutions.
+"""The cost of padding to registers, for arrays and for dots and convolutions.
 
 A matrix unit multiplies rows that stream past with 128 columns at once.  The
 output's fastest dimension (c elements) lies in the columns and is filled up to a

@@ -1,6 +1,6 @@
 """The programs of a packed split with scaled features."""
 
-from typing import Dict, Sequence
+from typing import Callable, Dict, Optional, Sequence
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class StoredPrograms(Sequence[graphs.ScaledProgram]):
         normalizer: scales features.
         mean_runtimes: whether equal configurations get the mean of their runtimes, for
             training, or keep their own.
+        prior: (store, number) -> scores of a program's different configurations,
+            float [u], that those of a model are added to; None: 0.
     """
 
     def __init__(
@@ -30,10 +32,12 @@ class StoredPrograms(Sequence[graphs.ScaledProgram]):
         store: layout_store.LayoutStore,
         normalizer: normalizer_lib.Normalizer,
         mean_runtimes: bool = False,
+        prior: Optional[Callable[[layout_store.LayoutStore, int], np.ndarray]] = None,
     ):
         self.store = store
         self._normalizer = normalizer
         self._mean_runtimes = mean_runtimes
+        self._prior = prior
         self._programs: Dict[int, graphs.ScaledProgram] = {}  # the longest kept first
         self._kept = 0  # bytes
 
@@ -59,6 +63,9 @@ class StoredPrograms(Sequence[graphs.ScaledProgram]):
             runtimes = store.part('group_runtime', number)[group]
         else:
             runtimes = store.part('config_runtime', number)
+        prior = None
+        if self._prior is not None:
+            prior = self._prior(store, number).astype(np.float32)
         return graphs.ScaledProgram(
             graph_id=store.graph_ids[number],
             op=store.part('node_opcode', number),
@@ -69,4 +76,5 @@ class StoredPrograms(Sequence[graphs.ScaledProgram]):
             codes=store.group_codes(number),
             group=group,
             runtimes=runtimes,
+            prior=prior,
         )

@@ -8,7 +8,7 @@ most configurations: they are in one of a few *states*.  A node in a state is a
 
     structure = Structure.build(matrices, affected)     # once per program
     states = structure.states(codes)                    # for some configurations
-    arrays = structure.cells(states)                    # indices for TensorFlow
+    arrays = structure.cells(codes, states)             # indices for TensorFlow
 
 No approximation: cells hold what the whole program's nodes would, and a node
 with too many states gets one per configuration.  Only numpy and scipy here;
@@ -21,7 +21,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 import numpy as np
 import scipy.sparse
 
-from baselines.hlo import arrays
+from baselines.core import arrays
 
 
 class SparseMatrix(NamedTuple):
@@ -158,6 +158,9 @@ class Structure:
             In every layer the cells of configurable nodes come first, then
             those of other nodes that vary in the layer before.
         """
+        # Cells of a layer are numbered node by node, and states count up inside a
+        # node.  So the cell of (node, configuration) is the node's first cell plus
+        # the state of its group in that configuration: no search, no table.
         k = self.affected[0]
         layers: List[Dict[str, Any]] = []
         starts: List[np.ndarray] = []
@@ -167,19 +170,23 @@ class Structure:
             return starts[layer][nodes] + in_state
 
         for layer, (state, group) in enumerate(zip(states, self.group)):
-            sizes = state.counts[group]
+            sizes = state.counts[group]  # [a_l], cells of each node
             starts.append(arrays.starts(sizes))
             node = np.repeat(np.arange(len(group), dtype=np.int32), sizes)
+            # [cells]: state of each, numbered across groups as in `state.start`.
             number = np.arange(len(node)) + np.repeat(
                 state.start[group] - starts[layer], sizes
             )
-            example = state.example[number]
+            example = state.example[number]  # [cells], a configuration with that state
             before = max(layer - 1, 0)
             first = slice(sizes[:k].sum())
             previous = slice(sizes[: self.affected[before]].sum())
             messages = []
             for m in self.entries[layer - 1] if layer else []:
-                many = sizes[m.rows]
+                # An entry (row, column) becomes one message per cell of the row.
+                # Equal states of a row imply equal states of what it depends on, so
+                # any configuration with that state finds the column's cell.
+                many = sizes[m.rows]  # [entries]
                 rows = arrays.ranges(starts[layer][m.rows], many).astype(np.int32)
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(SparseMatrix(rows, cols, np.repeat(m.values, many)))

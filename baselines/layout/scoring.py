@@ -33,8 +33,8 @@ class LayoutScorer:
 
     Args:
         model: has `forward(graph, num_configs)`.
-        memory_budget: bytes that a slice of configurations may take, beside the
-            program itself and TensorFlow.
+        memory_budget: bytes that a slice of configurations may take, in addition
+            to the program itself and TensorFlow.
     """
 
     def __init__(self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY):
@@ -48,7 +48,7 @@ class LayoutScorer:
         graphs: Sequence[graphs_lib.ScaledProgram],
         numbers: Optional[np.ndarray] = None,
     ) -> Iterator[np.ndarray]:
-        """Yields the scores of programs; see `runs.tasks.ModelScorer`."""
+        """Yields the scores of programs; see `tasks.protocol.ModelScorer`."""
         if numbers is None:
             numbers = np.arange(len(graphs))
         return (self.score(graphs[number]) for number in numbers)
@@ -56,7 +56,7 @@ class LayoutScorer:
     def chosen(
         self, graphs: Sequence[graphs_lib.ScaledProgram], configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Scores some configurations of programs; see `runs.tasks.ModelScorer`."""
+        """Scores some configurations of programs; see `tasks.protocol.ModelScorer`."""
         programs = [_subset(graphs[n], chosen) for n, chosen in enumerate(configs)]
         return lambda: self.scores(programs)
 
@@ -73,11 +73,13 @@ class LayoutScorer:
             # A split with some configurations: those that are left out cost nothing.
             program = _subset(program, np.arange(program.num_configs))
         scores = self._score(program)
+        if program.prior is not None:
+            scores = scores + program.prior
         if not np.isfinite(scores).all():
             raise ValueError(
                 f'the model gives {program.graph_id} a score that is not '
-                'finite; its weights or the features of this program are '
-                'unusable'
+                'finite: look in its code, if it is your own, at its weights, and at '
+                "this program's features"
             )
         return scores[program.group]
 
@@ -92,11 +94,12 @@ def _subset(
         codes=program.codes[groups],
         group=group,
         runtimes=program.runtimes[configs],
+        prior=None if program.prior is None else program.prior[groups],
     )
 
 
 def shows_parts(model: tf.keras.Model) -> bool:
-    """Tells whether `PrunedScorer` can score with a model.
+    """Returns whether `PrunedScorer` can score with a model.
 
     It has the methods that are called, and no subclass replaces `forward` without
     replacing these, too.

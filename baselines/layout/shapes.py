@@ -1,4 +1,4 @@
-"""The arrays that a program's nodes make, and their operands, off raw columns."""
+"""The arrays that a program's nodes produce, and their operands, from raw columns."""
 
 from typing import List, NamedTuple
 

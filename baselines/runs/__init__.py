@@ -1,1 +1,1 @@
-"""Runs on disk: found by name, listed, and told apart.  No TensorFlow."""
+"""Runs on disk: finding them by name, listing and comparing them.  No TensorFlow."""

@@ -1,4 +1,4 @@
-"""Tells runs apart: settings that differ, labels of them, and groups.
+"""Finds the settings in which runs differ, and labels and groups runs by them.
 
 Runs that differ in nothing but seed and fold repeat one experiment; their figures
 may be averaged.  Any other difference is named.
@@ -6,7 +6,8 @@ may be averaged.  Any other difference is named.
 
 import collections
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from baselines import config
 from baselines import recipes
@@ -20,14 +21,6 @@ _NO_SETTINGS = (
     'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
     'tensorboard'
 ).split()
-# Settings that were removed, of layouts or of all, at the values that changed nothing.
-_REMOVED = {
-    'trees': False,
-    'segments': 'equal',
-    'features': 'minmax',
-    'mod128': False,
-    'family_temperature': 1.0,
-}
 # Settings that every label or table has in a place of its own.
 _APART = ('model', 'source', 'search', *REPEATS)
 
@@ -118,6 +111,22 @@ def _labels(runs: Sequence[run_files.Run]) -> List[Label]:
     ]
 
 
+def in_order(labelled: Mapping[str, Label]) -> List[str]:
+    """Returns the keys of labels: runs that repeat one another by seed and fold.
+
+    A pattern of directories lists them by their hashes, that is in no order.
+    """
+    groups = [label.group for label in labelled.values()]
+
+    def place(key: str) -> Tuple[int, List[Any]]:
+        label = labelled[key]
+        parts = re.split(r'(\d+)', label.name)  # text and numbers in turn
+        numbers = [int(part) if n % 2 else part for n, part in enumerate(parts)]
+        return groups.index(label.group), numbers
+
+    return sorted(labelled, key=place)
+
+
 def format_settings(settings: Mapping[str, Any]) -> str:
     """Writes settings: 'lr=.01 estimate configs=64'."""
     parts = []
@@ -132,9 +141,9 @@ def format_settings(settings: Mapping[str, Any]) -> str:
 
 
 def _defaults(run: run_files.Run) -> Dict[str, Any]:
-    """Returns the defaults of a run's task, also of settings that were removed."""
+    """Returns the default settings of a run's task."""
     task = collection_name(run).partition(':')[0] or 'tile'
-    return {**_REMOVED, **config.to_json(config.CONFIGS[task]())}
+    return config.to_json(config.CONFIGS[task]())
 
 
 def _hashable(value: Any) -> str:

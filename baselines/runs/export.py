@@ -1,4 +1,4 @@
-"""A run as a SavedModel that scores raw features, for programs with TensorFlow alone.
+"""Writes a graph model as a SavedModel that scores raw features with TensorFlow alone.
 
 One signature, `serving_default`, with named inputs of free sizes (n nodes, m edges,
 c configurations, k configurable nodes) and the output `scores`, float32 [c]:
@@ -6,55 +6,72 @@ c configurations, k configurable nodes) and the output `scores`, float32 [c]:
     tile    node_feat [n, F], node_opcode [n], edge_index [m, 2], config_feat [c, 24]
     layout  the first three, node_config_ids [k], node_config_feat [c, k, 18]
 
-The normaliser is inside, and memory stays small: configurations are
-scored in slices, as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of
-nodes are checked inside, as nothing else does: TensorFlow lets an input of other
-sizes than a signature's pass.
+A tile model with computed columns (--estimate, --tile_columns, --loop_columns) has one
+more input, `config_table` [c, T]: see `features.tile_table`, which needs no TensorFlow.
 
-In place of a tile model that needs more than TensorFlow, trees are exported that
-were distilled from it.  `assets.extra/metadata.json` describes it: versions, the
-names of columns, units.
+The normaliser is inside, and memory stays small: configurations are scored in slices,
+as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of nodes are checked
+inside, because TensorFlow accepts inputs of other sizes than a signature's.
+
+`assets.extra/metadata.json` describes the model: versions, the names of columns, units.
+Trees are exported as LightGBM's own text file, with such a description.
 """
 
 import json
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+import shutil
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from baselines import files
+from baselines.core import files
+from baselines.data import variants
 from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import graphs as layout_graphs
-from baselines.runs import run_predictor
-from baselines.runs import tensorflow_trees
-from baselines.runs import trees as trees_lib
+from baselines.runs import run_files
+from baselines.runs import scaling as scaling_lib
 from baselines.tiles import scoring
+from baselines.trees import booster
 
 _Inputs = Mapping[str, tf.Tensor]
 
+_SCORES = (
+    'of each configuration; lower is predicted faster. No unit: only the order within '
+    'a graph means something'
+)
 # Configurations of a program that are scored together; a number that models can
 # read, so that every one of them is exported alike.
 _LAYOUTS_AT_ONCE = 16
-# Configurations of a kernel that trees score together: 250 trees take 6 MB.
-_TILES_AT_ONCE = 1 << 10
 
 _MEANINGS = {
     'node_feat': 'one row per node; sizes in elements, flags 0 or 1',
     'node_opcode': 'place in `opcodes`, from 1; 0 for others',
     'edge_index': 'rows (consumer, producer), nodes counted from 0',
     'config_feat': 'one row per configuration; bounds as in the training data',
+    'config_table': 'one row per configuration, computed by features.tile_table',
     'node_config_ids': 'nodes whose layouts are configured, counted from 0',
     'node_config_feat': 'minor_to_major by configuration and configurable node',
 }
 
 
-def parts_outside_tensorflow(predictor: run_predictor.RunPredictor) -> Tuple[str, ...]:
-    """Names the parts of a run that are not TensorFlow: computed columns, trees."""
-    trees = ('trees',) * (predictor.trees is not None)
-    return (*predictor.normalizer.table_parts, *trees)
+class GraphModel(NamedTuple):
+    """A run's graph model, and what it reads.
+
+    Attributes:
+        run: the run.
+        model: the Keras model.
+        scaling: of the features.
+        variant: the columns of the raw features.
+    """
+
+    run: run_files.Run
+    model: tf.keras.Model
+    scaling: scaling_lib.Scaling
+    variant: variants.Variant
 
 
 def check_output(output: str) -> None:
@@ -64,52 +81,40 @@ def check_output(output: str) -> None:
         raise ValueError(f'{path} is there already: name a new folder')
 
 
-def export(
-    predictor: run_predictor.RunPredictor,
-    output: str,
-    distilled: Optional[trees_lib.Trees] = None,
-) -> Dict[str, List[Any]]:
-    """Writes a run as a SavedModel.
+def export(exported: GraphModel, output: str) -> Dict[str, List[Any]]:
+    """Writes a graph model as a SavedModel.
 
     Args:
-        predictor: the run.
-        output: a folder that is not there yet, or is empty.
-        distilled: trees over `tensorflow_trees.columns`, in place of a run that has
-            `parts_outside_tensorflow`.
+        exported: the model.
+        output: a folder that does not exist yet, or is empty.
 
     Returns:
         The inputs: their shapes by name, None where a size is free.
 
     Raises:
-        ValueError: the folder is in use; the run computes outside TensorFlow, or its
-            model cannot be traced.
+        ValueError: the folder is in use, the model adds to a formula, or it cannot be
+            traced.
         OSError: it cannot be written.
     """
     check_output(output)
     output = files.expand(output)
-    name = predictor.run.args['model']
-    model = predictor.model
-    outside = parts_outside_tensorflow(predictor)
-    if distilled is None and outside:
+    model, name = exported.model, exported.run.args['model']
+    if exported.run.task == reading.LAYOUT and exported.run.args.get('estimate'):
         raise ValueError(
-            f'{predictor.run.model_dir} computes outside TensorFlow '
-            f'({", ".join(outside)}): `tpugraphs rank --json` serves it'
+            f'{exported.run.model_dir} adds to the formula of --estimate, which is not '
+            'TensorFlow; `tpugraphs rank --json` serves it'
         )
-    if distilled is None and getattr(model, 'scores_depend_on_list', False):
+    if getattr(model, 'scores_depend_on_list', False):
         raise ValueError(
-            f'{name} scores configurations beside one another, in random lists; '
+            f'{name} scores configurations together, in random lists; '
             '`tpugraphs rank --json` serves it'
         )
-    task = predictor.collection.task
-    score_of = {reading.TILE: _tile_scorer, reading.LAYOUT: _layout_scorer}[task]
-    specs = _specs(predictor)
+    make = {reading.TILE: _tile_scorer, reading.LAYOUT: _layout_scorer}
+    score = make[exported.run.task](exported)
+    specs = _specs(exported)
     module = tf.Module()
-    if distilled is not None:
-        score = _distilled_scorer(distilled)
-    elif model is not None:
-        score = score_of(predictor, model)
-        # Variables alone: of a Keras model, others would have to know the class.
-        module.weights = list(model.variables)
+    # Variables alone: to load a Keras model, a program would have to know its class.
+    module.weights = list(model.variables)
     module.score = tf.function(
         lambda **inputs: {'scores': score(_checked(inputs, specs))}
     )
@@ -130,20 +135,44 @@ def export(
             raise OSError(f'{output}: the model cannot be saved: {error}') from None
         extra = os.path.join(folder, 'assets.extra')  # TensorFlow's, for others' files
         os.mkdir(extra)
-        path = os.path.join(extra, 'metadata.json')
-        with open(path, 'w', encoding='utf-8') as stream:
-            json.dump(_metadata(predictor, specs, distilled), stream, indent=1)
+        _write_json(os.path.join(extra, 'metadata.json'), _metadata(exported, specs))
     return {key: list(spec.shape) for key, spec in specs.items()}
 
 
-def _distilled_scorer(trees: trees_lib.Trees) -> Callable[[_Inputs], tf.Tensor]:
-    forest = tensorflow_trees.forest(trees)
+def export_trees(run: run_files.Run, output: str) -> booster.Trees:
+    """Writes the trees of a run as LightGBM's text file, `trees.txt`.
 
-    def score(inputs: _Inputs) -> tf.Tensor:
-        table = tensorflow_trees.columns(inputs)
-        return _by_slices(forest, table, _TILES_AT_ONCE)
+    Args:
+        run: a run with trees.
+        output: a folder that does not exist yet, or is empty.
 
-    return score
+    Returns:
+        The trees.
+
+    Raises:
+        ValueError: the folder is in use, or the trees are damaged.
+        OSError: it cannot be written.
+    """
+    check_output(output)
+    booster.check_installed(run.model_dir)
+    trees = booster.Trees.read(run.trees_file)
+    run.check_digest('trees', trees.digest())
+    described = {
+        'format': 1,
+        **_origin(run),
+        'columns': trees.names,
+        'prior': trees.prior and trees.prior._asdict(),
+        'outputs': {'scores': {'dtype': 'float64', 'meaning': _SCORES}},
+    }
+    with files.folder_atomically(files.expand(output)) as folder:
+        shutil.copyfile(run.trees_file, os.path.join(folder, 'trees.txt'))
+        _write_json(os.path.join(folder, 'metadata.json'), described)
+    return trees
+
+
+def _write_json(path: str, content: Mapping[str, Any]) -> None:
+    with open(path, 'w', encoding='utf-8') as stream:
+        json.dump(content, stream, indent=1)
 
 
 def _by_slices(
@@ -173,16 +202,25 @@ def _by_slices(
     return tf.reshape(scores, [-1])[:count]
 
 
+def _origin(run: run_files.Run) -> Dict[str, Any]:
+    """Returns the fields of a description that say where a model comes from."""
+    return {
+        'run': run.model_dir.rpartition(os.sep)[2],
+        'model': run.args['model'],
+        'collection': run.collection().name,
+        'versions': {**run.info.get('versions', {}), 'exporter': tf.__version__},
+    }
+
+
 def _metadata(
-    predictor: run_predictor.RunPredictor,
-    specs: Mapping[str, tf.TensorSpec],
-    distilled: Optional[trees_lib.Trees],
+    exported: GraphModel, specs: Mapping[str, tf.TensorSpec]
 ) -> Dict[str, Any]:
     """Describes an exported model: versions, inputs, the output, as JSON."""
-    run, variant = predictor.run, predictor.variant
+    nodes = schema.NODE_AND_EXTRA if exported.variant.extra else schema.NODE
     names = {
-        'node_feat': schema.NODE.names,
+        'node_feat': nodes.names,
         'config_feat': schema.TILE.names,
+        'config_table': _table_columns(exported),
         'node_config_feat': schema.LAYOUT.names,
     }
     inputs = {
@@ -196,36 +234,37 @@ def _metadata(
     }
     return {
         'format': 1,
-        'run': run.model_dir.rpartition(os.sep)[2],
-        'model': run.args['model'],
-        'collection': predictor.collection.name,
-        'distilled_trees': None if distilled is None else distilled.count,
-        'versions': {**run.info.get('versions', {}), 'exporter': tf.__version__},
+        **_origin(exported.run),
         'inputs': inputs,
-        'absent_entries': variant.pad,
+        'absent_entries': exported.variant.pad,
         'opcodes': list(schema.OPCODES),
         'outputs': {
-            'scores': {
-                'dtype': 'float32',
-                'shape': [None],
-                'meaning': 'of each configuration; lower is predicted faster. No unit: '
-                'only the order within a graph means something',
-            }
+            'scores': {'dtype': 'float32', 'shape': [None], 'meaning': _SCORES}
         },
     }
 
 
-def _specs(predictor: run_predictor.RunPredictor) -> Dict[str, tf.TensorSpec]:
+def _table_columns(exported: GraphModel) -> List[str]:
+    """Names the columns that `features.tile_table` computes for a model, in order."""
+    parts = exported.scaling.normalizer.table_parts
+    return [name for part in parts for name in tile_table.PARTS[part].names]
+
+
+def _specs(exported: GraphModel) -> Dict[str, tf.TensorSpec]:
     """Returns the types of the inputs by name."""
-    variant = predictor.variant
+    variant = exported.variant
     specs = [
         tf.TensorSpec([None, variant.node_features], tf.float32, 'node_feat'),
         tf.TensorSpec([None], tf.int32, 'node_opcode'),
         tf.TensorSpec([None, 2], tf.int32, 'edge_index'),
     ]
     columns = variant.config_features
-    if predictor.collection.task == reading.TILE:
+    if exported.run.task == reading.TILE:
         specs.append(tf.TensorSpec([None, columns], tf.float32, 'config_feat'))
+        computed = _table_columns(exported)
+        if computed:
+            shape = [None, len(computed)]
+            specs.append(tf.TensorSpec(shape, tf.float32, 'config_table'))
     else:
         shape = [None, None, columns]
         specs.append(tf.TensorSpec([None], tf.int32, 'node_config_ids'))
@@ -268,6 +307,8 @@ def _checked(
     require_range('node_opcode', 1 << 16, 'opcodes are from 0 to 65535')
     nodes = sizes['node_feat'][0]
     require_range('edge_index', nodes, 'has a node that does not exist')
+    if 'config_table' in inputs:
+        require_rows('config_table', 0, 'config_feat')
     if 'node_config_ids' in inputs:
         require_range('node_config_ids', nodes, 'has a node that does not exist')
         require_rows('node_config_feat', 1, 'node_config_ids')
@@ -278,22 +319,19 @@ def _checked(
         }
 
 
-def _nodes(
-    inputs: _Inputs, predictor: run_predictor.RunPredictor
-) -> Dict[str, tf.Tensor]:
+def _nodes(inputs: _Inputs, scaling: scaling_lib.Scaling) -> Dict[str, tf.Tensor]:
     """Packs a graph's nodes and edges, which both tasks have."""
     op = inputs['node_opcode']
     return {
         # Opcodes that the model has no row for get the number of unknown ones.
-        'op': tf.where(op < predictor.num_ops, op, schema.UNKNOWN_OPCODE),
-        'feats': scaled(inputs['node_feat'], 'node', predictor.normalizer),
+        'op': tf.where(op < scaling.num_ops, op, schema.UNKNOWN_OPCODE),
+        'feats': scaled(inputs['node_feat'], 'node', scaling.normalizer),
         'edges': inputs['edge_index'],
     }
 
 
-def _tile_scorer(
-    predictor: run_predictor.RunPredictor, model: tf.keras.Model
-) -> Callable[[_Inputs], tf.Tensor]:
+def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
+    model, scaling = exported.model, exported.scaling
     most = scoring.pairs_per_item(model)
 
     def score(inputs: _Inputs) -> tf.Tensor:
@@ -305,11 +343,13 @@ def _tile_scorer(
         share, rest = configs // items, configs % items
         sizes = share + tf.cast(tf.range(items) < rest, tf.int32)
         same = tf.zeros([items], tf.int32)
+        features = scaled(inputs['config_feat'], 'config', scaling.normalizer)
+        if 'config_table' in inputs:
+            table = scaling.normalizer.table(inputs['config_table'])
+            features = tf.concat([features, table], axis=1)
         packed = {
-            **_nodes(inputs, predictor),
-            'config_feats': scaled(
-                inputs['config_feat'], 'config', predictor.normalizer
-            ),
+            **_nodes(inputs, scaling),
+            'config_feats': features,
             'runtimes': tf.ones([configs]),
             'normalizers': tf.ones([configs]),
             'node_start': same,
@@ -325,16 +365,15 @@ def _tile_scorer(
     return score
 
 
-def _layout_scorer(
-    predictor: run_predictor.RunPredictor, model: tf.keras.Model
-) -> Callable[[_Inputs], tf.Tensor]:
-    most, forward = _LAYOUTS_AT_ONCE, model.forward
+def _layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
+    most, forward = _LAYOUTS_AT_ONCE, exported.model.forward
+    scaling = exported.scaling
 
     def score(inputs: _Inputs) -> tf.Tensor:
-        graph = _nodes(inputs, predictor)
+        graph = _nodes(inputs, scaling)
         features = inputs['node_config_feat']
         configurable = tf.shape(features)[1]
-        rows = scaled(features, 'config', predictor.normalizer)
+        rows = scaled(features, 'config', scaling.normalizer)
         nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
 
         def score_slice(taken: tf.Tensor) -> tf.Tensor:

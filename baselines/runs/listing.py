@@ -1,15 +1,18 @@
 """Lists the runs in folders, as a table or as JSON."""
 
+import glob
 import os
+import textwrap
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from baselines.runs import differences
 from baselines.runs import finding
 from baselines.runs import run_files
 
-_MOST_LETTERS = 30  # of the settings that differ
+_DIFFERS_WIDTH = 30  # characters of a line of settings
+_UNFINISHED = 'unfinished_*.npz'  # the state of a training
 _NUMBERS = ('seed', 'best valid', 'minutes')
 
 
@@ -53,7 +56,7 @@ def rows(folders: Sequence[str]) -> List[Row]:
         for model_dir in run_files.list_dirs(folder):
             try:
                 listed.append(row(run_files.read(model_dir)))
-            except (ValueError, OSError, TypeError) as error:  # a stranger's file
+            except (ValueError, OSError, TypeError) as error:  # untrusted
                 where = run_files.run_file(model_dir)
                 text.note(text.one_line(error, where))
     return listed
@@ -109,9 +112,35 @@ def table(rows: Sequence[Row]) -> List[str]:
     above = []
     if len(folders) == 1 and not folders <= {*finding.default_folders()}:
         above = [f'{files.shown(*folders)}/', '']
-    lines = cells(rows)
+    lines = [line for row in cells(rows) for line in _wrapped(row)]
     align = ''.join('>' if name in _NUMBERS else '<' for name in lines[0])
     return above + text.table(lines, align, rules=[1])
+
+
+def _wrapped(row: List[str]) -> List[List[str]]:
+    """Breaks the settings of a row, its last cell but three, into lines."""
+    place = len(row) - 4
+    parts = textwrap.wrap(row[place], _DIFFERS_WIDTH, break_on_hyphens=False) or ['']
+    blank = [''] * place, [''] * 3
+    below = [[*blank[0], part, *blank[1]] for part in parts[1:]]
+    return [[*row[:place], parts[0], *row[place + 1 :]], *below]
+
+
+def in_words(run: run_files.Run) -> str:
+    """Returns what a run is of, when it was finished, and where it is."""
+    one = row(run)
+    when = one.when[:16].replace('T', ' ')
+    return f'{one.model} on {one.collection}, {when}: {files.shown(one.path)}'
+
+
+def note_unfinished(folders: Sequence[str]) -> None:
+    """Names the interrupted trainings in folders on stderr."""
+    for folder in dict.fromkeys(map(files.expand, folders)):
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), _UNFINISHED))):
+            text.note(
+                f'unfinished: {files.shown(path)}; the command that trained it goes '
+                'on with --resume'
+            )
 
 
 def cells(rows: Sequence[Row]) -> List[List[str]]:
@@ -133,7 +162,7 @@ def cells(rows: Sequence[Row]) -> List[List[str]]:
         differs = differences.format_settings(one.differs)
         if one.run_id:
             differs = f'{differs} ({one.run_id})'.strip()
-        differs = text.shortened(text.printable(differs), _MOST_LETTERS) or '-'
+        differs = text.printable(differs) or '-'
         score = '-' if one.score is None else f'{one.measure} {one.score:.3f}'
         lines.append(
             [

@@ -1,6 +1,6 @@
-"""A finished training on disk: `run_<hash>.jsonz` beside `model_<hash>/`.
+"""A finished training on disk: `run_<hash>.jsonz` next to `model_<hash>/`.
 
-The run file is gzipped JSON with all that prediction needs beside weights: flags,
+The run file is gzipped JSON with all that prediction needs besides weights: flags,
 curves, errors and the normaliser.  It is read without trust, and without TensorFlow:
 commands that only list runs need not wait for it.
 """
@@ -9,15 +9,16 @@ import dataclasses
 import datetime
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import re
 from typing import Any, Dict, List, Optional
 import zlib
 
-from baselines import files
-from baselines import registry
-from baselines import text
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import text
 from baselines.data import collections
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
@@ -26,7 +27,6 @@ _MAX_RUN_BYTES = 64 << 20
 _MAX_VALUES = 4_000_000
 _MAX_CONTAINERS = 1_000_000
 _MODEL_DIR = re.compile(r'model_(\w+)')
-TREES_FILE = 'trees.txt'  # in a model directory
 # Arguments in a run file that are places of a machine; all others are settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
 
@@ -45,15 +45,8 @@ class Run:
 
     @property
     def args(self) -> Dict[str, Any]:
-        """The flags of the training, by their names of today.
-
-        `info` has them as they were written, which its digest is of.
-        """
-        args = dict(self.info['args'])
-        # Once a setting of its own, now another name of sample_data.
-        if args.pop('measured_data', False):
-            args['sample_data'] = True
-        return args
+        """The flags of the training."""
+        return self.info['args']
 
     @property
     def task(self) -> str:
@@ -81,7 +74,7 @@ class Run:
 
     @property
     def finished(self) -> datetime.datetime:
-        """The local time when it was saved; of old runs when the file was written."""
+        """The local time when it was saved; of published runs, of the run file."""
         try:
             saved = datetime.datetime.fromisoformat(self.info['finished'])
             return saved.astimezone()
@@ -92,12 +85,8 @@ class Run:
 
     @property
     def seconds(self) -> Optional[float]:
-        """The duration of the training; of old runs, of its epochs, or None."""
-        seconds = self.info.get('seconds')
-        if seconds is None:
-            parts = [self.curve.get(name) for name in ('train_seconds', 'val_seconds')]
-            seconds = sum(sum(part or ()) for part in parts) if all(parts) else None
-        return seconds if isinstance(seconds, (int, float)) else None
+        """The duration of the training; None where the run file does not say."""
+        return self.info.get('seconds')
 
     @property
     def curve(self) -> Dict[str, List[Any]]:
@@ -114,22 +103,37 @@ class Run:
 
     @property
     def has_trees(self) -> bool:
-        """Whether trees score, alone or beside the graph model."""
+        """Whether trees score, alone or with the graph model."""
         if self.args['model'] == registry.TREES:
             return True
-        return 'trees' in self.digests and not self.has_trees_of_programs
+        return 'trees' in self.digests
 
     @property
-    def has_trees_of_programs(self) -> bool:
-        """Whether it has trees for its training programs alone.
+    def trees_file(self) -> str:
+        """The path of its trees, in LightGBM's text format."""
+        return trees_path(self.model_dir)
 
-        Earlier versions grew them for layouts; they are no longer used.
+    @property
+    def member_weights(self) -> Optional[List[float]]:
+        """The weights of graph model and trees in their mean; None: equal.
+
+        Raises:
+            ValueError: they are damaged.
         """
-        return bool(self.info.get('programs'))
+        weights = self.info.get('member_weights')
+        if weights is None:
+            return None
+        pairs = itertools.product((0.0, 0.5, 1.0), repeat=2)
+        if weights not in [list(pair) for pair in pairs if any(pair)]:
+            raise ValueError(
+                f'{self.file}: member_weights should be two of 0, 0.5 and 1, '
+                f'not {text.printable(str(weights))[:80]}'
+            )
+        return weights
 
     @property
     def digests(self) -> Dict[str, Any]:
-        """Hashes of settings, weights and trees as saved; {} of old runs."""
+        """Hashes of settings, weights and trees as saved; {} of published runs."""
         digests = self.info.get('digest')
         return digests if isinstance(digests, dict) else {}
 
@@ -169,20 +173,20 @@ def signed(
 
 
 def _settings_digest(info: Dict[str, Any]) -> str:
-    """Hashes a run file's settings: all but places and digests."""
+    """Hashes a run file's settings: everything but paths and digests."""
     args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
     settings = {**info, 'args': args, 'digest': None}
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
 def run_file(model_dir: str) -> str:
-    """Returns the path of a model directory's run file, beside it."""
+    """Returns the path of a model directory's run file, next to it."""
     folder, name = os.path.split(model_dir)
     return os.path.join(folder, f'run_{name[len("model_") :]}.jsonz')
 
 
 def hash_of(model_dir: str) -> str:
-    """Returns the hash in the name of a model directory; '' if it is none."""
+    """Returns the hash in the name of a model directory; '' for any other path."""
     match = _MODEL_DIR.fullmatch(os.path.basename(model_dir))
     return match.group(1) if match else ''
 
@@ -192,13 +196,18 @@ def weights_path(model_dir: str) -> str:
     return os.path.join(model_dir, 'variables', 'variables')
 
 
+def trees_path(model_dir: str) -> str:
+    """Returns the path of the trees in a model directory."""
+    return os.path.join(model_dir, 'trees.txt')
+
+
 def has_weights(model_dir: str) -> bool:
-    """Tells whether there is a checkpoint, or something in its place."""
+    """Returns whether the path of a checkpoint exists, whatever is there."""
     return os.path.lexists(f'{weights_path(model_dir)}.index')
 
 
 def check_weights(model_dir: str) -> None:
-    """Makes sure that there is a checkpoint, in files that end.
+    """Makes sure that there is a checkpoint, in regular files.
 
     Raises:
         ValueError: there is none, or one of its files is a pipe or a device.
@@ -233,7 +242,7 @@ def _read(path: str) -> Dict[str, Any]:
     """Reads the object in a run file, and checks the fields that all callers use."""
     if not os.path.lexists(path):
         raise ValueError(
-            f'the run file {path} is missing; it belongs beside the model '
+            f'the run file {path} is missing; it belongs next to the model '
             'directory of the same hash'
         )
     try:

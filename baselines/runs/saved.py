@@ -1,7 +1,7 @@
 """Saves runs: `model_<hash>/` and `run_<hash>.jsonz`.
 
 The directory is a Keras SavedModel, which the course's own script loads.  Trees are a
-text file in the same directory, beside the SavedModel or alone.  TensorFlow is
+text file in the same directory, next to the SavedModel or alone.  TensorFlow is
 imported where there is a model: trees need not wait for it.
 """
 
@@ -11,15 +11,16 @@ import json
 import logging
 import os
 import re
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 import uuid
 import warnings
 
 from absl import logging as absl_logging
 
-from baselines import files
+from baselines.core import files
+from baselines.runs import code_files
 from baselines.runs import run_files
-from baselines.runs import trees as trees_lib
+from baselines.trees import booster as trees_lib
 
 # Hidden names of files that are being written.
 _LEFTOVERS = re.compile(
@@ -29,7 +30,7 @@ _LEFTOVERS = re.compile(
 
 
 def new_hash() -> str:
-    """Returns a fresh name for a run; no two runs share one."""
+    """Returns a new, unique name for a run."""
     return uuid.uuid4().hex
 
 
@@ -39,8 +40,9 @@ def save(
     info: Dict[str, Any],
     model: Optional[Any] = None,
     trees: Optional[trees_lib.Trees] = None,
+    code: Sequence[code_files.CodeFile] = (),
 ) -> run_files.Run:
-    """Writes a run; both directory and run file appear, or neither.
+    """Writes a run atomically: both the directory and the run file appear, or neither.
 
     Args:
         out_dir: where to.
@@ -48,6 +50,7 @@ def save(
         info: the run file's content; must not hold NaN.
         model: a model that was called on a graph; None for a run without.
         trees: trees that go into the directory, if any.
+        code: the user's files that it was trained with, which are copied there.
 
     Raises:
         OSError: it cannot be written, or there is a run of that hash.
@@ -70,7 +73,8 @@ def save(
             if model:
                 save_model(model, folder)
             if trees:
-                trees.save(folder)
+                trees.save(run_files.trees_path(folder))
+            code_files.save(code, folder)
             with files.write_atomically(run_files.run_file(final), 'wb') as stream:
                 with gzip.GzipFile(fileobj=stream, mode='wb') as packed:
                     packed.write(content)

@@ -1,4 +1,4 @@
-"""Reads a run's weights as a plain checkpoint, which may come from a stranger.
+"""Reads a run's weights as a plain checkpoint, which is untrusted.
 
 The stored graph is never executed, and no model is made that is much larger than
 the saved one.
@@ -15,12 +15,12 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from baselines import text
+from baselines.core import text
 from baselines.runs import run_files
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 # Weights and variables that a model may have beyond its checkpoint, so
-# that small differences are told as such.
+# that small differences are named as what they are.
 _FREE_WEIGHTS = 1 << 20
 _FREE_VARIABLES = 100
 # A number among a model's options is a width, a count of layers, or a setting that
@@ -30,9 +30,9 @@ _FREE_NUMBER = 4096
 
 @contextlib.contextmanager
 def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
-    """Stops the making of a model that is far larger than a checkpoint.
+    """Stops building a model that is far larger than its checkpoint.
 
-    The model's options may come from a stranger.  A width stands in a shape of the
+    The model's options are untrusted.  A width stands in a shape of the
     checkpoint and each layer has a variable there, so a larger number is refused
     before anything is made; then each variable by its shape, before it takes memory.
 

@@ -15,10 +15,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
+from baselines.core import arrays
 from baselines.data.tile import store as store_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
-from baselines.hlo import arrays
 
 # Arrays of some items; b kernels in each.  See `TileGraphs.training_items`.
 Packed = Dict[str, np.ndarray]
@@ -206,7 +206,7 @@ class TileGraphs:
         Returns:
             Arrays by name.  Ragged pieces lie end to end, and `*_start` says where
             each item's piece begins: `op` int32 [nodes], scaled `feats` float32
-            [nodes, f], `edges` int32 [edges, 2] numbered within their item, scaled
+            [nodes, f], `edges` int32 [edges, 2] numbered per item, scaled
             `config_feats` float32 [configs, k], `runtimes` and `normalizers`
             float32 [configs]; `node_sizes` and `edge_sizes` int32 [items, b];
             `configs_per_kernel` int32 [items]; `tile_ids` string [items, b].
@@ -265,18 +265,30 @@ class TileGraphs:
         configs_per_kernel: np.ndarray,
         group_of_item: Optional[np.ndarray] = None,
     ) -> Packed:
-        """Packs items; `group_of_item` lets several share one row of kernels."""
+        """Packs the nodes, edges and configurations of items; see `training_items`.
+
+        A large kernel is scored in several items; these share its nodes and edges,
+        which are packed once.  Hence groups, rows of kernels, as well as items.
+
+        Args:
+            kernels: int64 [groups, b].
+            config_rows: int64 [configs], rows of the split, item by item.
+            configs_per_kernel: int32 [items].
+            group_of_item: int64 [items], row of `kernels`; None: one item per row.
+        """
         store = self.store
         groups, batch = kernels.shape
-        flat = kernels.reshape(-1)
+        flat = kernels.reshape(-1)  # [groups * b], as are the sizes
         node_sizes = np.diff(store.node_offsets)[flat]
         edge_sizes = np.diff(store.edge_offsets)[flat]
+        # [nodes], [edges]: rows of the split, kernel by kernel.
         nodes = arrays.ranges(store.node_offsets[flat], node_sizes)
         edges = arrays.ranges(store.edge_offsets[flat], edge_sizes)
-        # Edges count nodes from the first of their graph; now, of their item.
-        before = np.cumsum(node_sizes.reshape(groups, batch), axis=1)
+        # Edges number nodes from the first of their graph; an item joins b graphs, so
+        # each edge is shifted by the nodes of the item's earlier graphs.
+        before = np.cumsum(node_sizes.reshape(groups, batch), axis=1)  # [groups, b]
         before = before.reshape(-1) - node_sizes
-        shift = np.repeat(before, edge_sizes).astype(np.int32)
+        shift = np.repeat(before, edge_sizes).astype(np.int32)  # [edges]
         node_sizes = node_sizes.reshape(groups, batch).astype(np.int32)
         edge_sizes = edge_sizes.reshape(groups, batch).astype(np.int32)
         item = np.arange(groups) if group_of_item is None else group_of_item

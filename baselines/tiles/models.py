@@ -21,8 +21,9 @@ product with a concatenation is split into the sum of products with its parts,
 so that what does not depend on the configuration is computed once per node, and
 what does not depend on the node once per configuration.
 
-The others share `_NodesFirst`: message passing on the kernel alone, then the
-configuration joins every node, then message passing on pairs of both.
+The other two share `_NodesFirst`: message passing on the kernel alone, then the
+configuration joins every node, then message passing on pairs of both.  Further models
+are in `zoo/`.
 
 This file imports nothing but TensorFlow, TF-GNN and its sibling `implicit`: it
 works unchanged inside the published code.
@@ -607,76 +608,40 @@ class _Attention(tf.keras.layers.Layer):
         return self._self(x) + tf.reshape(y, tf.shape(values))
 
 
-class _GatedMessages(_Messages):
-    """GraphSAGE with gates on channels: y sigmoid(MLP(mean over nodes of y)).
+class _NodesFirst(_Model):
+    """Node encoder, join, pair encoder, head; features also as logarithms.
 
-    Squeeze-excite (Hu et al., CVPR 2018).
-    """
+        n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
+        x = activation(n + Q q + (U n) * (V q))               every pair
+        x = x + f(norm(x))                                    num_gnns times
+        score = MLP(sum of x over nodes)
 
-    def __init__(self, dim: int, **options: Any):
-        super().__init__(dim, **options)
-        self._gate = tf.keras.Sequential(
-            [
-                tf.keras.layers.Dense(max(dim // 8, 1), 'relu'),
-                tf.keras.layers.Dense(dim, 'sigmoid'),
-            ]
-        )
-
-    def call(self, x: tf.Tensor, kernels: _KernelBatch):
-        y = super().call(x, kernels)
-        return y * kernels.on_nodes(self._gate(kernels.pool(y, 'mean')))
-
-
-class _AcrossConfigs(tf.keras.layers.Layer):
-    """Attention across the configurations of a graph, channel by channel.
-
-        z = norm(x);  x + activation([z, z c softmax over them of z / t] W + b)
-
-    with c configurations and a learned temperature t (after TGraph, the first
-    place of the Kaggle competition).
-    """
-
-    def __init__(self, dim: int, activation: Any, **options: Any):
-        super().__init__(**options)
-        self._norm = _LayerNorm()
-        self._compare = tf.keras.layers.Dense(dim, activation)
-
-    def build(self, shape: tf.TensorShape):
-        self._log_temperature = self.add_weight(
-            'log_temperature', [], initializer='zeros'
-        )
-
-    def call(self, x: tf.Tensor):
-        """Compares x, [graphs, configurations, dim]: the same shape."""
-        z = self._norm(x)
-        weights = tf.nn.softmax(z * tf.exp(-self._log_temperature), axis=1)
-        weights *= tf.cast(tf.shape(x)[1], tf.float32)
-        return x + self._compare(tf.concat([z, z * weights], -1))
-
-
-class _Residual(_Model):
-    """Residual layers of messages between nodes, features also as logarithms.
-
-        n = W [features, embedding],  n = n + f(norm(n))      for each layer
-
-    f is activation(messages).
+    q are the configuration's features, f is activation(messages); the classes differ
+    in how messages are made.  The product lets a size in q meet its size in n.  Only
+    what comes after the join is computed per pair.
 
     Raises:
         ValueError: an option is out of range.
     """
 
+    joins_early = True
+
     def __init__(
         self,
         num_configs: int,
         num_ops: int,
+        num_gnns: int = 0,
+        node_gnns: int = 2,
         hidden_dim: int = 64,
         op_embed_dim: int = 32,
         hidden_activation: str = 'leaky_relu',
         log_scales: Sequence[float] = (1e-3, 1e-6),
         dropout: float = 0.0,
+        reduction: str = 'sum',
     ):
         super().__init__(num_configs)
         _at_least(1, hidden_dim=hidden_dim)
+        _at_least(0, num_gnns=num_gnns, node_gnns=node_gnns)
         if not 0 <= dropout < 1:
             raise ValueError(f'dropout is from 0 to below 1, not {dropout}')
         if not all(scale > 0 for scale in log_scales):
@@ -687,6 +652,44 @@ class _Residual(_Model):
         self._activation = tf.keras.activations.get(hidden_activation)
         self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
         self._input = tf.keras.layers.Dense(hidden_dim)
+        self._reduction = _check_reduction(reduction)
+        dense, width = tf.keras.layers.Dense, self._width
+        self._of_config = dense(width, use_bias=False)
+        self._node_gate = dense(width)
+        self._config_gate = dense(width, use_bias=False)
+        self._node_layers = [
+            (_LayerNorm(), self._make_messages()) for _ in range(node_gnns)
+        ]
+        self._pair_layers = [
+            (_LayerNorm(), self._make_messages()) for _ in range(num_gnns)
+        ]
+        layers = [dense(width, self._activation) for _ in range(2)]
+        self._head = tf.keras.Sequential([*layers, dense(1)])
+
+    def _make_messages(self) -> tf.keras.layers.Layer:
+        """Makes a layer that is called with (x, kernels) and returns messages."""
+        raise NotImplementedError
+
+    @tf.autograph.experimental.do_not_convert
+    def forward(
+        self, graph: tfgnn.GraphTensor, num_configs: _Size, training: bool = False
+    ):
+        kernels = _KernelBatch(graph, num_configs)
+        pairs = kernels.paired()
+        x = self._input(tf.concat(self._node_inputs(graph, kernels), -1))
+        x = self._encode(self._node_layers, x, kernels, training)
+        x = self._join(pairs, x)
+        x = self._encode(self._pair_layers, x, pairs, training)
+        return kernels.scores(self._head(pairs.pool(x, self._reduction)))
+
+    def _join(self, pairs: _KernelBatch, nodes: tf.Tensor) -> tf.Tensor:
+        """Joins every node, [n, h], with every configuration: [n * c, h]."""
+        configs = _log_features(pairs.configs, self._log_scales)
+        of_config = pairs.on_nodes(self._of_config(configs))
+        x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)
+        gates = tf.expand_dims(self._node_gate(nodes), 1)
+        x += pairs.each_config(pairs.on_nodes(self._config_gate(configs))) * gates
+        return tf.reshape(self._activation(x), [-1, self._width])
 
     def _node_inputs(
         self, graph: tfgnn.GraphTensor, kernels: _KernelBatch
@@ -721,79 +724,6 @@ class _Residual(_Model):
             return x
         seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
         return tf.nn.experimental.stateless_dropout(x, self._dropout, seed)
-
-
-class _NodesFirst(_Residual):
-    """Node encoder, join, pair encoder, head.
-
-        n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
-        x = activation(n + Q q + (U n) * (V q))               every pair
-        x = x + f(norm(x))                                    num_gnns times
-        score = MLP(sum of x over nodes)
-
-    q are the configuration's features, f is activation(messages); what sets the
-    classes apart is how messages are made.  The product lets a size in q meet
-    its size in n.  Only what comes after the join costs something per pair.
-    """
-
-    joins_early = True
-    scores_depend_on_list = False
-
-    def __init__(
-        self,
-        num_configs: int,
-        num_ops: int,
-        num_gnns: int = 0,
-        node_gnns: int = 2,
-        reduction: str = 'sum',
-        **options: Any,
-    ):
-        super().__init__(num_configs, num_ops, **options)
-        _at_least(0, num_gnns=num_gnns, node_gnns=node_gnns)
-        self._reduction = _check_reduction(reduction)
-        dense, width = tf.keras.layers.Dense, self._width
-        self._of_config = dense(width, use_bias=False)
-        self._node_gate = dense(width)
-        self._config_gate = dense(width, use_bias=False)
-        self._node_layers = [
-            (_LayerNorm(), self._make_messages()) for _ in range(node_gnns)
-        ]
-        self._pair_layers = [
-            (_LayerNorm(), self._make_messages()) for _ in range(num_gnns)
-        ]
-        layers = [dense(width, self._activation) for _ in range(2)]
-        self._head = tf.keras.Sequential([*layers, dense(1)])
-
-    def _make_messages(self) -> tf.keras.layers.Layer:
-        """Makes a layer that is called with (x, kernels) and returns messages."""
-        raise NotImplementedError
-
-    @tf.autograph.experimental.do_not_convert
-    def forward(
-        self, graph: tfgnn.GraphTensor, num_configs: _Size, training: bool = False
-    ):
-        kernels = _KernelBatch(graph, num_configs)
-        pairs = kernels.paired()
-        x = self._input(tf.concat(self._node_inputs(graph, kernels), -1))
-        x = self._encode(self._node_layers, x, kernels, training)
-        x = self._join(pairs, x)
-        x = self._encode(self._pair_layers, x, pairs, training)
-        pooled = self._head_input(pairs.pool(x, self._reduction), kernels)
-        return kernels.scores(self._head(pooled))
-
-    def _head_input(self, pooled: tf.Tensor, kernels: _KernelBatch) -> tf.Tensor:
-        """Returns the head's input, [b * c, h]: the pooled nodes; subclasses differ."""
-        del kernels
-        return pooled
-
-    def _join(self, pairs: _KernelBatch, nodes: tf.Tensor) -> tf.Tensor:
-        """Joins every node, [n, h], with every configuration: [n * c, h]."""
-        configs = _log_features(pairs.configs, self._log_scales)
-        of_config = pairs.on_nodes(self._of_config(configs))
-        x = pairs.each_config(of_config) + tf.expand_dims(nodes, 1)
-        gates = tf.expand_dims(self._node_gate(nodes), 1)
-        x += pairs.each_config(pairs.on_nodes(self._config_gate(configs))) * gates
-        return tf.reshape(self._activation(x), [-1, self._width])
 
 
 class ChebSAGE(_NodesFirst):
@@ -855,138 +785,3 @@ class AttentionSAGE(_NodesFirst):
 
     def _make_messages(self):
         return _Attention(self._width, self._heads)
-
-
-class ConfigAttentionSAGE(_NodesFirst):
-    """GraphSAGE with gated channels, and attention between configurations.
-
-    The gates are those of `_GatedMessages`, the comparison is `_AcrossConfigs` of
-    the sums over nodes.  The scores depend on the list: they compare its
-    configurations, and say nothing about others.
-
-    Args: those of `ChebSAGE`, without `order`.
-    """
-
-    scores_depend_on_list = True
-
-    def __init__(self, num_configs: int, num_ops: int, **options: Any):
-        super().__init__(num_configs, num_ops, **options)
-        self._across = _AcrossConfigs(self._width, self._activation)
-
-    def _make_messages(self):
-        return _GatedMessages(self._width)
-
-    def _head_input(self, pooled: tf.Tensor, kernels: _KernelBatch):
-        compared = self._across(kernels.each_config(pooled))
-        return tf.reshape(compared, [-1, self._width])
-
-
-def _ramps(x: tf.Tensor, count: int) -> tf.Tensor:
-    """Encodes numbers piecewise linearly: how far each of `count` equal bins is filled.
-
-    [.., d] -> [.., d * count], in [0, 1].  A dense layer on it is any function of
-    a column that is linear within the bins: thresholds, and what is not monotone
-    (Gorishniy et al., NeurIPS 2022).
-    """
-    starts = tf.range(count, dtype=tf.float32)
-    filled = tf.clip_by_value(tf.expand_dims(x, -1) * count - starts, 0.0, 1.0)
-    width = tf.shape(x)[1] if _width(x) is None else _width(x)
-    return tf.reshape(filled, [tf.shape(x)[0], count * width])
-
-
-class LateJoinResSAGE(_Residual):
-    """Residual, directed GraphSAGE on the kernel; a residual head compares tiles.
-
-        n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
-        z = [mean of n, maximum of n]
-        e = Q q
-        x = e + Z z + (U z) * (V e)
-        x = x + MLP(norm(activation(x)))                      head_blocks times
-        score = w activation(x)
-
-    q are the configuration's features: as they are, as logarithms, and in bins.
-    What a head can know of how a tile fits its arrays has to be among them: this
-    is made for `--tile_columns`.  Nothing is computed per pair of node and
-    configuration.
-
-    Args:
-        num_configs: configurations per kernel in `call`.
-        num_ops: size of the opcode embedding, 1 + the largest opcode.
-        node_gnns: message-passing layers on the kernel.
-        hidden_dim: width of what is computed per node.
-        op_embed_dim: width of the opcode embedding.
-        head_dim: width of what is computed per configuration.
-        head_blocks: residual blocks of the head.
-        bins: of the piecewise-linear encoding of each configuration feature; 0
-            leaves it out.
-        log_scales: as in `ChebSAGE`.
-        hidden_activation: a Keras activation.
-        dropout: share of the head's hidden values that a training step leaves out.
-
-    Raises:
-        ValueError: an option is out of range.
-    """
-
-    joins_early = False
-
-    def __init__(
-        self,
-        num_configs: int,
-        num_ops: int,
-        node_gnns: int = 2,
-        head_dim: int = 128,
-        head_blocks: int = 2,
-        bins: int = 8,
-        **options: Any,
-    ):
-        super().__init__(num_configs, num_ops, **options)
-        _at_least(0, node_gnns=node_gnns, head_blocks=head_blocks, bins=bins)
-        _at_least(1, head_dim=head_dim)
-        self._head_width = head_dim
-        self._bins = bins
-        dense, activation = tf.keras.layers.Dense, self._activation
-        self._node_layers = [
-            (_LayerNorm(), _Messages(self._width)) for _ in range(node_gnns)
-        ]
-        self._of_kernel = dense(head_dim)
-        self._kernel_gate = dense(head_dim)
-        self._of_config = dense(head_dim, use_bias=False)
-        self._config_gate = dense(head_dim, use_bias=False)
-        self._blocks = [
-            (_LayerNorm(), dense(head_dim, activation), dense(head_dim))
-            for _ in range(head_blocks)
-        ]
-        self._score = dense(1)
-
-    @tf.autograph.experimental.do_not_convert
-    def forward(
-        self, graph: tfgnn.GraphTensor, num_configs: _Size, training: bool = False
-    ):
-        kernels = _KernelBatch(graph, num_configs)
-        z = self._kernel(graph, kernels)
-        x = self._joined(kernels, z)
-        for norm, first, second in self._blocks:
-            y = first(norm(self._activation(x)))
-            x += second(self._dropped(y, training))
-        return kernels.scores(self._score(self._activation(x)))
-
-    def _joined(self, kernels: _KernelBatch, z: tf.Tensor) -> tf.Tensor:
-        """Joins each configuration with its kernel: [b * c, head_dim]."""
-        shape = [kernels.batch, -1, self._head_width]
-        x = self._of_config(self._encoded(kernels.configs))
-        gate = tf.expand_dims(self._kernel_gate(z), 1)
-        joined = tf.reshape(x, shape) + tf.expand_dims(self._of_kernel(z), 1)
-        joined += tf.reshape(self._config_gate(x), shape) * gate
-        return tf.reshape(joined, [-1, self._head_width])
-
-    def _encoded(self, configs: tf.Tensor) -> tf.Tensor:
-        """Encodes features: as they are, as logarithms, and in bins."""
-        x = _log_features(configs, self._log_scales)
-        return tf.concat([x, _ramps(configs, self._bins)], -1) if self._bins else x
-
-    def _kernel(self, graph: tfgnn.GraphTensor, kernels: _KernelBatch) -> tf.Tensor:
-        """Encodes kernels by the mean and the maximum of nodes: [b, 2 * hidden_dim]."""
-        x = self._input(tf.concat(self._node_inputs(graph, kernels), -1))
-        x = self._activation(self._encode(self._node_layers, x, kernels, False))
-        largest = tf.math.unsorted_segment_max(x, kernels.kernel_of_node, kernels.batch)
-        return tf.concat([kernels.pool(x, 'mean'), largest], -1)

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 import numpy as np
 import tensorflow as tf
 
-from baselines.hlo import arrays
+from baselines.core import arrays
 from baselines.tiles import graphs as graphs_lib
 
 _Score = Callable[[graphs_lib.Packed], tf.Tensor]
@@ -84,7 +84,7 @@ class TileScorer:
     def chosen(
         self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Scores some configurations of kernels; see `runs.tasks.ModelScorer`.
+        """Scores some configurations of kernels; see `tasks.protocol.ModelScorer`.
 
         A model that compares configurations sees those of a kernel together.
         """
@@ -130,8 +130,8 @@ class TileScorer:
             if not np.isfinite(of_kernel).all():
                 raise ValueError(
                     f'the model gives {graphs.store.graph_ids[kernel]} a score that is '
-                    'not finite; its weights or the features of this kernel are '
-                    'unusable'
+                    'not finite: look in its code, if it is your own, at its weights, '
+                    "and at this kernel's features"
                 )
             yield of_kernel
 
@@ -226,7 +226,7 @@ def score_items(
 
 
 def _runs(function: Any, operation: str) -> bool:
-    """Tells whether a concrete function runs operations of that name, also in loops."""
+    """Returns whether a concrete function runs operations of a name, also in loops."""
     parts = function.graph.as_graph_def().library.function
     return any(
         node.op.startswith(operation) for part in parts for node in part.node_def

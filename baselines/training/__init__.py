@@ -1,1 +1,1 @@
-"""Losses, optimisation, the loop, and the run that it leaves: for both tasks."""
+"""Losses, optimisation, the training loop and its checkpoints, for both tasks."""

@@ -1,4 +1,4 @@
-"""The state of a training after each epoch, to go on from."""
+"""Saves the state of a training after each epoch, so that it can be resumed."""
 
 import contextlib
 import dataclasses
@@ -7,49 +7,58 @@ import json
 import os
 import re
 import time
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines import config as config_lib
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
+from baselines.core import untrusted
 from baselines.data import npz
 from baselines.data.packed import splits
+from baselines.runs import code_files
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.training import loop
 
-_NAMES = 'arrays'  # of the arrays beside the JSON
+_NAMES = 'arrays'  # of the arrays next to the JSON
 _MAX_STATE_BYTES = 1 << 40
 
 
 class Unfinished:
-    """The unfinished run of settings and data, whose state is a file.
+    """An unfinished run, identified by its settings and data; its state is a file.
 
-    As a context manager it keeps other processes from the same training, and says
-    on Ctrl-C how many epochs are kept.
+    As a context manager it prevents other processes from running the same training,
+    and prints on Ctrl-C how many epochs are saved.
 
     Args:
         config: the settings.
         stores: the splits, by name.
+        code: the user's own files that the training uses.
 
     Attributes:
-        key: of the settings and data.
-        run_hash: of the run when it is finished.
-        started: milliseconds since 1970, when it was begun.
+        key: hash of the settings and data.
+        code: the user's own files that the training uses.
+        run_hash: hash of the run once it is finished.
+        started: start time, milliseconds since 1970.
 
     Raises:
-        ValueError: a run is to be resumed, and its file is damaged.
+        ValueError: a run is to be resumed, and its file is damaged, or one of the
+            user's files has changed since it began.
     """
 
     def __init__(
-        self, config: config_lib.AnyConfig, stores: Mapping[str, splits.PackedSplit]
+        self,
+        config: config_lib.AnyConfig,
+        stores: Mapping[str, splits.PackedSplit],
+        code: Sequence[code_files.CodeFile] = (),
     ):
         self.key = config_lib.training_key(
             config, stores['train'].fingerprint, stores['valid'].fingerprint
         )
+        self.code = code
         self.run_hash = saved.new_hash()
         self.started = time.time_ns() // 1_000_000
         self._folder = files.expand(config.out_dir)
@@ -61,14 +70,15 @@ class Unfinished:
         self._interrupted = read(self._path) if config.resume else None
         if self._interrupted is not None:
             described = self._interrupted[1]
-            # Earlier versions kept none of them.
-            self.run_hash = str(described.pop('run_hash', self.run_hash))
-            self.started = int(described.pop('started', self.started))
-            self._before = float(described.pop('seconds', 0.0))
+            try:
+                self.run_hash = str(described.pop('run_hash'))
+                self.started = int(described.pop('started'))
+                self._before = float(described.pop('seconds'))
+            except untrusted.DAMAGE as error:
+                raise self._damaged(str(error)) from None
             if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
-                raise ValueError(
-                    f'{self._path} is damaged (run_hash); delete it to start anew'
-                )
+                raise self._damaged('run_hash')
+            self._check_code(self._interrupted[0], described.pop('code', []))
 
     def __enter__(self) -> 'Unfinished':
         saved.remove_leftovers(self._folder)
@@ -93,30 +103,60 @@ class Unfinished:
         if not isinstance(error, KeyboardInterrupt):  # Keras has failed cleaning up
             raise KeyboardInterrupt from None
 
+    def _damaged(self, reason: str) -> ValueError:
+        """Returns the error for a damaged file."""
+        return ValueError(
+            f'{self._path} is damaged ({reason}); delete it to start over'
+        )
+
+    def _check_code(
+        self, arrays: Mapping[str, np.ndarray], stored: Sequence[Sequence[str]]
+    ) -> None:
+        """Raises ValueError for a file of the user's that has changed.
+
+        Args:
+            arrays: of the state, with the contents of the files at first.
+            stored: their flags and paths.
+        """
+        now = {(one.flag, one.path): one.content for one in self.code}
+        for number, (flag, path) in enumerate(stored):
+            content = arrays[f'code_{number:04d}'].tobytes()
+            if now.get((flag, path)) != content:
+                copy = f'unfinished_{self.key}_{os.path.basename(path)}'
+                copy = os.path.join(self._folder, copy)
+                with files.write_atomically(copy, 'wb') as stream:
+                    stream.write(content)
+                code_files.refuse(path, copy)
+
     @property
     def seconds(self) -> float:
-        """The time of work on this run, also before it was interrupted."""
+        """Time spent on this run, including before interruptions."""
         return self._before + time.monotonic() - self._began
 
     def finished(self) -> Optional[run_files.Run]:
-        """Returns the run to resume, if it was finished.
+        """Returns the run to resume if it is finished; removes a half-saved one.
 
         A training may have been killed between saving its run and removing its
-        state, or be asked to go on where there is nothing left to do.
+        state, or be asked to go on where there is nothing left to do.  `saved.save`
+        writes the run file before the directory takes its name: without the directory
+        it is left over from an interruption.
         """
         if not self._config.resume:
             return None
         if self._interrupted is None:
-            return self._saved_run()
+            run = self._saved_run()
+            if run is not None:
+                code_files.check_unchanged(run, self.code)
+            return run
         model_dir = os.path.join(self._folder, f'model_{self.run_hash}')
         if os.path.isdir(model_dir):
             return finding.load(model_dir)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(run_files.run_file(model_dir))  # `save` writes it first
+            os.unlink(run_files.run_file(model_dir))
         return None
 
     def _saved_run(self) -> Optional[run_files.Run]:
-        """Returns a whole run of these settings and data in the folder, or None."""
+        """Returns a saved run with these settings and data in the folder, or None."""
         for model_dir in run_files.list_dirs(self._folder):
             with contextlib.suppress(ValueError, OSError):
                 run = finding.load(model_dir)
@@ -125,39 +165,44 @@ class Unfinished:
         return None
 
     def keep(self, state: loop.State) -> None:
-        """Writes everything that it takes to go on after this epoch."""
+        """Writes everything needed to resume after this epoch."""
         arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
         without_arrays = dataclasses.replace(state, best_weights=[], variables=[])
         described = dataclasses.asdict(without_arrays)
         described.update(
-            run_hash=self.run_hash, started=self.started, seconds=self.seconds
+            run_hash=self.run_hash,
+            started=self.started,
+            seconds=self.seconds,
+            code=[[one.flag, one.path] for one in self.code],
         )
+        for number, one in enumerate(self.code):
+            arrays[f'code_{number:04d}'] = np.frombuffer(one.content, np.uint8)
         self._keeps = True
         write(self._path, arrays, described)
 
     def remove(self) -> None:
-        """Removes the state, if there is one: the run is saved."""
+        """Removes the state, if there is one, once the run is saved."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
 
     def state(self) -> loop.State:
-        """Returns the state to go on from: of an interrupted run, or a new one.
+        """Returns the state to resume from: an interrupted run's, or a new one.
 
         Raises:
-            ValueError: the file is of other code.
+            ValueError: the file was written by a different version of the code.
         """
         if not self._config.resume:
             if os.path.exists(self._path):
                 print(
                     'note: a run of these settings was interrupted; --resume would '
-                    'go on with it.\nStarting anew'
+                    'go on with it.\nStarting over'
                 )
             return loop.State()
         if self._interrupted is None:
             print(
                 'note: --resume: there is no interrupted run of these settings in\n'
-                f'{self._config.out_dir}; starting anew'
+                f'{self._config.out_dir}; starting over'
             )
             return loop.State()
         arrays, described = self._interrupted
@@ -174,14 +219,14 @@ class Unfinished:
         return state
 
     def misfit(self, error: Exception) -> ValueError:
-        """Returns the error to raise where the state is of other code."""
+        """Returns the error to raise for a state written by other code."""
         return ValueError(
-            f'{self._path} does not fit this code ({error}); delete it to start anew'
+            f'{self._path} does not fit this code ({error}); delete it to start over'
         )
 
 
 def write(path: str, arrays: Dict[str, np.ndarray], described: Dict[str, Any]) -> None:
-    """Replaces the file of a state, whole or not at all: named arrays, and JSON."""
+    """Atomically replaces the file of a state: named arrays and JSON."""
     # The names, as a damaged zip directory may leave a member out.
     listed = {**described, _NAMES: sorted(arrays)}
     described_json = np.frombuffer(json.dumps(listed).encode(), np.uint8)
@@ -210,6 +255,6 @@ def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]]:
     except Exception as error:  # zip, zlib, header, JSON: all the same
         reason = str(error).removeprefix(f'{path}: ')
         raise ValueError(
-            f'{path} is damaged ({reason}); delete it to start anew'
+            f'{path} is damaged ({reason}); delete it to start over'
         ) from None
     return arrays, described

@@ -18,8 +18,8 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence
 import numpy as np
 import tensorflow as tf
 
-from baselines import starting
-from baselines import text
+from baselines.core import starting
+from baselines.core import text
 
 # Seconds that workers wait for each other at the start.
 _DEADLINE = 300.0
@@ -116,7 +116,7 @@ class Devices:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Makes one line of TensorFlow's error when another process has ended.
+        """Turns TensorFlow's error for a lost worker into an error of one line.
 
         Raises:
             ValueError: another process has ended.
@@ -138,7 +138,7 @@ def update(
     variables: Sequence[tf.Variable],
     *arguments: Sequence[Any],
 ) -> None:
-    """Changes every replica's copy of variables, from within a replica.
+    """Changes every replica's copy of variables, from inside a replica.
 
     Args:
         change: assigns a variable: (variable, *arguments) -> the operation.
@@ -155,7 +155,7 @@ def update(
 
 
 def of(name: str) -> Devices:
-    """Finds the devices of --strategy, before TensorFlow has done anything else.
+    """Finds the devices of --strategy; call it before any other use of TensorFlow.
 
     Raises:
         ValueError: TF_CONFIG is missing or malformed.
@@ -174,7 +174,7 @@ def of(name: str) -> Devices:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Lets Ctrl-C end the process at once, which Python does not while C++ waits."""
+    """Lets Ctrl-C end the process at once, even while C++ code is waiting."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -252,7 +252,7 @@ def _wait_for_workers(addresses: List[str], rank: int) -> None:
 
 
 def _seconds_to_wait() -> float:
-    """Reads from a variable how long workers wait; raises ValueError."""
+    """Reads the workers' timeout from an environment variable; raises ValueError."""
     value = os.environ.get(_DEADLINE_VARIABLE, '') or str(_DEADLINE)
     try:
         seconds = float(value)
@@ -266,7 +266,7 @@ def _seconds_to_wait() -> float:
 
 
 def _greeting(addresses: List[str], rank: int) -> bytes:
-    """Returns the 32 bytes by which the workers of a training know one of them."""
+    """Returns the 32 bytes that identify a worker to the others of its training."""
     return hashlib.sha256(json.dumps([addresses, rank]).encode()).digest()
 
 

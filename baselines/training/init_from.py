@@ -1,14 +1,14 @@
-"""--init_from: another run's weights to start from, and the scaling that is theirs."""
+"""--init_from: starts from another run's weights, with that run's scaling."""
 
 from typing import Any, Tuple
 
 from baselines import config as config_lib
-from baselines import registry
+from baselines.core import registry
 from baselines.data import variants
 from baselines.data.packed import splits
 from baselines.runs import finding
 from baselines.runs import run_files
-from baselines.runs import run_predictor
+from baselines.runs import scaling as scaling_lib
 
 # Settings that decide about the shapes and the meaning of weights.
 _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
@@ -16,7 +16,7 @@ _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 def read(
     config: Any, train: splits.PackedSplit, num_ops: int
-) -> Tuple[run_files.Run, run_predictor.Scaling]:
+) -> Tuple[run_files.Run, scaling_lib.Scaling]:
     """Reads the run that --init_from names, and compares it with the settings.
 
     Weights have a meaning only with the features that they were trained on, so its
@@ -57,7 +57,7 @@ def read(
         raise ValueError(
             f'{where} scores with {registry.TREES} alone, which have no weights'
         )
-    scaling = run_predictor.stored_scaling(run)
+    scaling = scaling_lib.stored(run)
     if scaling is None:
         raise ValueError(f'{where} holds no normaliser: this code did not make it')
     if scaling.num_ops < num_ops:

@@ -1,4 +1,4 @@
-"""Trains a model of whichever collection.
+"""Trains a model on any collection.
 
 model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
@@ -8,37 +8,41 @@ import datetime
 import functools
 import os
 import platform
+import time
 import types
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
-from baselines import files
-from baselines import phases
-from baselines import registry
-from baselines import text
+from baselines.core import files
+from baselines.core import phases
+from baselines.core import registry
+from baselines.core import text
 from baselines.data import folds
 from baselines.data import hardware
 from baselines.data import variants
+from baselines.data.packed import splits
+from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.evaluation import submission
-from baselines.runs import prediction
+from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.runs import saved
-from baselines.runs import tasks
-from baselines.runs import trees as trees_lib
 from baselines.runs import weights
+from baselines.scoring import scorers
+from baselines.tasks import lookup
 from baselines.training import checkpoints
 from baselines.training import devices as devices_lib
-from baselines.training import growing
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import own_code
 from baselines.training import steps
 from baselines.training import task_data
+from baselines.trees import booster as trees_lib
+from baselines.trees import growing
 
 _FEW = 5  # training graphs; of fewer no model learns anything
 
@@ -73,12 +77,15 @@ def train(
         OSError: something cannot be written.
     """
     models = config.models_file if models is None else models
+    code = code_files.read(models, config.losses)
     _check(config_lib.checked(config), models)
     devices = devices_lib.of(config.strategy)  # before TensorFlow computes
     if devices.is_chief:
         print(devices_lib.describe_machine())
-    temperature = task_data.DATA[config.collection.task].temperature
-    loss = losses.CombinedLoss(config.losses, temperature, own_losses)
+    task = lookup.of(config.collection)
+    loss = losses.CombinedLoss(
+        config.losses, task.temperature, config.loss_noise, own_losses
+    )
     _check_own_code(config, models, loss)
     tf.keras.utils.set_random_seed(config.seed)
     data = task_data.open_data(config)
@@ -88,7 +95,7 @@ def train(
     config, trainer = data.settings, None
     if config.model != registry.TREES:
         trainer = _make_trainer(data, loss, devices, models)
-    checkpoint = checkpoints.Unfinished(config, data.stores)
+    checkpoint = checkpoints.Unfinished(config, data.stores, code)
     options, is_chief = _tree_options(config), devices.is_chief
     print(_describe(data, trainer, options))
     held = checkpoint if is_chief else contextlib.nullcontext()
@@ -97,7 +104,7 @@ def train(
         if run:
             print('note: --resume: the run of these settings is finished already')
         else:
-            with tasks.verifying(*data.stores.values()):
+            with splits.verifying(*data.stores.values()):
                 state = _descend(data, trainer, checkpoint, is_chief, after_epoch)
                 if is_chief:
                     trees, content = _grow_and_measure(data, trainer, options, state)
@@ -113,11 +120,10 @@ def train(
 
 def _check(config: config_lib.AnyConfig, models: registry.Own) -> None:
     """Checks settings that need no data, and that the results can be written."""
-    task = tasks.of(config.collection)
-    task.model_class(config.model, models)  # is there one?
-    if config.model == registry.TREES or config.grows_trees:
+    lookup.of(config.collection).model_class(config.model, models)  # is there one?
+    if config.model == registry.TREES or config.trees:
         trees_lib.check_installed(
-            '--trees' if config.grows_trees else f'--model={registry.TREES}'
+            '--trees' if config.trees else f'--model={registry.TREES}'
         )
     steps.parse_averaging(config.averaging)
     folds.parse(config.fold)
@@ -131,30 +137,32 @@ def _check(config: config_lib.AnyConfig, models: registry.Own) -> None:
 def _check_own_code(
     config: config_lib.AnyConfig, models: registry.Own, loss: losses.CombinedLoss
 ) -> None:
-    """Tries a model and losses of the user's; raises ValueError if they do not work."""
+    """Tries the user's model and losses; raises ValueError if they do not work."""
     for name, function in loss.own.items():
         own_code.check_loss(name, function)
-    task = tasks.of(config.collection)
+    task = lookup.of(config.collection)
+    if config.model == registry.TREES:
+        return
     model_class = task.model_class(config.model, models)
-    if model_class not in (trees_lib.Trees, *task.models('').values()):
+    if model_class not in task.models('').values():
         own_code.check_model(config, model_class, _model_maker(config, models), loss)
 
 
 def _model_maker(
     config: config_lib.AnyConfig, models: registry.Own
 ) -> own_code.MakeModel:
-    """Returns a function that makes the model, of num_ops and a normaliser."""
+    """Returns a function (num_ops, normaliser) -> model."""
     kwargs = config_lib.model_kwargs(config.model_kwargs_json)
-    make = tasks.of(config.collection).make_model
+    make = lookup.of(config.collection).make_model
     return functools.partial(make, config.model, kwargs, models, config.configs)
 
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
-    """Returns how trees are grown, alone or beside a graph model; None: none are."""
+    """Returns the options for growing trees, alone or with a graph model, or None."""
     if config.model == registry.TREES:
         kwargs = config_lib.model_kwargs(config.model_kwargs_json)
         return growing.Options.of(kwargs)
-    return growing.FEWER if config.grows_trees else None
+    return growing.FEWER if config.trees else None
 
 
 def _make_trainer(
@@ -177,6 +185,8 @@ def _make_trainer(
     model, replica = make(data.num_ops, data.normalizer), None
     if data.start is not None:
         weights.read(data.start, model)
+    elif data.has_prior:
+        _begin_at_zero(model)
     if devices.is_distributed:
         with devices.scope():
             replica = make(data.num_ops, data.normalizer)
@@ -184,8 +194,26 @@ def _make_trainer(
             replica.set_weights(model.get_weights())
     budget = getattr(config, 'memory_budget', 0)  # kernels need none
     scorer = task.model_scorer(model, budget, False)
-    is_known = data.start is not None
+    is_known = data.start is not None or data.has_prior
     return loop.Trainer(model, loss, config, scorer, devices, replica, is_known)
+
+
+def _begin_at_zero(model: tf.keras.Model) -> None:
+    """Sets the weights to 0 that make scores, so that those of a formula come first.
+
+    These are the last matrix of one column.  A step then moves it alone, and the next
+    one everything.
+
+    Raises:
+        ValueError: there is no such matrix.
+    """
+    readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
+    if not readouts:
+        raise ValueError(
+            f'--estimate: {type(model).__name__} has no matrix of one column, which '
+            'would make its scores, and cannot begin with the formula; drop --estimate'
+        )
+    readouts[-1].assign(tf.zeros_like(readouts[-1]))
 
 
 def _describe(
@@ -193,7 +221,7 @@ def _describe(
     trainer: Optional[loop.Trainer],
     options: Optional[growing.Options],
 ) -> str:
-    """Describes the models and the graphs of a training, for people."""
+    """Describes the models and the graphs of a training, as text to print."""
     parts = []
     if trainer is not None:
         variables = trainer.model.trainable_variables
@@ -217,7 +245,7 @@ def _descend(
     is_chief: bool,
     after_epoch: loop.AfterEpoch,
 ) -> Optional[loop.State]:
-    """Fits the graph model, if there is one, from where it was interrupted."""
+    """Fits the graph model, if there is one, resuming an interrupted training."""
     if trainer is None:
         return None
 
@@ -247,42 +275,75 @@ def _grow_and_measure(
     trees = None
     content: Dict[str, Any] = {}
     if options is not None:
-        trees, losses_by_tree = growing.grow(data, options)
-        epochs = len(losses_by_tree['epoch'])
-        best = min(trees.count, epochs) - 1
-        content.update(train_curve=losses_by_tree, best_epoch=best)
+        trees, curve = _grow(data, options)
+        best = min(trees.count, len(curve['epoch'])) - 1
+        content.update(train_curve=curve, best_epoch=best)
     if state is not None:  # of two curves the graph model's is kept
         content.update(train_curve=state.curve, best_epoch=state.best_epoch)
     model_scorer = trainer.scorer if trainer else None
-    scorer = prediction.Scorer(data.task, model_scorer, trees)
-    return trees, {**content, **_measure(data, scorer)}
+    models = scorers.Models(data.task, model_scorer, trees)
+    return trees, {**content, **_measure(data, models)}
 
 
-def _measure(data: task_data.TaskData, scorer: prediction.Scorer) -> Dict[str, Any]:
+def _grow(
+    data: task_data.TaskData, options: growing.Options
+) -> Tuple[trees_lib.Trees, Dict[str, List[Any]]]:
+    """Grows trees.  There is no state to resume, as this takes about a minute.
+
+    Returns:
+        The trees, and a training's curve with a row for each; see `loop.State`.
+    """
+    settings, stores, started = data.settings, data.stores, time.monotonic()
+    trees, losses_by_tree = growing.grow(
+        data.task,
+        stores['train'],
+        data.rankable,
+        data.weights_of(data.rankable),
+        stores['valid'],
+        settings.validation_configs,
+        options,
+        settings.seed,
+    )
+    grown = len(losses_by_tree['train_loss'])
+    seconds = (time.monotonic() - started) / grown
+    curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
+    curve.update(losses_by_tree, epoch=list(range(grown)))
+    curve.update(train_seconds=[seconds] * grown, val_seconds=[0.0] * grown)
+    print(f'trees: {trees.count}, looking at {text.count(len(trees.used), "column")}')
+    return trees, curve
+
+
+def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]:
     """Measures validation and ranks test; returns fields of the run file."""
     settings, stores = data.settings, data.stores
     task_name = settings.collection.task
     final_error: Dict[str, Any] = {'val': None, 'test': None}
 
-    def score(split: str, title: str) -> List[np.ndarray]:
+    def members(split: str, title: str) -> List[scorers.Members]:
         store = stores[split]
-        scores = scorer.scores(store, data.graphs[split])
+        scores = models.members(store, data.graphs[split])
         return list(phases.each(scores, title, store.num_graphs, store.noun))
 
     if stores['valid'].has_runtimes:
-        scored = score('valid', 'measuring validation')
+        of_valid = members('valid', 'measuring validation')
+        models = models.weighed(stores['valid'], of_valid)
+        scored = list(map(models.mean, of_valid))
         results = data.task.results(stores['valid'], scored)
         final_error['val'] = report.final_error(task_name, results)
-        if task_name == 'tile':
+        _note_random(results)
+        if data.task.has_default:
             print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
-    scored = score('test', 'ranking test')
+    test_scores = map(models.mean, members('test', 'ranking test'))
+    scored = list(scorers.noting_ties(settings.model, stores['test'], test_scores))
     if settings.test_mode == 'metrics':
         results = data.task.results(stores['test'], scored)
         final_error['test'] = report.final_error(task_name, results)
     for split, errors in final_error.items():
         if errors:
             print(f'{split} {report.format_final_error(task_name, errors)}')
-    rows = tasks.rows(settings.collection, stores['test'], scored)
+    rows = submission.make_rows(
+        settings.collection.name, stores['test'].graph_ids, scored
+    )
     return {
         # The data root in full: predictions may be made from another folder.
         'args': {
@@ -290,6 +351,7 @@ def _measure(data: task_data.TaskData, scorer: prediction.Scorer) -> Dict[str, A
             'data_root': files.expand(settings.data_root),
         },
         'final_error': final_error,
+        'member_weights': models.weights,
         'test_predictions': {row.id: list(row.configs) for row in rows},
         'seed': settings.seed,
         'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},
@@ -302,6 +364,18 @@ def _measure(data: task_data.TaskData, scorer: prediction.Scorer) -> Dict[str, A
         'normalizer': data.normalizer.to_json(),
         'num_ops': data.num_ops,
     }
+
+
+def _note_random(results: Sequence[report.GraphResult]) -> None:
+    """Prints a note where a model ranks validation graphs no better than at random."""
+    taus = [metrics.kendall_tau(result.scores, result.runtimes) for result in results]
+    mean = float(np.nan_to_num(taus).mean())
+    # Scores that are all equal have a note of their own.
+    if mean <= 0 and any(np.ptp(result.scores) for result in results):
+        print(
+            "note: on validation it ranks no better than random choice (Kendall's tau "
+            f'{mean:.3f}):\ntry a lower --lr, more epochs or more data'
+        )
 
 
 def _save(
@@ -320,8 +394,9 @@ def _save(
         finished=now.isoformat(timespec='milliseconds'),
         seconds=round(checkpoint.seconds, 1),
     )
-    model = trainer and trainer.model
-    run = saved.save(config.out_dir, checkpoint.run_hash, content, model, trees)
+    model, code = trainer and trainer.model, checkpoint.code
+    content['code'] = code_files.described(code)
+    run = saved.save(config.out_dir, checkpoint.run_hash, content, model, trees, code)
     return run_files.Run(run.model_dir, content)
 
 

@@ -1,4 +1,4 @@
-"""The training loop, and its validation.  It touches no file: the caller does.
+"""The training loop and its validation.  File access is left to the caller.
 
 state = Trainer(model, loss, settings, scorer).fit(data)
 """
@@ -13,8 +13,9 @@ import tensorflow as tf
 import tqdm
 
 from baselines import config
+from baselines.core import text
 from baselines.evaluation import metrics
-from baselines.runs import tasks
+from baselines.tasks import protocol
 from baselines.training import devices as devices_lib
 from baselines.training import progress
 from baselines.training import steps as steps_lib
@@ -33,13 +34,13 @@ CURVES = (
 
 @dataclasses.dataclass
 class State:
-    """The state of a training after an epoch: all it takes to go on.
+    """The state of a training after an epoch: everything needed to resume.
 
     Attributes:
         curve: per finished epoch its number, losses and ordered-pair accuracies,
             and seconds; `val_tau`, where it is measured.
         best_score: highest validation score so far, see `Validation`.
-        best_epoch: the epoch it was reached in; -1: none yet, or as it began.
+        best_epoch: the epoch of that score; -1: none yet, or the initial weights.
         best_weights: the model's weights at that epoch.
         variables: everything that a step changes, from `Steps.state`.
     """
@@ -136,7 +137,7 @@ class Validator:
         self,
         data: task_data.TaskData,
         loss: tf.keras.losses.Loss,
-        scorer: tasks.ModelScorer,
+        scorer: protocol.ModelScorer,
     ):
         self._data = data
         self._loss = loss
@@ -178,7 +179,7 @@ class Validator:
 
 
 class MisfitError(ValueError):
-    """The error of a state that is of another model."""
+    """Raised for a state that belongs to another model."""
 
 
 class Trainer:
@@ -201,7 +202,7 @@ class Trainer:
         model: tf.keras.Model,
         loss: tf.keras.losses.Loss,
         settings: config.AnyConfig,
-        scorer: tasks.ModelScorer,
+        scorer: protocol.ModelScorer,
         devices: Optional[devices_lib.Devices] = None,
         replica: Optional[tf.keras.Model] = None,
         is_known: bool = False,
@@ -303,7 +304,7 @@ class Trainer:
         return Validator(data, self._loss, self.scorer)
 
     def _validate(self, validator: Validator) -> Validation:
-        """Measures the model as it is, in the chief for all processes."""
+        """Measures the current model, in the chief for all processes."""
         measured = _UNMEASURED
         if self._devices.is_chief:
             self._take_weights()
@@ -311,7 +312,7 @@ class Trainer:
         return measured.agreed(self._devices)
 
     def _take_weights(self) -> None:
-        """Gives the model that scores the weights that the replicas have learned."""
+        """Copies the weights learned by the replicas to the model that scores."""
         if self._replica is not None:
             self.model.set_weights(self._replica.get_weights())
 
@@ -324,12 +325,38 @@ class Trainer:
     ) -> Tuple[float, Optional[float]]:
         """Takes the steps of an epoch; returns its mean loss and its OPA."""
         loss, correct, total, done = 0.0, 0.0, 0.0, 0
+        weights = steps.model.get_weights()
         for drawn in data.draws(epoch):
             count = len(drawn[0])
             packed = data.pack(*self._devices.share(*drawn))
-            sums = steps.run_chunk(packed, count)
+            try:
+                sums = steps.run_chunk(packed, count)
+            except steps_lib.LossError:
+                steps.set_weights(weights)
+                self._take_weights()
+                self._check_scores(data, np.unique(drawn[0]))
+                raise
             loss, correct, total = (a + b for a, b in zip((loss, correct, total), sums))
             done += count
             opa = correct / total if total else None
             shown.step(epoch, count, loss / done, opa)
         return loss / done, correct / total if total else None
+
+    def _check_scores(self, data: task_data.TaskData, graphs: np.ndarray) -> None:
+        """Raises ValueError if the model gives a training graph no finite scores.
+
+        Args:
+            data: has the graphs.
+            graphs: int64, their numbers in the training split.
+        """
+        store = data.stores['train']
+        for graph, nodes in zip(graphs, np.diff(store.node_offsets)[graphs]):
+            try:
+                list(self.scorer.scores(data.graphs['train'], np.array([graph])))
+            except ValueError as error:
+                raise ValueError(
+                    f'the loss is not finite: {store.graph_ids[graph]}, with '
+                    f'{text.count(nodes, "node")}, has a score that is not finite; '
+                    'look in the code of the model, if it is your own, or at this '
+                    f"{store.noun}'s features"
+                ) from error

@@ -18,10 +18,13 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 
 import tensorflow as tf
 
-from baselines import registry
+from baselines.core import registry
 
 # The published training divides scores by it, in the ranking losses only.
 TILE_TEMPERATURE = 10.0
+
+# Measurements of one configuration differ by up to this share of a runtime.
+NOISE = 0.01
 
 _Function = Callable[..., tf.Tensor]
 _OF_FILE = re.compile(r'.*\.py:')
@@ -29,26 +32,31 @@ _RANKING = 'tfr.'  # before the names of TensorFlow Ranking's losses
 
 
 class _Loss(NamedTuple):
-    """A loss, and whether the temperature divides the scores that it is given."""
+    """A loss, and how it is called; see `register`."""
 
     function: _Function
     tempered: bool
+    takes_noise: bool = False
 
 
 _LOSSES: Dict[str, _Loss] = {}
 
 
-def register(name: str, tempered: bool = True) -> Callable[[_Function], _Function]:
+def register(
+    name: str, tempered: bool = True, takes_noise: bool = False
+) -> Callable[[_Function], _Function]:
     """Registers a loss.
 
     Args:
         name: as in --losses.
         tempered: whether the temperature divides its scores; not where the loss
             says what a score is.
+        takes_noise: whether its third argument is the share by which measurements
+            of one configuration may differ, of --loss_noise.
     """
 
     def add(function: _Function) -> _Function:
-        _LOSSES[name] = _Loss(function, tempered)
+        _LOSSES[name] = _Loss(function, tempered, takes_noise)
         return function
 
     return add
@@ -113,6 +121,34 @@ def pairwise_logistic(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     return _mean_over_pairs(labels, tf.nn.softplus(-_differences(scores)))
 
 
+@register('PairwiseRuntimeLoss', takes_noise=True)
+def pairwise_runtime(
+    labels: tf.Tensor, scores: tf.Tensor, noise: float = NOISE
+) -> tf.Tensor:
+    """Averages log(1 + exp(s_j - s_i)), pairs weighted by log runtime differences.
+
+        w_ij = log(y_i / y_j) if y_i > (1 + noise) y_j, else 0
+        mean over lists of sum_ij w_ij log(1 + exp(s_j - s_i)) / sum_ij w_ij
+
+    The weight of a pair grows with the difference of its runtimes, and is 0 if they are
+    as close as two measurements of one configuration.  A list without pairs of positive
+    weight has a loss of 0.
+
+    Example:
+        >>> loss = CombinedLoss('PairwiseRuntimeLoss', temperature=1)
+        >>> float(loss([[4.0, 1.0, 1.005]], [[0.0, 0.0, 0.0]]))  # log(2)
+        0.6931...
+    """
+    ratios = _differences(tf.math.log(tf.maximum(labels, 1e-30)))
+    weights = tf.where(ratios > math.log1p(noise), ratios, 0.0)
+    losses = tf.nn.softplus(-_differences(scores))
+    of_lists = tf.math.divide_no_nan(
+        tf.reduce_sum(weights * losses, axis=[1, 2]),
+        tf.reduce_sum(weights, axis=[1, 2]),
+    )
+    return tf.reduce_mean(of_lists)
+
+
 @register('MSE', tempered=False)
 def mean_squared_error(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
     """Averages (score - label)^2.
@@ -168,6 +204,8 @@ class CombinedLoss(tf.keras.losses.Loss):
             that is not given is 1.
         temperature: divides the scores in the ranking losses, not in MSE, which
             says what a score is.
+        noise: share by which measurements of one configuration may differ, for the
+            losses that take it.
         own: functions of the user's by name, (labels, scores) -> a scalar or
             [lists]; the temperature does not touch their scores.
 
@@ -185,6 +223,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         self,
         spec: str,
         temperature: float = TILE_TEMPERATURE,
+        noise: float = NOISE,
         own: Optional[Mapping[str, _Function]] = None,
     ):
         # A scalar already; replicas add theirs up.
@@ -200,22 +239,21 @@ class CombinedLoss(tf.keras.losses.Loss):
         self._own = {
             n: loss.function for n, loss in by_name.items() if loss not in ours
         }
-        self._temperature = temperature
+        self._temperature, self._noise = temperature, noise
 
     @property
     def own(self) -> Dict[str, _Function]:
-        """The functions of labels and scores that are the user's, by name."""
+        """The user's own functions of labels and scores, by name."""
         return dict(self._own)
 
     def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
-        tempered = scores / self._temperature
-        return tf.add_n(
-            [
-                weight * loss.function(labels, tempered if loss.tempered else scores)
-                for weight, loss in self._parts
-            ]
-        )
+        total = tf.zeros([], scores.dtype)
+        for weight, loss in self._parts:
+            given = scores / self._temperature if loss.tempered else scores
+            more = [self._noise] if loss.takes_noise else []
+            total += weight * loss.function(labels, given, *more)
+        return total
 
 
 def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
@@ -224,7 +262,10 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     if not path and name.startswith(_RANKING):
         return _of_tensorflow_ranking(name[len(_RANKING) :])
     if not path:
-        return registry.resolve(name, choices, 'loss')
+        listed: Dict[str, Any] = dict(choices)
+        if importlib.util.find_spec('tensorflow_ranking'):
+            listed[f'{_RANKING}<class>'] = None
+        return registry.resolve(name, listed, 'loss')
     module = registry.load_models_file(path, 'training', 'losses')
     functions = {
         key: value
@@ -267,7 +308,7 @@ def _of_tensorflow_ranking(name: str) -> _Loss:
 
 
 def _loss_of_user(function: _Function) -> _Loss:
-    """Returns a user's loss; of a loss for each list the mean is taken."""
+    """Returns a user's loss; a loss per list is averaged."""
     return _Loss(
         lambda labels, scores: tf.reduce_mean(function(labels, scores)), tempered=False
     )

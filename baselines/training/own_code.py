@@ -5,20 +5,18 @@ another shape, a variable without a gradient, a loss that ignores the scores.
 """
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, NamedTuple
+import sys
+from typing import Any, Callable, Iterator, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
-from baselines import registry
-from baselines.data import stores as stores_lib
-from baselines.data.layout import records as layout_records
-from baselines.data.tile import records as tile_records
+from baselines.core import registry
 from baselines.features import normalizer as normalizer_lib
-from baselines.hlo import reading
-from baselines.hlo import schema
+from baselines.tasks import examples
+from baselines.tasks import lookup
 from baselines.training import task_data
 
 # (labels, scores), float32 [lists, n] each -> a number, or one of each list
@@ -27,8 +25,6 @@ Loss = Callable[[tf.Tensor, tf.Tensor], Any]
 MakeModel = Callable[[int, normalizer_lib.Normalizer], tf.keras.Model]
 
 _MOST_GRAPHS = 10
-_NODES = 5
-_OPCODES = 10
 _LABELS = 'labels and scores'
 
 
@@ -61,7 +57,7 @@ def check_loss(name: str, loss: Loss) -> None:
         except Exception as error:
             raise ValueError(
                 f'--losses: {name}({_LABELS}), both float32 [4, 10], raised '
-                f'{_one_line(error)}'
+                f'{_one_line(error, loss)}'
             ) from error
     if not np.isfinite(values):
         raise ValueError(f'--losses: {name}({_LABELS}) returned {values:.3g}')
@@ -96,15 +92,15 @@ def check_model(
     configs = settings.configs
     several = _make_batch(settings, min(settings.batch, _MOST_GRAPHS), configs)
     alone = _make_batch(settings, 1, configs + 1)
-    with _explained(f'{name} raised'):
-        model = make(_OPCODES, several.normalizer)
+    with _explained(f'{name} raised', model_class):
+        model = make(examples.OPCODES, several.normalizer)
     with tf.GradientTape() as tape:
-        with _explained(f'{name}.call raised'):
+        with _explained(f'{name}.call raised', model_class):
             scores = model(several.graph, training=True)
         # `call` mostly hands on what `forward` returns.
         _check_scores(f'{name}.forward', scores, several.labels)
         total = tf.add_n([loss(several.labels, scores), *model.losses])
-    with _explained(f'{name}.forward raised'):
+    with _explained(f'{name}.forward raised', model_class):
         of_one = model.forward(alone.graph, configs + 1)
     _check_scores(f'{name}.forward', of_one, alone.labels)
     variables = model.trainable_variables
@@ -134,66 +130,43 @@ def _check_scores(method: str, scores: Any, labels: tf.Tensor) -> None:
 
 
 @contextlib.contextmanager
-def _explained(beginning: str) -> Iterator[None]:
-    """Turns errors of a user's code within a context into a ValueError of a line."""
+def _explained(beginning: str, model_class: type) -> Iterator[None]:
+    """Turns errors of a user's model inside the block into a one-line ValueError."""
     try:
         yield
     except Exception as error:
         if str(error).startswith('--model'):
-            raise ValueError(str(error).partition('\n')[0]) from error
-        raise ValueError(f'{beginning} {_one_line(error)}') from error
+            first = str(error).partition('\n')[0]
+            raise ValueError(f'{first}{_place(error, model_class)}') from error
+        raise ValueError(f'{beginning} {_one_line(error, model_class)}') from error
 
 
-def _one_line(error: BaseException) -> str:
-    """Returns the type of an error, and the first line of its cause."""
+def _one_line(error: BaseException, code: Any) -> str:
+    """Returns the type of an error, the first line of its cause, and its place.
+
+    Args:
+        error: the error.
+        code: the user's class or function that raised it.
+    """
     cause = registry.cause_in_layer(error).strip().partition('\n')[0]
-    return f'{type(error).__name__}: {cause[:300]}'
+    return f'{type(error).__name__}: {cause[:300]}{_place(error, code)}'
+
+
+def _place(error: BaseException, code: Any) -> str:
+    """Returns the file and line in a user's file that an error comes from, or ''."""
+    module = sys.modules.get(getattr(code, '__module__', None) or '')
+    return registry.place_of(error, getattr(module, '__file__', None) or '')
 
 
 def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:
     """Makes up `graphs` graphs of `configs` configurations, packed as for a step."""
-    task = settings.collection.task
+    task = lookup.of(settings.collection)
     rng = np.random.default_rng(0)
-    make = {reading.TILE: _make_tile_record, reading.LAYOUT: _make_layout_record}[task]
-    records = [make(rng, configs) for _ in range(graphs)]
-    store = stores_lib.STORES[task].of_records('made up', records)
+    records = [task.example_record(rng, configs) for _ in range(graphs)]
+    store = task.store_class.of_records('made up', records)
     defaults = type(settings)(batch=graphs, configs=configs)
-    data, numbers = task_data.DATA[task](defaults, {'train': store}), np.arange(graphs)
+    data, numbers = task_data.make(defaults, {'train': store}), np.arange(graphs)
     packed = data.pack(numbers[np.newaxis], np.tile(np.arange(configs), (1, graphs, 1)))
     tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
-    graph, labels = data.unpack(tensors, 0, graphs)
+    graph, labels, _ = data.unpack(tensors, 0, graphs)
     return _Batch(graph, labels, data.normalizer)
-
-
-def _make_tile_record(
-    rng: np.random.Generator, configs: int
-) -> tile_records.TileRecord:
-    return tile_records.TileRecord(
-        config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
-        config_runtime_normalizers=np.full(configs, 100),
-        **_graph_fields(rng, configs),
-    )
-
-
-def _make_layout_record(
-    rng: np.random.Generator, configs: int
-) -> layout_records.LayoutRecord:
-    features = (configs, 2, len(schema.LAYOUT))
-    return layout_records.LayoutRecord(
-        node_config_ids=np.array([1, 3]),
-        node_config_feat=rng.integers(-1, 6, features).astype('f4'),
-        node_splits=np.array([[0, _NODES]]),
-        **_graph_fields(rng, configs),
-    )
-
-
-def _graph_fields(rng: np.random.Generator, configs: int) -> Dict[str, Any]:
-    """Makes up the fields of a record: a chain of nodes with random features."""
-    ends = np.arange(_NODES - 1)
-    return {
-        'graph_id': 'made up',
-        'node_feat': rng.integers(0, 9, (_NODES, len(schema.NODE))).astype('f4'),
-        'node_opcode': rng.integers(1, _OPCODES, _NODES),
-        'edge_index': np.stack([ends + 1, ends], 1),
-        'config_runtime': rng.integers(100, 1000, configs),
-    }

@@ -1,4 +1,4 @@
-"""How a training shows where it stands: a table of epochs, and one bar over all.
+"""Shows the progress of a training: a table of epochs and a progress bar.
 
 Everything fits into 80 columns.  The bar is for terminals only.
 """
@@ -8,10 +8,17 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 import tqdm
 
-from baselines import text
+from baselines.core import text
 
 _BAR = '{desc} {percentage:3.0f}%|{bar}| {elapsed}, at most {remaining} left{postfix}'
 _LEGEND = '* best so far'
+# A larger validation loss says nothing: it is of features outside their range in the
+# training split.
+_MOST_LOSS = 1e9
+_HUGE_LOSS = (
+    'note: the validation loss is {:.1e}: features of the validation split are far\n'
+    'outside those of the training split; train on more data'
+)
 
 
 class Progress:
@@ -28,12 +35,13 @@ class Progress:
         self._say = say
         self._epochs = epochs
         self._headed = False
+        self._noted = False  # a huge validation loss
         # The mean speed, for validation is no step but takes its time.
         self._bar = tqdm.tqdm(
             total=epochs * steps,
             initial=done * steps,
             bar_format=_BAR,
-            ncols=text.TERMINAL - 3,  # leaves room for ^C
+            ncols=text.TERMINAL - 3,  # leaves space for ^C
             smoothing=0,
             leave=False,
             disable=None,
@@ -59,6 +67,10 @@ class Progress:
             is_better: than all epochs before.
         """
         last = {name: values[-1] for name, values in curve.items()}
+        loss = last['val_loss']
+        is_huge = loss is not None and abs(loss) > _MOST_LOSS
+        if is_huge:
+            last['val_loss'] = None
         names = {'train_loss': 'loss', 'train_opa': 'train OPA'}
         names.update(val_loss='val loss', val_opa='val OPA')
         if 'val_tau' in curve:
@@ -74,6 +86,9 @@ class Progress:
         row = '  '.join(_number(last[n]).rjust(w) for n, w in zip(names, widths))
         seconds = last['train_seconds'] + last['val_seconds']
         self._say(f'{number:>{first}}  {row}  {seconds:5.1f} s{" *" * is_better}')
+        if is_huge and not self._noted:
+            self._noted = True
+            self._say(_HUGE_LOSS.format(loss))
 
 
 def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
@@ -96,7 +111,7 @@ def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
 
 
 def _number(value: Optional[float]) -> str:
-    """Writes a number in seven letters."""
+    """Writes a number in seven characters."""
     if value is None:
         return '-'
     return f'{value:.4f}' if abs(value) < 100 else f'{value:.6g}'

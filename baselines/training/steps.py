@@ -1,4 +1,4 @@
-"""Optimiser steps, compiled: how weights move.
+"""Compiled optimiser steps.
 
 An epoch is handed over as a few chunks of packed arrays, each holding many
 steps.  One compiled function runs all steps of a chunk, so that neither Python
@@ -15,8 +15,13 @@ import tensorflow as tf
 from baselines import config
 from baselines.training import devices as devices_lib
 
-# (packed tensors, number of the step) -> (graph, labels [batch, configs])
-Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor]]
+# (packed tensors, number of the step) -> (graph, labels [batch, configs], prior);
+# the model's scores are added to the prior, which has the shape of labels or is 0.
+Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor, Any]]
+
+
+class LossError(ValueError):
+    """Raised for a loss that is not finite."""
 
 
 class Steps:
@@ -30,7 +35,7 @@ class Steps:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
         settings: learning rate, clipping, weight decay and averaging.
-        unpack: cuts a step's graph and labels out of packed tensors.
+        unpack: cuts a step's graph, labels and prior out of packed tensors.
         signature: types of the packed tensors, by name.
         total_steps: of the whole training; schedules need it.
         devices: where the replicas are; the model is one of theirs.
@@ -75,11 +80,11 @@ class Steps:
             (sum of the losses, ordered pairs right, ordered pairs), floats.
 
         Raises:
-            ValueError: the loss is not finite.
+            LossError: the loss is not finite.
         """
         loss, correct, total = (float(x) for x in self._compiled(packed, steps))
         if not np.isfinite(loss):
-            raise ValueError(
+            raise LossError(
                 'the loss is not finite: lower --lr, or look for extreme '
                 'runtimes in the training split'
             )
@@ -106,13 +111,13 @@ class Steps:
                 variable.assign(average)
 
     def set_weights(self, weights: List[np.ndarray]) -> None:
-        """Gives the model its weights, on every device."""
+        """Copies the weights to the model, on every device."""
         with self._devices.scope():
             self.model.set_weights(weights)
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
-        """Gives the model its averaged weights within a context."""
+        """Gives the model its averaged weights while the block runs."""
         kept = self.model.get_weights()
         with self._devices.scope():
             for variable, average in zip(self._averaged, self._averages):
@@ -123,7 +128,7 @@ class Steps:
             self.set_weights(kept)
 
     def _take_steps(self, packed: Mapping[str, tf.Tensor], steps: tf.Tensor):
-        """Takes steps within TensorFlow; returns what `run_chunk` does, as tensors."""
+        """Takes steps inside TensorFlow; returns what `run_chunk` does, as tensors."""
         loss_sum, correct, total = 0.0, 0.0, 0.0
         strategy = self._devices.strategy
         for step in tf.range(steps):
@@ -139,11 +144,11 @@ class Steps:
 
     def _step(self, packed: Mapping[str, tf.Tensor], step: tf.Tensor):
         """Takes a replica's part of a step; returns its part of loss and pairs."""
-        graph, labels = self._unpack(packed, self._devices.item(step))
+        graph, labels, prior = self._unpack(packed, self._devices.item(step))
         replicas = self._devices.replicas
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
-            scores = self.model(graph, training=True)
+            scores = self.model(graph, training=True) + prior
             loss = self.loss(labels, scores) / replicas
             penalties = self.model.losses
             penalties = [penalty / replicas for penalty in penalties]
@@ -169,7 +174,7 @@ class Steps:
         )
 
     def _update_averages(self) -> None:
-        """Moves the averages towards the weights after a step."""
+        """Updates the moving averages of the weights after a step."""
         step = tf.cast(self.optimizer.iterations, tf.float32)
         # While few weights have been seen, the first do not count for more.
         share = 1.0 - tf.minimum(self._average_decay, step / (9.0 + step))

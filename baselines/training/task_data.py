@@ -14,10 +14,11 @@ import numpy as np
 import tensorflow as tf
 
 from baselines import config as config_lib
-from baselines import text
+from baselines.core import registry
+from baselines.core import text
 from baselines.data import collections
+from baselines.data import families
 from baselines.data import folds
-from baselines.data import stores as stores_lib
 from baselines.data import variants
 from baselines.data.layout import sampling as layout_sampling
 from baselines.data.packed import splits
@@ -27,22 +28,21 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_files
-from baselines.runs import tasks
+from baselines.tasks import lookup
+from baselines.tasks import protocol
 from baselines.tiles import graphs as tile_graphs
 from baselines.training import init_from
-from baselines.training import losses
 
 # Steps of kernels between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
 
 
 class TaskData(abc.ABC):
-    """The graphs that a training draws from, and validates on.
+    """The graphs that a training draws batches from and validates on.
 
     Attributes:
         task: whose graphs they are.
-        settings: of the training; those of a recipe may draw fewer configurations
-            than it says.
+        settings: of the training.
         stores: the splits, by name.
         start: the run of --init_from, whose scaling of features is kept, or None.
         drawable: int64 [training graphs], how many configurations can be drawn.
@@ -51,8 +51,9 @@ class TaskData(abc.ABC):
         num_ops: more than the largest opcode.
         graphs: the splits as models read them, by name.
         batch: graphs in a step.
-        temperature: the ranking losses divide scores by it.
+        weights: float64, how often to draw each graph of `chosen`.
         label_scale: runtimes are divided by it for the loss.
+        has_prior: whether a model's scores are added to those of a formula.
         patience_steps: fewest steps without a better score before training stops.
 
     Args:
@@ -64,19 +65,19 @@ class TaskData(abc.ABC):
             --init_from does not fit.
     """
 
-    temperature: float
     label_scale = 1.0
+    has_prior = False
     patience_steps = 0
     start: Optional[run_files.Run] = None
-    drawable: np.ndarray
 
     def __init__(self, settings: Any, stores: Mapping[str, Any]):
-        self.task = tasks.of(settings.collection)
-        if settings.recipe:
-            settings = fitted(settings, self.drawable)
+        self.task: protocol.Task[Any] = lookup.of(settings.collection)
         self.settings, self.stores = settings, stores
         train = stores['train']
+        self.drawable = self.task.drawable(train, settings)
         self.chosen = np.flatnonzero(self.drawable >= settings.configs)
+        if settings.model == registry.TREES:
+            self.chosen = self.rankable
         if not len(self.chosen):
             raise ValueError(
                 f'{train.source}: nothing has --configs={settings.configs} '
@@ -92,10 +93,31 @@ class TaskData(abc.ABC):
                 train, self.chosen, self._table_parts()
             )
         self.graphs = {
-            split: self.task.graphs(store, self.normalizer, split == 'train')
+            split: self.task.graphs(
+                store, self.normalizer, split == 'train', settings.estimate
+            )
             for split, store in stores.items()
         }
         self.batch = min(settings.batch, len(self.chosen))
+        self.weights = self.weights_of(self.chosen)
+
+    @property
+    def rankable(self) -> np.ndarray:
+        """int64, numbers of the graphs that trees learn from.
+
+        They take what graph models cannot put into a step: graphs with fewer than
+        `configs` configurations, which are often the large ones.
+        """
+        return np.flatnonzero(self.drawable > 1)
+
+    def weights_of(self, graphs: np.ndarray) -> np.ndarray:
+        """Returns what training graphs count, float64 [graphs]; see `families`."""
+        ids = self.stores['train'].graph_ids
+        programs = (self.task.program_of(ids[number]) for number in graphs)
+        return families.weights(
+            [families.family(program) for program in programs],
+            self.settings.family_temperature,
+        )
 
     def _table_parts(self) -> Sequence[str]:
         """Returns the parts of a tile table that the settings ask for."""
@@ -127,19 +149,25 @@ class TaskData(abc.ABC):
     @abc.abstractmethod
     def unpack(
         self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor]:
-        """Cuts a step out of packed ones: graph, and labels [batch, configs]."""
+    ) -> Tuple[Any, tf.Tensor, Any]:
+        """Cuts a step out of packed ones.
+
+        Returns:
+            The graph, labels [batch, configs], and the scores that the model's are
+            added to: as labels, or 0.
+        """
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Describes the training graphs, for people."""
+        """Describes the training graphs, as text to print."""
 
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Returns the graphs of an epoch's steps: int64 [steps, batch].
 
-        Each graph comes once in random order; the last step is filled up.
+        Each graph comes once in random order, but for --family_temperature; the last
+        step is filled up.
         """
-        order = rng.permutation(len(self.chosen))
+        order = families.draw(rng, self.weights)
         return self.chosen[np.resize(order, [self.steps_per_epoch, self.batch])]
 
     def epoch_rng(self, epoch: int) -> np.random.Generator:
@@ -163,12 +191,9 @@ class TaskData(abc.ABC):
 class TileData(TaskData):
     """Kernels, `configs` configurations of each in a step."""
 
-    temperature = losses.TILE_TEMPERATURE
-
     def __init__(self, settings: config_lib.TileConfig, stores: Mapping[str, Any]):
-        self.drawable = stores['train'].config_counts
         self.patience_steps = settings.early_stop_steps
-        super().__init__(_with_loop_columns(settings, stores['train']), stores)
+        super().__init__(settings, stores)
 
     def _table_parts(self) -> Sequence[str]:
         """Returns the parts of a tile table that the settings ask for."""
@@ -201,12 +226,13 @@ class TileData(TaskData):
 
     def unpack(
         self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor]:
+    ) -> Tuple[Any, tf.Tensor, Any]:
         """Cuts out a step of kernels, see `tiles.graphs.unpack`."""
-        return tile_graphs.unpack(packed, step, batch, self.settings.configs)
+        unpacked = tile_graphs.unpack(packed, step, batch, self.settings.configs)
+        return (*unpacked, 0.0)
 
     def describe(self) -> str:
-        """Says how many kernels and configurations are trained on, for people."""
+        """Says how many kernels and configurations are trained on."""
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
         return f'{text.count(len(self.chosen), "kernel")} with {configs}'
 
@@ -214,7 +240,6 @@ class TileData(TaskData):
 class LayoutData(TaskData):
     """Programs, `configs` configurations and a segment of each in a step."""
 
-    temperature = 1.0  # as published
     label_scale = layout_graphs.RUNTIME_SCALE
 
     def __init__(self, settings: config_lib.LayoutConfig, stores: Mapping[str, Any]):
@@ -225,7 +250,7 @@ class LayoutData(TaskData):
             max_configs=most if most > 0 else None,
             seed=settings.seed,
         )
-        self.drawable = self._sampler.counts  # equal ones count once
+        self.has_prior = settings.estimate
         super().__init__(settings, stores)
 
     @property
@@ -249,12 +274,13 @@ class LayoutData(TaskData):
 
     def unpack(
         self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor]:
+    ) -> Tuple[Any, tf.Tensor, Any]:
         """Cuts out a step of programs, see `layout.graphs.unpack`."""
-        return layout_graphs.unpack(packed, step, batch, self.settings.configs)
+        unpacked = layout_graphs.unpack(packed, step, batch, self.settings.configs)
+        return (*unpacked, packed['prior'][step])
 
     def describe(self) -> str:
-        """Says how many programs and configurations are trained on, for people."""
+        """Says how many programs and configurations are trained on."""
         collection = ':'.join(self.settings.collection.flags.values())
         configs = self.drawable[self.chosen].sum()
         return (
@@ -263,7 +289,14 @@ class LayoutData(TaskData):
         )
 
 
-DATA: Dict[str, Type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
+# Here and not in `tasks`, which is below: what a training draws is made of packed
+# steps and settings.
+_DATA: Dict[str, Type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
+
+
+def make(settings: config_lib.AnyConfig, stores: Mapping[str, Any]) -> TaskData:
+    """Makes the data of a training from its opened splits; see `TaskData`."""
+    return _DATA[settings.collection.task](settings, stores)
 
 
 def open_data(settings: config_lib.AnyConfig) -> TaskData:
@@ -273,18 +306,20 @@ def open_data(settings: config_lib.AnyConfig) -> TaskData:
         ValueError: the data or the run of --init_from are unusable; says why.
         OSError: the cache cannot be written.
     """
-    return DATA[settings.collection.task](settings, _open_splits(settings))
+    stores = _open_splits(settings)
+    return make(completed(settings, stores['train']), stores)
 
 
 def _open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit]:
     """Opens the splits, of a fold if one is set; refuses those that do not match."""
-    collection = settings.collection
+    collection, task = settings.collection, lookup.of(settings.collection)
     whole = {
-        split: stores_lib.open_split(collection, settings, split)
+        split: task.open_split(collection, settings, split)
         for split in collections.SPLITS
     }
-    program_of = tasks.of(collection).program_of
-    stores = folds.with_fold(settings.fold, whole, program_of, settings.cache_dir)
+    stores = folds.with_fold(settings.fold, whole, task.program_of, settings.cache_dir)
+    if settings.extra:
+        stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']
     variant = variants.Variant.of(train)
     for store in stores.values():
@@ -314,29 +349,34 @@ def _check_validation_runtimes(store: Any) -> None:
         )
 
 
-def _with_loop_columns(
-    settings: config_lib.TileConfig, train: splits.PackedSplit
-) -> config_lib.TileConfig:
-    """Returns a recipe's settings with --loop_columns for kernels of a CPU."""
-    takes = settings.recipe and settings.tile_columns and not settings.loop_columns
-    if not takes or not loop_columns.fits(train):
-        return settings
-    print(f'note: --recipe={settings.recipe}: tiles of a CPU; adding --loop_columns')
-    return dataclasses.replace(settings, loop_columns=True)
-
-
-def fitted(
-    settings: config_lib.AnyConfig, drawable: np.ndarray
+def completed(
+    settings: config_lib.AnyConfig, train: splits.PackedSplit
 ) -> config_lib.AnyConfig:
-    """Returns a recipe's settings for graphs that may have few configurations.
+    """Returns the settings of a recipe, fitted to the data; prints what changed.
 
-    Where fewer than half have --configs of them, it is as many as 85 % have.
+    Tiles of a CPU get --loop_columns.  Where fewer than half of the graphs have
+    --configs of configurations, --configs becomes as many as 85 % have.
+
+    Args:
+        settings: of the training; those without a recipe stay as they are.
+        train: the training split.
     """
-    if np.mean(drawable >= settings.configs) >= 0.5:
+    if not settings.recipe:
         return settings
-    configs = max(2, int(np.quantile(drawable, 0.15)))
-    print(
-        f'note: --recipe={settings.recipe}: few have {settings.configs} configurations '
-        f'to draw; drawing --configs={configs}'
-    )
-    return dataclasses.replace(settings, configs=configs)
+    changes: Dict[str, Any] = {}
+    if isinstance(settings, config_lib.TileConfig):
+        takes = settings.tile_columns and not settings.loop_columns
+        if takes and loop_columns.fits(train):
+            changes['loop_columns'] = True
+            print(
+                f'note: --recipe={settings.recipe}: tiles of a CPU; adding '
+                '--loop_columns'
+            )
+    drawable = lookup.of(settings.collection).drawable(train, settings)
+    if np.mean(drawable >= settings.configs) < 0.5:
+        changes['configs'] = max(2, int(np.quantile(drawable, 0.15)))
+        print(
+            f'note: --recipe={settings.recipe}: few have {settings.configs} '
+            f'configurations to draw; drawing --configs={changes["configs"]}'
+        )
+    return dataclasses.replace(settings, **changes)

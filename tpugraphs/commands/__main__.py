@@ -5,8 +5,8 @@ import importlib.metadata
 import sys
 
 from baselines import command_line
-from baselines import registry
-from baselines import text
+from baselines.core import registry
+from baselines.core import text
 from tpugraphs import commands
 
 

@@ -23,14 +23,14 @@ import functools
 import math
 
 from baselines import command_line
-from baselines import config
-from baselines import files
-from baselines import starting
+from baselines.core import files
+from baselines.core import settings as settings_lib
+from baselines.core import starting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from tpugraphs.measure import arguments
+    from tpugraphs.records import arguments
 
     option = functools.partial(command_line.option, parser)
     parser.add_argument(
@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'configurations of a kernel or program'
     option('--families', '', 'of random programs, such as gathers,norm', metavar='A,B')
     option('--configs', 60, about, metavar='N')
-    about = 'kernels of a program, drawn at random (default: all)'
+    about = (
+        'kernels of a program, drawn at random, large ones more often (default: all)'
+    )
     option('--kernels', 0, about, metavar='N')
     option('--minutes', math.inf, 'stop after', metavar='M')
     about = 'of a kernel or program at most, compiling included'
@@ -63,10 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measures and writes."""
     from baselines.data import shares
-    from tpugraphs.measure import collection
-    from tpugraphs.measure import collection_folder
-    from tpugraphs.measure import preparation
-    from tpugraphs.measure import random_programs
+    from tpugraphs.collect import collection
+    from tpugraphs.collect import collection_folder
+    from tpugraphs.collect import random_programs
+    from tpugraphs.kernels import preparation
     from tpugraphs.programs import extras
 
     if args.builtin:
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
             raise ValueError(f'--{name} is {getattr(args, name)}; it counts {name}')
     if args.passes == 1:
         raise ValueError('--passes is 1; halves of them are compared: at least 2')
-    options = config.from_options(
+    options = settings_lib.from_options(
         collection_folder.Options,
         args,
         output=files.expand(output),

@@ -28,7 +28,7 @@ import argparse
 from typing import Any
 
 from baselines import command_line
-from baselines import text
+from baselines.core import text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _outcome(counts: Any) -> str:
-    """Returns the numbers of a split's files, for people; None is a split on disk."""
+    """Describes the numbers of a split's files; None means it was on disk already."""
     if counts is None:
         return 'complete already'
     outcome = f'{text.count(counts.written, "file")} written, {counts.kept:,} kept'

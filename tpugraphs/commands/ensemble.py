@@ -7,7 +7,8 @@ is averaged: scores, each run's mapped to 0..1 per graph, or ranks.  The CSV is
 as `tpugraphs predict` writes it.  Where runtimes are known (--split valid), a
 table compares the ensemble with its members, and says what it gains over each,
 with an interval from drawing programs at random.  --evaluate prints what
-`tpugraphs evaluate` prints for the ensemble and each member, too.
+`tpugraphs evaluate` prints for the ensemble and each member, too; --json prints all
+measurements.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, 'the CSV to write')
     about = 'measure per program, too; runtimes must be known'
     command_line.switch(parser, '--evaluate', about)
-    parser.add_argument('--json', help='write all measurements to this file')
+    command_line.add_json(parser)
 
 
 @command_line.logged()

@@ -2,7 +2,7 @@
 
   tpugraphs evaluate --dir latest
 
-prints a table, overall and per program, beside random choice and the untrained
+prints a table, overall and per program, next to random choice and the untrained
 estimate (`--dir estimate` measures it alone): for tiles top-k error and the Kaggle
 score, for layouts tau and slowdown@1/10/100.  --json prints the same as JSON; for
 several runs it is an object with one entry for each run, and the table ends with a
@@ -34,12 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=('A', 'B'),
         help='test whether A is better than B: runs, patterns or names of models, '
-        'in place of --dir',
+        'instead of --dir',
     )
     about = 'layouts: on the 1,000 published configurations of each graph, or on all'
     protocols = ('published', 'all')
     command_line.option(parser, '--protocol', '', about, choices=protocols)
-    command_line.switch(parser, '--json', 'print JSON in place of the table')
+    command_line.add_json(parser)
     about = 'also write a table (.csv, .md, .tex) or the JSON (.json) to this file'
     parser.add_argument('--output', help=about)
 

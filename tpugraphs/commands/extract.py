@@ -24,7 +24,7 @@ folders (docs/guide/scale.md):
 import argparse
 
 from baselines import command_line
-from baselines import config
+from baselines.core import settings as settings_lib
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'what absent list entries hold; published: 0, but dimension 0 looks the same'
     )
     command_line.option(parser, '--pad', 0, about, choices=(0, -1))
+    about = 'also write node_feat_extra: dimension numbers and more'
+    command_line.switch(parser, '--extra', about)
     command_line.switch(parser, '--overwrite', 'replace files in OUT')
     about = 'cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10'
     command_line.option(parser, '--split', '', about, metavar='SHARES')
@@ -62,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from tpugraphs.extract import jobs
 
     beam.check_arguments(args)
-    options = config.from_options(extractor.Options, args)
+    options = settings_lib.from_options(extractor.Options, args)
     return jobs.extract(
         args.inputs, options, args.runner, args.beam_options, args.split, args.by
     )

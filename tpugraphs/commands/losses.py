@@ -8,13 +8,17 @@ own is my_file.py:my_loss.
 
 import argparse
 
+from baselines import command_line
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options: none."""
+    """Declares the options."""
+    command_line.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
     from tpugraphs import catalogue
 
-    print(catalogue.losses())
+    found = catalogue.losses()
+    command_line.show(args, found, lambda: found)

@@ -8,20 +8,27 @@ docs/guide/models.md says more, and how to write one.
 
 import argparse
 
+from baselines import command_line
 from baselines import config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     tasks = tuple(config.CONFIGS)
-    parser.add_argument('task', nargs='?', choices=tasks, help='of one task alone')
+    parser.add_argument('task', nargs='?', choices=tasks, help='only those of one task')
+    command_line.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints a table for each task."""
     from tpugraphs import catalogue
 
-    if args.task:
-        print(catalogue.models(args.task))
-        return
-    print('\n\n'.join(f'{task}\n{catalogue.models(task)!r}' for task in config.CONFIGS))
+    tasks = [args.task] if args.task else list(config.CONFIGS)
+    found = {task: catalogue.models(task) for task in tasks}
+
+    def shown() -> str:
+        if args.task:
+            return repr(found[args.task])
+        return '\n\n'.join(f'{task}\n{models!r}' for task, models in found.items())
+
+    command_line.show(args, found, shown)

@@ -6,10 +6,10 @@ The same as tiles_gen_predictions_csv.py, for any split and for layouts too:
   tpugraphs predict --dir ~/out/tpugraphs_layout/latest --output xla.csv
   tpugraphs predict --dir estimate --collection layout:xla:random
 
-Each --dir needs its run file run_<hash>.jsonz beside it, which says which collection
-it is of; `estimate` is a formula, and no run.  The CSV has a row per kernel, its id
-and its five fastest configurations, or per program, its id and all configurations,
-best first.  `tpugraphs combine` puts several into one.
+Each --dir needs its run file run_<hash>.jsonz next to it, which says which collection
+it was trained on; `estimate` is a formula, not a run.  The CSV has a row per kernel,
+its id and its five fastest configurations, or per program, its id and all
+configurations, best first.  `tpugraphs combine` puts several into one.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    from baselines.runs import loading
+    from baselines.scoring import loading
     from tpugraphs.distribute import beam
 
     names, options = command_line.runs_of(args), beam.data_options(args)

@@ -1,16 +1,18 @@
 """Rank the candidate configurations in raw files (.pb) with a trained model.
 
+    tpugraphs rank my_kernels.pb
     tpugraphs rank my_kernels.pb --dir latest
     tpugraphs rank ~/raw --dir latest --output ranked.csv --top 3
     tpugraphs rank my_kernels.pb --dir estimate
     tpugraphs rank my_program.py:step --dir latest
 
-A tile model takes tile files (TuningData), a layout model layout files.
-Every run without error mark is a candidate, measured or not.  Printed are, for
-each module, the ten predicted fastest and the compiler's default: `run` is the
-place in the file, a lower score means predicted faster, and where runtimes are
-known, slowdown is over the fastest.  The closing summary compares the choice
-with random choice and with the default.
+Without --dir, the pretrained model that ships ranks tiles of a CPU, and the untrained
+estimate what was compiled for a TPU. A tile model takes tile files (TuningData), a
+layout model layout files. Every run without error mark is a candidate, measured or not.
+Printed are, for each module, the ten predicted fastest and the compiler's default:
+`run` is the place in the file, a lower score means predicted faster, and where runtimes
+are known, slowdown is over the fastest. The closing summary compares the choice with
+random choice and with the default.
 
 A program without configurations (docs/guide/measure.md#programs has the forms) is
 cut into kernels as `tpugraphs tune` does it, with 200 candidates each, and printed
@@ -42,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_collection(parser)
     about = 'configurations to print of each module; 0 prints the summary alone '
     option('--top', int, f'{about}(default: 10, with --json all)')
-    command_line.switch(parser, '--json', 'print JSON in place of tables')
-    about = 'rank these configurations in place of the runs in the files; a program '
+    command_line.add_json(parser, 'tables')
+    about = 'rank these configurations instead of the runs in the files; a program '
     about += 'is then one kernel: [{"output_bounds": [8, 128]}, ...]'
     option('--candidates', str, about, metavar='FILE.json')
     about = 'write everything to FILE, *.csv or *.json'

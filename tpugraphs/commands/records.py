@@ -4,25 +4,28 @@
   tpugraphs records my_program_1f             # the best configurations of a kernel
   tpugraphs records --prune 90                # remove records of 90 days ago and more
   tpugraphs records --export t4
+  tpugraphs records --import t4/*.json other_machine.jsonl
 
 `tpugraphs tune` and `tpugraphs collect` append a line of JSON for each measurement
 of a kernel, and `tune` starts from them.  A speed-up is the default's time
 over that of a configuration in the same passes; `tune` proves one.  --export writes
 a file for each kernel and machine in the T4 format, of Kernel Tuner and its
-benchmark hub, in which a search can be replayed without the machine.
+benchmark hub, in which a search can be replayed without the machine.  --import
+adds the records of such files, and of other files of records; each counts once.
 """
 
 import argparse
 import functools
+import sys
 
 from baselines import command_line
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from tpugraphs.measure import machine_records
+    from tpugraphs.records import machine_records
 
     option = functools.partial(command_line.option, parser)
     about = 'show the best of the kernel whose name or fingerprint begins so'
@@ -33,26 +36,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about += 'machines and versions of jaxlib'
     option('--prune', '', about, metavar='DAYS|others')
     option('--export', '', 'write T4 files', metavar='FOLDER')
+    command_line.add_json(parser)
+    about = 'add the records of files, *.json in T4, others as --records'
+    parser.add_argument(
+        '--import', nargs='+', dest='sources', metavar='FILE', help=about
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prunes, exports or prints."""
-    from tpugraphs.measure import record_tables
-    from tpugraphs.measure import records
-    from tpugraphs.measure import t4
+    """Imports, prunes, exports or prints."""
+    from tpugraphs.records import records
+    from tpugraphs.records import t4
+    from tpugraphs.records import tables
 
-    paths = record_tables.paths_of(args.records)
+    done = sys.stderr if args.json else sys.stdout
+    if args.sources:
+        print(*tables.merge(args.sources, args.records), sep='\n')
+        return
+    paths = tables.paths_of(args.records)
     if args.prune:
-        keeps = record_tables.keeps(args.prune)
+        keeps = tables.keeps(args.prune)
         removed = sum(records.prune(path, keeps) for path in paths)
-        print(f'{text.count(removed, "line")} removed')
-    measurements = record_tables.load(paths)
+        print(f'{text.count(removed, "line")} removed', file=done)
+    measurements = tables.load(paths)
     if args.kernel:
-        measurements = record_tables.of_kernel(measurements, args.kernel)
+        measurements = tables.of_kernel(measurements, args.kernel)
     if args.export:
         written = t4.export(measurements, files.expand(args.export))
-        print(f'{text.count(len(written), "kernel")} written to {args.export}')
-    elif args.kernel:
-        print('\n'.join(record_tables.best(measurements)))
-    elif not args.prune:
-        print('\n'.join(record_tables.kernels(measurements)))
+        where = text.count(len(written), 'kernel')
+        print(f'{where} written to {args.export}', file=done)
+    if args.json or not (args.prune or args.export):
+        as_json, lines = tables.kernels_json, tables.kernels
+        if args.kernel:
+            as_json, lines = tables.best_json, tables.best
+        shown = lambda: '\n'.join(lines(measurements))
+        command_line.show(args, as_json(measurements), shown)

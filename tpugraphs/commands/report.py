@@ -5,15 +5,17 @@
 
 Models of one collection stand side by side, the best first; runs that differ in seed
 or fold alone are one model, with mean and standard deviation.  Shown are a table of
-errors, learning curves, errors program by program with intervals and beside random
+errors, learning curves, errors program by program with intervals and next to random
 choice, the slowdown of trying k configurations, for layouts tau against the noise
 ceiling, and the settings.  The file needs no network, names no folders of this
 machine, and reads on a phone, in print, light and dark.
 """
 
 import argparse
+from typing import cast
 
 from baselines import command_line
+from baselines.runs import run_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +34,8 @@ def run(args: argparse.Namespace) -> None:
             are unusable, or no runtime is known.
         OSError: --output cannot be written.
     """
-    from baselines import files
-    from baselines.runs import loading
+    from baselines.core import files
+    from baselines.scoring import loading
     from tpugraphs.distribute import beam
     from tpugraphs.report import measured
     from tpugraphs.report import page
@@ -46,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
     for model_dir, predictor in predictors.items():
         summary, graphs = predictor.measure(args.split)
         name, model = labels[model_dir]
-        drawn.append(measured.MeasuredRun(name, model, predictor.run, summary, graphs))
+        run = cast(run_files.Run, predictor.run)  # none of them is the estimate
+        drawn.append(measured.MeasuredRun(name, model, run, summary, graphs))
     page.write(args.output, drawn)
     print(f'report: {files.expand(args.output)}')

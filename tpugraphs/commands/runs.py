@@ -5,13 +5,13 @@
 
 By default those in the folders that trainings write to are listed, the latest
 last.  What stands in the last column is a name for --dir of all other commands,
-which also takes `latest`, a whole directory, a --run_id or a pattern.  `best
+which also takes `latest`, a whole directory, a --run_id or a pattern.  Interrupted
+trainings are named on stderr.  `best
 valid` is the best epoch's ordered-pair accuracy on validation configurations, for
 layouts Kendall's tau; `tpugraphs evaluate` measures runs on whole splits.
 """
 
 import argparse
-import json
 
 from baselines import command_line
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     about = 'what the lines are ordered by'
     command_line.option(parser, '--sort', 'when', about, choices=listing.SORTS)
-    command_line.switch(parser, '--json', 'print JSON in place of the table')
+    command_line.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -38,11 +38,9 @@ def run(args: argparse.Namespace) -> None:
     from baselines.runs import listing
 
     folders = args.out_dir or finding.default_folders()
+    listing.note_unfinished(folders)
     rows = listing.ordered(listing.rows(folders), args.sort)
-    if args.json:
-        as_json = [row._asdict() for row in rows]
-        print(json.dumps(as_json, indent=1, allow_nan=False))
-    elif rows:
-        print('\n'.join(listing.table(rows)))
-    else:
+    if not rows and not args.json:
         raise ValueError(finding.no_runs_message(folders))
+    content = [row._asdict() for row in rows]
+    command_line.show(args, content, lambda: '\n'.join(listing.table(rows)))

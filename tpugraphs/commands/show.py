@@ -4,6 +4,7 @@
     tpugraphs show ~/raw/tuning_data.pb --module fusion.232 --plot fusion.png
     tpugraphs show ~/data/tpugraphs/npz/tile/xla/train/some_kernel.npz
     tpugraphs show my_program.py:step
+    tpugraphs show my_program.py:step --time
     tpugraphs show module_0001.before_optimizations.txt
 
 A file of many modules gets a line for each, and --module picks one.  Repeated
@@ -11,9 +12,11 @@ configurations have the same features, so no model can tell them apart; how much
 their runtimes differ is noise that no model can explain.  Of a program
 (docs/guide/measure.md#programs has the forms) its kernels are listed, with their
 share of the multiply-adds, and the tiles that XLA chose, where the module says.
+--time measures them instead (pip install 'tpugraphs[measure]').
 """
 
 import argparse
+import sys
 
 from baselines import command_line
 
@@ -27,10 +30,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--module', str, about)
     about = f'draw the graph (up to {plot.MAX_NODES} nodes) and the runtimes; also '
     command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
+    about = 'of a program: time it and its kernels on this machine'
+    command_line.switch(parser, '--time', about)
+    command_line.add_json(parser, 'text')
 
 
+@command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
+    if args.time:
+        if args.module or args.plot:
+            raise ValueError('--time is of a program: leave --module and --plot out')
+        from tpugraphs.inspect import profile
+        from tpugraphs.kernels import preparation
+
+        profiled = profile.profile(preparation.load(args.file))
+        command_line.show(args, profiled.to_json(), lambda: profiled)
+        return
     from tpugraphs.inspect import jobs
 
-    jobs.show(args.file, args.module, args.plot)
+    found = jobs.describe(args.file, args.module, args.plot)
+    command_line.show(args, found.to_json(), found.to_text)
+    if args.plot:
+        print(f'drawn: {args.plot}', file=sys.stderr if args.json else sys.stdout)

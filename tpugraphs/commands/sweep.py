@@ -7,8 +7,9 @@
 Optuna draws settings from the ranges, choices and conditions of a TOML file, a
 trial trains with them in a process of its own, and trials that fall behind are ended
 early.  The same command goes on where it was broken off, and on another machine with
-the same --storage it joins in.  Settings that all trials share are flags.  The best
-settings go into best.json, for --recipe=FILE: docs/guide/sweeps.md.
+the same --storage it joins in.  A setting that is given as a flag is the same in all
+trials, and not searched.  The best settings go into best.json, for --recipe=FILE:
+docs/guide/sweeps.md.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from typing import Any
 from baselines import command_line
 from baselines import config
 from baselines import scripts
+from baselines.core import settings as settings_lib
 from baselines.data import collections
 
 _OUT = '~/out/tpugraphs_sweep'
@@ -37,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     option = functools.partial(command_line.option, parser)
     option('--space', '', 'what is searched, a TOML file')
-    about = 'the URL of a database such as sqlite:///sweep.db, or a journal file '
-    option('--storage', '', f'{about}(default: sweep.db in --out_dir)')
+    about = 'the URL of a database (default: a SQLite file, sweep.db in --out_dir)'
+    option('--storage', '', about)
     option('--study', '', "its name there (default: the collection's)")
     option('--trials', 40, 'trials that the sweep is to have, of all who join')
     option('--seeds', 1, 'trainings of each trial with different seeds, averaged')
@@ -46,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--workers', 1, "trials at a time; they divide this machine's cores")
     option('--minutes', 0.0, 'most minutes of a trial (default: any)')
     command_line.switch(parser, '--no_pruning', 'train every trial to its end')
+    command_line.add_json(parser, 'the table of `sweep show`')
     about = 'settings that all trials share, as flags of a training'
     group = parser.add_argument_group(about, 'shown by --help-all')
     shared = []
@@ -86,20 +89,29 @@ def run(args: argparse.Namespace) -> None:
     """
     if importlib.util.find_spec('optuna') is None:
         raise ValueError("a sweep needs Optuna: pip install 'tpugraphs[sweep]'")
+    from tpugraphs.sweep import results
     from tpugraphs.sweep import search
     from tpugraphs.sweep import study
     from tpugraphs.sweep import trials
 
     if args.target == 'show':
         out_dir = getattr(args, 'out_dir', f'{_OUT}/tile_xla')
-        search.show(args.storage or study.default_storage(out_dir), args.study)
+        found = search.load(args.storage or study.default_storage(out_dir), args.study)
+        table = lambda: '\n'.join(results.table(found))
+        command_line.show(args, results.to_json(found), table)
         return
+    if args.json:
+        raise ValueError('--json is for `tpugraphs sweep show`')
     name = next(n for n in collections.NAMES if n.startswith(args.target))
-    settings = {'out_dir': f'{_OUT}/{name.replace(":", "_")}'}
-    for config_class in config.CONFIGS.values():
-        for field in dataclasses.fields(config_class):
-            if hasattr(args, field.name):
-                settings[field.name] = getattr(args, field.name)
-    base = search.settings_of(name, settings)
-    options = config.from_options(trials.Options, args, pruning=not args.no_pruning)
-    search.run(base, options)
+    given = {
+        field.name: getattr(args, field.name)
+        for config_class in config.CONFIGS.values()
+        for field in dataclasses.fields(config_class)
+        if hasattr(args, field.name)
+    }
+    out_dir = f'{_OUT}/{name.replace(":", "_")}'
+    base = search.settings_of(name, {'out_dir': out_dir, **given})
+    options = settings_lib.from_options(
+        trials.Options, args, pruning=not args.no_pruning
+    )
+    search.run(base, options, given=given)

@@ -1,6 +1,7 @@
 """Find a faster program by other configurations of its kernels, and prove it.
 
-    tpugraphs tune my_program.py:step --dir latest --output fast
+    tpugraphs tune my_program.py:step --output fast
+    tpugraphs tune my_program.py:step --dir latest
     tpugraphs tune module.hlo --measure 20
 
 XLA's optimised module is cut into kernels, as `tpugraphs collect` does it.  The
@@ -8,11 +9,11 @@ model scores all candidate configurations.  The most promising distinct ones are
 measured in three rounds, whose times correct the model.  The best three are measured
 again, interleaved with XLA's default under two names.  A gain is claimed only if its
 paired 95 % interval lies above 1.03, and above that of the default against itself;
-otherwise the default is kept.  Without --dir there is no model, and the times decide
-alone.  Recorded configurations of a kernel (`tpugraphs records`) count as measured,
-unless with --fresh.
+otherwise the default is kept.  Without --dir the pretrained model proposes;
+--no_model draws at random, and the times decide alone.  Recorded configurations of a
+kernel (`tpugraphs records`) count as measured, unless with --fresh.
 
-Then the winning kernels are put into the whole program, which is timed beside the
+Then the winning kernels are put into the whole program, which is timed next to the
 original; those that do not make it faster are taken out again.
 
 --output has program.hlo.pb, for tpugraphs.load_program('FOLDER'), and both modules of
@@ -25,19 +26,20 @@ import json
 import math
 
 from baselines import command_line
-from baselines import config
-from baselines import files
+from baselines.core import files
+from baselines.core import settings as settings_lib
 from baselines.runs import finding
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from tpugraphs.measure import arguments
+    from tpugraphs.records import arguments
 
     option = functools.partial(command_line.option, parser)
     about = 'FILE.py:FUNCTION, or a file (docs/guide/measure.md#programs)'
     parser.add_argument('program', metavar='PROGRAM', help=about)
     command_line.add_dir(parser)
+    command_line.switch(parser, '--no_model', 'draw configurations at random')
     about = 'configurations to measure of each kernel'
     option('--measure', 10, about, metavar='N')
     about = 'configurations to choose from'
@@ -48,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'where the tuned program and the kernels go (default: nothing is kept)'
     option('--output', '', about, metavar='FOLDER')
     arguments.add(parser)
-    about = 'measure anew what is on record, and add to it'
+    about = 'measure again what is on record, and add to it'
     command_line.switch(parser, '--fresh', about)
 
 
@@ -56,23 +58,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Tunes, prints and writes."""
     from baselines.hlo import reading
-    from tpugraphs.measure import tune_program
+    from tpugraphs import tile_scores
     from tpugraphs.programs import extras
+    from tpugraphs.tuning import program_search
 
     extras.require()
+    if args.no_model and args.dirs:
+        raise ValueError('--no_model and --dir: give one of them')
     model_dir = command_line.run_of(args) if args.dirs else ''
     if model_dir and model_dir != finding.ESTIMATE:
         model_dir = finding.find_one(model_dir, reading.TILE)
     if args.json:
         files.check_file_writable(args.json, 'json')
-    options = config.from_options(
-        tune_program.Options,
+    options = settings_lib.from_options(
+        program_search.Options,
         args,
         output=files.expand(args.output) if args.output else '',
-        model_dir=model_dir,
         minutes=args.budget_minutes,
     )
-    program = tune_program.tune_and_write(args.program, (), options)
+    model = None
+    if model_dir:
+        model = tile_scores.load(model_dir, args.platform)
+    elif not args.no_model:
+        model = tile_scores.pretrained(args.platform)
+    program = program_search.tune_and_write(args.program, (), options, model)
     if args.json:
         with files.write_atomically(args.json, encoding='utf-8') as stream:
             json.dump(program.about, stream, indent=1)

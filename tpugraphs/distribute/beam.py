@@ -26,15 +26,16 @@ import uuid
 import numpy as np
 import tqdm
 
-from baselines import config
-from baselines import files
-from baselines import text
+from baselines.core import arrays
+from baselines.core import files
+from baselines.core import settings as settings_lib
+from baselines.core import text
 from baselines.data.packed import splits
-from baselines.hlo import arrays
 from baselines.runs import finding
-from baselines.runs import prediction
-from baselines.runs import run_predictor
-from baselines.runs import tasks
+from baselines.runs import run_files
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from baselines.scoring import scorers
 
 # Beam's own local runner works in one process unless it is told otherwise.
 _LOCAL = 'DirectRunner'
@@ -44,7 +45,7 @@ _LOCAL_OPTIONS = (
 )
 
 
-def data_options(args: argparse.Namespace) -> prediction.Options:
+def data_options(args: argparse.Namespace) -> graph_source.Options:
     """Returns the options of a command for scoring graphs, with its workers.
 
     Raises:
@@ -52,7 +53,7 @@ def data_options(args: argparse.Namespace) -> prediction.Options:
     """
     check_arguments(args)
     workers = BeamWorkers(args.runner, args.beam_options) if args.runner else None
-    return config.from_options(prediction.Options, args, workers=workers)
+    return settings_lib.from_options(graph_source.Options, args, workers=workers)
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -213,7 +214,7 @@ class _Work(NamedTuple):
     """
 
     model_dir: str
-    data: prediction.Options
+    data: graph_source.Options
     split: str
     fingerprint: str
 
@@ -230,20 +231,22 @@ class BeamWorkers:
         self._runner, self._options = runner, options
 
     def scores(
-        self, predictor: run_predictor.RunPredictor, store: splits.PackedSplit
+        self, run: run_files.Run, source: graph_source.Source, store: splits.PackedSplit
     ) -> List[np.ndarray]:
         """Returns float32 [configurations] of each graph of a split.
 
         Args:
-            predictor: of the run.
-            store: the split that the predictor has opened last.
+            run: whose models score.
+            source: of the split, which it has opened last.
+            store: the split.
 
         Raises:
             ValueError: the runner cannot be used, or a worker could not score.
         """
-        work = _work(predictor, store)
-        folder = os.path.join(work.data.cache_dir, f'scores_{_key(predictor, work)}')
-        parts = arrays.groups(store.config_counts, predictor.task.configs_at_once)
+        work = _work(run, source, store)
+        at_once = source.task.configs_at_once
+        folder = os.path.join(work.data.cache_dir, f'scores_{_key(run, work, at_once)}')
+        parts = arrays.groups(store.config_counts, at_once)
         items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
         score = functools.partial(score_part, work=work)
         title = f'ranking {os.path.basename(store.source)}'
@@ -253,9 +256,11 @@ class BeamWorkers:
         return [np.array(s, np.float32) for part in scores_of_parts for s in part]
 
 
-def _work(predictor: run_predictor.RunPredictor, store: splits.PackedSplit) -> _Work:
+def _work(
+    run: run_files.Run, source: graph_source.Source, store: splits.PackedSplit
+) -> _Work:
     """Describes the scoring of a split to workers, which import models by name."""
-    options, models_file = predictor.options, predictor.options.models_file
+    options, models_file = source.options, source.options.models_file
     if not isinstance(models_file, str):
         raise ValueError('workers need the name of a models_file, not classes')
     data = dataclasses.replace(
@@ -265,7 +270,7 @@ def _work(predictor: run_predictor.RunPredictor, store: splits.PackedSplit) -> _
         models_file=models_file and files.expand(models_file),
         workers=None,
     )
-    return _Work(predictor.run.model_dir, data, predictor.split, store.fingerprint)
+    return _Work(run.model_dir, data, source.split, store.fingerprint)
 
 
 def score_part(part: List[int], work: _Work) -> List[List[float]]:
@@ -277,29 +282,31 @@ def score_part(part: List[int], work: _Work) -> List[List[float]]:
     Raises:
         ValueError: the worker sees other data, or a score is not finite.
     """
-    predictor, store, graphs = _opened(work)
-    with tasks.verifying(store):
-        scores = predictor.scorer.scores(store, graphs, np.arange(*part))
+    models, store, graphs = _opened(work)
+    with splits.verifying(store):
+        scores = models.scores(store, graphs, np.arange(*part))
         return [one.tolist() for one in scores]
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(work: _Work) -> Tuple[run_predictor.RunPredictor, splits.PackedSplit, Any]:
-    """Returns a run's predictor, a split and its graphs, kept from part to part."""
+def _opened(work: _Work) -> Tuple[scorers.Models, splits.PackedSplit, Any]:
+    """Returns a run's models, a split and its graphs, kept from part to part."""
     run = finding.load(work.model_dir)
-    predictor = run_predictor.RunPredictor(run, work.data)
-    store = predictor.open_split(work.split)
+    source = graph_source.RunSource(run, work.data)
+    scorer = loading.run_scorer(run, source)
+    store = source.open(work.split)
     if store.fingerprint != work.fingerprint:
         raise ValueError(f'{store.source}: a worker sees other data here')
-    return predictor, store, predictor.graphs(store)
+    store = scorer.check(store)
+    return scorer.models, store, scorer.graphs(store)
 
 
-def _key(predictor: run_predictor.RunPredictor, work: _Work) -> str:
+def _key(run: run_files.Run, work: _Work, at_once: int) -> str:
     """Returns a key of the scores, equal in a call that goes on with this one."""
-    digest = predictor.run.info.get('digest')
+    digest = run.info.get('digest')
     # Without a digest, or with a user's code, what is there may be of another model.
     identity = digest if digest and not work.data.models_file else uuid.uuid4().hex
     described = {**work._asdict(), 'data': dataclasses.asdict(work.data)}
-    parts = [identity, described, predictor.task.configs_at_once]
+    parts = [identity, described, at_once]
     content = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -4,7 +4,8 @@ import dataclasses
 import os
 from typing import Any, Optional
 
-from baselines import text
+from baselines.core import text
+from baselines.data import graph_files
 from baselines.data import npz
 from baselines.data import raw as raw_lib
 from baselines.hlo import graph
@@ -13,7 +14,7 @@ from baselines.hlo import tile
 from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
 
-_PAD = {'pad': npz.Field('iu', (), optional=True)}
+_OPTIONAL = {'pad': npz.Field('iu', (), optional=True), **graph_files.EXTRA}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +25,14 @@ class Options:
         output: folder of the npz files, absolute.
         kind: 'tile', 'layout', or None to detect it.
         pad: the value of absent list entries, 0 or -1.
+        extra: whether to write `node_feat_extra`, too.
         overwrite: whether to replace existing files.
     """
 
     output: str
     kind: Optional[str] = None
     pad: int = 0
+    extra: bool = False
     overwrite: bool = False
 
 
@@ -76,10 +79,10 @@ def _extract_module(
     if stem in outcome.written:
         raise outcomes.Skip('name and fingerprint of an earlier module')
     if not options.overwrite and os.path.lexists(target):
-        _check_pad(target, options)
+        _check_existing(target, options)
         outcome.existing.append(stem)
         return
-    nodes = graph.extract_graph(tuning.module, options.pad)
+    nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
     notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
@@ -103,15 +106,17 @@ def _extract_module(
     )
 
 
-def _check_pad(target: str, options: Options) -> None:
-    """Raises OSError unless the existing file was extracted with the same --pad."""
+def _check_existing(target: str, options: Options) -> None:
+    """Raises OSError unless the existing file was extracted with the same options."""
     try:
-        arrays = npz.read_arrays(target, _PAD, 1 << 40, others=None)
+        arrays = npz.read_arrays(target, _OPTIONAL, 1 << 40, others=None)
     except (ValueError, OSError) as error:
         raise OSError(f'{error}; remove it, or use --overwrite') from error
     pad = int(arrays.get('pad', 0))
-    if pad != options.pad:
+    missing = options.extra and 'node_feat_extra' not in arrays
+    if pad != options.pad or missing:
+        how = 'without --extra' if missing else f'with --pad={pad}'
         raise OSError(
-            f'{target}: is there already, extracted with --pad={pad}; use another '
+            f'{target}: is there already, extracted {how}; use another '
             'folder, or --overwrite'
         )

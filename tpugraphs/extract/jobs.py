@@ -1,15 +1,18 @@
 """Runs `tpugraphs extract`: writes npz files of raw files, and a summary."""
 
+import contextlib
 import dataclasses
 import functools
 import os
 import re
 import sys
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 import uuid
 
-from baselines import files
-from baselines import phases
+from baselines.core import files
+from baselines.core import phases
+from baselines.core import text
+from baselines.data import raw as raw_lib
 from baselines.data import shares as shares_lib
 from baselines.hlo import reading
 from tpugraphs.distribute import beam
@@ -46,7 +49,8 @@ def extract(
         1 if a file or module was wrong, else 0.
 
     Raises:
-        ValueError: an input names nothing, or nothing can be written.
+        ValueError: an input names nothing, nothing can be written, or the modules
+            cannot be split in `output`.
     """
     parts = shares_lib.parse(shares) if shares else None
     paths = reading.find_files(inputs)
@@ -58,6 +62,8 @@ def extract(
     options = dataclasses.replace(
         options, output=output, kind=options.kind or _first_kind(paths)
     )
+    if parts:
+        _check_split(paths, options, parts, by)
     total = outcomes.Outcome()
     if runner or len(paths) > _MANY_FILES:
         extracted = _through_beam(paths, options, runner, beam_options)
@@ -77,6 +83,34 @@ def extract(
     if parts and os.path.isdir(output):
         print(splitting.split(output, parts, by, total.by_file))
     return 1 if total.failed else 0
+
+
+def _check_split(
+    paths: List[str], options: extractor.Options, shares: Sequence[float], by: str
+) -> None:
+    """Raises ValueError, before a file is written, where modules cannot be split.
+
+    There are too few of them, or the output folder has files of other modules, which
+    would be mixed with them.
+    """
+    there = splitting.extracted(options.output)
+    if len(paths) > _MANY_FILES and not there:
+        return  # reading them twice would take long
+    modules: Dict[str, List[str]] = {}
+    for path in paths:
+        with contextlib.suppress(ValueError, OSError):  # extracting it says what it is
+            tunings = reading.read_tuning(path, options.kind).modules
+            modules[path] = [raw_lib.graph_id(tuning) for tuning in tunings]
+    if modules:
+        splitting.check_groups(shares, by, modules)
+    mine = {name for names in modules.values() for name in names}
+    others = [path for name, path in there.items() if name not in mine]
+    if others:
+        raise ValueError(
+            f'--split: {options.output} has {text.count(len(others), "npz file")} of '
+            f'other modules, such as {others[0]}: name an empty folder, or give their '
+            'raw files, too'
+        )
 
 
 def _through_beam(

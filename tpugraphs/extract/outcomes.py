@@ -5,11 +5,11 @@ import contextlib
 import dataclasses
 from typing import Dict, Iterator, List
 
-from baselines import text
+from baselines.core import text
 
 
 class Skip(Exception):
-    """A module that is passed over; the text says why."""
+    """Raised for a module that is skipped; the text says why."""
 
 
 @dataclasses.dataclass

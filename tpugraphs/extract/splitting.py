@@ -4,12 +4,13 @@ A model is measured on programs that it was not trained on, so all modules of a 
 go into one split.
 """
 
+import glob
 import os
 from typing import Dict, List, Mapping, Sequence
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.data import collections
 from baselines.data import families
 from baselines.data import shares as shares_lib
@@ -44,15 +45,7 @@ def split(
     Raises:
         ValueError: there are fewer groups than splits; says how else to cut.
     """
-    groups = _groups(modules, by)
-    num_splits = np.count_nonzero(shares)
-    if len(groups) < num_splits:
-        finer = [b for b in BY if len(_groups(modules, b)) >= num_splits]
-        advice = f'use --by {finer[0]}' if finer else 'give more raw files'
-        raise ValueError(
-            f'--split: {text.count(len(groups), by)} for {num_splits} splits: '
-            f'{advice}, or a share of 0 to a split that can be empty'
-        )
+    groups = check_groups(shares, by, modules)
     sizes = {group: len(names) for group, names in groups.items()}
     chosen = shares_lib.share_out(sizes, [share / sum(shares) for share in shares])
     counts = []
@@ -65,6 +58,34 @@ def split(
             os.replace(path_of(folder, member), place)
         counts.append(f'{split_name} {len(members)} of {text.count(len(mine), by)}')
     return 'split    ' + ', '.join(counts)
+
+
+def check_groups(
+    shares: Sequence[float], by: str, modules: Mapping[str, Sequence[str]]
+) -> Dict[str, List[str]]:
+    """Returns the ids of the modules of each group; arguments are as of `split`.
+
+    Raises:
+        ValueError: there are fewer groups than splits; says how else to cut.
+    """
+    groups = _groups(modules, by)
+    num_splits = np.count_nonzero(shares)
+    if len(groups) < num_splits:
+        finer = [b for b in BY if len(_groups(modules, b)) >= num_splits]
+        advice = f'use --by {finer[0]}' if finer else 'give more raw files'
+        raise ValueError(
+            f'--split: {text.count(len(groups), by)} for {num_splits} splits: '
+            f'{advice}, or a share of 0 to a split that can be empty'
+        )
+    return groups
+
+
+def extracted(folder: str) -> Dict[str, str]:
+    """Returns the npz files in a folder and in its splits: id -> path."""
+    root = glob.escape(folder)
+    places = (os.path.join(root, part, '*.npz') for part in ('', *collections.SPLITS))
+    paths = sorted(path for place in places for path in glob.glob(place))
+    return {os.path.basename(path)[: -len('.npz')]: path for path in paths}
 
 
 def _groups(modules: Mapping[str, Sequence[str]], by: str) -> Dict[str, List[str]]:

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from baselines import files
+from baselines.core import files
 from baselines.data import npz
 from baselines.data import raw
 from baselines.data.layout import records as layout_records

@@ -1,11 +1,11 @@
 """Describes graphs and their configurations in lines and tables."""
 
 import collections
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from tpugraphs.inspect import contents
 
 _BAR = 30  # letters of the longest bar of a histogram
@@ -30,6 +30,34 @@ def describe(content: contents.Content) -> str:
         lines += _configurations(content, content.config_groups)
         lines += _runtimes(content)
     return '\n'.join(lines)
+
+
+def to_json(content: contents.Content) -> Dict[str, Any]:
+    """Describes one graph and its configurations, as `tpugraphs show --json` does."""
+    described: Dict[str, Any] = {
+        'name': content.name,
+        'kind': content.kind,
+        'nodes': len(content.opcodes),
+        'edges': len(content.edges),
+        'opcodes': dict(collections.Counter(content.opcodes).most_common()),
+        'configurations': None,
+        'problem': content.problem,
+    }
+    if content.config_groups is not None:
+        runtimes = content.runtimes
+        distinct, repeated, _ = count_repeats(content.config_groups, runtimes)
+        timed = bool(runtimes.any())
+        described['configurations'] = {
+            'count': len(runtimes),
+            'distinct': distinct,
+            'repeated': repeated,
+            'dropped': content.dropped,
+            'fastest_ns': int(runtimes.min()) if timed else None,
+            'default_ns': content.default if timed else None,
+            'median_ns': float(np.median(runtimes)) if timed else None,
+            'slowest_ns': int(runtimes.max()) if timed else None,
+        }
+    return described
 
 
 def table(graphs: Sequence[contents.Content]) -> str:

@@ -1,9 +1,10 @@
 """Runs `tpugraphs show`: prints and draws the graphs of a file."""
 
+import dataclasses
 import difflib
-from typing import List, Optional
+from typing import Any, Dict, List, Optional
 
-from baselines import files
+from baselines.core import files
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import description
 from tpugraphs.inspect import kernel_table
@@ -11,14 +12,42 @@ from tpugraphs.inspect import plot
 from tpugraphs.programs import reader
 
 
-def show(
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """The graphs of a file.
+
+    Attributes:
+        graphs: one for each module, at least one.
+        kernels: what `kernel_table.describe` returns of a program; None for a file of
+            configurations.
+    """
+
+    graphs: List[contents.Content]
+    kernels: Optional[Dict[str, Any]] = None
+
+    def to_text(self) -> str:
+        """Describes one graph in lines, or lists several in a table."""
+        if len(self.graphs) > 1:
+            return description.table(self.graphs)
+        lines = [description.describe(self.graphs[0])]
+        if self.kernels is not None:
+            lines += kernel_table.lines(self.kernels)
+        return '\n'.join(lines)
+
+    def to_json(self) -> Dict[str, Any]:
+        """Returns the object of `tpugraphs show --json`."""
+        modules = [description.to_json(graph) for graph in self.graphs]
+        return {'modules': modules, 'program': self.kernels}
+
+
+def describe(
     path: str, module: Optional[str] = None, picture: Optional[str] = None
-) -> None:
-    """Prints the graphs and configurations of a file, and draws one on request.
+) -> Description:
+    """Describes the graphs and configurations of a file, and draws one on request.
 
     Args:
         path: an npz file, or a program as of `reader.read_program`.
-        module: the name or number of the module to show; None for all.
+        module: the name or number of the module to describe; None for all.
         picture: the file to draw it to; the ending tells the format.
 
     Raises:
@@ -26,7 +55,7 @@ def show(
             which one is to be drawn.
         OSError: a file cannot be read or written.
     """
-    lines: List[str] = []
+    kernels = None
     if contents.is_npz(path) or reader.tuning_kind(path):
         path = files.expand(path)
         graphs = contents.load(path)
@@ -37,22 +66,19 @@ def show(
     else:
         program = reader.read_program(path)
         graphs = [contents.describe_program(program)]
-        lines = kernel_table.lines(program)
+        kernels = kernel_table.describe(program)
     if not graphs:
         raise ValueError(f'{path}: has no modules')
     if all(graph.problem and not graph.opcodes for graph in graphs):
         raise ValueError(f'{path}: {graphs[0].problem}')
-    if picture and len(graphs) > 1:
-        raise ValueError(
-            f'{path}: has {len(graphs)} modules; choose the one to draw with --module'
-        )
-    if len(graphs) > 1:
-        print(description.table(graphs))
-    else:
-        print('\n'.join([description.describe(graphs[0]), *lines]))
     if picture:
+        if len(graphs) > 1:
+            raise ValueError(
+                f'{path}: has {len(graphs)} modules; choose the one to draw with '
+                '--module'
+            )
         plot.draw(graphs[0], files.expand(picture))
-        print(f'drawn: {picture}')
+    return Description(graphs, kernels)
 
 
 def _choose(path: str, graphs: List[contents.Content], module: str) -> contents.Content:

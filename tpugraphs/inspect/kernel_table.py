@@ -4,11 +4,12 @@ import collections
 import math
 from typing import Any, Dict, Iterable, List, Tuple
 
-from baselines import text
-from tpugraphs.measure import building
-from tpugraphs.measure import kernels
-from tpugraphs.measure import own_tiles
-from tpugraphs.measure import preparation
+from baselines.core import text
+from tpugraphs.kernels import building
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import preparation
+from tpugraphs.kernels import removal
+from tpugraphs.kernels import tpu_tiles
 from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 
@@ -17,26 +18,85 @@ _WIDTH = 40  # letters of a shape
 _HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles"]
 
 
-def lines(program: reader.Program) -> List[str]:
+def describe(program: reader.Program) -> Dict[str, Any]:
     """Describes the parameters and kernels of a program.
 
-    An optimised module has its kernels already.  Others are compiled for the CPU; if
+    An optimized module has its kernels already.  Others are compiled for the CPU; if
     jaxlib is missing or XLA cannot compile them, their instructions are listed.
+
+    Returns:
+        A dict, as `tpugraphs show --json` prints it:
+          parameters, result: shapes such as 'f32[8,16]'.
+          cut_out: numbers of operations that cannot run here, by name.
+          custom_calls: numbers of the others, by name.
+          origin: where the kernels are from, or why there are none.
+          multiply_adds: of all dots and convolutions; None if sizes are unknown.
+          kernels: the most multiply-adds first, equal ones together; dicts with the
+            `name` of the first, how many `times` there are equal ones, the `shape` of
+            the result, `multiply_adds` of one, and XLA's `own_tiles` or ''.
 
     Raises:
         ValueError: the instructions contradict each other.
     """
     module, origin = program.module, 'as the module has them'
+    described = _facts(module)
     if _has_unknown_sizes(module):
-        return [*_facts(module), '  kernels         unknown: sizes are not fixed']
+        unknown = 'unknown: sizes are not fixed'
+        return {**described, 'origin': unknown, 'multiply_adds': None, 'kernels': []}
     if not preparation.is_optimised(module):
         module, origin = _optimised(program)
     try:
-        return [*_facts(program.module), *_table(module, origin)]
+        kernels = _kernels(module)
     except LookupError as error:
         raise ValueError(
             f'{program.source}: an instruction lacks a field of its opcode ({error})'
         ) from error
+    total = sum(kernel['multiply_adds'] * kernel['times'] for kernel in kernels)
+    return {**described, 'origin': origin, 'multiply_adds': total, 'kernels': kernels}
+
+
+def lines(described: Dict[str, Any]) -> List[str]:
+    """Lays out what `describe` returned, as lines."""
+    parameters = described['parameters']
+    shown = [
+        f'  parameters      {len(parameters):,}: {text.listed(parameters)}',
+        f'  result          {described["result"]}',
+    ]
+    if described['cut_out']:
+        shown.append(f'  cut out         {removal.described(described["cut_out"])}')
+    if described['custom_calls']:
+        calls = text.most_common(described['custom_calls'])
+        shown.append(f'  custom calls    {calls}')
+    total, kernels = described['multiply_adds'], described['kernels']
+    if total is None:
+        return [*shown, f'  kernels         {described["origin"]}']
+    count = sum(kernel['times'] for kernel in kernels)
+    shown += [
+        f'  kernels         {count:,}, {described["origin"]}',
+        f'                  {text.count(total, "multiply-add")} in dots and '
+        'convolutions',
+    ]
+    cells = [_HEAD]
+    for kernel in kernels[:_MOST_ROWS]:
+        all_of_them = kernel['multiply_adds'] * kernel['times']
+        cells.append(
+            [
+                kernel['name'],
+                f'{kernel["times"]:,}',
+                text.shortened(kernel['shape'], _WIDTH),
+                f'{kernel["multiply_adds"]:,}',
+                f'{100 * all_of_them / total:.1f} %' if total else '-',
+                kernel['own_tiles'],
+            ]
+        )
+    if not any(row[-1] for row in cells[1:]):
+        cells = [row[:-1] for row in cells]
+    if kernels:
+        shown += text.table(cells, '<><>><', indent=4)
+    rest = sum(kernel['times'] for kernel in kernels[_MOST_ROWS:])
+    if rest:
+        shown.append(f'    ... and {rest:,} more')
+    return shown
 
 
 def _has_unknown_sizes(module: Any) -> bool:
@@ -50,7 +110,7 @@ def _has_unknown_sizes(module: Any) -> bool:
 
 
 def _optimised(program: reader.Program) -> Tuple[Any, str]:
-    """Returns the module to cut, and the origin of its kernels, for people."""
+    """Returns the module to cut, and the origin of its kernels, as text."""
     if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
@@ -60,66 +120,50 @@ def _optimised(program: reader.Program) -> Tuple[Any, str]:
         return program.module, f'instructions before fusion, for {error}'
 
 
-def _facts(module: Any) -> List[str]:
-    """Lists parameters, result, collectives and custom calls of a module, in lines."""
-    entry = kernels.entry_of(module)
+def _facts(module: Any) -> Dict[str, Any]:
+    """Returns what `describe` says of a module besides its kernels."""
+    entry = cutting.entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
     parameters.sort(key=lambda i: i.parameter_number)
-    shapes = [_shape_text(i.shape) for i in parameters]
-    result = _shape_text(kernels.root_of(entry).shape)
-    shown = [
-        f'  parameters      {len(parameters):,}: {text.listed(shapes)}',
-        f'  result          {result}',
-    ]
     instructions = [i for c in module.computations for i in c.instructions]
-    exchanged = preparation.collectives(module)
-    if exchanged:
-        shown.append(f'  collectives     {text.most_common(exchanged)}; not tuned')
     calls = collections.Counter(
-        i.custom_call_target for i in instructions if i.opcode == 'custom-call'
+        i.custom_call_target
+        for i in instructions
+        if i.custom_call_target in removal.CUSTOM_CALLS
     )
-    if calls:
-        shown.append(f'  custom calls    {text.most_common(calls)}')
-    return shown
+    return {
+        'parameters': [_shape_text(i.shape) for i in parameters],
+        'result': _shape_text(cutting.root_of(entry).shape),
+        'cut_out': dict(removal.counts(module)),
+        'custom_calls': dict(calls),
+    }
 
 
-def _table(module: Any, origin: str) -> List[str]:
-    """Lists the kernels of a module, the most multiply-adds first, in lines.
-
-    `origin` ends the line with their number.
-    """
+def _kernels(module: Any) -> List[Dict[str, Any]]:
+    """Returns the kernels of a module as `describe` does."""
     multiply_adds = _MultiplyAdds(module)
     # Layers repeat: kernels that look the same are one row.
     alike: Dict[Tuple[Any, ...], List[str]] = {}
-    for values, pieces in kernels.pieces_of(module):
+    for values, pieces in cutting.pieces_of(module):
         root, count = pieces[-1], multiply_adds.of_all(pieces, values)
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
         alike.setdefault((*key, _own_tiles_text(root)), []).append(root.name)
-    total = sum(key[0] * len(names) for key, names in alike.items())
-    shown = [
-        f'  kernels         {sum(map(len, alike.values())):,}, {origin}',
-        f'                  {text.count(total, "multiply-add")} in dots and '
-        'convolutions',
-    ]
     rows = sorted(alike.items(), key=lambda row: (-row[0][0] * len(row[1]), -row[0][1]))
-    cells = [_HEAD]
-    for (count, _, _, shape, own), names in rows[:_MOST_ROWS]:
-        share = f'{100 * count * len(names) / total:.1f} %' if total else '-'
-        shape = text.shortened(shape, _WIDTH)
-        cells.append([names[0], f'{len(names):,}', shape, f'{count:,}', share, own])
-    if not any(row[-1] for row in cells[1:]):
-        cells = [row[:-1] for row in cells]
-    if rows:
-        shown += text.table(cells, '<><>><', indent=4)
-    rest = sum(len(names) for _, names in rows[_MOST_ROWS:])
-    if rest:
-        shown.append(f'    ... and {rest:,} more')
-    return shown
+    return [
+        {
+            'name': names[0],
+            'times': len(names),
+            'shape': shape,
+            'multiply_adds': count,
+            'own_tiles': own,
+        }
+        for (count, _, _, shape, own), names in rows
+    ]
 
 
 def _own_tiles_text(root: Any) -> str:
     """Returns XLA's own tiles of a kernel as text; '' if it has none."""
-    own = own_tiles.of(root)
+    own = tpu_tiles.of(root)
     if own is None:
         return ''
     bounds = [
@@ -146,6 +190,11 @@ def _shape_text(shape: Any) -> str:
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'
 
 
+def multiply_adds(module: Any) -> int:
+    """Counts the multiply-adds of a module; the body of a loop counts once."""
+    return _MultiplyAdds(module).of_computation(module.entry_computation_id)
+
+
 class _MultiplyAdds:
     """Counts the multiply-adds of a module's dots and convolutions.
 
@@ -167,7 +216,7 @@ class _MultiplyAdds:
     def _of_one(self, instruction: Any, values: Dict[int, Any]) -> int:
         """Counts the multiply-adds of an instruction and of computations it calls."""
         if instruction.opcode not in ('dot', 'convolution'):
-            return sum(map(self._of_computation, instruction.called_computation_ids))
+            return sum(map(self.of_computation, instruction.called_computation_ids))
         if instruction.opcode == 'dot':
             left = values[instruction.operand_ids[0]].shape.dimensions
             numbers = instruction.dot_dimension_numbers
@@ -179,7 +228,7 @@ class _MultiplyAdds:
             terms *= math.prod(kernel[d] for d in numbers.kernel_spatial_dimensions)
         return terms * building.elements(instruction.shape)
 
-    def _of_computation(self, number: int) -> int:
+    def of_computation(self, number: int) -> int:
         """Counts the multiply-adds of the computation with id `number`."""
         if number not in self._counted:
             values = {i.id: i for i in self._bodies[number].instructions}

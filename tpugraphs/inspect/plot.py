@@ -4,8 +4,8 @@ from typing import Any, List
 
 import numpy as np
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import layers
 

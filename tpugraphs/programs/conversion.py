@@ -1,85 +1,85 @@
-"""Parses HLO text and MLIR with jaxlib, in a process of its own.
+"""Converts HLO text and MLIR to HLO modules with jaxlib, in a child process."""
 
-XLA ends its process on certain texts, and takes all memory for others: a constant of a
-few letters can stand for an array of any size.
-"""
+import re
+from typing import Any, List, Tuple
 
-import subprocess
-import sys
-from typing import Any
+from google.protobuf import message
 
-from baselines import files
 from baselines.hlo import forms
 from baselines.hlo import protos
+from tpugraphs.programs import elided
 from tpugraphs.programs import extras
+from tpugraphs.programs import hlo_text
+from tpugraphs.programs import isolated
 
-MEMORY = 12 << 30  # bytes that a process of XLA may use
+MEMORY = 12 << 30  # bytes that a process that runs programs may use
+_DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.]+)'")
 
 
-def module_of(data: bytes, form: str) -> Any:
-    """Parses a text or bytecode to an HloModuleProto.
+def module_of(data: bytes, form: str) -> Tuple[Any, List[str]]:
+    """Converts a text or bytecode to an HloModuleProto.
 
     Args:
         data: the text, UTF-8, or the bytecode.
         form: HLO_TEXT, MLIR_TEXT or MLIR_BYTECODE of `baselines.hlo.forms`.
 
+    Returns:
+        The module, and notes for the user on what was dropped or drawn.
+
     Raises:
         ValueError: jaxlib is not installed, or XLA cannot read it; has XLA's error.
     """
     extras.require(form)
-    process = subprocess.run(
-        [sys.executable, '-m', 'tpugraphs.programs.conversion', form],
-        input=data,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**files.environment(), 'TF_CPP_MIN_LOG_LEVEL': '3'},
-    )
-    if process.returncode:
-        printed = process.stderr.decode(errors='replace').strip().splitlines()
-        line = printed[-1] if printed else 'XLA ended the process'
-        raise ValueError(f'the {form} cannot be read: {line}')
-    return protos.protos().HloModuleProto.FromString(process.stdout)
+    try:
+        notes, content = isolated.call(__name__, 'convert', [form], data)
+        module = protos.protos().HloModuleProto.FromString(content)
+    except message.DecodeError as error:
+        raise ValueError(
+            f'the {form} cannot be read: too deeply nested ({error})'
+        ) from None
+    except ValueError as error:
+        raise ValueError(f'the {form} cannot be read: {error}') from None
+    return module, [*notes, *elided.fill(module)]
 
 
-def _converted(data: bytes, form: str) -> bytes:
-    """Parses a text or bytecode to a serialised HloModuleProto, in this process."""
-    from jaxlib import xla_client
+def convert(form: str, data: bytes) -> Tuple[List[str], bytes]:
+    """Converts a text or bytecode to notes and a serialised HloModuleProto.
 
-    xla: Any = xla_client._xla
-    if form == forms.HLO_TEXT:
-        module = xla.hlo_module_from_text(data.decode('utf-8-sig'))
-        return module.as_serialized_hlo_module_proto()
-    text: Any = data.decode('utf-8-sig') if form == forms.MLIR_TEXT else data
-    if b'StableHLO_v' in data[:64]:  # the portable kind, of jax.export
-        text = xla.mlir.deserialize_portable_artifact(data)
-    computation = xla.mlir.mlir_module_to_xla_computation(
-        text, use_tuple_args=False, return_tuple=False
-    )
-    return computation.as_serialized_hlo_module_proto()
+    Runs in the child process; see `module_of`.
+    """
+    # MLIR's bindings are loaded where they are needed.
+    from tpugraphs.programs import stablehlo
+
+    try:
+        if form == forms.HLO_TEXT:
+            return hlo_text.parse(data.decode('utf-8-sig'))
+        return stablehlo.parse(data)
+    except ValueError:
+        raise
+    except Exception as error:
+        if 'bad_alloc' in str(error):
+            raise MemoryError from error
+        raise ValueError(_line_of(error)) from error
 
 
 def _line_of(error: Exception) -> str:
-    """Returns the line with "error:" of XLA's message, and the quoted source."""
-    lines = [line.strip() for line in str(error).strip().splitlines()]
+    """Returns the line of XLA's message that has the place, and the source."""
+    content = str(error)
+    foreign = _DIALECT.search(content)
+    if foreign:
+        return refusal_of(foreign.group(1), foreign.group(2))
+    lines = [line.strip() for line in content.strip().splitlines()]
     lines = lines or [type(error).__name__]
     place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)
     marked = lines[place + 2 : place + 3] == ['^']
     return ': '.join(lines[place : place + 1 + marked])
 
 
-def _main(form: str) -> int:
-    """Reads standard input, and writes the module; returns an exit code."""
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    try:
-        module = _converted(sys.stdin.buffer.read(), form)
-    except Exception as error:
-        print(_line_of(error), file=sys.stderr)
-        return 1
-    sys.stdout.buffer.write(module)
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(_main(sys.argv[1]))
+def refusal_of(dialect: str, operation: str) -> str:
+    """Returns the line that refuses an operation of a dialect that jaxlib lacks."""
+    if dialect == 'sdy':  # the newest release that goes with TensorFlow 2.15 lacks it
+        return f'has {operation}, which needs jaxlib 0.4.34 or newer; use Python 3.12'
+    return (
+        f'has operations of the dialect {dialect!r} ({operation}), which only its own '
+        'compiler has; export the program as StableHLO'
+    )

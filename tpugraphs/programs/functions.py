@@ -3,19 +3,34 @@
 Tracing takes only shapes and types of example arguments: no array is copied.
 """
 
+import contextlib
 import importlib.util
 import os
 import sys
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from baselines.hlo import protos
+from tpugraphs.programs import isolated
 
+# Of a process that runs a user's file, which may build a model of some size.
+_MEMORY = 12 << 30  # bytes
+_SECONDS = 600  # of CPU time
 _SIGNATURE = 'input_signature'
 _EXAMPLES = 'example_args'
 _HOW = (
-    f'write {_EXAMPLES} = (...) beside it, or '
+    f'write {_EXAMPLES} = (...) next to it, or '
     '@tf.function(input_signature=[tf.TensorSpec(...), ...])'
 )
 
@@ -60,18 +75,41 @@ def trace(
         raise ValueError(
             f'{where} has neither an input signature nor example arguments; {_HOW}'
         )
-    return _trace_tensorflow(function, args, where)
+    if hasattr(function, 'python_function') or 'jax' not in sys.modules:
+        return _trace_tensorflow(function, args, where)
+    return _trace_either(function, args, where, keep_unused)
 
 
 def from_file(path: str, name: str) -> Any:
-    """Runs a Python file, and traces its function `name` to an HloModuleProto.
+    """Traces a function of a Python file, which is run in a child process.
+
+    See `trace_file` for the arguments.
+
+    Raises:
+        ValueError: the file does not run, ends its process, or see `trace`.
+        OSError: the file cannot be read.
+    """
+    files.open_regular(path).close()
+    try:
+        _, content = isolated.call(
+            __name__, 'trace_file', [path, name], b'', _MEMORY, _SECONDS
+        )
+    except isolated.Ended as how:
+        raise ValueError(f'{path}: {how}') from None
+    return protos.protos().HloModuleProto.FromString(content)
+
+
+def trace_file(path: str, name: str, _: bytes) -> Tuple[List[str], bytes]:
+    """Runs a Python file, and traces its function `name`, in this process.
 
     `example_args` in the file are the arguments: a tuple, or a function without
     parameters that returns one.
 
+    Returns:
+        No notes, and a serialised HloModuleProto.
+
     Raises:
         ValueError: the file does not run, has no such function, or see `trace`.
-        OSError: the file cannot be read.
     """
     module = _run(path)
     where = f'{path}:{name}'
@@ -83,13 +121,11 @@ def from_file(path: str, name: str) -> Any:
         )
     args = getattr(module, _EXAMPLES, None)
     if callable(args):
-        try:
+        with _naming(f'{path}:{_EXAMPLES}'):
             args = args()
-        except (Exception, SystemExit) as error:
-            raise ValueError(f'{path}:{_EXAMPLES}: {text.cause_of(error)}') from error
     if args is not None and not isinstance(args, (list, tuple)):
         args = (args,)
-    return trace(function, args, where).module
+    return [], trace(function, args, where).module.SerializeToString()
 
 
 def from_saved_model(
@@ -140,6 +176,37 @@ def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
     return has_arrays or isinstance(function, type(jax.jit(bool)))
 
 
+def _trace_either(
+    function: Callable, args: Sequence[Any], where: str, keep_unused: bool
+) -> Traced:
+    """Traces a plain Python function by TensorFlow or JAX; see `trace`."""
+    tracers: Dict[str, Callable[[], Traced]] = {
+        'TensorFlow': lambda: _trace_tensorflow(function, args, where),
+        'JAX': lambda: _trace_jax(function, args, where, keep_unused),
+    }
+    names = ['TensorFlow', 'JAX']
+    if 'tensorflow' not in sys.modules:  # importing it takes seconds
+        names.reverse()
+    reasons: List[str] = []
+    for name in names:
+        try:
+            return tracers[name]()
+        except ValueError as error:
+            reasons.append(f'{name}: {str(error)[len(where) + 2 :]}')
+        except ImportError as error:
+            reasons.append(f'{name}: {error}')
+    raise ValueError(f'{where}: cannot be traced by {"; nor by ".join(reasons)}')
+
+
+def _spec_of_jax(leaf: Any) -> Any:
+    """Returns an example argument as JAX takes it: shapes of TensorFlow as its own."""
+    if not hasattr(getattr(leaf, 'dtype', None), 'as_numpy_dtype'):
+        return leaf
+    import jax
+
+    return jax.ShapeDtypeStruct(tuple(leaf.shape), leaf.dtype.as_numpy_dtype)
+
+
 def _trace_jax(
     function: Any, args: Sequence[Any], where: str, keep_unused: bool
 ) -> Traced:
@@ -148,11 +215,10 @@ def _trace_jax(
 
     if keep_unused or not hasattr(function, 'lower'):
         function = jax.jit(function, keep_unused=keep_unused)
-    try:
+    with _naming(where):
+        args = jax.tree_util.tree_map(_spec_of_jax, tuple(args))
         lowered = function.lower(*args)
         content = lowered.compiler_ir('hlo').as_serialized_hlo_module_proto()
-    except (Exception, SystemExit) as error:
-        raise ValueError(f'{where}: {text.cause_of(error)}') from error
     module = protos.protos().HloModuleProto.FromString(content)
     leaves = range(lowered.out_tree.num_leaves)
     return Traced(module, jax.tree_util.tree_unflatten(lowered.out_tree, leaves))
@@ -201,7 +267,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Tr
         traced['results'] = python(*tf.nest.pack_sequence_as(specs, filled))
         return traced['results']
 
-    with text.located(where):
+    with _naming(where):
         module = tensorflow_functions.module_from_tf(flat, *arrays)
     return Traced(module, **traced)
 
@@ -217,12 +283,22 @@ def _run(path: str) -> Any:
     folder = os.path.dirname(path)
     sys.path.insert(0, folder)
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f'{path}: {text.cause_of(error)}') from error
+        with _naming(path):
+            spec.loader.exec_module(module)
     finally:
         sys.path.remove(folder)
     return module
+
+
+@contextlib.contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Raises ValueError, which names `where`, for anything that user code raises."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ValueError(f'{where}: {text.cause_of(error)}') from error
 
 
 def _is_program(value: Any, module: Any) -> bool:

@@ -5,18 +5,21 @@ program.module, program.form
 """
 
 import dataclasses
+import hashlib
 import os
 import re
-from typing import Any, List, Optional, Sequence, Set, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Set, Tuple
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from baselines.hlo import forms
 from baselines.hlo import reading
 from tpugraphs.programs import conversion
 from tpugraphs.programs import extras
 from tpugraphs.programs import functions
 
+# Characters of a name; file systems allow 255 bytes, and hashes and endings follow.
+_MOST_NAME = 100
 FUNCTION = 'function'
 SAVED_MODEL = 'SavedModel'
 _SAVED_MODEL_FILES = ('saved_model.pb', 'saved_model.pbtxt')
@@ -34,6 +37,8 @@ class Program:
         source: the file or function, for messages.
         tuning: the ModuleTuningData with its configurations; None unless it was read
             from tuning data.
+        cut_out: operations that cannot run here -> how many there were; see
+            `kernels.removal`.
     """
 
     name: str
@@ -41,6 +46,7 @@ class Program:
     form: str = forms.MODULE
     source: str = ''
     tuning: Any = None
+    cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @extras.naming_the_command()
@@ -143,11 +149,14 @@ def _from_bytes(data: bytes, name: str, source: str) -> Program:
         form = forms.tell(data)
         if form == forms.TUNING:
             return _from_tuning(data, name, source)
+        notes: Sequence[str] = ()
         if form in forms.PROTOS:
             module = reading.module_of(data, form)
         else:
-            module = conversion.module_of(data, form)
+            module, notes = conversion.module_of(data, form)
         _check(module)
+    for note in notes:
+        text.note(f'{source}: {note}')
     return Program(name, module, form, source)
 
 
@@ -210,5 +219,12 @@ def _saved_model_of(source: str) -> Optional[Tuple[str, str]]:
 
 
 def clean_name(name: str) -> str:
-    """Returns a name with `_` in place of all but letters and digits."""
-    return re.sub(r'[^A-Za-z0-9_]', '_', name).strip('_') or 'program'
+    """Returns a name with `_` instead of all but letters and digits.
+
+    A long name is cut, and ends in a hash: files and records are named by it.
+    """
+    clean = re.sub(r'[^A-Za-z0-9_]', '_', name).strip('_') or 'program'
+    if len(clean) <= _MOST_NAME:
+        return clean
+    digest = hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]
+    return f'{clean[: _MOST_NAME - 1 - len(digest)]}_{digest}'

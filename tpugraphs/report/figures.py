@@ -5,7 +5,7 @@ from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.evaluation import metrics
 from tpugraphs.report import measured
 from tpugraphs.report import pictures
@@ -233,11 +233,10 @@ def slowdowns(models: Sequence[measured.Model]) -> pictures.Picture:
 
 def _slowdown_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarray:
     """Computes the slowdown of trying k configurations, mean over graphs."""
-    rows = []
-    for graph in run.results:
-        order = metrics.best_first(graph.scores)
-        best = np.minimum.accumulate(np.asarray(graph.runtimes, float)[order])
-        rows.append(best[np.minimum(points, len(best)) - 1] / best[-1])
+    rows = [
+        [metrics.slowdown(graph.scores, graph.runtimes, k) for k in points]
+        for graph in run.results
+    ]
     return np.mean(rows, axis=0)
 
 

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from baselines import text
+from baselines.core import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.runs import run_files

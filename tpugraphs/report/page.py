@@ -6,8 +6,8 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 
 import jinja2
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.runs import differences

@@ -1,4 +1,4 @@
-"""The trials of a sweep for people, and its best settings as a recipe."""
+"""The trials of a sweep as text, and its best settings as a recipe."""
 
 import dataclasses
 import json
@@ -9,9 +9,9 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from baselines import config
-from baselines import files
 from baselines import recipes
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from tpugraphs.sweep import study as study_lib
 from tpugraphs.sweep import trials as trials_lib
 
@@ -55,6 +55,10 @@ def table(study: optuna.Study) -> List[str]:
     if complete:
         lines += ['', *text.table(rows, '>><', rules=[1])]
         lines += ['', text.wrapped(f'best: {drawn_settings(complete[0])}', 2)]
+    shares = study_lib.importances(study)
+    if shares:
+        shown = ', '.join(f'{name} {share:.0%}' for name, share in shares.items())
+        lines.append(text.wrapped(f'importance: {shown}', 2))
     numbers_by_ending: Dict[str, List[str]] = {}
     for trial in study_lib.trials_of(study, 'PRUNED', 'FAIL'):
         numbers_by_ending.setdefault(_ending(trial), []).append(str(trial.number))
@@ -62,6 +66,27 @@ def table(study: optuna.Study) -> List[str]:
         noun = 'trial' if len(numbers) == 1 else 'trials'
         lines.append(f'{ending} ({noun} {text.listed(numbers)})')
     return lines
+
+
+def to_json(study: optuna.Study) -> Dict[str, Any]:
+    """Returns the object of `tpugraphs sweep show --json`."""
+    best = study_lib.best_trial(study)
+    return {
+        'study': study.study_name,
+        'best': None if best is None else best.number,
+        'importances': study_lib.importances(study),
+        'trials': [
+            {
+                'number': trial.number,
+                'state': _STATES.get(trial.state.name, 'waiting'),
+                'score': trial.values[0] if trial.values else None,
+                'seconds': trial.duration.total_seconds() if trial.duration else None,
+                'settings': trial.params,
+                'reason': trial.user_attrs.get(study_lib.REASON, ''),
+            }
+            for trial in study_lib.trials_of(study)
+        ],
+    }
 
 
 def _ending(trial: FrozenTrial) -> str:

@@ -1,17 +1,17 @@
-"""The jobs of `tpugraphs sweep`: search, and show the trials."""
+"""The jobs of `tpugraphs sweep`: search, and load the trials of one."""
 
 import dataclasses
 import os
 import signal
-from typing import Any, List, Mapping
+from typing import Any, Collection, List, Mapping
 import warnings
 
 import optuna
 
 from baselines import config
-from baselines import files
-from baselines import registry
-from baselines import text
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import text
 from baselines.data import collections
 from tpugraphs.sweep import results
 from tpugraphs.sweep import space as space_lib
@@ -49,7 +49,10 @@ def settings_of(name: str, given: Mapping[str, Any]) -> Any:
 
 
 def run(
-    base: Any, options: trials_lib.Options, train: training.Train = training.train_model
+    base: Any,
+    options: trials_lib.Options,
+    train: training.Train = training.train_model,
+    given: Collection[str] = (),
 ) -> None:
     """Runs a sweep, or joins one; prints its trials and the command to train next.
 
@@ -57,6 +60,7 @@ def run(
         base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
         options: of the search.
         train: see `training.train_model`.
+        given: names of settings of `base` that are not searched.
 
     Raises:
         ValueError: the space or the storage cannot be used, or no trial can be
@@ -67,6 +71,11 @@ def run(
     collection = base.collection.name
     space_file = options.space or space_lib.shipped(base.collection.task)
     space = space_lib.read(space_file, type(base))
+    fixed = [name for name in space.source if name in given]
+    if fixed:
+        space = space.without(fixed)
+        values = ' '.join(f'{name}={getattr(base, name)}' for name in fixed)
+        print(f'not searched, as given: {values}')
     name = options.study or collection
     os.makedirs(files.expand(base.out_dir), exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -149,8 +158,8 @@ def _optimize(study: optuna.Study, objective: trials_lib.Objective) -> None:
         raise ValueError('a worker has ended early; the same command goes on')
 
 
-def show(storage: str, name: str) -> None:
-    """Prints the trials of a sweep.
+def load(storage: str, name: str) -> optuna.Study:
+    """Loads a sweep, to show its trials.
 
     Args:
         storage: see `study.open_storage`.
@@ -162,7 +171,7 @@ def show(storage: str, name: str) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # what is experimental
-        print('\n'.join(results.table(study_lib.load(storage, name))))
+        return study_lib.load(storage, name)
 
 
 def shared_cores(workers: int) -> List[List[int]]:

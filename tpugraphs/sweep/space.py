@@ -24,16 +24,17 @@ import dataclasses
 import json
 import os
 import sys
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from optuna import distributions
 
 from baselines import config as config_lib
-from baselines import files
 from baselines import recipes
-from baselines import registry
-from baselines import text
-from baselines import untrusted
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import settings as settings_lib
+from baselines.core import text
+from baselines.core import untrusted
 
 _KWARGS = 'model_kwargs'
 _MAX_FILE_BYTES = 1 << 20
@@ -64,14 +65,14 @@ class Parameter(NamedTuple):
     when: Mapping[str, Tuple[Any, ...]]
 
     def is_active(self, settings: Mapping[str, Any]) -> bool:
-        """Tells whether its conditions hold among `settings`."""
+        """Returns whether its conditions hold among `settings`."""
         return all(
             name in settings and settings[name] in values
             for name, values in self.when.items()
         )
 
     def contains(self, value: Any) -> bool:
-        """Tells whether a value is a choice, or within the range."""
+        """Returns whether a value is one of the choices, or in the range."""
         drawn = self.distribution
         if hasattr(drawn, 'choices'):
             return value in drawn.choices
@@ -100,6 +101,19 @@ class Space:
     source: Dict[str, Any]
     fixed: Dict[str, Any]
     parameters: List[Parameter]
+
+    def without(self, given: Collection[str]) -> 'Space':
+        """Returns the space without settings, which keep the values of the base.
+
+        Raises:
+            ValueError: nothing is left to search.
+        """
+        source = {n: value for n, value in self.source.items() if n not in given}
+        fixed = {n: value for n, value in self.fixed.items() if n not in given}
+        left = [p for p in self.parameters if p.name not in given]
+        if not left:
+            raise ValueError('every setting of the space is given: nothing to search')
+        return Space(source, fixed, left)
 
     def suggest(self, trial: Any, base: Any) -> Dict[str, Any]:
         """Draws the settings of an Optuna trial; returns those to replace in `base`."""
@@ -274,7 +288,7 @@ def _typed(name: str, value: Any, config_class: type) -> Any:
         if type(value) not in (int, float, bool, str):
             raise ValueError(f'{name}: {value!r} is no number, text, true or false')
         return value
-    settings = config_lib.typed(config_class, {name: value})
+    settings = settings_lib.typed(config_class, {name: value})
     if recipes.is_local(name, value):
         raise ValueError(f'{name}: a space cannot name a file: use --{name}')
     config_lib.checked(config_class(**settings))

@@ -4,16 +4,15 @@ import contextlib
 import os
 import re
 import threading
-from typing import Any, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 import urllib.parse
 
 import optuna
-from optuna.storages import journal
 from optuna.trial import FrozenTrial
 import sqlalchemy
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 
 # Seconds between two signs of life of a running trial, and without one until the
 # trial counts as lost and its settings are tried again, at most so often.
@@ -74,20 +73,15 @@ class _Database(optuna.storages.RDBStorage):
 
 
 def open_storage(storage: str) -> optuna.storages.BaseStorage:
-    """Opens a database by its URL, or a journal file by its path.
+    """Opens a database by its URL.
 
-    In a database a running trial has a heartbeat; a trial whose heartbeat stops has
-    failed, and its settings are tried again.  Journal files have no heartbeat.
+    A running trial has a heartbeat; a trial whose heartbeat stops has failed, and its
+    settings are tried again.
 
     Raises:
         ValueError: the storage cannot be used.
     """
     with _errors_of(storage):
-        if '://' not in storage:
-            path = files.expand(storage)
-            if os.path.exists(path):
-                _cut_unfinished_line(path)
-            return optuna.storages.JournalStorage(journal.JournalFileBackend(path))
         is_sqlite = storage.startswith('sqlite')
         arguments = {'timeout': _LOCK_TIMEOUT} if is_sqlite else {}
         retry = optuna.storages.RetryHeartbeatStaleTrialCallback(_MOST_RETRIES)
@@ -99,21 +93,6 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
             grace_period=GRACE,
             heartbeat_stale_trial_callback=retry,
         )
-
-
-def _cut_unfinished_line(path: str) -> None:
-    """Removes a last line without an end from a journal file.
-
-    A full disk or a crash leaves one; Optuna would append to it, and could read
-    nothing that stands after it.
-    """
-    lock = journal.JournalFileSymlinkLock(path)
-    lock.acquire()
-    try:
-        with open(path, 'r+b') as stream:
-            stream.truncate(stream.read().rfind(b'\n') + 1)
-    finally:
-        lock.release()
 
 
 def create(
@@ -177,11 +156,10 @@ def load(storage: str, name: str) -> optuna.Study:
     Raises:
         ValueError: the storage cannot be used, or has no such study.
     """
-    path = storage
     if storage.startswith('sqlite:///'):
         path = sqlalchemy.engine.make_url(storage).database or ''
-    if '://' not in path and not os.path.isfile(files.expand(path)):
-        raise ValueError(f'--storage: there is no file {path}')
+        if not os.path.isfile(files.expand(path)):
+            raise ValueError(f'--storage: there is no file {path}')
     opened = open_storage(storage)
     with _errors_of(storage):
         names = sorted(optuna.get_all_study_names(opened))
@@ -219,6 +197,19 @@ def best_trial(study: optuna.Study) -> Optional[FrozenTrial]:
     """Returns the trial with the highest score; None before one is complete."""
     complete = trials_of(study, 'COMPLETE')
     return max(complete, key=lambda trial: trial.values[0], default=None)
+
+
+def importances(study: optuna.Study) -> Dict[str, float]:
+    """Returns the share of each setting in how the scores differ, largest first.
+
+    Empty if too few trials are complete to tell.  Settings that only some trials have
+    are left out.  (Watanabe et al., 2023: PED-ANOVA.)
+    """
+    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+    try:
+        return optuna.importance.get_param_importances(study, evaluator=evaluator)
+    except (ValueError, RuntimeError):  # Optuna's, for too few trials
+        return {}
 
 
 def folder_of(trial: FrozenTrial) -> str:

@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import tqdm
 
-from baselines import starting
-from baselines import text
+from baselines.core import starting
+from baselines.core import text
 from baselines.runs import finding
 
 Curve = Dict[str, List[Any]]

@@ -14,8 +14,8 @@ from typing import Any, List, Sequence, Set
 import optuna
 
 from baselines import config as config_lib
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from tpugraphs.sweep import space as space_lib
 from tpugraphs.sweep import study as study_lib
 from tpugraphs.sweep import training

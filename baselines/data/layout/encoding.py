@@ -1,9 +1,9 @@
-"""Configurations of a program as codes into a dictionary, equal ones once.
+"""Configurations of a program as codes into a dictionary, without duplicates.
 
 Float32 features take 72 bytes per configuration and configurable node.  Few of
-these vectors differ within a program, so a code of one byte, at times two, says
-which it is; and configurations with equal codes are measurements of the same
-thing, so their codes are kept once.
+these vectors in a program are distinct, so a code of one byte (sometimes two)
+identifies each; and configurations with equal codes are repeated measurements of
+the same thing, so their codes are stored once.
 """
 
 import dataclasses
@@ -48,10 +48,10 @@ class EncodedConfigs:
 
 
 class ConfigEncoder:
-    """Encodes configurations that come in blocks, and keeps only the codes."""
+    """Encodes configurations block by block, and keeps only the codes."""
 
     def __init__(self, configs: int, nodes: int):
-        """Makes room for `configs` configurations of `nodes` configurable nodes."""
+        """Allocates codes: `configs` configurations of `nodes` configurable nodes."""
         self._added = 0
         # A vector's key is its number in base 7, below 2**51; or _BEYOND and its
         # number in a list.  Keys are sorted, and end with one that no vector has.
@@ -142,7 +142,8 @@ def _pack(features: np.ndarray) -> np.ndarray:
     eighteen are below 2**53, so a float64 one is.
     """
     columns = len(schema.LAYOUT)
-    rows = features.reshape(-1, columns).astype(np.float32, copy=False)
+    rows = features.reshape(-1, columns).astype(np.float32, copy=False)  # [c * k, 18]
+    # [18, 3]: six digits for each of the three parts, the first one highest.
     weights = np.zeros((columns, columns // 6), np.float32)
     for column in range(columns):
         weights[column, column // 6] = _BASE ** (5 - column % 6)
@@ -152,6 +153,6 @@ def _pack(features: np.ndarray) -> np.ndarray:
         np.matmul(rows[chunk], weights, out=parts[chunk])
     high, middle, low = parts.T.astype(np.float64)
     keys = (high * _BASE**6 + middle) * _BASE**6 + low
-    # Digits are counted from the lowest value.
+    # Digits are values less the lowest one, -1: a constant for all 18 at once.
     keys += -layout_records.LOWEST * (_BASE**columns - 1) // (_BASE - 1)
     return keys.astype(np.int64).reshape(features.shape[:2])

@@ -1,7 +1,7 @@
 """One program of the layout collection: its arrays, read, checked and written."""
 
 import dataclasses
-from typing import Any, Dict, Iterable, Iterator, Mapping
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from baselines.data import graph_files
 from baselines.data import npz
 from baselines.hlo import schema
 
-# What one file may take, and what is in it beside the configurations.
+# Most bytes of one file, and of what it holds besides the configurations.
 MAX_FILE_BYTES = 16 << 30
 _MAX_PROGRAM_BYTES = 1 << 30
 # Output, input and kernel layout, 6 dimensions each; -1 where there is none.
@@ -20,6 +20,7 @@ LOWEST, HIGHEST = -1, 127
 # n nodes, m edges, c configurations of k nodes, s segment ends, F columns.
 _PROGRAM_SCHEMA: Mapping[str, npz.Field] = {
     **graph_files.GRAPH,
+    **graph_files.EXTRA,
     'node_config_ids': npz.Field(
         'iu', ('k',), np.int64, 0, 'n', 'a node outside the graph'
     ),
@@ -45,6 +46,7 @@ class LayoutRecord(graph_files.GraphRecord):
         node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
         node_splits: int64 [1, s], 0 and the ends of the segments.
         pad: what absent list entries hold in node_feat, 0 or -1.
+        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
         Those of `GraphRecord`.
     """
 
@@ -52,6 +54,7 @@ class LayoutRecord(graph_files.GraphRecord):
     node_config_feat: np.ndarray
     node_splits: np.ndarray
     pad: int = 0
+    node_feat_extra: Optional[np.ndarray] = None
 
     schema = LAYOUT_SCHEMA
 
@@ -72,7 +75,8 @@ def write_program(
         program: all but the features, of which it has none.
         configs: of all configurations in order, float32 [configurations, k, 18] each.
     """
-    arrays = {key: np.asarray(getattr(program, key)) for key in _PROGRAM_SCHEMA}
+    values = {key: getattr(program, key) for key in _PROGRAM_SCHEMA}
+    arrays = {k: np.asarray(value) for k, value in values.items() if value is not None}
     arrays = npz.check_arrays(path, arrays, _PROGRAM_SCHEMA)
     _check_program(path, arrays)
     shape = program.num_configs, len(program.node_config_ids), len(schema.LAYOUT)
@@ -83,7 +87,7 @@ def write_program(
 
 
 def read_program(path: str) -> LayoutRecord:
-    """Reads and checks all of a file but its configurations' features.
+    """Reads and checks a file except for its configurations' features.
 
     Of these the record has an empty array [0, k, 18].
 

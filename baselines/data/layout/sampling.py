@@ -1,17 +1,17 @@
-"""Draws different configurations of layout graphs, each at most once.
+"""Draws configurations of layout graphs without replacement.
 
     sampler = ConfigSampler(store, 'skewed')
     configs = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
     configs[0]    # int64 [16], numbers of configurations of graph 3
 
-Of a group of equal configurations the first stands for all.
+The first of a group of equal configurations represents the group.
 
 Strategies, for n candidates ordered by runtime:
 
   skewed   fast ones more often, as published: the k largest of
            (n - rank) / n + Gumbel noise, rank 0 being the fastest.  The
            fastest is e times as likely to come first as the slowest.
-  uniform  all alike.
+  uniform  all equally likely.
 """
 
 from typing import Dict, Optional, Sequence
@@ -22,7 +22,7 @@ from baselines.data.layout import store as layout_store
 
 
 class ConfigSampler:
-    """Draws from the graphs of a split; holds no state but its choices."""
+    """Draws configurations from the graphs of a split; stateless between draws."""
 
     def __init__(
         self,
@@ -51,12 +51,6 @@ class ConfigSampler:
         self._seed = seed
         self._candidates: Dict[int, np.ndarray] = {}
 
-    @property
-    def counts(self) -> np.ndarray:
-        """int64 [G]: how many candidates each graph has."""
-        counts, most = self._store.group_counts, self._max_configs
-        return counts if most is None else np.minimum(counts, most)
-
     def candidates(self, graph: int) -> np.ndarray:
         """Returns int64 [n], the groups drawn from, fastest first.
 
@@ -81,10 +75,10 @@ class ConfigSampler:
         Args:
             rng: the source of randomness; the same state draws the same.
             graphs: indices of graphs; one that is there twice is drawn twice.
-            k: how many, at least 1 and at most each graph's `counts`.
+            k: how many, at least 1 and at most each graph's candidates.
 
         Returns:
-            int64 [graphs, k], numbers of configurations within their graphs.
+            int64 [graphs, k], indices of configurations in their graphs.
 
         Raises:
             ValueError: a graph has no runtimes, and sampling is not uniform.

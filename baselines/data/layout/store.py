@@ -1,4 +1,4 @@
-"""A split of the layout collection, packed once and mapped ever after.
+"""A split of the layout collection, packed once, memory-mapped from then on.
 
     store = LayoutStore.open('~/data/tpugraphs/npz/layout/xla/random/train', '~/cache')
     store.vectors(7)[store.group_codes(7)]  # graph 7: int8 [u, k, 18]
@@ -79,7 +79,7 @@ class LayoutStore(splits.PackedSplit):
     collection = 'layout'
     noun = 'program'
     record_class = records.LayoutRecord
-    version = 2
+    version = 3
     columns = {
         **splits.PackedSplit.columns,
         'node_config_ids': 'config_node',
@@ -95,7 +95,7 @@ class LayoutStore(splits.PackedSplit):
 
     @staticmethod
     def read(path: str) -> EncodedProgram:
-        """Reads and checks `<graph id>.npz` in little memory; see the base class."""
+        """Reads and checks `<graph id>.npz` block by block; see the base class."""
         record = records.read_program(path)
         nodes = len(record.node_config_ids)
         encoder = encoding.ConfigEncoder(record.num_configs, nodes)

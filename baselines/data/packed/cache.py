@@ -1,4 +1,4 @@
-"""Packed folders kept for a folder of source files: never stale, never half done.
+"""Caches packed folders of source files; never stale, never incomplete.
 
 In the cache folder there are, for one source:
 
@@ -6,8 +6,8 @@ In the cache folder there are, for one source:
     .<key>.<listing hash>.* a build in progress, or what a killed one left behind
     <key>.<listing hash>    the finished folder, renamed into place
 
-The listing (names, sizes, modification times) is part of the folder's name and
-of its manifest, so a file that changed, appeared or vanished leads elsewhere.
+The listing (see `Listing`) is part of the folder's name and of its manifest, so a
+file that changed, appeared or vanished leads elsewhere.
 A folder that was replaced stays usable for those who have it mapped.
 """
 
@@ -21,16 +21,32 @@ import os
 import re
 import shutil
 import sys
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import numpy as np
 
-from baselines import files
+from baselines.core import files
 from baselines.data.packed import columns
 
-# Name, size in bytes, modification time in nanoseconds.
-Listing = List[Tuple[str, int, int]]
-Packed = Tuple[Dict[str, Any], Dict[str, np.ndarray]]
+# Per source file, its name and numbers that change with its content.
+Listing = List[Tuple[Any, ...]]
+
+
+class Packed(NamedTuple):
+    """The contents of a packed folder."""
+
+    manifest: Dict[str, Any]
+    columns: Dict[str, np.ndarray]
 
 
 def open_or_build(
@@ -41,13 +57,13 @@ def open_or_build(
     version: int,
     build: Callable[[columns.Writer], Dict[str, Any]],
 ) -> Packed:
-    """Opens the packed folder of a source, building it where there is none.
+    """Opens the packed folder of a source, building it if necessary.
 
     Of two processes that build it at once, the second waits for the first.
 
     Args:
         cache_dir: where packed folders are kept; made if missing.
-        label: starts the folder's name, for people: letters, digits, '-', '_'.
+        label: human-readable prefix of the folder's name: letters, digits, '-', '_'.
         source: identifies the source: its absolute path, options.
         listing: the source's files as they are now.
         version: of the format; another one is not opened.
@@ -87,14 +103,14 @@ def open_or_build(
 
 
 def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
-    """Maps a finished folder; None if it is absent, damaged or of another stamp."""
+    """Maps a finished folder; None if it is absent, damaged or has another stamp."""
     try:
         manifest, arrays = columns.open_folder(folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if any(manifest.get(key) != value for key, value in stamp.items()):
         return None
-    return {**manifest, 'folder': folder}, arrays
+    return Packed({**manifest, 'folder': folder}, arrays)
 
 
 def _remove_others(cache_dir: str, key: str, keep: str) -> None:
@@ -106,7 +122,7 @@ def _remove_others(cache_dir: str, key: str, keep: str) -> None:
 
 @contextlib.contextmanager
 def _lock(path: str, label: str) -> Iterator[None]:
-    """Holds an exclusive lock; it ends with the process, however that ends."""
+    """Holds an exclusive lock, which is released even if the process is killed."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         try:
@@ -135,7 +151,7 @@ def _explain_errors(cache_dir: str, source: Sequence[str]) -> Iterator[None]:
         yield
     except OSError as error:
         place = str(error.filename or cache_dir)
-        # One of the two folders may be within the other.
+        # One of the two folders may be inside the other.
         around = [folder for folder in (cache_dir, *source) if _is_in(place, folder)]
         in_cache = max(around, key=len, default='') == cache_dir
         if error.errno is None or not (in_cache or _is_in(cache_dir, place)):
@@ -143,13 +159,13 @@ def _explain_errors(cache_dir: str, source: Sequence[str]) -> Iterator[None]:
         raise OSError(
             error.errno,
             f'{os.strerror(error.errno)}: the cache cannot be written; make '
-            'room there or choose another folder with --cache_dir',
+            'space there or choose another folder with --cache_dir',
             cache_dir,
         ) from error
 
 
 def _is_in(path: str, folder: str) -> bool:
-    """Tells whether an absolute path is a folder's, or of something in it."""
+    """Returns whether an absolute path is a folder's, or of something in it."""
     return f'{path}{os.sep}'.startswith(f'{folder}{os.sep}')
 
 

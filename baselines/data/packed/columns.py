@@ -1,9 +1,9 @@
-"""A folder of plain binary columns and a manifest: grown row by row, then mapped.
+"""A folder of binary columns and a manifest: appended to by row, then memory-mapped.
 
 Records of different lengths are packed end to end into a few long arrays; which
 rows belong to which record is a column of offsets like any other.  Building
 takes as much memory as one record, opening maps the files and reads only small
-ones.  What the columns mean is the caller's business.
+ones.  The caller decides what the columns mean.
 
 Against bits that flip on a disk the manifest has a checksum for each column's
 rows and for itself.  Opening compares its own, and those of columns of up to
@@ -20,7 +20,7 @@ import zlib
 
 import numpy as np
 
-from baselines import files
+from baselines.core import files
 
 MANIFEST = 'manifest.json'
 
@@ -28,7 +28,7 @@ _READ_ON_OPENING = 16 << 20
 
 
 class _Column:
-    """A column that grows: its stream, its rows so far and their checksum."""
+    """A column being written: its stream, row count and checksum."""
 
     def __init__(self, stream: Any, like: np.ndarray):
         self.stream = stream
@@ -54,7 +54,7 @@ class _Column:
 
 
 class Writer:
-    """Grows columns, which come into being when they are first appended to.
+    """Writes columns; a column is created by the first append to it.
 
     With a folder they are its files, of which nothing is usable before `finish`: the
     manifest is written last.  Without one they are in memory.  Leaving the `with`
@@ -97,7 +97,7 @@ class Writer:
         return self._columns[name].rows
 
     def finish(self, manifest: Mapping[str, Any]) -> None:
-        """Closes the files and writes the manifest, all of it on the disk.
+        """Closes the files and writes the manifest; syncs all of them to disk.
 
         Args:
             manifest: entries that JSON can hold; 'columns' and 'crc32' are added.
@@ -137,7 +137,7 @@ def open_folder(
         The manifest, and the columns by name, read-only.
 
     Raises:
-        ValueError: something is cut off, damaged or not ours; says which file.
+        ValueError: a file, which the message names, is truncated, damaged or foreign.
         OSError: the manifest, or a column's file, is not there.
     """
     path = os.path.join(folder, MANIFEST)
@@ -160,7 +160,7 @@ def open_folder(
             if zlib.crc32(_bytes(array)) != described['crc32']:
                 raise ValueError(
                     f'{path}: its checksum is wrong, so the disk or memory is at '
-                    f'fault; remove {folder}, it is made anew'
+                    f'fault; remove {folder}, it will be rebuilt'
                 )
         arrays[name] = array
     return manifest, arrays

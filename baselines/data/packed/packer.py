@@ -1,7 +1,7 @@
 """Packs the files of a split, one after the other, into columns.
 
-What a file holds is a collection's business; here is what happens when files are
-damaged, or do not fit together.
+Collections define what a file holds; this module handles files that are damaged or
+do not fit together.
 """
 
 import hashlib
@@ -12,9 +12,10 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 import tqdm
 
-from baselines import phases
-from baselines import text
+from baselines.core import phases
+from baselines.core import text
 from baselines.data.packed import columns
+from baselines.hlo import schema
 
 
 def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
@@ -32,7 +33,7 @@ def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
 
 
 class Packer:
-    """Appends graphs to a writer, and counts where their rows end.
+    """Appends graphs to a writer, and records the offsets of their rows.
 
     Args:
         writer: of the columns.
@@ -66,6 +67,10 @@ class Packer:
                     'all files of a split must agree'
                 )
         content = self._kind.pack(self._writer, record)
+        extra = np.empty((0, len(schema.EXTRA)), np.float32)
+        if record.node_feat_extra is not None:
+            content['node_feat_extra'] = extra = record.node_feat_extra
+        self._writer.append(node_feat_extra=extra)
         self._end(record.graph_id, record.config_runtime)
         return content
 
@@ -76,7 +81,7 @@ class Packer:
         self._end(store.graph_ids[graph], rows['config_runtime'])
 
     def _end(self, graph_id: str, runtimes: np.ndarray) -> None:
-        """Notes the end of a graph's rows in all columns."""
+        """Records the end of a graph's rows in all columns."""
         self._graph_ids.append(graph_id)
         self._has_runtimes |= bool(runtimes.any())
         for owner, name in self._counted.items():

@@ -1,20 +1,24 @@
 """The base class of packed splits of tiles and of layouts."""
 
+import contextlib
 import os
 import pathlib
 import stat
 import sys
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Type, TypeVar
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Type, TypeVar
+import zlib
 
 import numpy as np
 
-from baselines import files
-from baselines import text
+from baselines.core import files
+from baselines.core import text
 from baselines.data import collections
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
 from baselines.hlo import schema
+
+_END = 4096  # bytes at either end of a file that its checksum is of
 
 SplitType = TypeVar('SplitType', bound='PackedSplit')
 
@@ -29,11 +33,14 @@ class PackedSplit:
         source: the split's folder.
         graph_ids: list of the G file stems, sorted.
         node_feat: float32 [N, F].
+        node_feat_extra: float32 [E, k], the columns `schema.EXTRA` of the E nodes of
+            graphs that have them.
         node_opcode: int32 [N].
-        edge_index: int32 [M, 2], (consumer, producer), counted within a graph.
+        edge_index: int32 [M, 2], (consumer, producer), indices in their graph.
         config_runtime: int64 [C], nanoseconds; 0 where not published.
         node_offsets: int64 [G + 1]; graph i has nodes offsets[i]:offsets[i + 1].
         edge_offsets: int64 [G + 1].
+        extra_offsets: int64 [G + 1].
         config_offsets: int64 [G + 1].
         node_min: float32 [G, F], the smallest value of each graph's columns.
         node_max: float32 [G, F].
@@ -60,11 +67,13 @@ class PackedSplit:
     version: int
 
     node_feat: np.ndarray
+    node_feat_extra: np.ndarray
     node_opcode: np.ndarray
     edge_index: np.ndarray
     config_runtime: np.ndarray
     node_offsets: np.ndarray
     edge_offsets: np.ndarray
+    extra_offsets: np.ndarray
     config_offsets: np.ndarray
     node_min: np.ndarray
     node_max: np.ndarray
@@ -74,6 +83,7 @@ class PackedSplit:
 
     columns: Mapping[str, str] = {
         'node_feat': 'node',
+        'node_feat_extra': 'extra',
         'node_opcode': 'node',
         'edge_index': 'edge',
         'node_min': 'graph',
@@ -126,7 +136,7 @@ class PackedSplit:
         """
         split_dir = files.expand(split_dir)
         listing = _list_split(split_dir, cls, limit)
-        names = [name for name, _, _ in listing]
+        names = [name for name, *_ in listing]
         packed_now = False
 
         def pack(writer: columns_lib.Writer) -> Dict[str, Any]:
@@ -190,7 +200,7 @@ class PackedSplit:
         raise NotImplementedError
 
     def verify(self) -> None:
-        """Compares all packed data with their checksums; reads all of it.
+        """Verifies the checksums of all packed data, reading all of it.
 
         Raises:
             ValueError: something changed since it was packed; says which file.
@@ -228,7 +238,7 @@ class PackedSplit:
         return np.asarray(getattr(self, name)[self.rows(self.columns[name], graph)])
 
     def with_opcodes_below(self: SplitType, count: int) -> SplitType:
-        """Returns the split with the unknown opcode in place of opcodes >= `count`."""
+        """Returns the split with opcodes >= `count` replaced by the unknown opcode."""
         if self.max_opcode.max() < count:
             return self
         opcodes = np.asarray(self.node_opcode)
@@ -236,10 +246,48 @@ class PackedSplit:
         arrays = {**self.arrays, 'node_opcode': opcodes}
         return type(self)(self.source, self.manifest, arrays)
 
+    def with_extra(self: SplitType) -> SplitType:
+        """Returns the split with the columns of `node_feat_extra` after the published.
+
+        Its node_feat, node_min and node_max have the columns `schema.NODE_AND_EXTRA`.
+
+        Raises:
+            ValueError: a graph does not have them.
+        """
+        if self.node_feat.shape[1] == len(schema.NODE_AND_EXTRA):
+            return self
+        if len(self.node_feat_extra) < len(self.node_feat):
+            missing = np.flatnonzero(np.diff(self.extra_offsets) == 0)
+            raise ValueError(
+                f'{self.source}: --extra needs node_feat_extra, which '
+                f'{self.graph_ids[missing[0]]} does not have ({len(missing)} of '
+                f'{text.count(len(self), self.noun)}); `tpugraphs extract --extra` and '
+                '`collect` write it'
+            )
+        features = np.concatenate([self.node_feat, self.node_feat_extra], axis=1)
+        starts = self.node_offsets[:-1]
+        arrays = {
+            **self.arrays,
+            'node_feat': features,
+            'node_min': np.minimum.reduceat(features, starts, axis=0),
+            'node_max': np.maximum.reduceat(features, starts, axis=0),
+        }
+        return type(self)(self.source, self.manifest, arrays)
+
     def _fields(self, graph: int, names: Iterable[str]) -> Dict[str, Any]:
-        """Returns the record fields of a graph: columns `names`, `graph_id`, `pad`."""
+        """Returns the record fields of a graph: columns `names`, and what all have."""
         parts = {name: self.part(name, graph) for name in names}
-        return {'graph_id': self.graph_ids[graph], 'pad': self.pad, **parts}
+        extra = self.part('node_feat_extra', graph)
+        return {
+            'graph_id': self.graph_ids[graph],
+            'pad': self.pad,
+            'node_feat_extra': extra if len(extra) else None,
+            **parts,
+        }
+
+    def default_of(self, unused_graph: int) -> Optional[int]:
+        """Returns the compiler's default configuration of a graph; None: not known."""
+        return None
 
     @property
     def config_counts(self) -> np.ndarray:
@@ -261,11 +309,11 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
         f'download --collection {(names or ["all"])[0]}`; or try --sample_data'
     )
     if not os.path.isdir(split_dir):
-        beside = [s for s in collections.SPLITS if os.path.isdir(f'{parent}/{s}')]
-        if beside:
+        siblings = [s for s in collections.SPLITS if os.path.isdir(f'{parent}/{s}')]
+        if siblings:
             advice = (
-                f'beside it is only {" and ".join(beside)}. `collect` fills all splits '
-                'if there are programs enough; `extract --split` divides raw files'
+                f'its parent has only {" and ".join(siblings)}. `collect` fills all '
+                'splits, given enough programs; `extract --split` divides raw files'
             )
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
     listing = []
@@ -273,7 +321,39 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
         # A link to nothing is listed: reading it will say so.
         state = path.stat() if path.exists() else path.lstat()
         if not stat.S_ISDIR(state.st_mode):
-            listing.append((path.name, state.st_size, state.st_mtime_ns))
+            times = state.st_mtime_ns, state.st_ctime_ns
+            listing.append((path.name, state.st_size, *times, _checksum(str(path))))
     if not listing:
         raise ValueError(f'{split_dir}: there is no .npz file in it; {advice}')
     return listing[:limit]
+
+
+def _checksum(path: str) -> int:
+    """Returns a checksum of both ends of a file; 0 where it cannot be read.
+
+    The central directory of a zip file, which is at its end, has a checksum of each
+    array.  So this one tells of changes that keep size and times.
+    """
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # packing the file says what is wrong
+        with files.open_regular(path) as stream:
+            first = stream.read(_END)
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _END))
+            return zlib.crc32(stream.read(_END), zlib.crc32(first))
+    return 0
+
+
+@contextlib.contextmanager
+def verifying(*stores: PackedSplit) -> Iterator[None]:
+    """Checks packed data after a ValueError in the block, in case damage caused it.
+
+    Raises:
+        ValueError: the data are damaged; or else the error of the block.
+    """
+    try:
+        yield
+    except ValueError:
+        for store in stores:
+            store.verify()
+        raise

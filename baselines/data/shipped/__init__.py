@@ -3,7 +3,7 @@
 root = folder('tile')   # unpacked on first use; what --sample_data trains on
 
 docs/findings/measured-data.md says how they were made, and on what machine;
-benchmarks/pack_measured.py packs them.
+tools/measured_data makes them.
 """
 
 import os
@@ -11,7 +11,7 @@ import pathlib
 import zipfile
 import zlib
 
-from baselines import files
+from baselines.core import files
 
 ROOT = '~/data/tpugraphs/measured'
 
@@ -20,7 +20,7 @@ def folder(task: str, root: str = ROOT) -> str:
     """Returns the folder of a shipped collection; unpacks it on first use.
 
     Args:
-        task: 'tile' or 'layout'.
+        task: 'tile' or 'layout', or an archive for tests alone, such as 'by_others'.
         root: where it goes, in a folder named by its content.
 
     Raises:

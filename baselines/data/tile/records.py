@@ -1,7 +1,7 @@
 """One kernel of the tile collection: its arrays, read, checked and written."""
 
 import dataclasses
-from typing import Dict, Mapping
+from typing import Dict, Mapping, Optional
 
 import numpy as np
 
@@ -14,6 +14,7 @@ _MAX_BYTES = 1 << 30
 # n nodes, m edges, c configurations, F and K columns.
 TILE_SCHEMA: Mapping[str, npz.Field] = {
     **graph_files.GRAPH,
+    **graph_files.EXTRA,
     'config_feat': npz.Field('fiu', ('c', 'K'), np.float32),
     'config_runtime': graph_files.RUNTIME,
     'config_runtime_normalizers': npz.Field(
@@ -33,12 +34,14 @@ class TileRecord(graph_files.GraphRecord):
         config_feat: float32 [c, K].
         config_runtime_normalizers: int64 [c]; label = runtime / normaliser.
         pad: what absent tile dimensions hold in config_feat, 0 or -1.
+        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
         Those of `GraphRecord`.
     """
 
     config_feat: np.ndarray
     config_runtime_normalizers: np.ndarray
     pad: int = 0
+    node_feat_extra: Optional[np.ndarray] = None
 
     schema = TILE_SCHEMA
 

@@ -1,4 +1,4 @@
-"""A split of the tile collection, packed once and mapped ever after.
+"""A split of the tile collection, packed once, memory-mapped from then on.
 
     store = TileStore.open('~/data/tpugraphs/npz/tile/xla/train', '~/cache')
     begin, end = store.config_offsets[7:9]
@@ -8,7 +8,7 @@ All kernels lie end to end in a few long arrays, so a batch is built from ranges
 in a few vectorised operations, and a step touches only the rows it draws.
 """
 
-from typing import Dict
+from typing import Dict, Optional
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class TileStore(splits.PackedSplit):
     collection = 'tile'
     noun = 'kernel'
     record_class = records.TileRecord
-    version = 2
+    version = 3
     columns = {
         **splits.PackedSplit.columns,
         'config_feat': 'config',
@@ -58,3 +58,14 @@ class TileStore(splits.PackedSplit):
     def record(self, index: int) -> records.TileRecord:
         """Returns kernel `index` as views into the packed arrays; see `rows`."""
         return records.TileRecord(**self._fields(index, records.ARRAYS))
+
+    def default_of(self, graph: int) -> Optional[int]:
+        """Returns the compiler's default configuration of a kernel, by its runtime.
+
+        It is the one that runtimes are divided by; None where no runtime is known, or
+        the default was not measured.
+        """
+        runtimes = self.part('config_runtime', graph)
+        normalizers = self.part('config_runtime_normalizers', graph)
+        found = np.flatnonzero(runtimes == normalizers)
+        return int(found[0]) if len(found) else None

@@ -12,7 +12,7 @@ _NODE = range(len(schema.NODE))
 
 
 class Neighbourhood(NamedTuple):
-    """A part of b programs: n nodes, numbered anew, and the m edges between them.
+    """A part of b programs: n nodes, renumbered, and the m edges between them.
 
     Attributes:
         nodes: int32 [n], their numbers in the whole programs, ascending.

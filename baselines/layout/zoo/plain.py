@@ -89,6 +89,48 @@ class GAT(neighbourhood.NeighbourhoodModel):
         return _Attention(self._width, self._activation, self._heads)
 
 
+class SAGE(neighbourhood.NeighbourhoodModel):
+    """GraphSAGE (Hamilton et al., NIPS 2017), the baseline of the TpuGraphs paper.
+
+        x_i = unit(activation(W x_i + U mean over neighbours j of x_j + b))
+
+    unit divides by the Euclidean norm.  The features of a configuration are
+    concatenated to those of its node, zeros to those of other nodes: the input layer
+    of `NeighbourhoodModel` computes the same sum of products.
+
+    Args:
+        num_configs: configurations per program in `call`.
+        num_ops: size of the opcode embedding, 1 + the largest opcode.
+        num_gnns: number of layers.
+        The others are those of `NeighbourhoodModel`.
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    def __init__(
+        self, num_configs: int, num_ops: int, num_gnns: int = 3, **options: Any
+    ):
+        super().__init__(num_configs, num_ops, num_gnns=num_gnns, **options)
+
+    def _make_layer(self) -> tf.keras.layers.Layer:
+        return _Sage(self._width, self._activation)
+
+
+class ChebSAGE(ChebNet):
+    """Chebyshev filters next to GraphSAGE, as the tile model, on configurable nodes.
+
+        x = activation(sum over k <= K of T_k(L) x W_k + M x U + b)
+
+    T_k and L are those of `ChebNet`; M x is the mean over neighbours, as in `SAGE`.
+
+    Args: those of `ChebNet`.
+    """
+
+    def _make_layer(self) -> tf.keras.layers.Layer:
+        return _ChebyshevSage(self._width, self._activation, self._order)
+
+
 class _Convolution(tf.keras.layers.Layer):
     """A layer of `GCN`."""
 
@@ -113,6 +155,10 @@ class _Chebyshev(tf.keras.layers.Layer):
         self._activation = activation
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+        return self._activation(self._filtered(x, part))
+
+    def _filtered(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+        """Applies the filters to x, float32 [n, c, h], without the activation."""
         matrix = part.both_ways.normalize_symmetric()
         y = self._zeroth(x)
         before, last = tf.zeros_like(x), x
@@ -120,7 +166,35 @@ class _Chebyshev(tf.keras.layers.Layer):
             factor = 2.0 if number else 1.0
             before, last = last, -factor * (matrix @ last) - before
             y += dense(last)
+        return y
+
+
+class _ChebyshevSage(_Chebyshev):
+    """A layer of `ChebSAGE`."""
+
+    def __init__(self, dim: int, activation: Any, order: int):
+        super().__init__(dim, activation, order)
+        self._of_neighbours = tf.keras.layers.Dense(dim, use_bias=False)
+
+    def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+        means = part.both_ways.normalize_left() @ x
+        y = self._filtered(x, part) + self._of_neighbours(means)
         return self._activation(y)
+
+
+class _Sage(tf.keras.layers.Layer):
+    """A layer of `SAGE`."""
+
+    def __init__(self, dim: int, activation: Any):
+        super().__init__()
+        self._own = tf.keras.layers.Dense(dim)
+        self._of_neighbours = tf.keras.layers.Dense(dim, use_bias=False)
+        self._activation = activation
+
+    def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
+        means = part.both_ways.normalize_left() @ x
+        y = self._activation(self._own(x) + self._of_neighbours(means))
+        return tf.nn.l2_normalize(y, -1)
 
 
 class _Attention(tf.keras.layers.Layer):

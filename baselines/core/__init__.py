@@ -1,0 +1,1 @@
+"""What every package uses: files, text, progress, registries, untrusted data."""

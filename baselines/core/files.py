@@ -1,0 +1,303 @@
+"""Paths as users write them, untrusted files, and files that appear whole or
+not at all."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import pathlib
+import secrets
+import shutil
+import socket
+import stat
+import sys
+import tempfile
+import time
+from typing import IO, Any, BinaryIO, Dict, Iterator, Optional, Pattern
+
+from baselines.core import text
+
+
+def expand(path: str) -> str:
+    """Returns `path` absolute, with `~` expanded and no trailing slash."""
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def shown(path: str) -> str:
+    """Returns an absolute path as users would write it: the home folder is `~`."""
+    home = os.path.expanduser('~')
+    return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
+
+
+def check_writable(folder: str, flag: str = 'out_dir') -> None:
+    """Makes a folder and tests that it is writable, before hours of work.
+
+    Args:
+        folder: its path.
+        flag: which flag names it, for the message.
+
+    Raises:
+        ValueError: that fails; says why.
+    """
+    try:
+        os.makedirs(expand(folder), exist_ok=True)
+        with tempfile.TemporaryFile(dir=expand(folder)) as probe:
+            probe.write(b'x' * 4096)
+            probe.flush()
+    except OSError as error:
+        raise ValueError(
+            f'--{flag} {folder} cannot be written: {text.with_advice(error)}'
+        ) from None
+
+
+def check_file_writable(path: str, flag: str) -> None:
+    """Makes sure that the file that a flag names can be written.
+
+    Raises:
+        ValueError: it is a folder, or its folder cannot be written.
+    """
+    path = expand(path)
+    if os.path.isdir(path):
+        raise ValueError(f'--{flag} {path} is a folder: name a file in it')
+    if not os.path.exists(path) or os.path.isfile(path):
+        check_writable(os.path.dirname(path), flag)
+
+
+def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
+    """Opens an untrusted file to read its bytes.
+
+    A pipe, a device or a socket would let the reader wait, or read, for ever.
+
+    Args:
+        path: the file, or a link to it.
+        max_bytes: the most that it may have.
+
+    Raises:
+        ValueError: it is no regular file, a link to nothing, or too large.
+        OSError: it cannot be read.
+    """
+    try:
+        # Opening does not wait for the other end of a pipe.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise ValueError(f'{path}: not a regular file') from None
+        if os.path.islink(path) and error.errno in (errno.ENOENT, errno.ELOOP):
+            raise ValueError(f'{path}: a link to a file that is not there') from None
+        raise
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f'{path}: not a regular file')
+        if max_bytes is not None and status.st_size > max_bytes:
+            raise ValueError(
+                f'{path}: {status.st_size:,} bytes are more than the {max_bytes:,} '
+                'that such a file may have'
+            )
+        return os.fdopen(handle, 'rb')
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def remove_leftovers(folder: str, names: Pattern) -> None:
+    """Removes files and folders that killed processes left in `folder`.
+
+    Args:
+        folder: where; it may be missing.
+        names: of files and folders that are only ever ours.  Those that a living
+            process holds with `hold` or `locked` stay.
+    """
+    with contextlib.suppress(OSError):
+        for name in filter(names.fullmatch, os.listdir(folder)):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError), _opened(path) as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if stat.S_ISDIR(os.fstat(handle).st_mode):
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    os.unlink(path)
+
+
+@contextlib.contextmanager
+def locked(path: str, refusal: str) -> Iterator[None]:
+    """Holds a lock file, released at the end of the block or of the process.
+
+    Raises:
+        ValueError: another process holds it: `refusal` and which one.
+        OSError: it cannot be written.
+    """
+    for _ in range(20):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(handle, 200).decode(errors='replace')
+            os.close(handle)
+            time.sleep(0.02)  # it may only be looked at by `remove_leftovers`
+            continue
+        except OSError:
+            warn_without_locks(path)
+            break
+        if os.fstat(handle).st_nlink:
+            break
+        os.close(handle)
+    else:
+        raise ValueError(f'{refusal}: {holder}')
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, f'process {os.getpid()} on {socket.gethostname()}'.encode())
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        os.close(handle)
+
+
+def warn_without_locks(path: str) -> None:
+    """Warns that the file system of a path has no locks."""
+    print(
+        f'note: {shown(path)}: this file system has no locks; let no other process '
+        'write there meanwhile',
+        file=sys.stderr,
+    )
+
+
+def hold(handle: int) -> bool:
+    """Marks an open file or folder as in use, until it is closed.
+
+    Returns:
+        Whether it is still there: `remove_leftovers` may have been faster.
+    """
+    # Some network file systems have no locks.
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return os.fstat(handle).st_nlink > 0
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """Opens a file or folder for a block; yields its descriptor."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
+    """Opens a temporary file that is renamed to `path` when the block succeeds.
+
+    The data is on the disk before the name is.  When the block raises (also on
+    Ctrl-C), the file is removed and whatever stood at `path` stays.  A device
+    or a pipe, such as /dev/stdout, is written to directly and never replaced.
+
+    Args:
+        path: where the file goes; missing folders are made.
+        mode: 'w' or 'wb'.
+        **kwargs: passed on to `open` (`newline`, `encoding`, ...).
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full; names `path`.
+    """
+    path = expand(path)
+    folder, name = os.path.split(path)
+    os.makedirs(folder, exist_ok=True)
+    prefix = f'.{name}.'
+    with _naming(path, os.path.join(folder, prefix)):
+        if os.path.exists(path) and not os.path.isfile(path):
+            with open(path, mode, **kwargs) as stream:  # a folder is refused
+                yield stream
+        else:
+            with _replacing(path, folder, prefix, mode, kwargs) as stream:
+                yield stream
+            _sync_folder(folder)
+
+
+@contextlib.contextmanager
+def _replacing(
+    path: str, folder: str, prefix: str, mode: str, kwargs: Dict[str, Any]
+) -> Iterator[IO]:
+    """Opens a hidden file in a folder that replaces `path` if the block succeeds."""
+    # Named before it is there: Ctrl-C may come at any moment.
+    temporary = os.path.join(folder, prefix + secrets.token_hex(4))
+    try:
+        with _held(temporary, mode.replace('w', 'x'), kwargs) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+            os.replace(temporary, path)  # while it is held
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _held(path: str, mode: str, kwargs: Dict[str, Any]) -> IO:
+    """Makes a file that `remove_leftovers` leaves alone, unless it came before."""
+    while True:
+        stream = open(path, mode, **kwargs)
+        if hold(stream.fileno()):
+            return stream
+        stream.close()
+
+
+@contextlib.contextmanager
+def _naming(path: str, temporary: str) -> Iterator[None]:
+    """Makes errors about `temporary`, or about no file, name `path` instead."""
+    try:
+        yield
+    except OSError as error:
+        name = error.filename
+        if error.errno is None or name and not str(name).startswith(temporary):
+            raise
+        raise OSError(error.errno, error.strerror, path) from error
+
+
+@contextlib.contextmanager
+def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
+    """Makes a temporary folder that is renamed to `path` when the block succeeds.
+
+    When the block raises (also on Ctrl-C), the folder is removed and whatever stood
+    at `path` stays.  Of several processes that make the same folder the first wins.
+
+    Args:
+        path: where the folder goes, absolute; missing ones above it are made.
+        replace: whether a folder that stands there goes.
+
+    Yields:
+        The folder to be filled.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    parent, name = os.path.split(path)
+    os.makedirs(parent, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        temporary = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
+        hold(stack.enter_context(_opened(stack.enter_context(temporary))))
+        building = os.path.join(temporary.name, 'new')
+        os.mkdir(building)
+        yield building
+        if replace:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(path, os.path.join(temporary.name, 'old'))  # goes with it
+        try:
+            os.rename(building, path)
+        except OSError:
+            if not os.path.isdir(path):
+                raise
+
+
+def _sync_folder(folder: str) -> None:
+    """Makes a rename durable; a no-op where folders cannot be synced."""
+    with contextlib.suppress(OSError), _opened(os.path.realpath(folder)) as handle:
+        os.fsync(handle)
+
+
+def environment() -> Dict[str, str]:
+    """Returns the variables of a process that is to import this package."""
+    root = str(pathlib.Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [root, os.environ.get('PYTHONPATH')]))
+    return {**os.environ, 'PYTHONPATH': path}

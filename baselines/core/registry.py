@@ -1,0 +1,356 @@
+"""Finds models and other objects by name; suggests the nearest for a wrong name."""
+
+import ast
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import pathlib
+import pkgutil
+import sys
+import traceback
+import types
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Union,
+)
+
+from baselines.core import files
+from baselines.core import starting
+
+# The package in which the published code keeps its models; a models.py written
+# for it says `from tpu_graphs.baselines.tiles import implicit`.
+_PUBLISHED = 'tpu_graphs'
+
+# The --model of gradient-boosted trees, which is no Keras model.
+TREES = 'Trees'
+
+# Names that models, ways like theirs, and settings have elsewhere.
+_ELSEWHERE = {
+    'AttentionSAGE': 'GAT',
+    'ChebNet': 'ChebSAGE',
+    'EarlyJoinSAGE': 'SAGE',
+    'GAT': 'AttentionSAGE',
+    'GBDT': TREES,
+    'GraphSAGE': 'EarlyJoinSAGE',
+    'LightGBM': TREES,
+    'TGraph': 'ConfigAttentionSAGE',
+    'XGBoost': TREES,
+    'batch_size': 'batch',
+    'learning_rate': 'lr',
+    'loss': 'losses',
+    'num_epochs': 'epochs',
+    'patience': 'early_stop',
+}
+
+# A user's models: the path of a models.py ('' for none), or classes.
+Own = Union[str, Sequence[type]]
+
+
+def resolve(name: str, choices: Mapping[str, Any], noun: str) -> Any:
+    """Returns `choices[name]`.
+
+    Args:
+        name: as the user wrote it.
+        choices: values by name.
+        noun: for the message, such as 'model'.
+
+    Raises:
+        ValueError: there is no such name; lists the names, the nearest first.
+    """
+    if name in choices:
+        return choices[name]
+    raise ValueError(f'there is no {noun} {name!r}{suggest(name, choices)}')
+
+
+def suggest(name: str, choices: Iterable[str]) -> str:
+    """Returns the end of a message about an unknown name: the nearest, and all."""
+    choices = sorted(choices)
+    nearest = did_you_mean(name, choices)
+    start = f'{nearest} There are' if nearest else '; there are'
+    return f'{start}: {", ".join(choices)}'
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """Returns "; did you mean 'x'?" with the choice nearest to a name, or ''."""
+    choices = sorted(choices)
+    by_lower = {
+        n.lower(): choice for n, choice in _ELSEWHERE.items() if choice in choices
+    }
+    by_lower.update((choice.lower(), choice) for choice in choices)
+    near = difflib.get_close_matches(str(name).lower(), by_lower, 1)
+    return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
+
+
+def declared(module: str, decorator: str) -> Dict[str, str]:
+    """Finds the functions that a module registers with a decorator, in its source.
+
+    The module is not imported: `--help` need not wait for TensorFlow.
+
+    Args:
+        module: its full name.
+        decorator: name of a decorator whose first argument is a name.
+
+    Returns:
+        By that name, the first line of the docstring.
+    """
+    spec: Any = importlib.util.find_spec(module)
+    lines = {}
+    for node in ast.parse(spec.loader.get_source(module)).body:
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            continue
+        for call in node.decorator_list:
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == decorator:
+                text = ast.get_docstring(node) or ''
+                lines[ast.literal_eval(call.args[0])] = text.partition('\n')[0]
+    return lines
+
+
+def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> None:
+    """Raises ValueError for the name of an option that a model does not have."""
+    for name in names:
+        if name not in options:
+            raise ValueError(
+                f'--model_kwargs_json: {model} has no option {name!r}'
+                f'{suggest(name, options)}'
+            )
+
+
+def options(model_class: type) -> Optional[List[str]]:
+    """Names the keywords that a model's constructor takes.
+
+    A constructor with `**kwargs` hands them on to the one that it overrides.
+
+    Returns:
+        The names; None for a constructor that takes any.
+    """
+    names: List[str] = []
+    for one in model_class.__mro__:
+        if '__init__' not in vars(one):
+            continue
+        parameters = inspect.signature(vars(one)['__init__']).parameters.values()
+        # After self, num_configs and num_ops.
+        names += [p.name for p in list(parameters)[3:] if p.kind is not p.VAR_KEYWORD]
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            return list(dict.fromkeys(names))
+    return None
+
+
+def tile_models(own: Own = '') -> Dict[str, type]:
+    """Returns the tile models by name, see `models_in`.
+
+    Args:
+        own: a models.py whose models are added to ours, or classes; of two with
+            one name the user's counts.  The file's code is run: it is code that
+            the user chose.
+
+    Raises:
+        ValueError: the file cannot be imported, or has no model.
+    """
+    return _models('tiles', own)
+
+
+def layout_models(own: Own = '') -> Dict[str, type]:
+    """Returns the layout models, also of the zoo, by name; see `tile_models`."""
+    return _models('layout', own)
+
+
+def _models(task: str, own: Own) -> Dict[str, type]:
+    # Ours may have been replaced by a file that was written for that tree.
+    _answer_to_published_name()
+    models = models_in(importlib.import_module(f'baselines.{task}.models'))
+    for module in _zoo(task):
+        for name, model_class in models_in(module).items():
+            models.setdefault(name, model_class)
+    if not isinstance(own, str):
+        return {**models, **{one.__name__: one for one in own}}
+    added = models_in(load_models_file(own, task)) if own else {}
+    if own and not added:
+        raise ValueError(
+            f'--models_file: {files.expand(own)} defines no public tf.keras.Model'
+        )
+    return {**models, **added}
+
+
+def _zoo(task: str) -> Iterator[types.ModuleType]:
+    """Yields the modules of baselines/<task>/zoo, where there is such a package."""
+    name = f'baselines.{task}.zoo'
+    if importlib.util.find_spec(name):
+        zoo = importlib.import_module(name)
+        for module in pkgutil.iter_modules(zoo.__path__):
+            yield importlib.import_module(f'{name}.{module.name}')
+
+
+def construct(
+    model_class: type,
+    num_configs: int,
+    num_ops: int,
+    kwargs: Mapping[str, Any],
+    first_call: Callable[[Any], Any],
+) -> Any:
+    """Makes a model with the options of --model_kwargs_json, and its variables.
+
+    Args:
+        model_class: from `tile_models` or `layout_models`.
+        num_configs: its first argument.
+        num_ops: its second.
+        kwargs: the others.
+        first_call: calls the model on a small graph.
+
+    Raises:
+        ValueError: it does not take the options; names the nearest, or says what
+            the model's code says.
+        Whatever that raises where no option can be the reason.
+    """
+    names = options(model_class)
+    if names is not None:
+        check_options(model_class.__name__, kwargs, names)
+    try:
+        model = model_class(num_configs, num_ops, **kwargs)
+        first_call(model)
+        return model
+    except Exception as error:
+        if not kwargs and not isinstance(error, (TypeError, ValueError)):
+            raise
+        raise ValueError(
+            f'--model_kwargs_json: {model_class.__name__} does not take '
+            f'{dict(kwargs)}: {cause_in_layer(error)[:400] or type(error).__name__}'
+        ) from error
+
+
+def cause_in_layer(error: BaseException) -> str:
+    """Returns an error's text without the layer and arguments that Keras adds."""
+    # A KeyError's text is a representation of the key.
+    full = error.args[0] if isinstance(error, KeyError) and error.args else error
+    paragraphs = str(full).strip().split('\n\n')
+    is_wrapped = len(paragraphs) > 1 and 'Exception encountered' in paragraphs[0]
+    return paragraphs[1] if is_wrapped else str(full).strip()
+
+
+def models_in(module: types.ModuleType) -> Dict[str, type]:
+    """Returns the public `tf.keras.Model` classes of a module, by name.
+
+    A class imported from another module (`from keras import Model`) does not
+    count, nor does one that says `is_base = True`; a second name for a class of
+    the module's own does.
+    """
+    import tensorflow as tf  # late: `--help` need not wait for it
+
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith('_')
+        and inspect.isclass(value)
+        and issubclass(value, tf.keras.Model)
+        and value.__module__ == module.__name__
+        and not vars(value).get('is_base')
+    }
+
+
+def distinct(models: Mapping[str, type]) -> Dict[str, type]:
+    """Keeps only the first name of each class."""
+    names: Dict[type, str] = {}
+    for name, model_class in models.items():
+        names.setdefault(model_class, name)
+    return {name: model_class for model_class, name in names.items()}
+
+
+def load_models_file(
+    path: str, task: str, flag: str = 'models_file'
+) -> types.ModuleType:
+    """Imports a models.py that was written for this tree or the published one.
+
+    This runs the file's code.
+
+    Args:
+        path: the file.
+        task: 'tiles' or 'layout', or 'training' for losses; relative imports are
+            resolved there.
+        flag: that named the file, for messages.
+
+    Raises:
+        ValueError: the file is missing, or raises while it is imported.
+    """
+    path = files.expand(path)
+    if not os.path.isfile(path):
+        raise ValueError(f'--{flag}: there is no file {path}')
+    _answer_to_published_name()
+    # A sibling of our models.py, so that `from . import implicit` finds ours.
+    name = f'baselines.{task}.{flag}_{abs(hash(path)):x}'
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f'--{flag}: {path} is not a Python file (.py)')
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise ValueError(
+            f'--{flag}: importing {path} raised {type(error).__name__}: {error}'
+            f'{place_of(error, path)}'
+        ) from error
+    return module
+
+
+def named_model(model: str, task: str) -> Dict[str, str]:
+    """Splits a model's name, 'Name', 'my_file.py:Name' or 'my_file.py'.
+
+    Args:
+        model: the name; a file alone has one model, and is imported to find it.
+        task: 'tile' or 'layout'.
+
+    Returns:
+        The settings `model` and, where there is a file, `models_file`.
+
+    Raises:
+        ValueError: a file alone cannot be imported, or has not one model.
+    """
+    path, colon, name = model.rpartition(':')
+    if colon and path.endswith('.py'):
+        return {'models_file': path, 'model': name}
+    if not model.endswith('.py'):
+        return {'model': model}
+    starting.start_tensorflow()
+    module = load_models_file(model, {'tile': 'tiles'}.get(task, task))
+    names = list(distinct(models_in(module)))
+    if len(names) != 1:
+        raise ValueError(
+            f'{model} has {len(names)} models: name one, as in {model}:MyModel'
+        )
+    return {'models_file': model, 'model': names[0]}
+
+
+def place_of(error: Optional[BaseException], path: str) -> str:
+    """Writes where in a user's file an error was raised: ' (models.py, line 7)'.
+
+    Also says how to see more; '' if no part of the traceback is in the file.
+    """
+    while error is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == path]
+        if lines:
+            return f' ({path}, line {lines[-1]}; TPUGRAPHS_DEBUG=1 shows more)'
+        error = error.__cause__ or error.__context__
+    return ''
+
+
+def _answer_to_published_name() -> None:
+    """Lets `tpu_graphs.baselines` be imported, as a name for `baselines`.
+
+    Only where no real package of that name is installed.
+    """
+    if _PUBLISHED in sys.modules or importlib.util.find_spec(_PUBLISHED):
+        return
+    package = types.ModuleType(_PUBLISHED)
+    package.__path__ = [str(pathlib.Path(__file__).parents[2])]
+    sys.modules[_PUBLISHED] = package

@@ -1,0 +1,98 @@
+"""Dataclasses whose fields are settings: declared once, with help and range."""
+
+import dataclasses
+import json
+import os
+import sys
+from typing import Any, Callable, Dict, Mapping, Union
+
+from baselines.core import registry
+from baselines.core import untrusted
+
+_TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
+
+
+def setting(
+    default: Any, about: Union[str, Callable[[], str]] = '', **rules: Any
+) -> Any:
+    """Declares a setting.
+
+    Args:
+        default: its value, of the flag's type.
+        about: the help text of the flag, or a function that returns it.
+        **rules: of accepted values: `choices`; `low`, `high` or `above`,
+            and `also`, one more.  `shapes=False`: it does not change the model,
+            so that a run may be resumed with another value.
+    """
+    return dataclasses.field(default=default, metadata={'help': about, **rules})
+
+
+def check_ranges(settings: Any, prefix: str = '') -> None:
+    """Raises ValueError for a value that its `setting` does not accept.
+
+    Args:
+        settings: a dataclass of settings.
+        prefix: of a setting's name, in the message.
+    """
+    for field in dataclasses.fields(settings):
+        value, rule = getattr(settings, field.name), field.metadata
+        if 'choices' in rule and value not in rule['choices']:
+            accepted = f'one of {", ".join(filter(None, rule["choices"]))}'
+        elif 'low' in rule and not value >= rule['low'] and value != rule.get('also'):
+            also = f', or {rule["also"]}' if 'also' in rule else ''
+            accepted = f'at least {rule["low"]}{also}'
+        elif 'high' in rule and value > rule['high']:
+            accepted = f'at most {rule["high"]}'
+        elif 'above' in rule and not value > rule['above']:
+            accepted = f'more than {rule["above"]}'
+        else:
+            continue
+        raise ValueError(f'{prefix}{field.name} should be {accepted}, not {value!r}')
+
+
+def typed(
+    config_class: type, values: Mapping[str, Any], noun: str = 'setting'
+) -> Dict[str, Any]:
+    """Converts values of settings to their types: 1 to 1.0, paths to text.
+
+    Args:
+        config_class: whose settings.
+        values: by name; model_kwargs_json may be a dict.
+        noun: for a setting, in messages.
+
+    Raises:
+        ValueError: there is no such setting, or a value is of another type.
+    """
+    defaults = {f.name: f.default for f in dataclasses.fields(config_class)}
+    result = {}
+    for name, value in values.items():
+        if name not in defaults:
+            meant = registry.did_you_mean(name, defaults)
+            raise ValueError(f'there is no {noun} {name!r}{meant}')
+        kind: type = type(defaults[name])
+        if name == 'model_kwargs_json' and isinstance(value, dict):
+            try:
+                value = json.dumps(value)
+            except untrusted.DAMAGE as error:  # a date, say
+                raise ValueError(f'{name} cannot be written as JSON: {error}') from None
+        if kind is str and isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
+            value = float(value)
+        if type(value) is not kind:
+            raise ValueError(f'{name} should be {_TYPES[kind]}, not {value!r}')
+        result[name] = value
+    return result
+
+
+def from_options(kind: Any, options: Any, **others: Any) -> Any:
+    """Makes a dataclass of the parsed options that have the names of its fields.
+
+    Args:
+        kind: the dataclass.
+        options: parsed by argparse or absl.
+        **others: fields that are no options, or not as they were parsed.
+    """
+    names = [field.name for field in dataclasses.fields(kind)]
+    parsed = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return kind(**{**parsed, **others})

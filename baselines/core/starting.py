@@ -1,0 +1,95 @@
+"""Imports TensorFlow and LightGBM lazily, for the first call that needs them."""
+
+import contextlib
+import gc
+import importlib.util
+import os
+import sys
+from typing import Any, Iterator
+
+
+def core_count() -> int:
+    """Returns the number of cores: those that the process is bound to, if it is."""
+    if hasattr(os, 'sched_getaffinity'):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def start_tensorflow() -> None:
+    """Imports TensorFlow, if it is not imported yet, without its log messages.
+
+    On a terminal it says so at once: this takes seconds.
+
+    A model's operations are small: run side by side they use the cores better
+    than split up (benchmarks/tile_speed.py).  TensorFlow's own
+    variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
+
+    Raises:
+        ValueError: it is not installed, or was imported with a Keras that TF-GNN
+            cannot use.
+    """
+    is_ours = 'tensorflow' not in sys.modules
+    if is_ours and sys.stderr.isatty():
+        print('starting TensorFlow ...', file=sys.stderr, flush=True)
+    with _without_garbage_collection():
+        try:
+            import tensorflow as tf
+        except ModuleNotFoundError as error:
+            if error.name != 'tensorflow':
+                raise
+            raise ValueError(
+                'TensorFlow is not installed; run pip install -e .'
+            ) from error
+
+        model_class = tf.keras.Model  # imports Keras
+    tf.get_logger().setLevel('ERROR')  # hints to authors, whoever imported it
+    if model_class.__module__.startswith('keras.src.models'):  # of Keras 3
+        raise ValueError(
+            'TensorFlow was imported before tpugraphs, with Keras 3, and TF-GNN needs '
+            'Keras 2: import tpugraphs first'
+        )
+    if not is_ours:
+        return
+    number, threading = core_count(), tf.config.threading
+    if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
+        threading.set_intra_op_parallelism_threads(max(1, number // 2))
+    if not os.environ.get('TF_NUM_INTEROP_THREADS'):
+        threading.set_inter_op_parallelism_threads(number)
+
+
+def has_lightgbm() -> bool:
+    """Returns whether LightGBM is installed; does not import it."""
+    return importlib.util.find_spec('lightgbm') is not None
+
+
+def import_lightgbm() -> Any:
+    """Imports LightGBM, whose threads then spin only briefly before they sleep.
+
+    GNU's OpenMP lets a thread that waits for another spin 300,000 times.  On a machine
+    with other work it keeps the one it waits for from its core: growing trees took ten
+    times as long there.  1,000 times cost nothing where it is quiet.  The user's
+    GOMP_SPINCOUNT or OMP_WAIT_POLICY goes first.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    if 'OMP_WAIT_POLICY' not in os.environ:
+        os.environ.setdefault('GOMP_SPINCOUNT', '1000')  # read when it is loaded
+    import lightgbm
+
+    return lightgbm
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Disables garbage collection, which is wasted on an import: all objects stay.
+
+    To look for it among them took a quarter of the time.
+    """
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_enabled:
+            gc.enable()

@@ -1,0 +1,262 @@
+"""Formats numbers, names, tables, JSON and errors."""
+
+import contextlib
+import errno
+import html
+import json
+import re
+import sys
+import textwrap
+from typing import Any, Iterator, List, Mapping, Optional, Sequence
+
+WIDTH = 100  # characters of a line
+TERMINAL = 80  # of a training, which is watched
+_NAMED = 5
+_NO_LINE = re.compile(r'[^\n\t]+')
+# The folders of an absolute path, where a path may begin.
+_FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
+
+_NAMED_ERROR = re.compile(r'[\w.]*(Error|Exit|Exception): ')
+# Errors of the system on a path of the user's -> advice.
+_ADVICE = {
+    errno.ENOENT: 'check the path',
+    errno.EISDIR: 'name a file',
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), 'name a folder, or a new path'),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        'name another path, or change its permissions',
+    ),
+    errno.ENOSPC: 'free some space, or name a path on another disk',
+}
+
+
+def table(
+    rows: Sequence[Sequence[str]],
+    align: str = '<>',
+    *,
+    rules: Sequence[int] = (),
+    indent: int = 0,
+    width: Optional[int] = None,
+) -> List[str]:
+    """Lays out rows of one length in columns, two spaces apart.
+
+    Args:
+        rows: the cells.
+        align: '<' or '>' for each column; the last one is for all that follow.
+        rules: numbers of the rows that a line of dashes goes before.
+        indent: spaces before each line.
+        width: the most characters of a line; the first column is shortened to it.
+
+    Returns:
+        Lines, without spaces at their ends.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    if width:
+        widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * len(widths[1:]))
+    align += align[-1] * len(widths)
+    lines = []
+    for first, *others in rows:
+        cut = zip([shortened(first, widths[0]), *others], widths, align)
+        cells = [c.ljust(w) if a == '<' else c.rjust(w) for c, w, a in cut]
+        lines.append((' ' * indent + '  '.join(cells)).rstrip())
+    dashes = '-' * max(map(len, lines))
+    for place in sorted(rules, reverse=True):
+        lines.insert(place, dashes)
+    return lines
+
+
+def html_table(rows: Sequence[Sequence[str]], most: Optional[int] = None) -> str:
+    """Lays out rows of one length as a table of HTML.
+
+    Args:
+        rows: the cells, any text; those of the first row are headings.
+        most: the most rows shown below the headings; how many are left out is said.
+    """
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        row = ''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)
+        return f'<tr>{row}</tr>'
+
+    head, *others = rows
+    shown = others[:most]
+    lines = [line(head, 'th'), *(line(cells, 'td') for cells in shown)]
+    more = f'<p>and {len(others) - len(shown):,} more</p>' * (len(others) > len(shown))
+    return f'<table>{"".join(lines)}</table>{more}'
+
+
+def to_json(content: Any) -> str:
+    """Returns a result as JSON; values that are not defined are None in it.
+
+    Raises:
+        ValueError: a number is NaN or infinite, which JSON does not have.
+    """
+    return json.dumps(content, indent=2, allow_nan=False)
+
+
+def wrapped(line: str, indent: int = 0) -> str:
+    """Breaks a line at spaces for a terminal; all lines but the first are indented."""
+    return textwrap.fill(
+        line,
+        TERMINAL,
+        subsequent_indent=' ' * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def is_interrupt(error: Optional[BaseException]) -> bool:
+    """Returns whether Ctrl-C caused an error: a library may fail as it cleans up."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
+class Interrupted(KeyboardInterrupt):
+    """Raised for Ctrl-C in work whose result so far is kept.
+
+    Args:
+        kept: a line on the results that are kept.
+        *flags: with them the same command goes on from there.
+    """
+
+    def __init__(self, kept: str, *flags: str):
+        super().__init__(kept)
+        self.flags = flags
+
+
+@contextlib.contextmanager
+def interruptible(kept: str, *flags: str) -> Iterator[None]:
+    """Raises `Interrupted` for Ctrl-C in the block, or a bare one if `kept` is ''."""
+    try:
+        yield
+    except BaseException as error:
+        if not is_interrupt(error):
+            raise
+        raise (Interrupted(kept, *flags) if kept else KeyboardInterrupt()) from None
+
+
+@contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """Puts `where` before the message of a ValueError of the block."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f'{where}: {error}') from None
+
+
+def note(message: str) -> None:
+    """Prints a note on stderr."""
+    print(f'note: {message}', file=sys.stderr)
+
+
+def cell(value: Optional[float], show: str) -> str:
+    """Returns a value in a format, or '-' where it is not defined."""
+    return '-' if value is None else format(value, show)
+
+
+def shortened(name: str, width: int) -> str:
+    """Returns a name that is shortened in the middle until it fits."""
+    if len(name) <= width:
+        return name
+    tail = (width - 3) // 3
+    return f'{name[: width - 3 - tail]}...{name[-tail:]}'
+
+
+def duration(nanoseconds: float) -> str:
+    """Returns a time with a unit of fitting size, to four digits."""
+    for unit, size in (('s', 1e9), ('ms', 1e6), ('us', 1e3)):
+        if nanoseconds >= size:
+            return f'{nanoseconds / size:.4g} {unit}'
+    return f'{nanoseconds:.0f} ns'
+
+
+def count(number: int, noun: str) -> str:
+    """Returns '1 module', '2,000 modules'."""
+    return f'{number:,} {noun}{"" if number == 1 else "s"}'
+
+
+def listed(names: Sequence[str], most: int = _NAMED) -> str:
+    """Lists the first names, and how many more there are."""
+    more = f' and {len(names) - most} more' if len(names) > most else ''
+    return ', '.join(names[:most]) + more
+
+
+def most_common(counts: Mapping[str, int]) -> str:
+    """Lists the largest counts with their names, the largest first."""
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return listed([f'{name!r} {number}' for name, number in ordered])
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Lists reasons with their counts, in one line: 'too small (3), too large (1)'."""
+    return ', '.join(f'{reason} ({n:,})' for reason, n in sorted(counts.items()))
+
+
+def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
+    """Lists omissions, reason -> names, in one line."""
+    parts = [f'{listed(names)}: {reason}' for reason, names in skipped.items()]
+    return '; '.join(parts) or 'no modules'
+
+
+def one_line(error: BaseException, where: str = '') -> str:
+    """Returns an error's text in one line that names `where` it was.
+
+    Letters that a terminal would not show, such as control characters, are escaped.
+    """
+    message = str(error)
+    if isinstance(error, OSError) and error.errno in _ADVICE:
+        message = with_advice(error)
+        if error.filename is not None:
+            message = f'{error.filename}: {message}'
+    line = printable(' '.join(message.split())) or type(error).__name__
+    return line if where in line else f'{where}: {line}'
+
+
+def with_advice(error: OSError) -> str:
+    """Returns the system's text of an error, and what the user can do about it."""
+    message, advice = error.strerror or str(error), _ADVICE.get(error.errno or 0)
+    return f'{message}; {advice}' if advice else message
+
+
+def cause_of(error: BaseException) -> str:
+    """Returns the line of an error that states its cause, with its type.
+
+    Libraries put the place before the cause, and advice after it.
+    """
+    try:
+        content = str(error)
+    except Exception:  # the class of a user's own error can be faulty
+        content = ''
+    lines = [line.strip() for line in content.strip().splitlines()]
+    if not lines:
+        return type(error).__name__
+    named = [line for line in lines if _NAMED_ERROR.match(line)]
+    if named:
+        return named[-1]
+    if isinstance(error, ValueError):
+        return lines[0]
+    return f'{type(error).__name__}: {lines[0]}'
+
+
+def without_folders(content: str) -> str:
+    """Returns `printable` text in which only the last name of absolute paths is left.
+
+    For text that leaves this machine: '--data_root=/home/me/data' has '.../data'.
+    """
+    return _FOLDERS.sub(r'\1.../', printable(content))
+
+
+def printable(content: str) -> str:
+    """Escapes everything but letters, digits, punctuation and spaces."""
+    return content if content.isprintable() else ''.join(map(_escaped, content))
+
+
+def printable_lines(content: str) -> str:
+    """Escapes as `printable` does, but keeps line ends and tabs."""
+    return _NO_LINE.sub(lambda line: printable(line[0]), content)
+
+
+def _escaped(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    return letter.encode('unicode_escape').decode()

@@ -1,0 +1,187 @@
+"""The user's own models and losses files: copies in a run directory, and their hashes.
+
+The copies are for the user to read, and to name as --models_file.  They are never run
+unless they are named: a run may come from someone else.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import re
+import subprocess
+from typing import Any, Dict, List, NamedTuple, Sequence
+
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import text
+from baselines.runs import run_files
+
+_FOLDER = 'code'  # in a model directory
+_MAX_BYTES = 16 << 20
+_LOSS_FILE = re.compile(r'(?:^|,)\s*([^,]*\.py):')
+
+
+class CodeFile(NamedTuple):
+    """A user's file with its content at the start of a training.
+
+    Attributes:
+        flag: that named it: 'models_file' or 'losses'.
+        path: absolute.
+        content: its bytes.
+    """
+
+    flag: str
+    path: str
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        """Its hash, hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def read(models_file: registry.Own, losses: str) -> List[CodeFile]:
+    """Reads the files that two settings name; none for classes, or a missing file.
+
+    Args:
+        models_file: --models_file, or classes.
+        losses: --losses.
+
+    Raises:
+        ValueError: a file is too large, or not a regular file.
+        OSError: it cannot be read.
+    """
+    named = [('models_file', models_file)] if isinstance(models_file, str) else []
+    named += [('losses', path) for path in _LOSS_FILE.findall(losses)]
+    found = []
+    for flag, name in dict.fromkeys(named):
+        path = os.path.abspath(files.expand(name)) if name else ''
+        if os.path.isfile(path):  # or else its import says what is wrong
+            with files.open_regular(path, _MAX_BYTES) as stream:
+                found.append(CodeFile(flag, path, stream.read()))
+    return found
+
+
+def save(code: Sequence[CodeFile], folder: str) -> None:
+    """Writes copies into a model directory; raises OSError."""
+    if code:
+        os.mkdir(os.path.join(folder, _FOLDER))
+    for name, one in zip(_names(code), code):
+        with open(os.path.join(folder, name), 'wb') as stream:
+            stream.write(one.content)
+
+
+def described(code: Sequence[CodeFile]) -> Dict[str, Any]:
+    """Returns the description of the user's code that a run file has, as JSON."""
+    return {
+        'package': _version(),
+        'commit': _commit(),
+        'files': [
+            {'flag': c.flag, 'path': c.path, 'sha256': c.sha256, 'copy': name}
+            for name, c in zip(_names(code), code)
+        ],
+    }
+
+
+def _names(code: Sequence[CodeFile]) -> List[str]:
+    """Returns distinct paths of copies, relative to the model directory."""
+    names = [os.path.basename(one.path) for one in code]
+    return [
+        os.path.join(_FOLDER, f'{number}_{name}' if name in names[:number] else name)
+        for number, name in enumerate(names)
+    ]
+
+
+def check_unchanged(run: run_files.Run, code: Sequence[CodeFile]) -> None:
+    """Raises ValueError if a run to resume was made with other files than `code`."""
+    now = {(one.flag, one.path): one.sha256 for one in code}
+    for stored in _stored(run):
+        if now.get((stored['flag'], stored['path'])) != stored['sha256']:
+            refuse(stored['path'], os.path.join(run.model_dir, stored['copy']))
+
+
+def refuse(path: str, copy: str) -> None:
+    """Raises the ValueError of --resume for a file that has changed.
+
+    Args:
+        path: of the file.
+        copy: path of the file as it was.
+    """
+    raise ValueError(
+        f'--resume: {path} is not the file that this training began with, of which '
+        f'{copy} is a copy: put that back, or train without --resume'
+    )
+
+
+def note_difference(run: run_files.Run, models_file: registry.Own) -> None:
+    """Prints a line if a run's own models file is not the one that is used now.
+
+    Args:
+        run: the run.
+        models_file: the file that the user has named, or classes.
+    """
+    of_model = [stored for stored in _stored(run) if stored['flag'] == 'models_file']
+    named = run.args.get('models_file')
+    if not named or not isinstance(models_file, str):
+        return
+    was = f'{run.model_dir} was trained with --models_file='
+    if not of_model:  # a run of the published code, or of one that kept no copy
+        if not models_file:
+            text.note(
+                f'{was}{text.printable(str(named))}; pass it here too if it is not ours'
+            )
+        return
+    [stored] = of_model
+    copy = os.path.join(run.model_dir, stored['copy'])
+    is_same = [one.sha256 for one in read(models_file, '')] == [stored['sha256']]
+    if not models_file:
+        path = stored['path']
+        is_there = [one.sha256 for one in read(path, '')] == [stored['sha256']]
+        text.note(
+            f'{was}{text.printable(path if is_there else copy)}; pass it here too'
+        )
+    elif not is_same:
+        text.note(
+            f'{text.printable(models_file)} is not the file that {run.model_dir} was '
+            f'trained with; a copy of that is --models_file={text.printable(copy)}'
+        )
+
+
+def _stored(run: run_files.Run) -> List[Dict[str, str]]:
+    """Returns the files in a run file, which is untrusted.
+
+    Raises:
+        ValueError: an entry is damaged.
+    """
+    code = run.info.get('code')
+    entries = code.get('files') if isinstance(code, dict) else None
+    keys = ('flag', 'path', 'sha256', 'copy')
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict) or not all(
+            isinstance(entry.get(key), str) for key in keys
+        ):
+            raise ValueError(f'{run.file}: code.files is damaged')
+    return entries if isinstance(entries, list) else []
+
+
+def _version() -> str:
+    """Returns the version of this package; '' where it is not installed."""
+    try:
+        return importlib.metadata.version('tpugraphs')
+    except importlib.metadata.PackageNotFoundError:
+        return ''
+
+
+def _commit() -> str:
+    """Returns the commit of this checkout, with '-dirty' for changes; '' elsewhere."""
+    command = ['git', 'describe', '--always', '--dirty', '--abbrev=40', '--exclude=*']
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    if not os.path.exists(os.path.join(root, '.git')):
+        return ''
+    try:
+        done = subprocess.run(
+            command, cwd=root, capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ''
+    return done.stdout.strip()

@@ -1,0 +1,1 @@
+"""Scores and ranks graphs with finished runs, ensembles, or the untrained estimate."""

@@ -1,0 +1,127 @@
+"""Several runs of a collection as one model: their scores, averaged."""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+import numpy as np
+
+from baselines.evaluation import comparison
+from baselines.evaluation import report
+from baselines.runs import finding
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from baselines.scoring import prediction
+
+
+class Scored(NamedTuple):
+    """A split, scored by several runs.
+
+    Attributes:
+        predictors: the runs, by model directory.
+        store: the split.
+        scores: for each run a list with float32 [configurations] of each graph.
+    """
+
+    predictors: Mapping[str, prediction.Predictor]
+    store: Any
+    scores: List[List[np.ndarray]]
+
+    @property
+    def first(self) -> prediction.Predictor:
+        """The first run: others read the same graphs, and write the same rows."""
+        return next(iter(self.predictors.values()))
+
+    def results(
+        self, models: Sequence[Sequence[np.ndarray]]
+    ) -> List[List[report.GraphResult]]:
+        """Joins the graphs of the split with the scores of each of several models."""
+        untrained = self.first.estimates(self.store)
+        estimates = None if untrained is None else list(untrained)
+        task = self.first.task
+        return [task.results(self.store, scores, estimates) for scores in models]
+
+    def measure(self, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:
+        """Measures averaged scores and each run, and compares them graph by graph.
+
+        Args:
+            averaged: scores of each graph.
+            by: how they were averaged, see `ensembles.average`.
+
+        Returns:
+            A dict:
+              ensemble: its summary, as `Predictor.measure` returns it.
+              members: {model directory: summary}.
+              gain_over_mean: gains over the mean of the runs' figures, from
+                `comparison.paired_test`.
+        """
+        store, task = self.store, self.first.collection.task
+        ours, *members = self.results([averaged, *self.scores])
+        described = self.first.describe(store)
+        described.update(model='ensemble', name=f'ensemble by {by}', by=by)
+        labels = loading.labels_of(self.predictors)
+        tests = comparison.paired_test(task, [ours], members)
+        return {
+            'ensemble': {**described, **report.summarise(task, ours)},
+            'members': {
+                model_dir: {
+                    **member.describe(store),
+                    **labels[model_dir]._asdict(),
+                    **report.summarise(task, theirs),
+                }
+                for (model_dir, member), theirs in zip(self.predictors.items(), members)
+            },
+            'gain_over_mean': {
+                measure: {name: test[name] for name in ('gain', 'low', 'high')}
+                for measure, test in tests.items()
+            },
+        }
+
+
+def load(
+    names: Sequence[str], options: graph_source.Options
+) -> Dict[str, prediction.Predictor]:
+    """Loads the runs of an ensemble, two at least; see `loading.load_alike`.
+
+    Raises:
+        ValueError: there are fewer, or as of `loading.load_alike`.
+    """
+    model_dirs = finding.find_all(names)
+    if len(model_dirs) < 2:
+        raise ValueError(
+            '--dirs: an ensemble is of two or more different runs, not '
+            f'{" ".join(names)}'
+        )
+    return loading.load_alike(model_dirs, options)
+
+
+def score(
+    predictors: Mapping[str, prediction.Predictor],
+    split: str = 'test',
+    must_measure: bool = False,
+) -> Scored:
+    """Scores a split with each of several runs, one after the other.
+
+    Args:
+        predictors: the runs, from `load`.
+        split: which graphs.
+        must_measure: refuse a split without runtimes.
+
+    Raises:
+        ValueError: they would score different graphs; the data are unusable;
+            runtimes are needed and all 0.
+    """
+    first_dir = next(iter(predictors))
+    scores, first_store = [], None
+    for model_dir, predictor in predictors.items():
+        store = predictor.open_split(split)
+        if first_store is None:
+            first_store = store
+            if must_measure:
+                graph_source.check_runtimes(store)
+        if store.fingerprint != first_store.fingerprint:
+            raise ValueError(
+                f'--dirs: {model_dir} would score {store.source}, but {first_dir} '
+                f'{first_store.source}, and their graphs differ; name one '
+                '--data_root, or --split=test for runs of several folds'
+            )
+        scores.append(list(predictor.score(store)))
+    return Scored(predictors, first_store, scores)

@@ -1,0 +1,251 @@
+"""Makes finished runs, and the untrained estimate, ready to score.
+
+predictor = load_predictor('latest', graph_source.Options())
+write_predictions(['latest'], graph_source.Options(), 'test.csv')
+"""
+
+import os
+from typing import Any, Dict, List, Mapping, Sequence
+
+import numpy as np
+
+from baselines import config as config_lib
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import starting
+from baselines.core import text
+from baselines.data import collections
+from baselines.data import variants
+from baselines.features import normalizer as normalizer_lib
+from baselines.runs import code_files
+from baselines.runs import differences
+from baselines.runs import finding
+from baselines.runs import run_files
+from baselines.runs import scaling as scaling_lib
+from baselines.scoring import graph_source
+from baselines.scoring import prediction
+from baselines.scoring import scorers
+from baselines.tasks import lookup
+from baselines.trees import booster
+
+
+def load_predictor(name: str, options: graph_source.Options) -> prediction.Predictor:
+    """Makes a run, or the estimate, ready to score.
+
+    Args:
+        name: of the run, as `finding.find` takes it; or 'estimate'.
+        options: where graphs are, a models.py, and the task of 'latest'.
+
+    Raises:
+        ValueError: a run is incomplete or does not fit the model's code; there is no
+            such collection, or one is named for a run.
+    """
+    if name == finding.ESTIMATE:
+        return _of_estimate(options)
+    check_no_collection(options.collection)
+    return of_run(finding.load(name, options.task), options)
+
+
+def load_predictors(
+    names: Sequence[str], options: graph_source.Options
+) -> Dict[str, prediction.Predictor]:
+    """Makes runs and the estimate ready to score; see `load_predictor`.
+
+    Returns:
+        By name of the predictor; the estimate comes last.
+    """
+    trained = [name for name in names if name != finding.ESTIMATE]
+    if len(trained) == len(names):
+        check_no_collection(options.collection)
+    predictors = {
+        model_dir: of_run(run, options)
+        for model_dir, run in finding.load_all(trained, options.task).items()
+    }
+    if len(trained) < len(names):
+        predictors[finding.ESTIMATE] = _of_estimate(options)
+    return predictors
+
+
+def load_alike(
+    names: Sequence[str], options: graph_source.Options
+) -> Dict[str, prediction.Predictor]:
+    """Makes runs of one collection ready to score.
+
+    Args:
+        names: of the runs, as `finding.find` takes them.
+        options: where graphs are, and a models.py.
+
+    Returns:
+        By model directory.
+
+    Raises:
+        ValueError: the runs are of several collections, or one of them is unusable.
+    """
+    runs = finding.load_all(names)
+    collection_of = {name: run.collection().name for name, run in runs.items()}
+    first = next(iter(runs))
+    for model_dir, collection in collection_of.items():
+        if collection != collection_of[first]:
+            raise ValueError(
+                f'--dirs: {model_dir} is a run of {collection}, but {first} of '
+                f'{collection_of[first]}'
+            )
+    return {model_dir: of_run(run, options) for model_dir, run in runs.items()}
+
+
+def of_run(
+    run: run_files.Run, options: graph_source.Options = graph_source.Options()
+) -> prediction.Predictor:
+    """Makes a run ready to score; reads its models.
+
+    Raises:
+        ValueError: the run is incomplete or does not fit the model's code.
+    """
+    source = graph_source.RunSource(run, options)
+    return prediction.Predictor(run_scorer(run, source), source, run)
+
+
+def run_scorer(run: run_files.Run, source: graph_source.RunSource) -> scorers.RunScorer:
+    """Reads the models of a run.
+
+    Args:
+        run: the run.
+        source: its options say how to score; a run of the published code is scaled
+            as its training split.
+
+    Raises:
+        ValueError: the run is incomplete or does not fit the model's code.
+    """
+    options = source.options
+    code_files.note_difference(run, options.models_file)
+    with text.located(run.file):
+        columns = source.collection.config_columns
+        variant = variants.Variant.from_json(run.info, columns)
+        scaling = scaling_lib.stored(run)
+    if scaling is None:
+        scaling = _fitted_scaling(run, source, variant)
+    trees = graph_model = keras_model = None
+    if run.has_trees:
+        booster.check_installed(run.model_dir)
+        trees = booster.Trees.read(run.trees_file)
+        run.check_digest('trees', trees.digest())
+    if run.has_model:
+        keras_model = _read_model(run, scaling, options.models_file)
+        graph_model = source.task.model_scorer(
+            keras_model, options.memory_budget, options.once
+        )
+    models = scorers.Models(source.task, graph_model, trees, run.member_weights)
+    estimate = bool(run.args.get('estimate'))
+    return scorers.RunScorer(models, scaling, variant, keras_model, estimate)
+
+
+def _read_model(
+    run: run_files.Run, scaling: scaling_lib.Scaling, models_file: registry.Own
+) -> Any:
+    """Makes the graph model of a run and reads its weights.
+
+    Raises:
+        ValueError: the weights are damaged, or do not fit the model's code.
+    """
+    starting.start_tensorflow()
+    from baselines.runs import weights
+
+    kwargs = config_lib.model_kwargs(run.args.get('model_kwargs_json') or '{}')
+    with weights.limited(run.model_dir, kwargs):
+        model = lookup.of(run.collection()).make_model(
+            run.args['model'],
+            kwargs,
+            models_file,
+            _configs(run),
+            scaling.num_ops,
+            scaling.normalizer,
+        )
+    weights.read(run, model)
+    return model
+
+
+def _configs(run: run_files.Run) -> int:
+    """Returns the number of configurations of a graph in each step of the training."""
+    return int(run.args.get('configs', config_lib.CONFIGS[run.task].configs))
+
+
+def _fitted_scaling(
+    run: run_files.Run, source: graph_source.Source, variant: variants.Variant
+) -> scaling_lib.Scaling:
+    """Fits the scaling to the training data again, as the published code does."""
+    text.note(
+        'this run does not hold its normaliser; fitting it to '
+        f'{source.options.data_root or "the measured data"}'
+    )
+    train, *others = [source.open(split) for split in ('train', 'valid', 'test')]
+    train = variant.check(train, 'the model was trained on')
+    chosen = np.flatnonzero(train.config_counts >= _configs(run))
+    opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
+    normalizer = normalizer_lib.Normalizer.fit(train, chosen)
+    return scaling_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
+
+
+def _of_estimate(options: graph_source.Options) -> prediction.Predictor:
+    if options.workers:
+        raise ValueError('--runner is for runs: the estimate needs no workers')
+    of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
+    collection = collections.of_name(options.collection or of_task[0])
+    return prediction.Predictor(
+        scorers.EstimateScorer(collection), graph_source.Source(collection, options)
+    )
+
+
+def check_no_collection(collection: str) -> None:
+    """Raises ValueError where --collection is given without the estimate."""
+    if collection:
+        raise ValueError(
+            f'--collection={collection} is for --dir estimate: a run is of the '
+            'collection that it was trained on'
+        )
+
+
+def labels_of(
+    predictors: Mapping[str, prediction.Predictor],
+) -> Dict[str, differences.Label]:
+    """Returns labels by name of the predictor: their models, and differing settings."""
+    runs = {name: p.run for name, p in predictors.items() if p.run}
+    labels = dict(zip(runs, differences.labels(list(runs.values()))))
+    untrained = differences.Label(finding.ESTIMATE, finding.ESTIMATE)
+    return {name: labels.get(name, untrained) for name in predictors}
+
+
+def write_predictions(
+    names: Sequence[str],
+    options: graph_source.Options,
+    output: str,
+    split: str = 'test',
+) -> List[str]:
+    """Ranks a split with each run and writes a CSV for each.
+
+    Args:
+        names: of the runs, see `load_predictors`.
+        options: where graphs are, a models.py, and the task of 'latest'.
+        output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
+            name.
+        split: which graphs to rank.
+
+    Returns:
+        The paths written.
+
+    Raises:
+        ValueError: a run or the data are unusable.
+        OSError: the CSV cannot be written.
+    """
+    files.check_file_writable(output, 'output')
+    predictors = load_predictors(names, options).values()
+    written = []
+    for predictor in predictors:
+        store = predictor.open_split(split)
+        path = files.expand(output)
+        if len(predictors) > 1:
+            stem, ending = os.path.splitext(path)
+            suffix = predictor.run.hash if predictor.run else predictor.name
+            path = f'{stem}_{suffix}{ending}'
+        predictor.write(path, store, predictor.score(store))
+        written.append(path)
+    return written

@@ -1,0 +1,249 @@
+"""Scores graphs with the models of a run, or with the untrained estimate."""
+
+from typing import (
+    Any,
+    Iterable,
+    Iterator,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+)
+
+import numpy as np
+
+from baselines.core import text
+from baselines.data import collections
+from baselines.data import variants
+from baselines.data.packed import splits
+from baselines.evaluation import ensembles
+from baselines.evaluation import metrics
+from baselines.hlo import schema
+from baselines.runs import scaling as scaling_lib
+from baselines.tasks import lookup
+from baselines.tasks import protocol
+from baselines.trees import booster
+from baselines.trees import scoring
+
+# The scores of a graph by each member of a model: its graph model, its trees.
+Members = Tuple[np.ndarray, ...]
+
+
+def mean_score(
+    members: Members, weights: Optional[Sequence[float]] = None
+) -> np.ndarray:
+    """Averages the scores of a graph over members, each scaled to a deviation of 1.
+
+    Args:
+        members: their scores.
+        weights: of the members; None: equal.
+    """
+    if len(members) == 1:
+        return members[0]
+    return ensembles.average(members, weights, by='standard')
+
+
+def noting_ties(
+    name: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Yields the scores of a split; notes at the end if none depends on configurations.
+
+    Args:
+        name: what made the scores, for the note.
+        store: the split.
+        scored: scores of each graph.
+    """
+    tied = []
+    for scores in scored:
+        if len(scores) > 1:
+            tied.append(bool((scores == scores[0]).all()))
+        yield scores
+    if tied and all(tied):
+        text.note(
+            f'{name} gives all configurations of a {store.noun} the same score: its '
+            'ranking is no better than random choice'
+        )
+
+
+class Models(NamedTuple):
+    """A graph model, trees, or both.
+
+    Attributes:
+        task: of the graphs that they score.
+        graph_model: None where trees score alone.
+        trees: None where the graph model scores alone.
+        weights: of both in their mean; None: equal.
+    """
+
+    task: protocol.Task[Any]
+    graph_model: Optional[protocol.ModelScorer]
+    trees: Optional[booster.Trees]
+    weights: Optional[Sequence[float]] = None
+
+    def members(
+        self,
+        store: splits.PackedSplit,
+        graphs: Any,
+        numbers: Optional[np.ndarray] = None,
+    ) -> Iterator[Members]:
+        """Yields for each graph a float [configurations] of each member.
+
+        Args:
+            store: a split.
+            graphs: the same split, from `Task.graphs`; None where trees score alone.
+            numbers: int64, of the graphs, ascending; None for all.
+        """
+        parts = []
+        if self.graph_model is not None:
+            parts.append(self.graph_model.scores(graphs, numbers))
+        if self.trees is not None:
+            table = self.task.table(store, self.trees.used, graphs)
+            parts.append(scoring.scores(self.trees, table, numbers))
+        return zip(*parts)
+
+    def scores(
+        self,
+        store: splits.PackedSplit,
+        graphs: Any,
+        numbers: Optional[np.ndarray] = None,
+    ) -> Iterator[np.ndarray]:
+        """Yields the mean of the members of each graph; see `members`."""
+        return map(self.mean, self.members(store, graphs, numbers))
+
+    def mean(self, members: Members) -> np.ndarray:
+        """Averages the members' scores of a graph with their weights."""
+        return mean_score(members, self.weights)
+
+    def weighed(self, store: splits.PackedSplit, scored: Sequence[Members]) -> 'Models':
+        """Returns the models with weights chosen on validation graphs; prints them.
+
+        Args:
+            store: the split, with runtimes.
+            scored: the members' scores of each graph.
+        """
+        task = self.task
+        if self.graph_model is None or self.trees is None:
+            return self
+        key = 'kendall_tau' if task.judged_by_tau else 'opa'
+        [quality] = [m.of_graph for m in metrics.MEASURES[task.name] if m.key == key]
+        graphs = [
+            ensembles.Graph(task.program_of(name), members, task.labels(store, number))
+            for number, (name, members) in enumerate(zip(store.graph_ids, scored))
+        ]
+        weights = ensembles.chosen_weights(graphs, quality)
+        if min(weights) < 1:
+            print(
+                f'note: validation is ranked better with weights of {weights[0]:g} for '
+                f'the graph model and {weights[1]:g} for the trees'
+            )
+        return self._replace(weights=weights)
+
+
+class Scorer(Protocol):
+    """Scores the graphs of a split.
+
+    Attributes:
+        variant: the columns that it reads.
+        num_ops: it knows the opcodes below this number.
+        reads_opcodes: whether a graph model reads them, and takes others for unknown.
+    """
+
+    variant: variants.Variant
+    num_ops: int
+    reads_opcodes: bool
+
+    def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
+        """Returns a split with the columns that the scorer reads.
+
+        Raises:
+            ValueError: it does not have them; says in what it differs.
+        """
+
+    def members(self, store: splits.PackedSplit) -> Iterator[Members]:
+        """Yields the scores of each graph of a checked split."""
+
+    def mean(self, members: Members) -> np.ndarray:
+        """Averages the members' scores of a graph: float [configurations]."""
+
+
+class RunScorer:
+    """Scores graphs with the models of a run.
+
+    Attributes:
+        models: its graph model, its trees, or both.
+        scaling: of the features that the graph model reads.
+        variant: the columns of the data that it was trained on.
+        num_ops: the graph model knows the opcodes below this number.
+        keras_model: the graph model as Keras made it; None where trees score alone.
+        estimate: whether a graph model of layouts adds to the formula (--estimate).
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        scaling: scaling_lib.Scaling,
+        variant: variants.Variant,
+        keras_model: Any,
+        estimate: bool = False,
+    ):
+        self.models, self.scaling, self.variant = models, scaling, variant
+        self.num_ops, self.keras_model = scaling.num_ops, keras_model
+        self.reads_opcodes = keras_model is not None
+        self.estimate = estimate
+
+    def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
+        """Returns a split with the columns of the training; see `Scorer.check`."""
+        return self.variant.check(store, 'the model was trained on')
+
+    def graphs(self, store: splits.PackedSplit) -> Any:
+        """Returns the graphs of a split with features scaled as in the training.
+
+        Opcodes that the graph model does not know become the unknown one.  None
+        where trees score alone: they read the split itself.
+        """
+        if self.models.graph_model is None:
+            return None
+        store = store.with_opcodes_below(self.num_ops)
+        normalizer = self.scaling.normalizer
+        return self.models.task.graphs(store, normalizer, False, self.estimate)
+
+    def members(self, store: splits.PackedSplit) -> Iterator[Members]:
+        """Yields for each graph a float [configurations] of each member."""
+        return self.models.members(store, self.graphs(store))
+
+    def mean(self, members: Members) -> np.ndarray:
+        """Averages the members' scores of a graph with their weights."""
+        return self.models.mean(members)
+
+
+class EstimateScorer:
+    """Scores graphs by formulas of a TPU v3 alone: `--dir estimate`.
+
+    Tiles by `features.estimate`, layouts by `layout.estimate`.
+
+    Attributes:
+        variant: the published columns.
+        num_ops: it knows the opcodes below this number.
+
+    Args:
+        collection: whose graphs it scores.
+    """
+
+    def __init__(self, collection: collections.Collection):
+        self._task = lookup.of(collection)
+        self.variant = variants.Variant(config_features=collection.config_columns)
+        self.num_ops = max(schema.OPCODE_NUMBERS.values()) + 1
+        self.reads_opcodes = False
+
+    def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
+        """Returns a split if its columns are the published ones; see `Scorer.check`."""
+        return self.variant.check(store, 'the estimate reads')
+
+    def members(self, store: splits.PackedSplit) -> Iterator[Members]:
+        """Yields for each graph a tuple of its float [configurations]."""
+        return zip(self._task.estimates(store))
+
+    def mean(self, members: Members) -> np.ndarray:
+        """Returns the scores of the one member."""
+        return mean_score(members)

@@ -1,0 +1,1 @@
+"""The two tasks, ranking tiles and ranking layouts: everything specific to a task."""

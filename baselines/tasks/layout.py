@@ -1,0 +1,113 @@
+"""The task of ranking the layouts of a program."""
+
+from typing import Any, Dict, Iterator, Optional, Sequence
+
+import numpy as np
+
+from baselines.core import registry
+from baselines.data.layout import records
+from baselines.data.layout import store as layout_store
+from baselines.evaluation import ensembles
+from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import reading
+from baselines.hlo import schema
+from baselines.layout import estimate
+from baselines.layout import flat
+from baselines.tasks import examples
+from baselines.tasks import protocol
+
+# Of a layout's normal score by the formula, which a model's score is added to.  The
+# order at first is the formula's for any scale; with a small one, training overrules
+# it where it does not hold.
+_PRIOR_SCALE = 0.3
+
+
+class Layout(protocol.Task[layout_store.LayoutStore]):
+    """Layouts of programs; see `protocol.Task`."""
+
+    name = reading.LAYOUT
+    model_noun = 'layout model'
+    store_class = layout_store.LayoutStore
+    configs_at_once = 1
+    judged_by_tau = True
+    has_default = False
+    temperature = 1.0  # as published
+    prior = 'padded_work'
+
+    def models(self, own: registry.Own) -> Dict[str, type]:
+        """Returns the layout models by name, with the user's own."""
+        return registry.layout_models(own)
+
+    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+        """Makes a small program, as models read it."""
+        from baselines.layout import graphs
+
+        return graphs.example_graph(normalizer)
+
+    def example_record(
+        self, rng: np.random.Generator, configs: int
+    ) -> records.LayoutRecord:
+        """Makes a random program of a few nodes, two of them configurable."""
+        features = (configs, 2, len(schema.LAYOUT))
+        return records.LayoutRecord(
+            node_config_ids=np.array([1, 3]),
+            node_config_feat=rng.integers(-1, 6, features).astype('f4'),
+            node_splits=np.array([[0, examples.NODES]]),
+            **examples.graph_fields(rng, configs),
+        )
+
+    def graphs(
+        self,
+        store: layout_store.LayoutStore,
+        normalizer: normalizer_lib.Normalizer,
+        training: bool,
+        begin_with_estimate: bool,
+    ) -> Any:
+        """Returns the programs of a split as models read them."""
+        from baselines.layout import programs
+
+        prior = _prior if begin_with_estimate else None
+        return programs.StoredPrograms(store, normalizer, training, prior)
+
+    def table(
+        self,
+        store: layout_store.LayoutStore,
+        names: Optional[Sequence[str]],
+        graphs: Any,
+    ) -> flat.LayoutTable:
+        """Returns the columns of programs and layouts that trees read."""
+        return flat.LayoutTable(store, names)
+
+    def model_scorer(
+        self, model: Any, memory_budget: int, once: bool
+    ) -> protocol.ModelScorer:
+        """Returns what scores programs within a memory budget."""
+        from baselines.layout import scoring
+
+        budget = (memory_budget << 20) or scoring.DEFAULT_MEMORY
+        return scoring.LayoutScorer(model, budget)
+
+    def estimates(self, store: layout_store.LayoutStore) -> Iterator[np.ndarray]:
+        """Yields the padded work that `layout.estimate` counts for layouts."""
+        return (estimate.estimate(store, number) for number in range(store.num_graphs))
+
+    def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
+        """Returns runtimes in nanoseconds, int64."""
+        return store.part('config_runtime', number)
+
+    def drawable(self, store: layout_store.LayoutStore, settings: Any) -> np.ndarray:
+        """Counts the different layouts of each program, up to --max_configs."""
+        most = settings.max_configs
+        return store.group_counts if most < 0 else np.minimum(store.group_counts, most)
+
+    def configurations(
+        self, store: layout_store.LayoutStore, number: int
+    ) -> np.ndarray:
+        """Numbers the different layouts of a program."""
+        return store.part('config_group', number)
+
+
+def _prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+    """Returns scaled normal scores of a program's different layouts by the formula."""
+    scores = estimate.of_groups(store, number)
+    return _PRIOR_SCALE * ensembles.normal_scores(scores)

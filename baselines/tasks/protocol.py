@@ -1,0 +1,286 @@
+"""The interface of a task for training, ranking and reports."""
+
+import abc
+import itertools
+import os
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Generic,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Protocol,
+    Sequence,
+    Type,
+    TypeVar,
+)
+
+import numpy as np
+
+from baselines.core import files
+from baselines.core import registry
+from baselines.data import collections
+from baselines.data import shipped
+from baselines.data.packed import splits
+from baselines.evaluation import report
+from baselines.features import normalizer as normalizer_lib
+
+_Split = TypeVar('_Split', bound=splits.PackedSplit)
+
+
+class ModelScorer(Protocol):
+    """Scores graphs with one graph model."""
+
+    def scores(
+        self, graphs: Any, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
+        """Yields float32 [configurations] for each graph.
+
+        Args:
+            graphs: from `Task.graphs`.
+            numbers: int64, of the graphs, ascending; None for all.
+        """
+
+    def chosen(
+        self, graphs: Any, configs: Sequence[np.ndarray]
+    ) -> Callable[[], Iterator[np.ndarray]]:
+        """Returns a function that scores given configurations of the first graphs.
+
+        Args:
+            graphs: from `Task.graphs`.
+            configs: int64, numbers of the configurations of each graph.
+        """
+
+
+class Table(Protocol):
+    """One row of named columns per configuration: what trees read."""
+
+    names: List[str]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """int64 [graphs], configurations of each."""
+
+    def rows(self, graphs: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        """Computes rows: int64 [r] graphs, configurations -> float32 [r, columns]."""
+
+
+class Task(abc.ABC, Generic[_Split]):
+    """One task: how its graphs are read, scored and judged.
+
+    A task holds nothing that belongs to a run or to data.  Methods import TensorFlow
+    where they make or read graph models, so that trees start without it.
+
+    Attributes:
+        name: 'tile' or 'layout'.
+        model_noun: the noun for a model in messages.
+        store_class: of its packed splits.
+        configs_at_once: number of configurations for which starting a worker process
+            pays (`tpugraphs.distribute`).
+        judged_by_tau: the best epoch has the highest Kendall's tau, not the highest
+            ordered-pair accuracy.
+        has_default: runtimes are known relative to the compiler's own choice.
+        temperature: ranking losses divide scores by it.
+        prior: name of the column of `table` that trees correct; '' for none.
+    """
+
+    name: str
+    model_noun: str
+    store_class: Type[_Split]
+    configs_at_once: int
+    judged_by_tau: bool
+    has_default: bool
+    temperature: float
+    prior: str
+
+    @abc.abstractmethod
+    def models(self, own: registry.Own) -> Dict[str, type]:
+        """Returns the classes of graph models by name, with the user's own."""
+
+    @abc.abstractmethod
+    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+        """Makes a small GraphTensor, with which a model makes its variables."""
+
+    @abc.abstractmethod
+    def example_record(self, rng: np.random.Generator, configs: int) -> Any:
+        """Makes a record of a small graph, random but valid, with runtimes."""
+
+    @abc.abstractmethod
+    def graphs(
+        self,
+        store: _Split,
+        normalizer: normalizer_lib.Normalizer,
+        training: bool,
+        begin_with_estimate: bool,
+    ) -> Any:
+        """Returns the graphs of a split as models read them, with scaled features.
+
+        Args:
+            store: the split.
+            normalizer: scales features.
+            training: whether for training, where equal layouts have their mean runtime.
+            begin_with_estimate: of layouts: scores of models are added to the formula
+                of `layout.estimate`.  Tiles show it as columns, if the normaliser has
+                them.
+        """
+
+    @abc.abstractmethod
+    def table(
+        self, store: _Split, names: Optional[Sequence[str]], graphs: Any
+    ) -> Table:
+        """Returns the columns that trees read.
+
+        Args:
+            store: the split.
+            names: of the columns; None for all.
+            graphs: from `graphs`, whose computed columns are reused; or None.
+        """
+
+    @abc.abstractmethod
+    def model_scorer(self, model: Any, memory_budget: int, once: bool) -> ModelScorer:
+        """Returns what scores graphs with a model.
+
+        Args:
+            model: a Keras model.
+            memory_budget: megabytes that scoring may take; 0 for the default.
+            once: the process ends after scoring: compiling for a few small graphs
+                would take longer than it saves.
+        """
+
+    @abc.abstractmethod
+    def estimates(self, store: _Split) -> Iterator[np.ndarray]:
+        """Yields untrained scores [configurations] for each graph of a split.
+
+        The split has the published columns.
+        """
+
+    @abc.abstractmethod
+    def labels(self, store: _Split, number: int) -> np.ndarray:
+        """Returns the measured runtimes [configurations] of a graph."""
+
+    @abc.abstractmethod
+    def configurations(self, store: _Split, number: int) -> Optional[np.ndarray]:
+        """Numbers the different configurations of a graph.
+
+        Returns:
+            int [configurations], equal for equal ones; None where that is not known.
+        """
+
+    @abc.abstractmethod
+    def drawable(self, store: _Split, settings: Any) -> np.ndarray:
+        """Counts the configurations of each graph that a training can draw.
+
+        Args:
+            store: the training split.
+            settings: of the training.
+
+        Returns:
+            int64 [graphs].
+        """
+
+    def program_of(self, graph_id: str) -> str:
+        """Returns the name of the program that a graph is of."""
+        return report.GROUPINGS[self.name].group_of(graph_id)
+
+    def model_class(self, name: str, own: registry.Own) -> type:
+        """Returns the class of a graph model; raises ValueError for an unknown name."""
+        # Trees have no class: they are only named among the choices.
+        choices = {**self.models(own), registry.TREES: None}
+        return registry.resolve(name, choices, self.model_noun)
+
+    def make_model(
+        self,
+        name: str,
+        kwargs: Mapping[str, Any],
+        own: registry.Own,
+        num_configs: int,
+        num_ops: int,
+        normalizer: normalizer_lib.Normalizer,
+    ) -> Any:
+        """Makes a graph model and its variables.
+
+        A model whose constructor takes `scaling` is given the normaliser, to undo it.
+
+        Args:
+            name: of the model.
+            kwargs: options of the model (--model_kwargs_json).
+            own: the user's models.
+            num_configs: configurations of a graph in a training step.
+            num_ops: number of opcodes.
+            normalizer: scales the features that the model reads.
+
+        Raises:
+            ValueError: the name or an option is unknown.
+        """
+        model_class = self.model_class(name, own)
+        if 'scaling' in (registry.options(model_class) or ()):
+            kwargs = {'scaling': normalizer.to_json(), **kwargs}
+        graph = self.example_graph(normalizer)
+        return registry.construct(
+            model_class,
+            num_configs,
+            num_ops,
+            kwargs,
+            lambda model: model.forward(graph, 2),
+        )
+
+    def open_split(
+        self, collection: collections.Collection, options: Any, split: str
+    ) -> _Split:
+        """Opens a split, packing it on first use.
+
+        Args:
+            collection: of the split.
+            options: where the graphs are: `graph_source.Options`, or the settings of
+                a training.
+            split: 'train', 'valid' or 'test'.
+
+        Raises:
+            ValueError: it is missing or damaged.
+            OSError: the cache cannot be written.
+        """
+        if options.sample_data:
+            root = shipped.folder(collection.task)
+            if not os.path.isdir(os.path.join(root, collection.subfolder)):
+                raise ValueError(
+                    f'no measured {collection.name} ships with this version; of '
+                    'layouts there are those of source xla and search random'
+                )
+        else:
+            root = files.expand(options.data_root)
+        return self.store_class.open(
+            collection.folder_of(root, split),
+            options.cache_dir,
+            skip_bad_files=options.skip_bad_files,
+            limit=collection.toy_files if options.toy_data else None,
+        )
+
+    def results(
+        self,
+        store: _Split,
+        scored: Iterable[np.ndarray],
+        estimates: Optional[Iterable[np.ndarray]] = None,
+    ) -> List[report.GraphResult]:
+        """Returns the graphs of a split with their scores and measured runtimes.
+
+        Args:
+            store: the split.
+            scored: scores of each graph.
+            estimates: untrained scores of each graph, to compare with, if any.
+        """
+        untrained = itertools.repeat(None) if estimates is None else estimates
+        return [
+            report.GraphResult(
+                store.graph_ids[number],
+                scores,
+                self.labels(store, number),
+                self.configurations(store, number),
+                estimated,
+                store.default_of(number),
+            )
+            for number, (scores, estimated) in enumerate(zip(scored, untrained))
+        ]

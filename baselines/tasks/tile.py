@@ -1,0 +1,94 @@
+"""The task of ranking the tile sizes of a kernel."""
+
+from typing import Any, Dict, Iterator, Optional, Sequence
+
+import numpy as np
+
+from baselines.core import registry
+from baselines.data.tile import records
+from baselines.data.tile import store as tile_store
+from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
+from baselines.hlo import reading
+from baselines.hlo import schema
+from baselines.tasks import examples
+from baselines.tasks import protocol
+
+
+class Tile(protocol.Task[tile_store.TileStore]):
+    """Tile sizes of kernels; see `protocol.Task`."""
+
+    name = reading.TILE
+    model_noun = 'model'
+    store_class = tile_store.TileStore
+    configs_at_once = 1 << 16
+    judged_by_tau = False
+    has_default = True
+    temperature = 10.0  # as published
+    prior = ''
+
+    def models(self, own: registry.Own) -> Dict[str, type]:
+        """Returns the tile models by name, with the user's own."""
+        return registry.tile_models(own)
+
+    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+        """Makes a small kernel, as models read it."""
+        from baselines.tiles import graphs
+
+        return graphs.example_graph(normalizer)
+
+    def example_record(
+        self, rng: np.random.Generator, configs: int
+    ) -> records.TileRecord:
+        """Makes a random kernel of a few nodes."""
+        return records.TileRecord(
+            config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
+            config_runtime_normalizers=np.full(configs, 100),
+            **examples.graph_fields(rng, configs),
+        )
+
+    def graphs(
+        self,
+        store: tile_store.TileStore,
+        normalizer: normalizer_lib.Normalizer,
+        training: bool,
+        begin_with_estimate: bool,
+    ) -> Any:
+        """Returns the kernels of a split as models read them."""
+        from baselines.tiles import graphs
+
+        return graphs.TileGraphs(store, normalizer)
+
+    def table(
+        self, store: tile_store.TileStore, names: Optional[Sequence[str]], graphs: Any
+    ) -> tile_table.TreeTable:
+        """Returns the columns of kernels and tiles that trees read."""
+        shared = None if graphs is None else graphs.table
+        return tile_table.TreeTable(store, names, shared)
+
+    def model_scorer(
+        self, model: Any, memory_budget: int, once: bool
+    ) -> protocol.ModelScorer:
+        """Returns what scores kernels; it takes little memory in any case."""
+        from baselines.tiles import scoring
+
+        return scoring.TileScorer(model, once)
+
+    def estimates(self, store: tile_store.TileStore) -> Iterator[np.ndarray]:
+        """Yields logarithms of the times that `features.estimate` gives tiles."""
+        table = tile_table.TileTable(store, ['estimate'])
+        time = table.names.index('log_time')
+        for first, end in zip(store.config_offsets, store.config_offsets[1:]):
+            yield table.rows(np.arange(first, end))[:, time]
+
+    def labels(self, store: tile_store.TileStore, number: int) -> np.ndarray:
+        """Returns runtimes divided by that of the kernel's default tile, float64."""
+        runtimes = store.part('config_runtime', number)
+        return runtimes / store.part('config_runtime_normalizers', number)
+
+    def drawable(self, store: tile_store.TileStore, settings: Any) -> np.ndarray:
+        """Counts all configurations of each kernel."""
+        return store.config_counts
+
+    def configurations(self, store: tile_store.TileStore, number: int) -> None:
+        """Returns None: different tiles may have equal columns."""

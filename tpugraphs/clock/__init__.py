@@ -1,0 +1,1 @@
+"""Times modules of XLA in a process of its own; knows no kernels."""

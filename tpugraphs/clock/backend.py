@@ -1,0 +1,113 @@
+"""Compiles modules with jaxlib, runs them, and reads the optimised ones.
+
+backend = Backend()
+program = backend.compile(module.SerializeToString())
+outputs = program.outputs(program.place(arrays))
+"""
+
+import re
+from typing import Any, Callable, List, Sequence
+
+import numpy as np
+
+from tpugraphs.programs import extras
+from tpugraphs.programs import xla
+
+# Times are comparable with one thread alone.
+FLAGS = '--xla_cpu_multi_thread_eigen=false'
+
+# Environment variables of a worker.
+VARIABLES = {
+    'XLA_FLAGS': FLAGS,
+    'OMP_NUM_THREADS': '1',
+    'TF_CPP_MIN_LOG_LEVEL': '3',
+    # Freed memory is kept: page faults of every new output would be timed.
+    'MALLOC_MMAP_THRESHOLD_': str(4 << 30),
+    'MALLOC_TRIM_THRESHOLD_': str(16 << 30),
+    'MALLOC_TOP_PAD_': str(64 << 20),
+}
+
+# Of XLA's DebugOptions, for modules that are read and not run.
+_FOR_READING = {
+    # Passes that replace an operation by a library call or by two operations.
+    'xla_disable_hlo_passes': (
+        'tree_reduction_rewriter,onednn-matmul-rewriter,topk-rewriter,'
+        'dot-library-rewriter'
+    ),
+    'xla_backend_optimization_level': 0,
+    'xla_llvm_disable_expensive_passes': True,
+}
+
+
+class CompileError(ValueError):
+    """A module that XLA refuses; the text is one line."""
+
+
+class Compiled:
+    """A compiled module."""
+
+    def __init__(self, executable: xla.Executable):
+        self._executable = executable
+        # Without a method around it, which would be timed.
+        self.run: Callable[[Sequence[Any]], None] = executable.run
+
+    def place(self, arrays: Sequence[np.ndarray]) -> List[Any]:
+        """Returns arrays as buffers of the device."""
+        return self._executable.place(arrays)
+
+    def outputs(self, buffers: Sequence[Any]) -> List[np.ndarray]:
+        """Runs the module; returns its outputs, bfloat16 as the type of ml_dtypes."""
+        return self._executable.outputs(buffers)
+
+    def optimised(self) -> bytes:
+        """Returns the HloModuleProto after XLA's passes, serialised."""
+        return self._executable.optimised().as_serialized_hlo_module_proto()
+
+    def text(self) -> str:
+        """Returns the module after XLA's passes as text, without metadata."""
+        text = self._executable.optimised().to_string()
+        return re.sub(r', metadata=\{[^}]*\}', '', text)
+
+
+class Backend:
+    """XLA on one platform of this machine.
+
+    Args:
+        platform: 'cpu' or 'gpu'.
+
+    Raises:
+        ValueError: this machine or jaxlib lacks the platform.
+    """
+
+    @extras.naming_the_command()
+    def __init__(self, platform: str = 'cpu'):
+        extras.require()
+        try:
+            self._client = xla.Client(platform)
+        except RuntimeError as error:
+            first = str(error).strip().partition('\n')[0]
+            raise ValueError(f'XLA finds no {platform} here: {first}') from error
+
+    @property
+    def device(self) -> str:
+        """XLA's name of the device: 'cpu', or that of a graphics processor."""
+        return self._client.device_kind
+
+    def compile(self, module: bytes, plain: bool = False) -> Compiled:
+        """Compiles a serialised HloModuleProto.
+
+        Args:
+            module: the HloModuleProto.
+            plain: compile for reading the optimised module, not for timing: products
+                stay without library calls, large reductions are not split, and the
+                machine code is not optimised.
+
+        Raises:
+            CompileError: XLA refuses it.  On certain modules XLA ends the process.
+        """
+        options = _FOR_READING if plain else {}
+        try:
+            stablehlo = xla.to_stablehlo(module)
+            return Compiled(self._client.compile(stablehlo, options))
+        except Exception as error:
+            raise CompileError(' '.join(str(error).split())[:300]) from error

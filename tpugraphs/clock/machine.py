@@ -1,0 +1,69 @@
+"""Describes the machine of a measurement, for the file beside it."""
+
+import contextlib
+import os
+import pathlib
+import platform
+from typing import Any, Dict
+
+from tpugraphs.clock import backend
+from tpugraphs.programs import extras
+
+
+def describe(core: int) -> Dict[str, Any]:
+    """Returns versions, flags, processor and caches of this machine, for JSON.
+
+    Args:
+        core: the core that workers are pinned to; -1 for the last.
+    """
+    cpu, caches = platform.processor(), {}
+    with contextlib.suppress(OSError):  # there on Linux alone
+        for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
+            if line.startswith('model name'):
+                cpu = line.partition(':')[2].strip()
+        for folder in pathlib.Path('/sys/devices/system/cpu/cpu0/cache').glob('index*'):
+            level, kind, size = (
+                (folder / name).read_text().strip()
+                for name in ('level', 'type', 'size')
+            )
+            caches[f'L{level} {kind.lower()}'] = size
+    return {
+        'cpu': cpu,
+        'cores': os.cpu_count(),
+        'core': chosen_core(core),
+        'caches': caches,
+        'system': platform.platform(),
+        'load': os.getloadavg()[0],
+        'flags': backend.FLAGS,
+        'python': platform.python_version(),
+        **{name: extras.version(name) for name in ('jaxlib', 'numpy', 'tensorflow')},
+    }
+
+
+def identity(device: str) -> Dict[str, Any]:
+    """Returns what times depend on: machines that are equal in it share records.
+
+    Args:
+        device: XLA's name of the device.
+    """
+    about = describe(-1)
+    return {
+        'device': device,
+        **{name: about[name] for name in ('cpu', 'cores', 'caches', 'flags')},
+    }
+
+
+def chosen_core(core: int) -> int:
+    """Returns the core to measure on; for -1 the last that this process may use.
+
+    Raises:
+        ValueError: there is no such core.
+    """
+    if not hasattr(os, 'sched_getaffinity'):
+        return -1  # nothing can be pinned here
+    allowed = sorted(os.sched_getaffinity(0))
+    if core not in (-1, *allowed):
+        raise ValueError(
+            f'--core is {core}; this process may use {", ".join(map(str, allowed))}'
+        )
+    return allowed[-1] if core < 0 else core

@@ -1,0 +1,442 @@
+"""Compiles and times configurations in a process of jaxlib and NumPy alone.
+
+`python -m tpugraphs.clock.worker HANDLE` answers a `session.Session` at the
+other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
+('error', text).  XLA ends its process on certain modules; so before each compilation
+the worker sends ('compile', number), and the last number sent is the culprit.
+"""
+
+import collections
+import contextlib
+import ctypes
+import functools
+import math
+from multiprocessing import connection
+import os
+import signal
+import sys
+import time
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+import numpy as np
+
+from tpugraphs.clock import backend as backend_lib
+from tpugraphs.clock import timing
+from tpugraphs.programs import conversion
+
+# The share of a result's values that have to be finite: of others nothing is known.
+_LEAST_FINITE = 0.99
+_DRAWS = 3  # of inputs that show how much rounding changes a value
+
+# The least standard deviation of drawn weights.
+_LEAST_DEVIATION = 0.02
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
+
+
+class Worker:
+    """Answers the requests of a session by its public methods.
+
+    Args:
+        send: sends a message to the session: (kind, content).
+    """
+
+    def __init__(self, send: Callable[[Tuple[str, Any]], None]):
+        self._send = send
+        # The optimised modules of a kernel's configurations as text, by the kernel.
+        self._texts: Dict[str, Set[str]] = collections.defaultdict(set)
+
+    def start(self, core: int, platform: str) -> str:
+        """Pins this process to a core, limits its memory, and starts XLA on a platform.
+
+        Returns:
+            XLA's name of the device.
+        """
+        import resource
+
+        import ml_dtypes  # noqa: F401  makes bfloat16 a type of NumPy's
+
+        if core >= 0:
+            os.sched_setaffinity(0, {core})
+        resource.setrlimit(resource.RLIMIT_DATA, (conversion.MEMORY, conversion.MEMORY))
+        self._backend = backend_lib.Backend(platform)
+        return self._backend.device
+
+    def optimise(self, module: bytes) -> bytes:
+        """Returns a serialised module after XLA's passes."""
+        return self._backend.compile(module, plain=True).optimised()
+
+    def measure(
+        self,
+        kernel: str,
+        modules: List[bytes],
+        inputs: List[Any],
+        seed: int,
+        skip: List[int],
+        protocol: timing.Protocol,
+        distinct: bool = False,
+        most: int = 1 << 30,
+        tolerance: float = 0.0,
+        arrays: Optional[List[np.ndarray]] = None,
+    ) -> timing.Measured:
+        """Compiles the configurations of a kernel, checks them and times them.
+
+        Args:
+            kernel: the kernel's name.
+            modules: serialised HloModuleProtos, the default first.
+            inputs: by parameter, arguments of `draw_array`, or an array.
+            seed: of the inputs and the order of timing.
+            skip: numbers of modules to leave out.
+            protocol: the number of passes, and the limits of time.
+            distinct: leave out a configuration that compiles to the same program as an
+                earlier one, of this request or one before.
+            most: configurations to time at most, besides the default.
+            tolerance: relative, of results, see `kernels.rounding`.
+
+        Raises:
+            CompileError, RuntimeError: of XLA, for the default.
+            ValueError: there are other modules, and the default's results are not
+                finite; or the default takes too long for the protocol.
+        """
+        began = time.monotonic()
+        rng = np.random.default_rng(seed)
+        default: Optional[_Default] = None
+        runs: Dict[int, Callable[[], Any]] = {}
+        once: Dict[int, int] = {}  # number of a slow configuration -> its one time
+        dropped: Dict[int, str] = {}
+        compiling: Dict[int, float] = {}
+        # The default is compiled again as the last.
+        for place, index in enumerate([*range(len(modules)), 0]):
+            again = place == len(modules)
+            if (index in skip or len(runs) + len(once) > most) and not again:
+                continue
+            spent = time.monotonic() - began
+            is_late = spent > protocol.compiling
+            are_few = (
+                len(runs) + len(once) < protocol.least_configs
+                and spent < 2 * protocol.seconds
+            )
+            is_over = spent > protocol.deadline and len(runs) > 1
+            if (is_over or (is_late and not are_few)) and not again:
+                break
+            self._send(('compile', index))
+            started = time.monotonic()
+            try:
+                program = self._backend.compile(modules[index])
+                compiling.setdefault(index, time.monotonic() - started)
+                if distinct:
+                    self._check_distinct(kernel, program, index)
+                if default is None:
+                    default = _Default(program, inputs, rng, tolerance)
+                    if len(modules) > 1:
+                        default.check_finite()
+                    most = min(most, default.most_configs(protocol, compiling[0]) - 1)
+                    protocol = protocol.for_default(default.taken_ns)
+                else:
+                    default.check(program)
+                    taken = default.time(program)
+                    if taken > timing.ONCE * default.taken_ns and not again:
+                        once[place] = taken
+                        continue
+                runs[place] = default.run_of(program)
+            except (backend_lib.CompileError, RuntimeError, _Dropped) as error:
+                if not index:
+                    raise
+                dropped[index] = _reason_of(error)
+        self._send(('compile', None))
+        passes = timing.measure(list(runs.values()), protocol, rng, began)
+        timed = [place for place in runs if place < len(modules)]
+        repeated = np.tile(np.array([*once.values()], np.int64), (len(passes), 1))
+        columns = np.concatenate([passes[:, : len(timed)], repeated], axis=1)
+        kept = [*timed, *once]
+        return timing.Measured(
+            kept, columns, passes[:, -1], dropped, compiling, [*once]
+        )
+
+    def compare(
+        self,
+        modules: List[bytes],
+        inputs: List[Any],
+        seeds: List[int],
+        tolerance: float,
+    ) -> str:
+        """Compares the results of two modules on several inputs.
+
+        Args:
+            modules: two serialised HloModuleProtos.
+            inputs: as of `measure`; arrays are shuffled.
+            seeds: of the inputs.
+            tolerance: as of `measure`.
+
+        Returns:
+            Why they differ, or ''.
+
+        Raises:
+            CompileError, RuntimeError: of XLA.
+            ValueError: the first one's results are not finite.
+        """
+        first, second = map(self._backend.compile, modules)
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            drawn = [
+                spec
+                if isinstance(spec, dict)
+                else rng.permutation(spec.ravel()).reshape(spec.shape)
+                for spec in inputs
+            ]
+            default = _Default(first, drawn, rng, tolerance)
+            default.check_finite()
+            try:
+                default.check(second)
+            except _Dropped as why:
+                return str(why)
+        return ''
+
+    def _check_distinct(
+        self, kernel: str, program: backend_lib.Compiled, index: int
+    ) -> None:
+        """Raises _Dropped if an earlier configuration compiled to the same program."""
+        body = program.text().partition('\n')[2]  # without its name
+        if index and body in self._texts[kernel]:
+            raise _Dropped('the same program as another')
+        self._texts[kernel].add(body)
+
+
+class _Dropped(Exception):
+    """A configuration that is not timed; the text says why."""
+
+
+def _reason_of(error: Exception) -> str:
+    """Returns the reason for dropping a configuration: a line of the error."""
+    if isinstance(error, backend_lib.CompileError):
+        return f'{timing.REFUSED}: {error}'
+    if isinstance(error, RuntimeError):  # XLA's own, such as too little memory
+        return f'{timing.FAILED}: {error}'
+    return str(error)
+
+
+class _Default:
+    """The results and the time of the default, which other programs are checked by.
+
+    Args:
+        program: the default.
+        inputs: by parameter, arguments of `draw_array`, or an array.
+        rng: draws them.
+        tolerance: relative, of results.
+
+    Attributes:
+        taken_ns: nanoseconds of one run.
+    """
+
+    def __init__(
+        self,
+        program: backend_lib.Compiled,
+        inputs: List[Any],
+        rng: np.random.Generator,
+        tolerance: float,
+    ):
+        self._program, self._rng, self._tolerance = program, rng, tolerance
+        drawn = all(isinstance(spec, dict) for spec in inputs)
+        arrays = [
+            draw_array(rng, **spec) if isinstance(spec, dict) else spec
+            for spec in inputs
+        ]
+        self._take(arrays)
+        if drawn and self._finite < _LEAST_FINITE:
+            self._take([scaled(array) for array in arrays])
+        self.taken_ns = timing.time_once(self.run_of(program))
+
+    def _take(self, arrays: List[np.ndarray]) -> None:
+        """Runs the default on inputs."""
+        self._arrays = arrays
+        self._buffers = self._program.place(arrays)
+        self._expected = self._program.outputs(self._buffers)
+        self._finite = min(map(finite_share, self._expected), default=1.0)
+
+    @functools.cached_property
+    def _limits(self) -> List[np.ndarray]:
+        """For each value of the results how far another program's may be from it.
+
+        Where large terms cancel, rounding errors are large beside what is left.  So
+        a value may change by a share of itself, and as much as it does when inputs
+        change by that share.
+        """
+        limits = [self._tolerance * np.abs(_wide(a)) for a in self._expected]
+        changes = [np.zeros(a.shape) for a in self._expected]
+        for _ in range(_DRAWS):
+            arrays = [perturbed(self._rng, a, self._tolerance) for a in self._arrays]
+            outputs = self._program.outputs(self._program.place(arrays))
+            for change, before, after in zip(changes, self._expected, outputs):
+                with np.errstate(invalid='ignore'):  # of infinities
+                    found = np.abs(_wide(after) - _wide(before))
+                # The square root of 0 and the like may be NaN next to it.
+                np.maximum(change, np.nan_to_num(found, nan=np.inf), out=change)
+        return [limit + change for limit, change in zip(limits, changes)]
+
+    def run_of(self, program: backend_lib.Compiled) -> Callable[[], Any]:
+        """Returns a function that runs a program once with the default's inputs."""
+        return functools.partial(program.run, self._buffers)
+
+    def most_configs(self, protocol: timing.Protocol, compiling: float) -> int:
+        """Returns how many configurations to time; see `Protocol.most_configs`.
+
+        Raises:
+            ValueError: the default takes too long for the protocol.
+        """
+        most = protocol.most_configs(self.taken_ns, compiling)
+        if not most:
+            raise ValueError(timing.TOO_LARGE)
+        return most
+
+    def check_finite(self) -> None:
+        """Raises ValueError if more than a hundredth of a result is not finite."""
+        if self._finite < _LEAST_FINITE:
+            raise ValueError(
+                f'only {self._finite:.0%} of a result are finite numbers, so no '
+                'configuration can be checked'
+            )
+
+    def check(self, program: backend_lib.Compiled) -> None:
+        """Raises _Dropped if a program's results differ from the default's."""
+        if not are_close(self._expected, program.outputs(self._buffers), self._limits):
+            raise _Dropped(timing.WRONG)
+
+    def time(self, program: backend_lib.Compiled) -> int:
+        """Returns the nanoseconds of one run of a program.
+
+        Raises:
+            _Dropped: it takes too long to be timed.
+        """
+        run, slow = self.run_of(program), timing.LIMIT * self.taken_ns
+        taken = timing.time_once(run)
+        if taken > slow and min(timing.time_once(run) for _ in range(3)) > slow:
+            raise _Dropped(timing.TOO_SLOW)
+        return taken
+
+
+def draw_array(
+    rng: np.random.Generator,
+    type: str,
+    dims: List[int],
+    high: int = 2,
+    balanced: bool = False,
+) -> np.ndarray:
+    """Returns values for which no operation is unusually fast or slow.
+
+    Args:
+        rng: draws them.
+        type: NumPy's name of the type.
+        dims: of the array.
+        high: the bound that integers are below.
+        balanced: whether matrices have both signs and a deviation with which values
+            neither grow nor become alike from layer to layer; sums of positive ones
+            enlarge rounding errors.
+    """
+    if type == 'bool':
+        return rng.random(dims) < 0.5
+    if type.startswith(('int', 'uint')):
+        high = min(high, 100) if '8' in type else high
+        return rng.integers(0, high, dims).astype(type)
+    values: np.ndarray = rng.uniform(0.1, 1.1, dims).astype(np.float32)
+    if balanced and len(dims) > 1:
+        inputs = max(1, math.prod(dims[:-1]))
+        values = rng.normal(0, max(_LEAST_DEVIATION, inputs**-0.5), dims)
+    return values.astype(type)
+
+
+def finite_share(array: np.ndarray) -> float:
+    """Returns the share of an array's values that are finite numbers."""
+    return float(np.isfinite(_wide(array)).mean()) if array.size else 1.0
+
+
+def perturbed(rng: np.random.Generator, array: np.ndarray, share: float) -> np.ndarray:
+    """Returns floats that differ by about a share of themselves; integers stay.
+
+    All of them together move by a random share, and each by another one: changes of
+    single terms average out in a sum, the rounding errors of partial sums do not.
+    """
+    if array.dtype.kind in 'biu':
+        return array
+    wide = array if array.itemsize > 2 else array.astype(np.float32)
+    moves = rng.standard_normal() + rng.standard_normal(array.shape, np.float32)
+    return (wide + wide * (share * moves).astype(wide.real.dtype)).astype(array.dtype)
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    """Returns an array in twice the precision or more, to calculate with."""
+    return array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64)
+
+
+def scaled(array: np.ndarray) -> np.ndarray:
+    """Returns positive floats with which sums of products do not grow.
+
+    They are positive since training steps take square roots.
+    """
+    if array.ndim < 2 or array.dtype.kind in 'biu':
+        return array
+    inputs = math.prod(array.shape[:-1])
+    return (np.abs(array) / max(1, inputs)).astype(array.dtype)
+
+
+def are_close(
+    expected: List[np.ndarray], actual: List[np.ndarray], limits: List[np.ndarray]
+) -> bool:
+    """Tells whether results agree: integers exactly, floats but for rounding.
+
+    Args:
+        expected: arrays.
+        actual: arrays.
+        limits: the largest difference of each value, of the shapes of `expected`.
+    """
+    return len(expected) == len(actual) and all(
+        map(_are_arrays_close, expected, actual, limits)
+    )
+
+
+def _are_arrays_close(
+    expected: np.ndarray, actual: np.ndarray, limits: np.ndarray
+) -> bool:
+    """Tells whether two arrays agree; see `are_close`."""
+    if expected.shape != actual.shape or expected.dtype.name != actual.dtype.name:
+        return False
+    if expected.dtype.kind in 'biu':
+        return bool((expected == actual).all())
+    a, b = _wide(expected), _wide(actual)
+    with np.errstate(invalid='ignore'):  # of infinities
+        # Numbers too small for the type may be taken for 0.
+        is_far = np.abs(b - a) > limits + np.finfo(np.float32).tiny
+    is_same = (a == b) | np.isnan(a) & np.isnan(b)
+    is_near = np.isfinite(a) & np.isfinite(b) & ~is_far
+    return bool((is_same | is_near).all())
+
+
+def _end_with_parent() -> None:
+    """Asks Linux to kill this process when its parent process ends."""
+    parent = os.getppid()
+    with contextlib.suppress(AttributeError, OSError):  # there on Linux alone
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def main(handle: int) -> None:
+    """Serves requests on a pipe until the session closes it."""
+    _end_with_parent()
+    pipe = connection.Connection(handle)
+    worker = Worker(pipe.send)
+    while True:
+        try:
+            method, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            answer = ('done', getattr(worker, method)(**arguments))
+        except Exception as error:  # else the session would report that XLA has died
+            text = str(error) or type(error).__name__
+            if not isinstance(error, (ValueError, MemoryError, OSError)):
+                text = f'{type(error).__name__}: {text}'
+            answer = ('error', ' '.join(text.split()))
+        pipe.send(answer)
+
+
+if __name__ == '__main__':
+    main(int(sys.argv[1]))

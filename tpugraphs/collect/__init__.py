@@ -1,0 +1,1 @@
+"""Measures the kernels of programs into a collection of npz files."""

@@ -1,0 +1,302 @@
+"""Measures programs into a collection: npz files and measured.json."""
+
+import collections
+import hashlib
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from baselines.core import phases
+from baselines.core import text
+from baselines.data import collections as collections_lib
+from baselines.data import families
+from baselines.data import raw as raw_lib
+from baselines.data import shares
+from baselines.hlo import graph
+from baselines.hlo import reading
+from tpugraphs.clock import session as session_lib
+from tpugraphs.clock import timing
+from tpugraphs.collect import collection_folder as folder_lib
+from tpugraphs.kernels import building
+from tpugraphs.kernels import choices
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import preparation
+from tpugraphs.kernels import removal
+from tpugraphs.kernels import rounding
+from tpugraphs.programs import reader
+from tpugraphs.records import machine_records
+
+
+def collect(
+    sources: Sequence[str],
+    options: folder_lib.Options,
+    load: Callable[[str], reader.Program] = preparation.load,
+) -> folder_lib.CollectionFolder:
+    """Measures programs, and writes an npz file for every kernel or program.
+
+    Args:
+        sources: names of programs, as `load` takes them.
+        options: of the collection.
+        load: source -> program.
+
+    Returns:
+        The folder with its results.
+
+    Raises:
+        ValueError: the output folder holds other files, or nothing can be measured.
+        OSError: a file cannot be written.
+        KeyboardInterrupt: Ctrl-C; the files written so far stay, for `resume`.
+    """
+    is_timed = options.minutes > 0 and options.seconds > 0
+    if options.configs < 2 or not is_timed:
+        raise ValueError(
+            'at least 2 configurations, more than 0 minutes, and more than 0 seconds'
+        )
+    path = options.records if options.task == 'tile' else ''
+    machine_records.check_writable(path)
+    ends = options.began + options.minutes * 60
+    kept = f'kept what was measured in {options.output}'
+    with (
+        text.interruptible(kept, '--resume'),
+        folder_lib.open_folder(sources, options) as folder,
+        session_lib.Session(options.core, options.platform, ends) as session,
+    ):
+        records = machine_records.Records(path, session.device, fresh=True)
+        loaded = _load_kernels(sources, load, folder, session)
+        _measure_all(loaded, folder, session, records)
+    if not folder.records:
+        reasons = [*folder.failed, *folder.skipped]
+        raise ValueError(
+            f'nothing was measured: {"; ".join(reasons[:5]) or "too little time"}'
+        )
+    return folder
+
+
+def _load_kernels(
+    sources: Sequence[str],
+    load: Callable[[str], reader.Program],
+    folder: folder_lib.CollectionFolder,
+    session: session_lib.Session,
+) -> List[cutting.Kernel]:
+    """Returns the kernels of programs to measure; the folder counts what fails."""
+    options = folder.options
+    loaded: List[cutting.Kernel] = []
+    digests: Set[str] = set()
+    names: Set[str] = set()
+    for number, source in enumerate(sources):
+        if options.seconds_left < 0:
+            raise ValueError(
+                f'--minutes is spent on compiling {number} of {len(sources)} '
+                'programs; give it more, or fewer programs'
+            )
+        try:
+            program = load(source)
+            if program.name in names:
+                raise ValueError(f'two programs are called {program.name!r}')
+            names.add(program.name)
+            _check_cut_out(program, options.task)
+            skipped = collections.Counter[str]()
+            kernels = choices.kernels_of(
+                program, options.task, session, digests, skipped
+            )
+            folder.skip(skipped.elements())
+            loaded += draw_kernels(kernels, options)
+        except (ValueError, OSError) as error:
+            folder.fail(text.one_line(error, source))
+    if not loaded and folder.failed:
+        raise ValueError(folder.failed[0])
+    return loaded
+
+
+def _check_cut_out(program: reader.Program, task: str) -> None:
+    """Says what was cut out of a program; raises ValueError if it is to run whole."""
+    if program.cut_out:
+        parts = removal.described(program.cut_out)
+        if task == reading.LAYOUT:
+            raise ValueError(f'layouts are measured in whole programs; it has {parts}')
+        text.note(f'{program.source}: cut out: {parts}')
+
+
+def _measure_all(
+    loaded: Sequence[cutting.Kernel],
+    folder: folder_lib.CollectionFolder,
+    session: session_lib.Session,
+    records: machine_records.Records,
+) -> None:
+    """Measures the kernels that have no file yet, until time is up."""
+    options = folder.options
+    programs = [(kernel.name, kernel.program) for kernel in loaded]
+    splits = assign_splits(programs, options.split)
+    todo = [kernel for kernel in loaded if kernel.name not in folder.records]
+    # Configurations of an earlier call do not count in this call's rate.
+    earlier, began = folder.configs, time.monotonic()
+    spent: List[float] = []
+    program = None
+    finished = len(loaded) - len(todo)
+    with phases.Phase('measuring', len(loaded), 'kernel', finished) as phase:
+        for index, kernel in enumerate(todo):
+            seconds_left = options.seconds_left
+            # A kernel is not begun if too little time is left for it.
+            if seconds_left < (np.median(spent[-9:]) * 0.7 if spent else 0):
+                folder.leave(len(todo) - index)
+                break
+            if kernel.program != program:
+                session.stop()
+                program = kernel.program
+            started = time.monotonic()
+            # No pass beyond the least number begins after so many seconds.
+            fair = min(seconds_left / (len(todo) - index), options.seconds)
+            protocol = timing.Protocol(
+                *options.passes,
+                fair,
+                compiling=fair / 2,
+                deadline=seconds_left,
+                least_configs=folder_lib.LEAST_CONFIGS[options.task],
+            )
+            try:
+                configs, measured = _measure(kernel, options, session, protocol)
+            except session_lib.WorkerError as error:
+                folder.skip([f'{kernel.program}: {error}'])
+            else:
+                records.add(kernel.name, configs, measured, kernel.opcodes)
+                least = protocol.least
+                if least < protocol.most:  # of a range, large kernels need fewer
+                    least = min(least, timing.LARGE_PASSES)
+                if len(measured.passes) < least:
+                    folder.leave(1)
+                elif len(measured.kept) < 2:
+                    folder.skip(['a single configuration'])
+                else:
+                    kept = [configs[i] for i in measured.kept]
+                    _write(folder, kernel, splits[kernel.name], kept, measured)
+            spent.append(time.monotonic() - started)
+            rate = (folder.configs - earlier) / (time.monotonic() - began) * 60
+            phase.remark(f'{rate:.0f} configurations/min')
+            phase.update(kernel.name in folder.records)
+
+
+def _measure(
+    kernel: cutting.Kernel,
+    options: folder_lib.Options,
+    session: session_lib.Session,
+    protocol: timing.Protocol,
+) -> Tuple[List[Dict[str, Any]], timing.Measured]:
+    """Draws configurations of a kernel or program, and times them."""
+    rng = np.random.default_rng([options.seed, _digest(kernel.name)])
+    candidates = choices.OF_TASK[options.task].candidates_of(
+        kernel, rng, options.configs
+    )
+    modules = [candidates.module(i) for i in range(len(candidates.configs))]
+    inputs = cutting.inputs_of(kernel.module)
+    tolerance = rounding.tolerance_of(kernel.module)
+    measured = session.measure(
+        kernel.name, modules, inputs, options.seed, protocol, tolerance=tolerance
+    )
+    return candidates.configs, measured
+
+
+def _write(
+    folder: folder_lib.CollectionFolder,
+    kernel: cutting.Kernel,
+    split: str,
+    configs: Sequence[Dict[str, Any]],
+    measured: timing.Measured,
+) -> None:
+    """Writes the npz file of a kernel or program below a split, and measured.json."""
+    options = folder.options
+    default = measured.passes[:, 0]
+    # In random order: models that cannot tell configurations apart keep the order of
+    # the file, and must not find XLA's own first.
+    rng = np.random.default_rng([options.seed + 1, _digest(kernel.name)])
+    order = rng.permutation(len(configs))
+    configs = [configs[i] for i in order]
+    place = int(order.argmin())
+    kept = np.array(measured.kept)
+    passes = measured.passes[:, order]
+    halves = np.array([passes[half::2].min(0) for half in (0, 1)])
+    tau = timing.kendall_tau(*halves)
+    noisy = tau < folder_lib.LEAST_TAU
+    parts = folder_lib.FOLDERS[options.task], split
+    if noisy:
+        parts = folder_lib.NOISY, ''
+    file = os.path.join(*filter(None, parts), f'{kernel.name}.npz')
+    task = choices.OF_TASK[options.task]
+    tuning = task.tuning_data(kernel, configs, halves.min(0), place)
+    nodes = graph.extract_graph(tuning.module, extra=True)
+    raw_lib.write_record(
+        os.path.join(options.output, file),
+        kernel.name,
+        nodes,
+        raw_lib.configs_of(options.task, tuning, nodes),
+    )
+    record = {
+        'file': file,
+        'program': kernel.program,
+        'split': split,
+        'origin': kernel.origin,
+        'tau': round(tau, 4),
+        'noisy': noisy,
+        'drift': round(float(default.max() / default.min()), 4),
+        'again': round(float(measured.again.min() / default.min()), 4),
+        'default': place,
+        'once': np.flatnonzero(np.isin(kept[order], measured.once)).tolist(),
+        'configs': configs,
+        'dropped': {str(i): why for i, why in measured.dropped.items()},
+        'halves': halves.tolist(),
+        'passes': len(passes),
+    }
+    folder.add(kernel.name, record)
+
+
+def draw_kernels(
+    cut: Sequence[cutting.Kernel], options: folder_lib.Options
+) -> Sequence[cutting.Kernel]:
+    """Draws `options.kernels` of a program's kernels, kept in order; 0 means all.
+
+    Large kernels are drawn more often, since most of a program's time is theirs: with
+    chances as the square roots of the numbers of elements that they compute.
+    """
+    if not options.kernels or len(cut) <= options.kernels:
+        return cut
+    rng = np.random.default_rng([options.seed, _digest(cut[0].program)])
+    chances = np.sqrt([1 + _elements(kernel) for kernel in cut])
+    chances /= chances.sum()
+    chosen = rng.choice(len(cut), options.kernels, replace=False, p=chances)
+    return [cut[index] for index in sorted(chosen)]
+
+
+def _elements(kernel: cutting.Kernel) -> int:
+    """Returns the number of elements of all instructions of a kernel."""
+    instructions = cutting.entry_of(kernel.module).instructions
+    return sum(building.elements(i.shape) for i in instructions)
+
+
+def _digest(name: str) -> int:
+    """Returns a 32-bit hash of a name, to seed with."""
+    return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
+
+
+def assign_splits(
+    graphs: Sequence[Tuple[str, str]], split: Optional[Tuple[float, ...]]
+) -> Dict[str, str]:
+    """Returns the splits of kernels, by their names.
+
+    A family of programs goes into one split, so that no model is tested on another
+    size of a program that it was trained on.  With fewer families than splits, single
+    programs are divided; with fewer programs, kernels; with fewer kernels, all are in
+    train.
+
+    Args:
+        graphs: (name, program) of every kernel.
+        split: shares of train, valid and test; None gives every kernel the split ''.
+    """
+    if split is None:
+        return {name: '' for name, _ in graphs}
+    for unit_of in (lambda _, p: families.family(p), lambda _, p: p, lambda n, _: n):
+        sizes = collections.Counter(unit_of(*item) for item in graphs)
+        if len(sizes) >= np.count_nonzero(split):
+            parts = shares.share_out(sizes, [share / sum(split) for share in split])
+            return {n: collections_lib.SPLITS[parts[unit_of(n, p)]] for n, p in graphs}
+    return {name: collections_lib.SPLITS[0] for name, _ in graphs}

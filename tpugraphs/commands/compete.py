@@ -1,0 +1,50 @@
+"""Take part in the Kaggle competition: train, rank and estimate all collections.
+
+  tpugraphs compete
+  tpugraphs compete --data_root ~/data/tpugraphs/npz --out_dir ~/out/compete
+  tpugraphs compete --dir ~/out/my_tiles/latest
+
+For each of the five collections that has data, a model is trained with --recipe, or
+the run is taken that --dir names; its ranking of the test split goes into
+OUT_DIR/<collection>.csv, all of them into OUT_DIR/submission.csv.  The table has what
+each reaches on the validation split: for tiles 1 minus the top-5 error, for layouts
+Kendall's tau.  Kaggle's score is the mean over the five collections, so the mean of
+the table estimates it; validation chose the best epoch, which flatters it a little.
+
+The same command goes on where it was broken off.  --sample fills in collections
+that have no data here.
+"""
+
+import argparse
+import functools
+
+from baselines import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    option = functools.partial(command_line.option, parser)
+    about = 'runs to take instead of training, one for a collection'
+    parser.add_argument(
+        '--dir', '--dirs', dest='dirs', nargs='+', default=[], metavar='RUN', help=about
+    )
+    about = 'folder with tile/xla and layout/{xla,nlp}/{random,default}'
+    option('--data_root', '~/data/tpugraphs/npz', about, metavar='FOLDER')
+    about = 'for runs, CSVs and the submission'
+    option('--out_dir', '~/out/compete', about, metavar='FOLDER')
+    option('--recipe', 'strong', 'of the trainings')
+    option('--epochs', 0, "of each training; 0: the recipe's")
+    command_line.switch(parser, '--toy_data', 'a few graphs of each split, to try it')
+    option('--sample', '', 'sample_submission.csv of Kaggle', metavar='CSV')
+    command_line.add_json(parser)
+
+
+@command_line.logged()
+def run(args: argparse.Namespace) -> None:
+    """Trains, writes the submission, and prints the table."""
+    from baselines.core import settings as settings_lib
+    from tpugraphs import competition
+
+    options = settings_lib.from_options(competition.Options, args)
+    results = competition.compete(options, args.dirs)
+    command_line.show(args, results.to_json(), results.to_text)

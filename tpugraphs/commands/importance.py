@@ -1,0 +1,56 @@
+"""List the columns that the trees of a run look at, the most important first.
+
+    tpugraphs importance --dir latest
+
+The gain of a column is what its splits took off the squared error of the training, as
+a share of all; of columns that say nearly the same, one may have the others' gain.
+Runs that were trained before gains were kept have the numbers of splits alone.
+"""
+
+import argparse
+
+from baselines import command_line
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    command_line.add_runs(parser)
+    about = 'show so many columns (default: %(default)s)'
+    command_line.option(parser, '--top', 20, about, metavar='N')
+    command_line.switch(parser, '--json', 'print all columns as JSON')
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints the table."""
+    import json
+
+    from baselines.core import text
+    from baselines.runs import finding
+    from baselines.trees import booster
+
+    run_file = finding.load(command_line.run_of(args))
+    if not run_file.has_trees:
+        raise ValueError(
+            f'{run_file.model_dir} has no trees: importances are of runs of '
+            '--model=Trees, --trees or --recipe=strong'
+        )
+    booster.check_installed(run_file.model_dir)
+    trees = booster.Trees.read(run_file.trees_file)
+    rows = trees.importances()
+    if args.json:
+        print(json.dumps([row._asdict() for row in rows], indent=2))
+        return
+    print(
+        f'{run_file.model_dir}: {text.count(trees.count, "tree")}, '
+        f'{text.count(len(rows), "column")}'
+    )
+    if trees.prior:
+        prior = trees.prior
+        print(f'they correct {prior.weight:g} x the ranks of {prior.column}')
+    cells = [
+        [row.column, text.cell(row.gain, '.1%'), f'{row.splits:,}']
+        for row in rows[: args.top]
+    ]
+    print(*text.table([['column', 'gain', 'splits'], *cells], rules=[1]), sep='\n')
+    if len(rows) > args.top:
+        print(f'{len(rows) - args.top:,} more: --top')

@@ -1,0 +1,192 @@
+"""Trains a model for each collection of the Kaggle competition, and ranks its test.
+
+results = compete(Options(data_root='~/data/tpugraphs/npz', out_dir='~/out/compete'))
+print(results.score)
+"""
+
+import contextlib
+import dataclasses
+import os
+import sys
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from baselines.core import files
+from baselines.core import text
+from baselines.data import collections
+from baselines.evaluation import kaggle
+from baselines.runs import finding
+from baselines.runs import run_files
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from tpugraphs import api
+
+# By task, the measure of `evaluate` that Kaggle averages over a collection.
+_MEASURES = {'tile': 'kaggle_score', 'layout': 'kendall_tau'}
+_SUBMISSION = 'submission.csv'
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options of a competition entry."""
+
+    data_root: str  # folder with tile/xla and layout/{xla,nlp}/{random,default}
+    out_dir: str  # for runs, CSVs and the submission
+    recipe: str = 'strong'
+    epochs: int = 0  # of each training; 0 for the recipe's
+    toy_data: bool = False
+    sample: str = ''  # Kaggle's template, for collections that are not predicted
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A collection's run, and its score on the validation split."""
+
+    collection: str
+    run: str  # model directory
+    measure: str  # 'kaggle_score' or 'kendall_tau'
+    mean: float
+    low: Optional[float]  # bounds of the 95 % interval; None for a single program
+    high: Optional[float]
+    csv: str  # path of the ranking of the test split
+
+
+@dataclasses.dataclass(frozen=True)
+class Results:
+    """The entries of a competition.
+
+    Attributes:
+        entries: one for each collection, in Kaggle's order.
+        missing: names of the collections without data or run.
+        submission: path of the combined CSV.
+    """
+
+    entries: List[Entry]
+    missing: List[str]
+    submission: str
+
+    @property
+    def score(self) -> float:
+        """The mean over the entries, which estimates Kaggle's score."""
+        return float(np.mean([entry.mean for entry in self.entries]))
+
+    def to_text(self) -> str:
+        """Lays the entries out as a table."""
+        rows = [['collection', 'measure', 'valid', '95% interval', 'CSV']]
+        for entry in self.entries:
+            bounds = [text.cell(bound, '.3f') for bound in (entry.low, entry.high)]
+            mean, csv = f'{entry.mean:.3f}', files.shown(entry.csv)
+            interval = ' to '.join(bounds)
+            rows.append([entry.collection, entry.measure, mean, interval, csv])
+        count = f'{len(self.entries)} of {len(collections.KAGGLE_NAMES)} collections'
+        return '\n'.join(
+            [
+                *text.table(rows, '<<>><', rules=[1]),
+                '',
+                f'estimated Kaggle score: {self.score:.3f}, the mean of {count}',
+                f'submission: {files.shown(self.submission)}',
+            ]
+        )
+
+    def to_json(self) -> Dict[str, Any]:
+        """Returns the object of `tpugraphs compete --json`."""
+        return {'score': self.score, **dataclasses.asdict(self)}
+
+
+def compete(options: Options, runs: Sequence[str] = ()) -> Results:
+    """Trains a model for each collection that has data, and writes the submission.
+
+    Rankings of the test splits are in `<collection>.csv`, all together in
+    `submission.csv`.  A collection whose training was interrupted goes on from there,
+    and one that is trained already is not trained again.  What trainings print goes to
+    stderr.
+
+    Args:
+        options: of the trainings.
+        runs: model directories to take instead of training, one for a collection.
+
+    Raises:
+        ValueError: there are no data, a run or the data are unusable, or two of `runs`
+            are of one collection.
+        OSError: a file cannot be read or written.
+    """
+    given = _by_collection(runs)
+    folders = {n: _folder(options, n) for n in collections.KAGGLE_NAMES}
+    found = [
+        name
+        for name, folder in folders.items()
+        if all(
+            os.path.isdir(os.path.join(folder, split)) for split in collections.SPLITS
+        )
+    ]
+    if not found:
+        raise ValueError(
+            f'--data_root {options.data_root}: has no collection; it should have '
+            'tile/xla or layout/xla/random, with train, valid and test; `tpugraphs '
+            'download --collection all` fetches them'
+        )
+    unused = sorted(given.keys() - found)
+    if unused:
+        raise ValueError(f'--dir: no data of {unused[0]} in {folders[unused[0]]}')
+    missing = [name for name in collections.KAGGLE_NAMES if name not in found]
+    if missing:
+        text.note(f'no data of {", ".join(missing)}: left out')
+    with contextlib.redirect_stdout(sys.stderr):
+        entries = [_entry(name, options, given.get(name, '')) for name in found]
+        path = os.path.join(files.expand(options.out_dir), _SUBMISSION)
+        kaggle.combine([e.csv for e in entries], path, options.sample or None)
+    return Results(entries, missing, path)
+
+
+def _by_collection(runs: Sequence[str]) -> Dict[str, str]:
+    """Returns model directories by collection; raises ValueError for two of one."""
+    given: Dict[str, str] = {}
+    for model_dir in finding.find_all(runs) if runs else ():
+        name = run_files.read(model_dir).collection().name
+        if name in given:
+            raise ValueError(
+                f'--dir: {given[name]} and {model_dir} are both of {name}; name one '
+                'run for a collection, or average them with `tpugraphs ensemble`'
+            )
+        given[name] = model_dir
+    return given
+
+
+def _folder(options: Options, name: str) -> str:
+    """Returns the folder with the splits of a collection."""
+    return os.path.join(files.expand(options.data_root), *name.split(':'))
+
+
+def _entry(name: str, options: Options, model_dir: str) -> Entry:
+    """Trains on a collection, or takes a run; ranks test and measures valid."""
+    collection = collections.of_name(name)
+    print(f'\n{name}')
+    root = os.path.join(files.expand(options.data_root), collection.task)
+    root = os.path.join(root, 'xla') if collection.task == 'tile' else root
+    stem = name.replace(':', '_')
+    csv = os.path.join(files.expand(options.out_dir), f'{stem}.csv')
+    if model_dir:
+        data = graph_source.Options(data_root=root, toy_data=options.toy_data)
+        loading.write_predictions([model_dir], data, csv)
+        run = api.load(model_dir)
+        summary = run.evaluate('valid', root)
+    else:
+        folder = os.path.join(options.out_dir, stem)
+        settings: Dict[str, Any] = {
+            **collection.flags,
+            'out_dir': folder,
+            'results_csv': csv,
+            'recipe': options.recipe,
+            'toy_data': options.toy_data,
+            'resume': os.path.isdir(files.expand(folder)),
+        }
+        if options.epochs:
+            settings['epochs'] = options.epochs
+        run = api.train(collection.task, data=root, **settings)
+        summary = run.evaluate('valid')
+    measure = _MEASURES[collection.task]
+    figures = summary['overall'][measure]
+    return Entry(
+        name, run.dir, measure, figures['mean'], figures['low'], figures['high'], csv
+    )

@@ -1,0 +1,152 @@
+"""Times the kernels of a program, to show where its time goes.
+
+profiled = profile(preparation.load('my_program.py:step'))
+print(profiled)
+"""
+
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+
+from baselines.core import phases
+from tpugraphs import results
+from tpugraphs.clock import session as session_lib
+from tpugraphs.clock import timing
+from tpugraphs.inspect import kernel_table
+from tpugraphs.kernels import building
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import preparation
+from tpugraphs.programs import reader
+
+_PASSES = 10
+_SEED = 0
+# What the machine reaches is measured on a copy of so many floats, which no cache
+# holds, and on a product of two square matrices.
+_COPIED = 1 << 24
+_SIDE = 1024
+
+
+def profile(
+    program: reader.Program,
+    arrays: Optional[List[np.ndarray]] = None,
+    core: int = -1,
+    platform: str = 'cpu',
+) -> results.Profile:
+    """Times a program, and each of its kernels alone with random inputs.
+
+    The time of an empty call is subtracted from all times.
+
+    Args:
+        program: from `preparation.load`.
+        arrays: its arguments; None for random ones.
+        core: the core to measure on; -1 for the last.
+        platform: 'cpu' or 'gpu'.
+
+    Raises:
+        ValueError: XLA cannot compile the program, or it has no kernels.
+    """
+    with session_lib.Session(core, platform) as session:
+        optimised = preparation.optimise(program, session)
+        kernels, skipped = cutting.cut(optimised, program.name)
+        reached = _reached(session)
+        call_ns = int(reached['call_ns'])
+        whole_ns: Optional[int] = None
+        problem = ''
+        if preparation.is_optimised(program.module):
+            problem = "it is optimized already; give it as it was before XLA's passes"
+        else:
+            try:
+                whole = _time(session, program.name, program.module, arrays)
+                whole_ns = max(1, whole - call_ns)
+            except session_lib.WorkerError as error:
+                problem = str(error)
+        timed = []
+        for kernel in phases.each(kernels, 'timing', len(kernels), 'kernel'):
+            try:
+                once = _time(session, kernel.name, kernel.module)
+                timed.append((kernel, max(1, once - call_ns)))
+            except session_lib.WorkerError as error:
+                skipped[str(error)] += len(kernel.places)
+    if not timed:
+        why = '; '.join(skipped) or 'it has none'
+        raise ValueError(f'{program.source}: no kernel could be timed: {why}')
+    total = whole_ns or sum(once * len(kernel.places) for kernel, once in timed)
+    rows = [_row(kernel, once, total, reached) for kernel, once in timed]
+    rows.sort(key=lambda row: -row.share)
+    return results.Profile(
+        rows, program.name, whole_ns, problem, reached, dict(skipped)
+    )
+
+
+def _time(
+    session: session_lib.Session,
+    name: str,
+    module: Any,
+    arrays: Optional[Sequence[np.ndarray]] = None,
+) -> int:
+    """Returns the nanoseconds of one execution; raises WorkerError."""
+    measured = session.measure(
+        name,
+        [module.SerializeToString()],
+        cutting.inputs_of(module, balanced=True) if arrays is None else list(arrays),
+        _SEED,
+        timing.Protocol(_PASSES, _PASSES),
+    )
+    return int(measured.times[0])
+
+
+def _reached(session: session_lib.Session) -> Dict[str, float]:
+    """Measures an empty call, and what a copy and a product of matrices reach.
+
+    Raises:
+        ValueError: one of them cannot be measured.
+    """
+    try:
+        call_ns = _time(session, 'call', _module('copy', []))
+        copy_ns = _time(session, 'copy', _module('copy', [_COPIED]))
+        product_ns = _time(session, 'product', _module('dot', [_SIDE, _SIDE]))
+    except session_lib.WorkerError as error:
+        raise ValueError(f'this machine cannot be measured: {error}') from error
+    moved, terms = 2 * 4 * _COPIED, _SIDE**3
+    return {
+        'call_ns': call_ns,
+        'bytes_per_second': 1e9 * moved / max(1, copy_ns - call_ns),
+        'flops_per_second': 1e9 * 2 * terms / max(1, product_ns - call_ns),
+    }
+
+
+def _module(opcode: str, dims: Sequence[int]) -> Any:
+    """Returns the module of a copy, or of the product of two matrices, of float32."""
+    module = building.Module(opcode)
+    entry, shape = module.computation('entry'), building.shape_of('f32', dims)
+    operands = [entry.parameter(shape)]
+    if opcode == 'dot':
+        operands.append(entry.parameter(shape))
+    root = entry.add(opcode, shape, operands)
+    if opcode == 'dot':
+        root.dot_dimension_numbers.lhs_contracting_dimensions.append(1)
+        root.dot_dimension_numbers.rhs_contracting_dimensions.append(0)
+    return module.finish(entry, root)
+
+
+def _row(
+    kernel: cutting.Kernel, once_ns: int, total_ns: int, reached: Dict[str, float]
+) -> results.KernelTime:
+    """Describes a timed kernel."""
+    entry = cutting.entry_of(kernel.module)
+    arrays = [i.shape for i in entry.instructions if i.opcode == 'parameter']
+    arrays.append(cutting.root_of(entry).shape)
+    moved = sum(map(building.num_bytes, arrays))
+    flops = 2 * kernel_table.multiply_adds(kernel.module)
+    seconds = once_ns / 1e9
+    return results.KernelTime(
+        name=kernel.origin,
+        times=len(kernel.places),
+        shape=building.shape_text(kernel.places[0].pieces[-1].shape),
+        time_ns=once_ns,
+        share=once_ns * len(kernel.places) / total_ns,
+        bytes=moved,
+        flops=flops,
+        of_bandwidth=moved / seconds / reached['bytes_per_second'],
+        of_compute=flops / seconds / reached['flops_per_second'],
+    )

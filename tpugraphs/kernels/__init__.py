@@ -1,0 +1,1 @@
+"""Cuts programs into kernels, chooses their tiles, rewrites and reassembles."""

@@ -1,0 +1,354 @@
+"""Builds HloModuleProtos: shapes, instructions, computations, loops.
+
+module = Module('double')
+entry = module.computation('entry')
+x = entry.parameter(shape_of('f32', [8]))
+entry.add('add', x.shape, [x, x])
+proto = module.finish(entry)
+
+A value is the HloInstructionProto that makes it.  Computations are stored when
+they are finished, callees before callers, as XLA wants them.
+"""
+
+import functools
+import itertools
+import math
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from baselines.hlo import protos
+from baselines.hlo import schema
+
+# XLA's PrimitiveTypes.
+_NUMBERS = {kind.name: kind.number for kind in schema.ELEMENT_TYPES}
+_KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES}
+TUPLE = _NUMBERS['tuple']
+_LETTERS = {'s': 'int', 'u': 'uint', 'f': 'float', 'b': 'bfloat'}
+# NumPy's names of the types that can be measured.
+NUMPY_TYPES = {
+    number: 'bool'
+    if kind.name == 'pred'
+    else _LETTERS[kind.name[0]] + str(8 * kind.bytes)
+    for number, kind in _KINDS.items()
+    if kind.bytes and not kind.name.startswith('c')
+}
+
+
+def shape_of(kind: Union[str, int], dims: Sequence[int]) -> Any:
+    """Returns a row-major ShapeProto of a type, by name or PrimitiveType number."""
+    shape = protos.protos().HloInstructionProto().shape
+    shape.element_type = _NUMBERS[kind] if isinstance(kind, str) else kind
+    shape.dimensions.extend(dims)
+    shape.is_dynamic_dimension.extend([False] * len(dims))
+    shape.layout.minor_to_major.extend(reversed(range(len(dims))))
+    return shape
+
+
+def tuple_of(shapes: Sequence[Any]) -> Any:
+    """Returns the ShapeProto of a tuple."""
+    shape = protos.protos().HloInstructionProto().shape
+    shape.element_type = TUPLE
+    shape.tuple_shapes.extend(shapes)
+    return shape
+
+
+def is_array(shape: Any) -> bool:
+    """Returns whether a shape is an array of fixed size that can be measured."""
+    return shape.element_type in NUMPY_TYPES and not any(shape.is_dynamic_dimension)
+
+
+def elements(shape: Any) -> int:
+    """Returns the number of elements of an array."""
+    return math.prod(shape.dimensions)
+
+
+def num_bytes(shape: Any) -> int:
+    """Returns the size of an array in bytes."""
+    return elements(shape) * _KINDS[shape.element_type].bytes
+
+
+def shape_text(shape: Any) -> str:
+    """Returns a shape as XLA writes it: `f32[8,16]`, `f32[<=8,16]`, `f32[?,16]`."""
+    kind = _KINDS.get(shape.element_type)
+    name = kind.name if kind else f'type {shape.element_type}'
+    # A file may say of no dimension whether it is dynamic.
+    dynamic = itertools.chain(shape.is_dynamic_dimension, itertools.repeat(False))
+    return f'{name}[{",".join(map(_size_text, shape.dimensions, dynamic))}]'
+
+
+def _size_text(size: int, is_dynamic: bool) -> str:
+    """Returns the size of a dimension as text; XLA stores unknown ones as negative."""
+    if size < 0:
+        return '?'
+    return f'<={size}' if is_dynamic else str(size)
+
+
+class Module:
+    """An HloModuleProto under construction.
+
+    Args:
+        name: of the module.
+        source: a module whose computations (reducers) instructions may call.
+    """
+
+    def __init__(self, name: str, source: Any = None):
+        self.proto = protos.protos().HloModuleProto(name=name)
+        self._last = 0
+        self._source = source
+        self._copied: Dict[int, int] = {}
+
+    @functools.cached_property
+    def _callees(self) -> Dict[int, Any]:
+        """The computations of the source, by id."""
+        # Computed when needed: most kernels of a large program call nothing.
+        return {c.id: c for c in self._source.computations}
+
+    def next_id(self) -> int:
+        """Returns an id that no instruction or computation has yet."""
+        self._last += 1
+        return self._last
+
+    def computation(self, name: str, parent: Any = None) -> 'Computation':
+        """Starts a computation; `Computation.finish` stores it."""
+        return Computation(self, name, parent)
+
+    def copy_called(self, number: int) -> int:
+        """Copies a computation of the source, by its id, once; returns the new id."""
+        return self._copy(number, self._callees, self._copied)
+
+    def copy_entry(self, module: Any) -> int:
+        """Copies another module's computations; returns the new id of its entry."""
+        computations = {c.id: c for c in module.computations}
+        return self._copy(module.entry_computation_id, computations, {})
+
+    def _copy(
+        self, number: int, computations: Mapping[int, Any], copied: Dict[int, int]
+    ) -> int:
+        """Copies a computation and its callees, unless they are copied already."""
+        if number not in copied:
+            callee = computations[number]
+            copy = type(callee).FromString(callee.SerializeToString())
+            ids = {i.id: self.next_id() for i in copy.instructions}
+            for i in copy.instructions:
+                clear_fields(i)
+                i.id = ids[i.id]
+                i.operand_ids[:] = [ids[o] for o in i.operand_ids]
+                i.called_computation_ids[:] = [
+                    self._copy(c, computations, copied)
+                    for c in i.called_computation_ids
+                ]
+                i.name = f'{i.opcode}.{i.id}'
+            copy.root_id = ids[copy.root_id]
+            copy.id = copied[number] = self.next_id()
+            copy.name = f'called.{copy.id}'
+            names = copy.program_shape.parameter_names
+            names[:] = [f'parameter.{place}' for place in range(len(names))]
+            self.proto.computations.append(copy)
+        return copied[number]
+
+    def finish(self, entry: 'Computation', root: Any = None) -> Any:
+        """Stores the entry computation and returns the HloModuleProto."""
+        self.proto.entry_computation_id = entry.finish(root)
+        self.proto.entry_computation_name = entry.proto.name
+        stored = self.proto.computations[-1]
+        self.proto.host_program_shape.CopyFrom(stored.program_shape)
+        return self.proto
+
+
+class Computation:
+    """A computation under construction; the last instruction is its root.
+
+    Args:
+        module: the module that it belongs to.
+        name: of the computation.
+        parent: if this is the body of a loop, the computation around the loop, whose
+            values `use` brings in.
+
+    Attributes:
+        cache: values by keys of the callers' choice, to add them once.
+        outside: values of `parent` that go into the loop's state.
+    """
+
+    def __init__(self, module: Module, name: str, parent: Any = None):
+        self.module = module
+        self.parent = parent
+        self.proto = protos.protos().HloModuleProto().computations.add(name=name)
+        self.cache: Dict[Any, Any] = {}
+        self._parameters: List[Any] = []
+        # id -> instruction; of a parent's value, the state's element that holds it
+        self._here: Dict[int, Any] = {}
+        self.outside: List[Any] = []
+        self._elements: List[Any] = []  # of the loop's state
+        if parent is not None:
+            self._state = self.parameter()
+
+    def parameter(self, shape: Optional[Any] = None) -> Any:
+        """Adds a parameter; without a shape, the caller sets it later."""
+        number = len(self._parameters)
+        value = self.add('parameter', shape, parameter_number=number)
+        self._parameters.append(value)
+        return value
+
+    def add(
+        self,
+        opcode: str,
+        shape: Optional[Any],
+        operands: Sequence[Any] = (),
+        like: Any = None,
+        calls: Optional[Sequence[int]] = None,
+        **fields: Any,
+    ) -> Any:
+        """Adds an instruction.
+
+        Args:
+            opcode: HLO's name of the operation.
+            shape: its ShapeProto.
+            operands: values of this computation.
+            like: an instruction whose attributes it takes; computations that
+                it calls are copied from the module's source.
+            calls: ids of computations of this module.
+            **fields: fields of HloInstructionProto; repeated ones as lists.
+        """
+        value = self.proto.instructions.add()
+        if like is not None:
+            value.CopyFrom(like)
+            clear_fields(value)
+            if calls is None:
+                calls = [
+                    self.module.copy_called(c) for c in like.called_computation_ids
+                ]
+        value.opcode = opcode
+        if shape is not None:
+            value.shape.CopyFrom(shape)
+        value.id = self.module.next_id()
+        value.name = f'{opcode}.{value.id}'
+        value.operand_ids[:] = [o.id for o in operands]
+        value.called_computation_ids[:] = calls or ()
+        for name, content in fields.items():
+            if isinstance(content, (list, tuple)):
+                del getattr(value, name)[:]
+                getattr(value, name).extend(content)
+            else:
+                setattr(value, name, content)
+        self._here[value.id] = value
+        return value
+
+    def constant(self, kind: Union[str, int], number: float) -> Any:
+        """Adds a scalar constant of a type, once."""
+        key = ('constant', kind, number)
+        if key not in self.cache:
+            name = 'f32' if isinstance(number, float) else 's32'
+            value = self.add('constant', shape_of(name, []))
+            value.literal.shape.CopyFrom(value.shape)
+            getattr(value.literal, f'{name}s').append(number)
+            shape = shape_of(kind, [])
+            if shape != value.shape:
+                value = self.add('convert', shape, [value])
+            self.cache[key] = value
+        return self.cache[key]
+
+    def transposed(self, value: Any, order: Sequence[int]) -> Any:
+        """Adds a transpose to an order of dimensions; none if that is the order."""
+        if list(order) == sorted(order):
+            return value
+        sizes = [value.shape.dimensions[d] for d in order]
+        shape = shape_of(value.shape.element_type, sizes)
+        return self.add('transpose', shape, [value], dimensions=list(order))
+
+    def use(self, value: Any) -> Any:
+        """Returns a value as seen here; an outer one joins the loop's state."""
+        if value.id not in self._here:
+            if self.parent is None:
+                return value
+            self.outside.append(self.parent.use(value))
+            self._here[value.id] = self.element(value.shape)
+        return self._here[value.id]
+
+    def element(self, shape: Any) -> Any:
+        """Adds an element to the loop's state."""
+        index = len(self._elements)
+        self._elements.append(
+            self.add('get-tuple-element', shape, [self._state], tuple_index=index)
+        )
+        return self._elements[-1]
+
+    def close(self, counter: Any, carried: Any) -> Any:
+        """Ends the body of a loop; returns the shape of the loop's state.
+
+        Args:
+            counter: the first element of the state, counted on.
+            carried: the new value of the second element, which the body changes.
+        """
+        shape = self._state.shape
+        shape.element_type = TUPLE
+        shape.tuple_shapes.extend(element.shape for element in self._elements)
+        following = self.add('add', counter.shape, [counter, self.constant('s32', 1)])
+        self.add('tuple', shape, [following, carried, *self._elements[2:]])
+        return shape
+
+    def finish(self, root: Any = None) -> int:
+        """Stores the computation in its module and returns its id."""
+        root = self.proto.instructions[-1] if root is None else root
+        self.proto.root_id = root.id
+        self.proto.id = self.module.next_id()
+        self.proto.name = f'{self.proto.name}.{self.proto.id}'
+        program = self.proto.program_shape
+        program.parameters.extend(p.shape for p in self._parameters)
+        program.parameter_names.extend(p.name for p in self._parameters)
+        program.result.CopyFrom(root.shape)
+        self.module.proto.computations.append(self.proto)
+        return self.proto.id
+
+
+def clear_fields(instruction: Any) -> None:
+    """Clears fields of an instruction that do not matter to times or make XLA abort."""
+    for field in (
+        'metadata',
+        'backend_config',
+        'sharding',
+        'frontend_attributes',
+        'parameter_replication',
+        'control_predecessor_ids',
+        'statistics_viz',
+        'replica_groups',
+    ):
+        instruction.ClearField(field)
+
+
+def loop(
+    scope: Computation,
+    trips: int,
+    initial: Any,
+    body: Callable[[Computation, Any, Any], Any],
+) -> Any:
+    """Adds a `while` that runs `body` for 0, 1, ..., trips - 1.
+
+    Args:
+        scope: the computation that the loop is added to.
+        trips: number of times that the body runs, at least 1.
+        initial: the value that the body changes, before the loop.
+        body: (computation, counter, value) -> the next value; it reaches values
+            around the loop with `Computation.use`.
+
+    Returns:
+        The value after the loop.
+    """
+    inside = scope.module.computation('body', scope)
+    counter = inside.element(shape_of('s32', []))
+    carried = body(inside, counter, inside.element(initial.shape))
+    shape = inside.close(counter, carried)
+    calls = [inside.finish()]
+
+    condition = scope.module.computation('condition')
+    state = condition.parameter(shape)
+    count = condition.add('get-tuple-element', counter.shape, [state], tuple_index=0)
+    condition.add(
+        'compare',
+        shape_of('pred', []),
+        [count, condition.constant('s32', trips)],
+        comparison_direction='LT',
+        comparison_type='SIGNED',
+    )
+    first = [scope.constant('s32', 0), initial, *inside.outside]
+    state = scope.add('tuple', shape, first)
+    final = scope.add('while', shape, [state], calls=[*calls, condition.finish()])
+    return scope.add('get-tuple-element', initial.shape, [final], tuple_index=1)

@@ -1,0 +1,169 @@
+"""Prepares and optimises programs for XLA; cuts out what cannot run here.
+
+program = load('my_program.py:step')
+optimised = optimise(program)  # kernels are cut from it
+"""
+
+import dataclasses
+import re
+from typing import Any, List, Optional
+
+from baselines.hlo import protos
+from tpugraphs.clock import session as session_lib
+from tpugraphs.kernels import building
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import removal
+from tpugraphs.kernels import tpu_tiles
+from tpugraphs.programs import extras
+from tpugraphs.programs import reader
+
+
+def load(source: Any, *args: Any, name: str = '') -> reader.Program:
+    """Reads a program that can be compiled; arguments are as of `read_program`.
+
+    Raises:
+        ValueError: as of `read_program` and `clean`.
+        OSError: a file cannot be read.
+    """
+    return prepare(reader.read_program(source, *args, name=name))
+
+
+def prepare(program: reader.Program) -> reader.Program:
+    """Returns a copy of a program whose module is passed through `clean`.
+
+    What cannot run here is cut out of a module that XLA is to optimise, and counted
+    in any case.
+    """
+    module = protos.protos().HloModuleProto()
+    module.CopyFrom(program.module)
+    counts = program.cut_out
+    if not counts:
+        counts = removal.counts(module)
+        if counts and not is_optimised(module):
+            removal.cut_out(module)
+    module = clean(module, program.source)
+    return dataclasses.replace(program, module=module, cut_out=counts)
+
+
+def clean(module: Any, where: str) -> Any:
+    """Removes from a module the fields that XLA may abort on, and numbers in names.
+
+    TensorFlow numbers its functions by their order of tracing.  XLA sorts by names,
+    so kernels would depend on the functions that were traced before.
+
+    Raises:
+        ValueError: a parameter is no array of fixed size and of one of
+            `building.NUMPY_TYPES`.
+    """
+    for place, computation in enumerate(module.computations):
+        entry = computation.id == module.entry_computation_id
+        computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'
+        if entry:
+            module.name = module.entry_computation_name = computation.name
+        for instruction in computation.instructions:
+            building.clear_fields(instruction)
+            is_argument = entry and instruction.opcode == 'parameter'
+            if is_argument and not building.is_array(instruction.shape):
+                shown = building.shape_text(instruction.shape)
+                raise ValueError(
+                    f'{where}: parameter %{instruction.name} is {shown}; '
+                    'programs to measure take arrays of fixed size'
+                )
+    result = cutting.root_of(cutting.entry_of(module)).shape
+    if result.element_type == building.TUPLE and not result.tuple_shapes:
+        raise ValueError(f'{where}: computes nothing; return a tensor')
+    for computation in module.computations:
+        _widen_products(module, computation)
+    for field in ('input_output_alias', 'id', 'schedule', 'stack_frame_index'):
+        module.ClearField(field)
+    return module
+
+
+def is_optimised(module: Any) -> bool:
+    """Returns whether a module is optimised: it has fusions or XLA's own tiles."""
+    return any(
+        instruction.opcode == 'fusion' or tpu_tiles.of(instruction)
+        for computation in module.computations
+        for instruction in computation.instructions
+    )
+
+
+def optimise(
+    program: reader.Program, session: Optional[session_lib.Session] = None
+) -> Any:
+    """Returns a program's module after XLA's passes.
+
+    An optimised module is returned as it is: jaxlib takes no fusions, but its kernels
+    can be measured.
+
+    Args:
+        program: the program.
+        session: compiles it as it is, from `prepare`; without one, a program of any
+            origin is prepared and compiled in a session of its own.
+
+    Raises:
+        ValueError: jaxlib is needed and not installed, or XLA cannot compile the
+            program.
+    """
+    if is_optimised(program.module):
+        return program.module
+    if session is None:
+        purpose = f'{program.source}: cutting a program that XLA has not optimised yet'
+        extras.require(purpose)
+        with session_lib.Session() as session:
+            return optimise(prepare(program), session)
+    try:
+        content = session.optimise(program.module.SerializeToString())
+    except session_lib.WorkerError as error:
+        raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
+    return protos.protos().HloModuleProto.FromString(content)
+
+
+def _widen_products(module: Any, computation: Any) -> None:
+    """Makes products and convolutions of narrow floats accumulate in float32.
+
+    XLA on CPUs does so with most of them, and refuses the whole module for others.
+    """
+    narrow = [
+        i
+        for i in computation.instructions
+        if i.opcode in ('dot', 'convolution')
+        and building.NUMPY_TYPES.get(i.shape.element_type) in ('bfloat16', 'float16')
+    ]
+    if not narrow:
+        return
+    by_id = {i.id: i for i in computation.instructions}
+    fresh = 1 + max(i.id for c in module.computations for i in c.instructions)
+    fresh = max(fresh, 1 + max(c.id for c in module.computations))
+    float32 = building.shape_of('f32', []).element_type
+    written: List[Any] = []
+    narrow_ids = {i.id for i in narrow}
+    for instruction in computation.instructions:
+        if instruction.id not in narrow_ids:
+            written.append(instruction)
+            continue
+        for place, number in enumerate(instruction.operand_ids):
+            written.append(_convert(by_id[number], fresh, float32))
+            instruction.operand_ids[place] = fresh
+            fresh += 1
+        # The convert back takes the instruction's id, so that users need no change.
+        narrow_type = instruction.shape.element_type
+        product = type(instruction).FromString(instruction.SerializeToString())
+        product.id, product.shape.element_type = fresh, float32
+        product.name = f'{product.opcode}.{fresh}'
+        fresh += 1
+        back = _convert(product, instruction.id, narrow_type)
+        written += [product, back]
+    written = [type(i).FromString(i.SerializeToString()) for i in written]
+    del computation.instructions[:]
+    computation.instructions.extend(written)
+
+
+def _convert(value: Any, number: int, kind: int) -> Any:
+    """Returns a convert of a value to an element type, with an id."""
+    convert = protos.protos().HloInstructionProto(
+        id=number, name=f'convert.{number}', opcode='convert', operand_ids=[value.id]
+    )
+    convert.shape.CopyFrom(value.shape)
+    convert.shape.element_type = kind
+    return convert

@@ -1,0 +1,106 @@
+"""Proposes candidate configurations for the kernels of a program without any."""
+
+import collections
+import math
+from typing import Any, Dict, Iterator, List, Sequence
+
+import numpy as np
+
+from baselines.hlo import protos
+from baselines.hlo import reading
+from tpugraphs.kernels import building
+from tpugraphs.kernels import choices
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import preparation
+from tpugraphs.kernels import tile_choices
+from tpugraphs.kernels import tpu_tiles
+from tpugraphs.programs import reader
+
+# Elements of a TPU's vector register, along the last two dimensions.
+_REGISTER = (8, 128)
+
+
+def tunings(
+    program: reader.Program,
+    kind: str,
+    count: int,
+    seed: int,
+    skipped: collections.Counter[str],
+) -> Iterator[Any]:
+    """Yields ModuleTuningData: the kernels of a program with candidates to rank.
+
+    The default, which is XLA's own choice, is the first run and marked.  If an
+    optimised module has XLA's own tiles, kernels are its fusions as they are, and
+    candidates are in the units of these tiles; else kernels and candidates are those
+    of `tpugraphs tune`.
+
+    Args:
+        program: the program.
+        kind: 'tile', or 'layout' for layouts of the whole program.
+        count: candidates of a kernel at most, with the default.
+        seed: of the candidates.
+        skipped: counts the kernels that are left out, by reason.
+
+    Raises:
+        ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
+    """
+    if kind == reading.LAYOUT:
+        program = preparation.prepare(program)
+    else:
+        chosen = [
+            (computation, instruction, own)
+            for computation in program.module.computations
+            for instruction in computation.instructions
+            if (own := tpu_tiles.of(instruction))
+        ]
+        for computation, instruction, own in chosen:
+            rng = np.random.default_rng(seed)
+            yield _tuning_of(program, computation, instruction, own, count, rng)
+        if chosen:
+            return
+    task = choices.OF_TASK[kind]
+    for kernel in choices.kernels_of(program, kind, None, set(), skipped):
+        candidates = task.candidates_of(kernel, np.random.default_rng(seed), count)
+        yield task.tuning_data(kernel, candidates.configs)
+
+
+def _tuning_of(
+    program: reader.Program,
+    computation: Any,
+    instruction: Any,
+    own: tpu_tiles.OwnTiles,
+    count: int,
+    rng: np.random.Generator,
+) -> Any:
+    """Returns a ModuleTuningData of an instruction, with tiles to choose from."""
+    module = building.Module(f'{program.name}_{instruction.name}', program.module)
+    entry = module.computation('entry')
+    shapes = {i.id: i.shape for i in computation.instructions}
+    parameters: Dict[int, Any] = {}
+    for number in instruction.operand_ids:
+        if number not in parameters:
+            parameters[number] = entry.parameter(shapes[number])
+    operands = [parameters[number] for number in instruction.operand_ids]
+    entry.add(instruction.opcode, instruction.shape, operands, like=instruction)
+    tuning = protos.protos().ModuleTuningData(module=module.finish(entry))
+    highest = [*_registers(instruction.shape, own.output), *own.kernel]
+    bounds = [tile_choices.sizes(most) for most in highest]
+    for row in tile_choices.draw_rows((*own.output, *own.kernel), bounds, rng, count):
+        sizes = tuning.runs.add().op_config.tile_size_config
+        sizes.output_bounds.extend(row[: len(own.output)])
+        sizes.kernel_bounds.extend(row[len(own.output) :])
+        sizes.input_bounds.extend(own.input)
+    tuning.runs[0].is_default = True
+    return tuning
+
+
+def _registers(shape: Any, bounds: Sequence[int]) -> List[int]:
+    """Returns the largest bounds of an output; of a tuple XLA's own `bounds`."""
+    order = cutting.major_to_minor(shape)
+    if len(order) != len(bounds):
+        return list(bounds)
+    sizes = [shape.dimensions[d] for d in order]
+    for place, size in zip((-2, -1), _REGISTER):
+        if len(sizes) >= -place:
+            sizes[place] = math.ceil(sizes[place] / size)
+    return [max(size, bound) for size, bound in zip(sizes, bounds)]

@@ -1,0 +1,259 @@
+"""Draws tile configurations of kernels, to measure and to write as raw files."""
+
+import collections
+import dataclasses
+import itertools
+import math
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
+
+import numpy as np
+
+from baselines.hlo import protos
+from tpugraphs.kernels import building
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import extents
+from tpugraphs.kernels import rewriting
+
+# Kernels whose arrays are all smaller take about as long as to call them.
+LEAST_ELEMENTS = 8192
+# Rounds of a loop at most; a round costs about a tenth of a microsecond.
+_MOST_TRIPS = 2048
+# Bytes of an output tile at most: a larger one does not fit into a core's own cache.
+_FOOTPRINT = 4 << 20
+# Sizes of a dimension at most: loops count elements in 32 bits.
+_MOST_SIZE = (1 << 31) - 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Candidates:
+    """Configurations of a kernel or program, ready to be measured."""
+
+    # the configurations in plain numbers, as JSON holds them; the default first
+    configs: List[Dict[str, Any]]
+    # number of a configuration -> its serialised HloModuleProto
+    module: Callable[[int], bytes]
+
+
+def candidates_of(
+    kernel: cutting.Kernel,
+    rng: np.random.Generator,
+    count: int,
+    recorded: Sequence[Dict[str, Any]] = (),
+) -> Candidates:
+    """Draws configurations of a kernel, the untiled one first, and adds recorded ones.
+
+    Args:
+        kernel: the kernel.
+        rng: draws.
+        count: configurations to draw at most, with the untiled one.
+        recorded: `output` and `kernel` sizes of tuning records.
+    """
+    plan = rewriting.Plan(kernel.module)
+    drawn = list(dict.fromkeys([*draw(plan, rng, count), *_recorded(plan, recorded)]))
+    tiled = [rewriting.tile(plan, tiles) for tiles in drawn]
+    configs = [
+        {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
+        for tiles, t in zip(drawn, tiled)
+    ]
+    return Candidates(configs, lambda i: tiled[i].module.SerializeToString())
+
+
+def tuning_data(
+    kernel: cutting.Kernel,
+    configs: Sequence[Dict[str, Any]],
+    times: Any = (),
+    default: int = 0,
+) -> Any:
+    """Returns a ModuleTuningData of a kernel with configurations.
+
+    Args:
+        kernel: the kernel.
+        configs: its configurations.
+        times: their nanoseconds; empty for candidates.
+        default: number of XLA's own configuration.
+    """
+    tuning = protos.protos().ModuleTuningData(
+        module=kernel.module, fingerprint=int(kernel.name.rpartition('_')[2], 16)
+    )
+    for config in configs:
+        sizes = tuning.runs.add().op_config.tile_size_config
+        sizes.kernel_bounds.extend(config['kernel'])
+        sizes.output_bounds.extend(config['output'])
+        sizes.input_bounds.extend(config['input'])
+    return add_times(tuning, times, default)
+
+
+def add_times(tuning: Any, times: Any, default: int) -> Any:
+    """Marks the default of a ModuleTuningData, and adds times, nanoseconds, if any."""
+    tuning.runs[default].is_default = True
+    for run, time in zip(tuning.runs, times):
+        # Below 2 ns a run does not count as measured.
+        run.profile.compute_time_ns = max(2, int(time))
+    return tuning
+
+
+def kernels_of(
+    module: Any, program: str, seen: set, skipped: collections.Counter[str]
+) -> List[cutting.Kernel]:
+    """Returns the kernels of an optimised module that can be tiled.
+
+    Args:
+        module: the HloModuleProto.
+        program: the program's name.
+        seen: hashes of earlier kernels, which are left out; the new ones are added.
+        skipped: counts the kernels left out, by reason.
+    """
+    cut, reasons = cutting.cut(module, program, LEAST_ELEMENTS)
+    skipped.update(reasons)
+    tileable = []
+    for kernel in cut:
+        if _largest_size(kernel.module) > _MOST_SIZE:
+            skipped['too large for an index of 32 bits'] += 1
+            continue
+        digest = kernel.name.rpartition('_')[2]
+        plan = rewriting.Plan(kernel.module)
+        output, reduced = plan.tileable
+        if digest in seen:
+            skipped['kernel of another program too'] += 1
+        elif not any(output + reduced):
+            skipped[f'nothing to tile: {plan.root.opcode}'] += 1
+        else:
+            tileable.append(kernel)
+        seen.add(digest)
+    return tileable
+
+
+def _largest_size(module: Any) -> int:
+    """Returns the largest size of a dimension in a kernel's module."""
+    entry = cutting.entry_of(module)
+    return max((n for i in entry.instructions for n in i.shape.dimensions), default=0)
+
+
+def sizes(size: int) -> List[int]:
+    """Returns the tile sizes of a dimension, ascending: 1, 2, 4, ... and divisors."""
+    powers = {1 << n for n in range(size.bit_length())}
+    divisors = {d for d in range(1, math.isqrt(size) + 1) if not size % d}
+    return sorted(powers | divisors | {size // d for d in divisors})
+
+
+def draw(
+    plan: rewriting.Plan, rng: np.random.Generator, count: int
+) -> List[rewriting.Tiles]:
+    """Returns distinct configurations of a kernel; the untiled one is the first.
+
+    Args:
+        plan: of the kernel.
+        rng: draws.
+        count: how many at most, with the untiled one.
+    """
+    output, _ = plan.tileable
+    choices = [sizes(n) if free else [n] for n, free in zip(plan.output, output)]
+    choices += _divisors(plan)
+    outputs = len(plan.output)
+
+    def tiles(row: Tuple[int, ...]) -> rewriting.Tiles:
+        return rewriting.Tiles(row[:outputs], row[outputs:])
+
+    whole = (*plan.output, *plan.reduced)
+    fits = lambda row: _fits(plan, tiles(row))
+    return list(map(tiles, draw_rows(whole, choices, rng, count, fits)))
+
+
+def _divisors(plan: rewriting.Plan) -> List[List[int]]:
+    """Returns the possible tile sizes of the dimensions of `plan.reduced`."""
+    return [
+        [size for size in sizes(n) if not n % size] if free else [n]
+        for n, free in zip(plan.reduced, plan.tileable[1])
+    ]
+
+
+def draw_rows(
+    default: Tuple[int, ...],
+    choices: Sequence[Sequence[int]],
+    rng: np.random.Generator,
+    count: int,
+    fits: Callable[[Tuple[int, ...]], bool] = lambda row: True,
+) -> List[Tuple[int, ...]]:
+    """Draws distinct rows of sizes, the default first.
+
+    If few are possible, all are taken; else half of the sizes stay those of the
+    default, since tiles of all dimensions are mostly small.  A fifth are the smallest:
+    XLA drops dimensions of size one and then compiles another kernel (a product in
+    place of a convolution of one pixel).
+
+    Args:
+        default: the first row.
+        choices: possible sizes, ascending, by place in a row.
+        rng: draws.
+        count: rows at most, with the default.
+        fits: tells whether a row is possible.
+    """
+    drawn: Iterable[Any]
+    if math.prod(map(len, choices)) <= 4 * count:
+        combinations = list(itertools.product(*choices))
+        drawn = (combinations[index] for index in rng.permutation(len(combinations)))
+    else:
+        drawn = (_draw_row(default, choices, rng) for _ in range(50 * count))
+    rows = {default: None}
+    for row in drawn:
+        if len(rows) == count:
+            break
+        if fits(row):
+            rows[row] = None
+    return list(rows)
+
+
+def _draw_row(
+    default: Sequence[int], choices: Sequence[Sequence[int]], rng: np.random.Generator
+) -> Tuple[int, ...]:
+    """Draws a row of sizes, as `draw_rows` describes."""
+    kinds = rng.random(len(choices))
+    return tuple(
+        size if kind < 0.5 else s[0 if kind < 0.7 else rng.integers(len(s))]
+        for size, s, kind in zip(default, choices, kinds)
+    )
+
+
+def _fits(plan: rewriting.Plan, tiles: rewriting.Tiles) -> bool:
+    """Returns whether a configuration has few enough rounds and a tile small enough."""
+    trips = extents.trips(plan.output, tiles.output)
+    trips *= extents.trips(plan.reduced, tiles.kernel)
+    share = math.prod(tiles.output) / max(1, math.prod(plan.output))
+    footprint = share * building.num_bytes(plan.root.shape)
+    return trips <= _MOST_TRIPS and footprint <= _FOOTPRINT
+
+
+def _recorded(
+    plan: rewriting.Plan, recorded: Sequence[Dict[str, Any]]
+) -> Iterator[rewriting.Tiles]:
+    """Yields the recorded configurations that are possible for a kernel."""
+    ranks = len(plan.output), len(plan.reduced)
+    possible: List[Sequence[int]] = [
+        range(1, n + 1) if free else [n]
+        for n, free in zip(plan.output, plan.tileable[0])
+    ]
+    possible += _divisors(plan)
+    for config in recorded:
+        tiles = rewriting.Tiles(tuple(config['output']), tuple(config['kernel']))
+        rows = zip((*tiles.output, *tiles.kernel), possible)
+        if (len(tiles.output), len(tiles.kernel)) == ranks and _fits(plan, tiles):
+            if all(size in choices for size, choices in rows):
+                yield tiles
+
+
+def columns(configs: Sequence[Dict[str, Any]]) -> np.ndarray:
+    """Returns features of tile configurations for a regression.
+
+    They are the log2 of whole size over tile size by dimension, and the log2 of the
+    volumes of the output and kernel tiles: float64 [c, dimensions + 2].
+
+    Args:
+        configs: `output` and `kernel` sizes of configurations, the untiled one first.
+    """
+    output, kernel = (
+        np.log2([config[name] for config in configs]).reshape(len(configs), -1)
+        for name in ('output', 'kernel')
+    )
+    sizes = np.concatenate([output, kernel], axis=1)
+    volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
+    return np.concatenate([sizes[0] - sizes, *volumes], axis=1)

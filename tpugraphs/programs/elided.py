@@ -1,0 +1,110 @@
+"""Draws the values of constants that a printer has left out.
+
+A text has `constant({...})` or `dense_resource<__elided__>` for them.  Before XLA
+parses it, each becomes a custom call of TARGET, which takes no memory, and afterwards a
+constant with random values.
+"""
+
+import math
+from typing import Any, List
+
+import numpy as np
+
+from baselines.hlo import schema
+
+TARGET = 'tpugraphs_elided'
+_SEED = 0
+_MOST = 1 << 28  # bytes of drawn values
+# Type -> the field of LiteralProto, and the NumPy type of its bytes.  All drawn
+# integers are below 128, so that each takes one byte of a packed field.
+_FIELDS = {
+    'pred': ('preds', 'u1'),
+    's8': ('s8s', 'u1'),
+    'u8': ('u8s', 'u1'),
+    's16': ('s16s', '<u2'),
+    'u16': ('u16s', '<u2'),
+    's32': ('s32s', 'u1'),
+    'u32': ('u32s', 'u1'),
+    's64': ('s64s', 'u1'),
+    'u64': ('u64s', 'u1'),
+    'f16': ('f16s', '<f2'),
+    'bf16': ('bf16s', '<u2'),
+    'f32': ('f32s', '<f4'),
+    'f64': ('f64s', '<f8'),
+}
+_BYTES = 2  # protobuf's wire type
+
+
+def fill(module: Any) -> List[str]:
+    """Makes constants of the custom calls of TARGET in an HloModuleProto.
+
+    Floats are drawn from a normal distribution with which products of matrices do not
+    grow; integers are 0 or 1, which are in the range of any index.
+
+    Returns:
+        A note that says so; none for a module without such calls.
+
+    Raises:
+        ValueError: they are too large, or of a type that cannot be drawn.
+    """
+    calls = [
+        instruction
+        for computation in module.computations
+        for instruction in computation.instructions
+        if instruction.custom_call_target == TARGET
+    ]
+    kinds = {kind.number: kind for kind in schema.ELEMENT_TYPES}
+    size = 0
+    for call in calls:
+        kind = kinds.get(call.shape.element_type)
+        if kind is None or kind.name not in _FIELDS:
+            raise ValueError(
+                f'%{call.name} is a constant without values, of a type that cannot be '
+                'drawn; write the program with its constants'
+            )
+        size += math.prod(call.shape.dimensions) * kind.bytes
+    if size > _MOST:
+        raise ValueError(
+            f'its constants without values take {size / 2**30:,.1f} GiB, and '
+            f'{_MOST / 2**30:,.2f} GiB are drawn at most; make parameters of them'
+        )
+    rng = np.random.default_rng(_SEED)
+    for call in calls:
+        _draw(call, kinds[call.shape.element_type].name, rng)
+    if not calls:
+        return []
+    return [
+        f'the values of {len(calls):,} constants are not in the file, and are random'
+    ]
+
+
+def _draw(call: Any, type_name: str, rng: np.random.Generator) -> None:
+    """Makes a constant of a custom call."""
+    dims = list(call.shape.dimensions)
+    field, wire = _FIELDS[type_name]
+    if 'f' in type_name:
+        deviation = max(1, math.prod(dims[:-1])) ** -0.5
+        values = rng.standard_normal(math.prod(dims), np.float32) * deviation
+        if type_name == 'bf16':  # the upper half of a float32
+            values = (values.astype(np.float32).view(np.uint32) >> 16).astype(wire)
+    else:
+        values = rng.integers(0, 2, math.prod(dims), np.uint8)
+    content = values.astype(wire).tobytes()
+    call.opcode = 'constant'
+    for name in ('custom_call_target', 'custom_call_api_version'):
+        if name in call.DESCRIPTOR.fields_by_name:
+            call.ClearField(name)
+    call.literal.shape.CopyFrom(call.shape)
+    number = call.literal.DESCRIPTOR.fields_by_name[field].number
+    # Numbers one by one would take ten times the memory.
+    head = _varint(number << 3 | _BYTES) + _varint(len(content))
+    call.literal.MergeFromString(head + content)
+
+
+def _varint(number: int) -> bytes:
+    """Returns a number as protobuf writes it."""
+    written = bytearray()
+    while number > 127:
+        written.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*written, number])

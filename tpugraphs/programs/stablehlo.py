@@ -1,0 +1,219 @@
+"""Parses StableHLO and MHLO; drops what says only where data lie.
+
+`parse` makes an HLO module of a program that was written for other devices: shardings
+of the dialect sdy and attributes of other dialects are removed, and constants whose
+values are not in the file are marked for `elided.fill`.
+"""
+
+import io
+import re
+from typing import Any, Dict, Iterator, List, Tuple
+
+from tpugraphs.programs import conversion
+from tpugraphs.programs import elided
+from tpugraphs.programs import xla
+
+# Dialects whose operations XLA converts, and those whose attributes it knows.
+_OPERATIONS = frozenset(
+    'builtin func stablehlo mhlo chlo sdy arith tensor shape vhlo'.split()
+)
+_ATTRIBUTES = frozenset('stablehlo mhlo chlo jax tf func arith vhlo'.split())
+_WITHOUT_EFFECT = ('sdy.sharding_constraint',)
+_MANUAL = 'sdy.manual_computation'
+_RESOURCE = re.compile(r'dense_resource<"?([^">]*)"?>')
+_BLOB = re.compile(r'^\s*"?([^\s":]+)"?:\s*"0x([0-9a-fA-F]*)"', re.MULTILINE)
+_ALIGNMENT = 8  # hex digits of the alignment, before those of the data
+# Two forms for releases of jaxlib without the dialect sdy (before 0.4.31): meshes are
+# dropped, and constraints written as any MLIR can read them.
+_MESH = re.compile(r'^\s*sdy\.mesh @[^\n]*$', re.MULTILINE)
+_CONSTRAINT = re.compile(
+    r'(%\S+) = sdy\.sharding_constraint (%\S+) <[^\n]*> : (tensor<[^\n>]*>)'
+)
+
+
+def parse(data: bytes) -> Tuple[List[str], bytes]:
+    """Converts StableHLO or MHLO to notes and a serialised HloModuleProto.
+
+    Args:
+        data: text in UTF-8, bytecode, or a portable artifact of `jax.export`.
+
+    Raises:
+        ValueError: it has operations of another compiler, or several programs.
+        Exception: XLA's, which has the line and the column.
+    """
+    from jaxlib.mlir import ir
+
+    is_bytecode = data.startswith(b'ML\xefR')
+    with xla.mlir_context() as context, ir.Location.unknown():
+        context.allow_unregistered_dialects = True
+        if is_bytecode:
+            module = xla.parse_bytecode(data, context)
+        else:
+            content = data.decode('utf-8-sig')
+            if not xla.has_sdy():
+                content = _CONSTRAINT.sub(
+                    r'\1 = "sdy.sharding_constraint"(\2) : (\3) -> \3',
+                    _MESH.sub('', content),
+                )
+            module = ir.Module.parse(content)
+        _refuse_other_dialects(module)
+        _drop_shardings(module)
+        for operation in _operations(module.operation):
+            _drop_attributes(operation)
+        _fill_resources(module)
+        bytecode = io.BytesIO()
+        module.operation.write_bytecode(bytecode)
+    return [], xla.parse_mlir(bytecode.getvalue())
+
+
+def _operations(operation: Any) -> Iterator[Any]:
+    """Yields an operation and all inside it, callers before what they hold."""
+    yield operation
+    for region in operation.regions:
+        for block in region:
+            for inside in list(block.operations):
+                yield from _operations(inside.operation)
+
+
+def _refuse_other_dialects(module: Any) -> None:
+    """Raises ValueError for an operation of a dialect that XLA does not convert."""
+    for operation in _operations(module.operation):
+        dialect = operation.name.partition('.')[0]
+        known = dialect in _OPERATIONS and (dialect != 'sdy' or xla.has_sdy())
+        if not known and operation.name not in _WITHOUT_EFFECT:
+            raise ValueError(conversion.refusal_of(dialect, operation.name))
+
+
+def _drop_shardings(module: Any) -> None:
+    """Removes the operations of the dialect sdy.
+
+    Raises:
+        ValueError: one of them computes something.
+    """
+    manual = [o for o in _operations(module.operation) if o.name == _MANUAL]
+    if manual:
+        _take_region(module, manual)
+    for operation in list(_operations(module.operation)):
+        if not operation.name.startswith('sdy.'):
+            continue
+        operands, results = list(operation.operands), list(operation.results)
+        if [v.type for v in operands][: len(results)] != [v.type for v in results]:
+            raise ValueError(
+                f'has the operation {operation.name}, which cannot run on one device; '
+                'export the program without a mesh'
+            )
+        for result, operand in zip(results, operands):
+            result.replace_all_uses_with(operand)
+        operation.erase()
+
+
+def _take_region(module: Any, manual: List[Any]) -> None:
+    """Makes the region of a manual computation, for one device, the program.
+
+    Raises:
+        ValueError: there are several, which are parts of a program.
+    """
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import func
+
+    if len(manual) != 1:
+        raise ValueError(
+            f'has {len(manual)} manual computations ({_MANUAL}), where one is the '
+            'program; export one of them'
+        )
+    [block] = manual[0].regions[0]
+    last = list(block.operations)[-1].operation
+    results = list(last.operands)
+    mains = [
+        o
+        for o in module.body.operations
+        if o.operation.name == 'func.func'
+        and ir.StringAttr(o.operation.attributes['sym_name']).value == 'main'
+    ]
+    kind = ir.FunctionType.get(
+        [argument.type for argument in block.arguments], [r.type for r in results]
+    )
+    with ir.InsertionPoint(module.body):
+        program = func.FuncOp('main', kind, visibility='public')
+    last.erase()
+    block.append_to(program.regions[0])
+    with ir.InsertionPoint(block):
+        func.ReturnOp(results)
+    for main in mains:
+        main.operation.erase()
+
+
+def _drop_attributes(operation: Any) -> None:
+    """Removes an operation's attributes of dialects that XLA does not know."""
+    from jaxlib.mlir import ir
+
+    for name in _names(operation.attributes):
+        if _is_unknown(name):
+            del operation.attributes[name]
+        elif name in ('arg_attrs', 'res_attrs'):
+            kept = []
+            for attributes in ir.ArrayAttr(operation.attributes[name]):
+                attributes = ir.DictAttr(attributes)
+                names = [n for n in _names(attributes) if not _is_unknown(n)]
+                kept.append(ir.DictAttr.get({n: attributes[n] for n in names}))
+            operation.attributes[name] = ir.ArrayAttr.get(kept)
+
+
+def _names(attributes: Any) -> List[str]:
+    """Returns the names of attributes; older bindings yield pairs, newer ones names."""
+    return [getattr(attribute, 'name', attribute) for attribute in attributes]
+
+
+def _is_unknown(name: str) -> bool:
+    """Tells whether an attribute is of a dialect that XLA does not know."""
+    dialect, dot, _ = name.partition('.')
+    return bool(dot) and dialect not in _ATTRIBUTES
+
+
+def _fill_resources(module: Any) -> None:
+    """Puts the values of resources where they are used; marks those without values."""
+    from jaxlib.mlir import ir
+
+    used = [
+        operation
+        for operation in _operations(module.operation)
+        if operation.name.endswith('.constant')
+        and _is_resource(operation.attributes['value'])
+    ]
+    blobs = _blobs(module) if used else {}
+    for operation in used:
+        attribute = operation.attributes['value']
+        found = _RESOURCE.match(str(attribute))
+        blob = blobs.get(found.group(1)) if found else None
+        kind = operation.results[0].type
+        if blob:
+            operation.attributes['value'] = ir.Attribute.parse(
+                f'dense<"0x{blob}"> : {kind}'
+            )
+            continue
+        target = ir.StringAttr.get(elided.TARGET)
+        call = ir.Operation.create(
+            'stablehlo.custom_call',
+            results=[kind],
+            attributes={'call_target_name': target},
+            ip=ir.InsertionPoint(operation),
+        )
+        operation.results[0].replace_all_uses_with(call.results[0])
+        operation.erase()
+
+
+def _is_resource(attribute: Any) -> bool:
+    """Tells whether an attribute is dense_resource<...>."""
+    from jaxlib.mlir import ir
+
+    # To print a dense one could take long.
+    is_dense = isinstance(attribute, ir.DenseElementsAttr)
+    return not is_dense and str(attribute).startswith('dense_resource<')
+
+
+def _blobs(module: Any) -> Dict[str, str]:
+    """Returns the resources of a module: name -> hex digits of the data."""
+    _, mark, section = str(module).rpartition('{-#')
+    if not mark:
+        return {}
+    return {name: digits[_ALIGNMENT:] for name, digits in _BLOB.findall(section)}

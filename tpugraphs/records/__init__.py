@@ -1,0 +1,1 @@
+"""Tuning records: what was measured on which machine, read, written and exported."""

@@ -1,0 +1,304 @@
+"""Selects the tuned kernels that make the whole program faster, and measures it.
+
+A kernel that is faster alone may not be faster in its program, where its inputs are in
+the cache, or XLA fused it with its neighbours.  So the program is assembled with all
+of them and without one part after the other, and timed next to the original; parts that
+do not help are taken out.  New passes judge the rest, as in `kernel_search`, and its
+results are compared with the original's on new inputs.
+"""
+
+import collections
+import dataclasses
+import math
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from baselines.hlo import protos
+from tpugraphs.clock import session as session_lib
+from tpugraphs.clock import timing
+from tpugraphs.kernels import assembly
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import rounding
+from tpugraphs.tuning import budget as budget_lib
+from tpugraphs.tuning import kernel_search
+from tpugraphs.tuning import states
+
+# Parts of the faster kernels that are left out in turn, and rounds of leaving out.
+_PARTS = 6
+_ROUNDS = 3
+
+
+class _Limits(NamedTuple):
+    """Limits of the passes over a few programs."""
+
+    least: int  # passes
+    most: int  # passes
+    seconds: float  # of all passes, about
+
+
+_CHOOSING = _Limits(5, 15, 20.0)
+_JUDGING = _Limits(9, 40, 60.0)
+# Added to the seed for the inputs on which the chosen program is compared; measuring
+# takes the first ones.
+_SEEDS = (2, 3, 4)
+# Programs that are compiled at most: the original twice, in each of two processes,
+# next to the whole, the parts, and the program without any winner; and two that are
+# compared in the end.
+COMPILED = _PARTS + 10
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Proof:
+    """The verdict on a whole program."""
+
+    verdict: kernel_search.Verdict
+    kernels: List[str]  # names of those that are replaced in the program
+    module: bytes  # its HloModuleProto: the original, if no gain is claimed
+    # reason -> programs that could not be used
+    dropped: Dict[str, int] = dataclasses.field(default_factory=dict)
+    # speed-up of the optimised module with its own kernels, which XLA may compile in
+    # another way than the original; None if it was not measured
+    unchanged: Optional[timing.Ratio] = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WholeProgram:
+    """A program to time.
+
+    Attributes:
+        name: of the program.
+        original: its HloModuleProto.
+        session: the worker process that compiles and times.
+        seed: of inputs and order.
+        arrays: the program's arguments; None for random ones.
+    """
+
+    name: str
+    original: Any
+    session: session_lib.Session
+    seed: int
+    arrays: Optional[List[np.ndarray]] = None
+
+    def measure(
+        self, protocol: timing.Protocol, others: Sequence[bytes] = (), seed: int = 0
+    ) -> timing.Measured:
+        """Times the original and other programs in one process, interleaved.
+
+        Args:
+            protocol: the passes, and when to end.
+            others: serialised HloModuleProtos that compute the same.
+            seed: added to the seed of inputs and order.
+
+        Raises:
+            session_lib.WorkerError: the original cannot be measured.
+        """
+        return self.session.measure(
+            self.name,
+            [self.original.SerializeToString(), *others],
+            self._inputs,
+            self.seed + seed,
+            protocol,
+            tolerance=rounding.tolerance_of(self.original),
+        )
+
+    def differences(self, other: bytes, seconds: float) -> str:
+        """Returns why another program's results are not those of the original, or ''.
+
+        They are compared on several new draws of inputs.
+
+        Args:
+            other: a serialised HloModuleProto.
+            seconds: after which, and some grace, it is given up.
+        """
+        try:
+            return self.session.compare(
+                [self.original.SerializeToString(), other],
+                self._inputs,
+                [self.seed + number for number in _SEEDS],
+                rounding.tolerance_of(self.original),
+                seconds,
+            )
+        except session_lib.WorkerError as error:
+            return str(error)
+
+    @property
+    def _inputs(self) -> List[Any]:
+        """The arguments, or how to draw them."""
+        if self.arrays is not None:
+            return self.arrays
+        return cutting.inputs_of(self.original, balanced=True)
+
+
+class _Trial:
+    """Times a program with sets of its faster kernels, next to the original.
+
+    A set is a list of numbers of `faster`.
+
+    Args:
+        program: the program.
+        optimised: the HloModuleProto that the kernels were cut from.
+        faster: the kernels to put in.
+        once_ns: nanoseconds of one run of the original, about.
+        budget: the wall time of all trials.
+
+    Attributes:
+        dropped: sets that could not be used -> why.
+    """
+
+    def __init__(
+        self,
+        program: WholeProgram,
+        optimised: Any,
+        faster: Sequence[states.Tuned],
+        once_ns: float,
+        budget: budget_lib.Budget,
+    ):
+        self._program, self._optimised, self._faster = program, optimised, faster
+        self._once_ns, self._budget = once_ns, budget
+        self.dropped: Dict[Tuple[int, ...], str] = {}
+
+    def assembled(self, numbers: Sequence[int]) -> bytes:
+        """Returns the program with a set of the faster kernels, serialised."""
+        chosen = [self._faster[number] for number in numbers]
+        parse = protos.protos().HloModuleProto.FromString
+        modules = [(state.kernel, parse(state.best)) for state in chosen]
+        return assembly.assemble(self._optimised, modules).SerializeToString()
+
+    def times(
+        self,
+        sets: Sequence[Sequence[int]],
+        limits: _Limits,
+        seed: int,
+        compiling: float = math.inf,
+    ) -> timing.Measured:
+        """Times the original, and the program with each of the sets.
+
+        Args:
+            sets: of faster kernels.
+            limits: of the passes.
+            seed: of inputs and order.
+            compiling: seconds after which no further set is compiled.
+
+        Raises:
+            session_lib.WorkerError: the original cannot be measured, or time is up.
+        """
+        programs = len(sets) + 2  # the original is compiled twice
+        passes = limits.seconds * 1e9 / (self._once_ns * programs)
+        passes = int(np.clip(passes, limits.least, limits.most))
+        modules = [self.assembled(numbers) for numbers in sets]
+        protocol = self._budget.protocol(passes, compiling)
+        measured = self._program.measure(protocol, modules, seed)
+        for number, why in measured.dropped.items():
+            self.dropped[tuple(sets[number - 1])] = why
+        return budget_lib.check_passes(measured, limits.least)
+
+    def gains(self, sets: Sequence[Sequence[int]]) -> List[float]:
+        """Returns the log speed-ups of the program with sets of faster kernels.
+
+        That of a set which cannot be used is minus infinity.
+        """
+        measured = self.times(sets, _CHOOSING, 0, self._budget.left / 2)
+        logs = np.log(measured.passes)  # [passes, kept], the original first
+        gains = np.median(logs[:, :1] - logs, axis=0)  # [kept]
+        speedups = dict(zip(measured.kept, gains.tolist()))
+        return [speedups.get(number, -math.inf) for number in range(1, len(sets) + 1)]
+
+
+def prove(
+    program: WholeProgram,
+    optimised: Any,
+    faster: Sequence[states.Tuned],
+    once_ns: float,
+    budget: budget_lib.Budget,
+) -> Proof:
+    """Puts kernels into a program, takes out idle ones, and times the result.
+
+    Args:
+        program: the program.
+        optimised: the HloModuleProto that the kernels were cut from.
+        faster: the kernels that are faster alone.
+        once_ns: nanoseconds of one run, about.
+        budget: the wall time that is left.
+
+    Raises:
+        session_lib.WorkerError: the original cannot be measured, or time is up.
+        cutting.Unsupported: the program cannot be assembled from its kernels.
+    """
+    faster = sorted(faster, key=lambda state: -state.saving_ns)
+    trial = _Trial(program, optimised, faster, once_ns, budget)
+    kept = kernels_to_keep(len(faster), trial.gains, lambda: budget.left > 0)
+    if kept:  # checked before the last measurement, which takes the time that is left
+        problem = program.differences(trial.assembled(kept), budget.left)
+        if problem:
+            trial.dropped[tuple(kept)] = problem
+            kept = []
+    sets = [kept, []] if kept else [[]]
+    program.session.stop()
+    measured = trial.times(sets, _JUDGING, 1)
+    number, verdict = kernel_search.judge(measured)
+    unchanged = None
+    if len(sets) in measured.kept:
+        times = measured.passes[:, measured.kept.index(len(sets))]
+        unchanged = timing.compare(measured.passes[:, 0], times)
+    chosen: Sequence[int] = []
+    module = program.original.SerializeToString()
+    if number:
+        chosen = sets[number - 1]
+        module = trial.assembled(chosen)
+    reasons = (why.partition(':')[0] for why in trial.dropped.values())
+    return Proof(
+        verdict,
+        [faster[i].kernel.name for i in chosen],
+        module,
+        dict(collections.Counter(reasons)),
+        unchanged,
+    )
+
+
+def kernels_to_keep(
+    count: int,
+    gains: Callable[[Sequence[Sequence[int]]], List[float]],
+    goes_on: Callable[[], bool] = lambda: True,
+) -> List[int]:
+    """Returns the numbers of the faster kernels that stay in a program.
+
+    In a round, the program is timed with all kernels that are left, and without one
+    part of them after the other; parts without which it is as fast are taken out.
+
+    Args:
+        count: of faster kernels; number 0 saves most by itself.
+        gains: lists of kernels -> the log speed-ups of the program with them; minus
+            infinity for programs that cannot be used.
+        goes_on: tells whether there is time for another round.
+    """
+    kept = list(range(count))
+    for _ in range(_ROUNDS):
+        if not kept or not goes_on():
+            break
+        parts = _parts(kept)
+        rests = [[i for i in kept if i not in part] for part in parts]
+        whole, *without = gains([kept, *rests])
+        idle = [
+            part
+            for part, gain in zip(parts, without)
+            if gain >= whole and math.isfinite(gain)
+        ]
+        if idle:
+            kept = [i for i in kept if not any(i in part for part in idle)]
+        elif math.isfinite(whole):
+            break
+        else:
+            kept = kept[: len(kept) // 2]
+    return kept
+
+
+def _parts(numbers: List[int]) -> List[List[int]]:
+    """Divides numbers into parts: the first alone, the last in larger parts."""
+    alone = len(numbers) if len(numbers) <= _PARTS else _PARTS // 2
+    parts = [[number] for number in numbers[:alone]]
+    if numbers[alone:]:
+        chunks = np.array_split(numbers[: alone - 1 : -1], _PARTS - alone)
+        # Kernels that save more are in the smaller parts.
+        parts += [sorted(chunk.tolist()) for chunk in reversed(chunks)]
+    return parts
