@@ -19,7 +19,7 @@ for _name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS'):  # LightGBM's and NumP
 os.environ.pop('TPUGRAPHS_DEBUG', None)  # it shows tracebacks, not messages
 
 # Where no bytecode may be kept, each worker, and each process that a test starts,
-# would compile everything anew.
+# would compile everything again.
 os.environ.pop('PYTHONDONTWRITEBYTECODE', None)
 sys.dont_write_bytecode = False
 

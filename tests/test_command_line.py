@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from baselines import command_line
-from baselines import text
+from baselines.core import text
 from tests.helpers import places
 from tpugraphs import commands
 from tpugraphs.commands import __main__ as main
@@ -74,7 +74,7 @@ def test_user_errors_are_one_line(capsys, error, line):
     assert capsys.readouterr() == ('', f'error: {line}\n')
 
 
-def test_texts_of_strangers_do_not_reach_the_terminal_raw(capsys):
+def test_untrusted_text_does_not_reach_the_terminal_raw(capsys):
     stored = 'a\x1b[2Jb\rc\u202ed\x9b'
     assert command_line.guarded(lambda: print(stored, 'two\n\tlines \u00e9')) == 0
     shown = capsys.readouterr().out

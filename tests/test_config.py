@@ -14,8 +14,8 @@ import pytest
 from baselines import config
 from baselines import recipes
 from baselines import scripts
-from baselines import starting
-from baselines.runs import prediction
+from baselines.core import starting
+from baselines.scoring import graph_source
 from baselines.training import losses
 from tests.helpers import places
 from tests.helpers import refusals
@@ -44,7 +44,6 @@ def test_the_published_flags_and_ours_are_defined(kind, published):
     assert defined.pop('config') == ''
     assert published.items() <= defined.items()
     ours = config.to_json(kind())
-    ours.update({alias: ours[name] for alias, name in config.ALIASES.items()})
     assert defined == {name: _as_text(value) for name, value in ours.items()}
 
 
@@ -78,6 +77,7 @@ def test_prediction_script_has_the_published_flags():
         (config.TileConfig, 'lr', math.nan, 'more than 0, not nan'),
         (config.TileConfig, 'warmup', 1.5, 'at most 1, not 1.5'),
         (config.TileConfig, 'schedule', 'step', "one of constant, cosine, not 'step'"),
+        (config.TileConfig, 'family_temperature', 1.5, 'at most 1, not 1.5'),
         (config.LayoutConfig, 'search', '', "one of random, default, not ''"),
         (config.LayoutConfig, 'max_configs', 1, 'at least 2, or -1, not 1'),
         (config.LayoutConfig, 'keep_nodes', -2, 'at least 1, or -1, not -2'),
@@ -90,9 +90,9 @@ def test_values_out_of_range(kind, setting, value, wanted):
     assert str(caught.value) == f'--{setting} should be {wanted}'
 
 
-@pytest.mark.parametrize('kind', [config.LayoutConfig, prediction.Options])
+@pytest.mark.parametrize('kind', [config.LayoutConfig, graph_source.Options])
 def test_a_folder_and_the_data_that_ship_exclude_each_other(kind):
-    with pytest.raises(ValueError, match='^--sample_data is in place of --data_root=d'):
+    with pytest.raises(ValueError, match='^--sample_data replaces --data_root=d'):
         config.checked(kind(data_root='d', sample_data=True))
 
 
@@ -192,9 +192,8 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     assert not settings_flags.parsed('--recipe=strong').trees
     note = 'note: the graph model alone; with trees: pip install -e .[trees]'
     assert note in capsys.readouterr().out.splitlines()
-    # Layouts, whose recipe is trees alone, get the default model in their place.
     layouts = settings_flags.parsed('--recipe=strong', kind=config.LayoutConfig)
-    assert layouts.model == 'ResModel'
+    assert layouts.estimate and not layouts.trees
     assert note in capsys.readouterr().out.splitlines()
     # The same from Python; and nothing where there were no trees to leave out.
     config.with_recipe(config.TileConfig(recipe='strong'), {'recipe': 'strong'})
@@ -221,7 +220,7 @@ def test_the_recipe_of_layouts():
     assert settings == config.LayoutConfig(
         recipe='strong', source='nlp', search='default', **changes
     )
-    assert settings.model == 'Trees'
+    assert settings.model == 'ResModel' and settings.estimate and settings.trees
 
 
 def test_there_is_no_other_recipe():
@@ -247,7 +246,7 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
         ({'configs': True}, 'configs should be a whole number, not True'),
         ({'lr': 0}, '--lr should be more than 0'),
         ({'lr': 10**400}, 'lr should be a number, not 1000'),
-        # It may be a stranger's: values, but no files and no code.
+        # It is untrusted: values, but no files and no code.
         ({'models_file': '/tmp/a.py'}, "sets models_file to '/tmp/a.py', and a file"),
         ({'losses': 'MSE:1,a.py:f:1'}, 'sets losses to .* give --losses yourself'),
         ({'data_root': '/tmp'}, 'sets data_root to'),

@@ -14,6 +14,7 @@ from tests.helpers import hlo_modules
 from tests.helpers import synthetic
 from tests.helpers import tiny_layout_models
 from tests.helpers import tiny_models
+import tpugraphs
 
 _DOCUMENTS = documents.documents()
 
@@ -22,18 +23,24 @@ _SKIPPED = {
     r'pip install|pre-commit|-m venv': 'needs a network',
     r'tpugraphs download': 'needs a network, and 40 GB',
     r'ruff|mypy|lint-imports|-m pytest|-m tests\.': 'checks of the code, which CI runs',
+    r'mkdocs': 'CI runs it',
     r'tpugraphs (collect|tune|records)': 'needs jaxlib and a quiet machine',
+    r'tpugraphs show .* --time': 'needs jaxlib and a quiet machine',
+    r'tpugraphs compete': 'trains five models; test_compete.py runs it',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
     r'--runner=': 'needs a cluster, or all cores',
     r'--strategy=': 'needs several devices or processes',
     r'sample_submission\.csv': "needs Kaggle's template",
-    r'--data_root=out': 'needs what was collected',
+    r'--data_root=(out|~/out/measured)': 'needs what was collected',
 }
 if not importlib.util.find_spec('jax'):
     _SKIPPED[r'jax_step'] = 'needs jax, which no extra brings'
 if not importlib.util.find_spec('jinja2'):
     _SKIPPED['tpugraphs report'] = 'needs jinja2, which an installation brings'
+
+# Whose blocks of Python are run; those of others are fragments, or measure.
+_PYTHON = ('README.md', 'docs/guide/python.md', 'docs/guide/raw-files.md')
 
 _TRAINING = r'(tiles|layout)_train|tpugraphs train (tile|layout)'
 _SMALL = ['--toy_data', '--epochs=1', '--batch=2', '--validation_configs=20']
@@ -105,6 +112,13 @@ def _anchors(page):
     return {re.sub(r'[^\w -]', '', h).lower().replace(' ', '-') for h in headings}
 
 
+def test_every_page_is_in_the_navigation_of_the_site():
+    listed = (documents.ROOT / 'mkdocs.yml').read_text(encoding='utf-8')
+    for path in (documents.ROOT / 'docs').rglob('*.md'):
+        page = path.relative_to(documents.ROOT / 'docs').as_posix()
+        assert f': {page}\n' in listed, page
+
+
 def test_every_benchmark_has_its_line():
     text = (documents.ROOT / 'benchmarks/README.md').read_text(encoding='utf-8')
     for path in (documents.ROOT / 'benchmarks').glob('*.py'):
@@ -162,3 +176,18 @@ def test_commands_run_as_pasted(document, shell):
     for block in documents.blocks(document):
         if block.language == 'sh':
             shell.paste(block)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('document', _PYTHON)
+def test_python_runs_as_pasted(document, shell, monkeypatch):
+    """Block after block, in one session; trainings are made small."""
+    small = {'model': 'MLP', 'toy_data': True, 'epochs': 1, 'batch': 2}
+    train = tpugraphs.train
+    monkeypatch.setattr(tpugraphs, 'train', lambda *a, **k: train(*a, **{**k, **small}))
+    monkeypatch.chdir(shell.folder)
+    names = {}
+    for block in documents.blocks(document):
+        if block.language == 'python':
+            code = compile(block.text, f'{document}:{block.line}', 'exec')
+            exec(code, names)

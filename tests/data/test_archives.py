@@ -181,6 +181,6 @@ def test_too_many_files(tmp_path, monkeypatch):
 
 
 def test_no_room(tmp_path):
-    with pytest.raises(OSError, match='no room in .* to keep it: 1,000,000'):
+    with pytest.raises(OSError, match='not enough space in .* to keep it: 1,000,000'):
         archives.require_room(str(tmp_path / 'not' / 'yet'), 10**15, 'keep it')
     archives.require_room(str(tmp_path), 1, 'keep it')

@@ -52,3 +52,21 @@ def test_choices_of_a_flag():
     assert collections.choices('source')[:2] == ['xla', 'nlp']
     assert collections.choices('search') == ['random', 'default']
     assert collections.choices('model') == []
+
+
+@pytest.mark.parametrize('name', ['tile:xla', 'layout:nlp:default'])
+def test_any_folder_on_the_way_to_the_splits_is_taken(name, tmp_path):
+    collection = collections.of_name(name)
+    ways = ['npz', *name.split(':')]
+    folder = tmp_path.joinpath(*ways, 'valid')
+    folder.mkdir(parents=True)
+    for n in range(len(ways) + 1):
+        root = str(tmp_path.joinpath(*ways[:n]))
+        assert collection.folder_of(root, 'valid') == str(folder)
+
+
+def test_splits_of_another_collection_are_not_taken(tmp_path):
+    (tmp_path / 'nlp' / 'default' / 'valid').mkdir(parents=True)
+    root = str(tmp_path / 'nlp' / 'default')
+    found = collections.of_name('layout:nlp:random').folder_of(root, 'valid')
+    assert found == f'{root}/nlp/random/valid'

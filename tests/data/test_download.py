@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from baselines import text
+from baselines.core import text
 from baselines.data import collections
 from baselines.data import download
 from tpugraphs import commands
@@ -188,7 +188,7 @@ def test_a_server_without_ranges(server, split, tmp_path):
     [
         ({'Content-Length': None}, 'does not tell the length'),
         ({'Content-Length': '-5'}, 'does not tell the length'),
-        ({'Content-Length': '9' * 17}, 'no room in .* to download http://127'),
+        ({'Content-Length': '9' * 17}, 'not enough space in .* to download http://127'),
     ],
 )
 def test_senseless_answers(server, split, tmp_path, headers, message):

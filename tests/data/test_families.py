@@ -1,5 +1,6 @@
 """Programs, families, and what an epoch draws of each."""
 
+import numpy as np
 import pytest
 
 from baselines.data import families
@@ -58,3 +59,40 @@ def test_without_batch(program, without):
 )
 def test_family(program, family):
     assert families.family(program) == family
+
+
+# Nine graphs of a, one of b.
+_NAMES = ['a', 'a', 'b', *'aaaaaaa']
+
+
+@pytest.mark.parametrize(
+    'temperature, of_a, of_b',
+    # 10 draws: 9 and 1, 7.5 and 2.5 (as 9 ** 0.5 : 1), or 5 and 5.
+    [(1.0, 1, 1), (0.5, 7.5 / 9, 2.5), (0.0, 5 / 9, 5)],
+)
+def test_weights(temperature, of_a, of_b):
+    found = families.weights(_NAMES, temperature)
+    np.testing.assert_allclose(found, [of_a, of_a, of_b, *[of_a] * 7])
+
+
+def _drawn(temperature, seed):
+    expected = families.weights(_NAMES, temperature)
+    return families.draw(np.random.default_rng(seed), expected)
+
+
+def test_families_of_equal_weight_are_permuted():
+    for seed in range(3):
+        expected = np.random.default_rng(seed).permutation(10)
+        np.testing.assert_array_equal(_drawn(1.0, seed), expected)
+
+
+def test_families_are_drawn_as_often_as_they_should_be():
+    for seed in range(5):
+        counts = np.bincount(_drawn(0.0, seed), minlength=10)
+        assert counts[2] == 5 and counts.sum() == 10
+        assert set(np.delete(counts, 2)) == {0, 1}  # five of nine, each once
+    rare = [int((_drawn(0.5, seed) == 2).sum()) for seed in range(400)]
+    assert set(rare) == {2, 3}
+    assert np.mean(rare) == pytest.approx(2.5, abs=0.1)
+    assert _drawn(0.0, 1).tolist() != _drawn(0.0, 2).tolist()
+    assert _drawn(0.0, 1).tolist() == _drawn(0.0, 1).tolist()

@@ -1,4 +1,4 @@
-"""What runtimes were measured on, by the files beside them."""
+"""What runtimes were measured on, by the files next to them."""
 
 import json
 

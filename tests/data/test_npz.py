@@ -1,4 +1,4 @@
-"""npz files of strangers: what is read, and each message for what is not."""
+"""Untrusted npz files: what is read, and each message for what is not."""
 
 import errno
 import io

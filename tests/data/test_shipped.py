@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import zipfile
 
 import numpy as np
 import pytest
@@ -17,9 +18,9 @@ from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tests.helpers import places
-from tpugraphs.measure import collection_folder
-from tpugraphs.measure import kernels as measured_kernels
-from tpugraphs.measure import tiles
+from tpugraphs.collect import collection_folder
+from tpugraphs.kernels import cutting as measured_kernels
+from tpugraphs.kernels import tile_choices
 
 
 @pytest.mark.slow
@@ -42,6 +43,21 @@ def test_a_family_is_in_one_split_and_times_are_those_of_the_passes(
         assert (record.config_runtime == np.min(kernel['halves'], 0)).all()
 
 
+def test_families_that_are_tested_on_stand_nowhere_else():
+    kernels = {}
+    for archive in ('tile', 'by_others', 'by_others_real'):
+        with zipfile.ZipFile(shipped.archive_of(archive)) as packed:
+            sidecar = json.loads(packed.read('measured.json'))
+        kernels[archive] = sidecar['kernels']
+    sides = {
+        archive: {families.family(kernel['program']) for kernel in found.values()}
+        for archive, found in kernels.items()
+    }
+    assert not sides['tile'] & (sides['by_others'] | sides['by_others_real'])
+    digests = [name.rpartition('_')[2] for found in kernels.values() for name in found]
+    assert len(set(digests)) == len(digests)
+
+
 def test_damage_and_absence_are_one_line(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match='no measured graph collection ships'):
         shipped.folder('graph', str(tmp_path))
@@ -62,7 +78,7 @@ def made_collection(folder, names, noisy=()):
             {'output': (8, 4), 'kernel': (), 'input': (8, 4)},
             {'output': (4, 4), 'kernel': (), 'input': (4, 4)},
         ]
-        tuning = tiles.tuning_data(kernel, configs, [20, 10])
+        tuning = tile_choices.tuning_data(kernel, configs, [20, 10])
         nodes = graph.extract_graph(tuning.module)
         configs = raw.configs_of('tile', tuning, nodes)
         path = str(folder / f'{name}.npz')
@@ -80,8 +96,8 @@ def made_collection(folder, names, noisy=()):
 
 
 def test_folders_are_packed_together(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(places.ROOT / 'benchmarks'))
-    pack_measured = importlib.import_module('pack_measured')
+    monkeypatch.syspath_prepend(str(places.ROOT / 'tools' / 'measured_data'))
+    pack = importlib.import_module('pack')
     sources = []
     for origin in ('ours', 'theirs'):
         (tmp_path / origin).mkdir()
@@ -92,7 +108,7 @@ def test_folders_are_packed_together(tmp_path, monkeypatch):
     for name in ('a', 'b'):
         archive = str(tmp_path / f'{name}.zip')
         monkeypatch.setattr(shipped, 'archive_of', lambda task, to=archive: to)
-        summary = pack_measured.pack('tile', sources)
+        summary = pack.pack('tile', sources)
         made.append(open(archive, 'rb').read())
     assert made[0] == made[1]
     # The first of each is noisy, and the others of theirs are kernels of ours.

@@ -1,9 +1,13 @@
 """Data of one kind does not reach a model of another."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 from baselines.data import variants
 from baselines.data.tile import store as tile_store
+from baselines.hlo import schema
 from tests.helpers import tile_records
 
 
@@ -65,6 +69,49 @@ def test_another_kind_is_refused(trained, given, message):
     assert str(error.value) == (
         f'/data/train: {message}; use data extracted in the same way, or train '
         'a model on this one'
+    )
+
+
+def _with_extra(count):
+    """Kernels of which the first `count` have the further columns."""
+    kernels = tile_records.make_records(2)
+    return tile_store.TileStore.of_records(
+        '/data/train',
+        [
+            dataclasses.replace(
+                kernel,
+                node_feat_extra=np.full(
+                    (kernel.num_nodes, len(schema.EXTRA)), number, np.float32
+                )
+                if number < count
+                else None,
+            )
+            for number, kernel in enumerate(kernels)
+        ],
+    )
+
+
+def test_a_run_with_further_columns_reads_them_and_no_other_run_does():
+    store = _with_extra(2)
+    wide = store.with_extra()
+    assert (store.node_feat.shape[1], wide.node_feat.shape[1]) == (140, 260)
+    np.testing.assert_array_equal(wide.node_feat[:, :140], store.node_feat)
+    assert wide.node_min[:, 140:].tolist() == [[0] * 120, [1] * 120]
+    assert wide.node_max[1, 139:141].tolist() == [store.node_max[1, 139], 1]
+    for trained in (store, wide):
+        variant = variants.Variant.from_json(variants.Variant.of(trained).to_json())
+        for given in (store, wide)[: 1 + variant.extra]:
+            found = variant.check(given, 'the model was trained on')
+            assert found.node_feat.shape == trained.node_feat.shape
+
+
+def test_a_run_with_further_columns_refuses_data_without():
+    variant = variants.Variant.of(_with_extra(2).with_extra())
+    with pytest.raises(ValueError) as error:
+        variant.check(_with_extra(1), 'the model was trained on')
+    assert str(error.value) == (
+        '/data/train: --extra needs node_feat_extra, which program_1_0001 does not '
+        'have (1 of 2 kernels); `tpugraphs extract --extra` and `collect` write it'
     )
 
 

@@ -42,6 +42,12 @@ def test_figures():
     assert found['against_default'] == 0.8
 
 
+def test_equal_scores_cost_what_they_cost_on_average():
+    # The two first choices take 20 and 10, the default 10.
+    found = choices.figures(_ranked([2, 1, 1], [30, 20, 10], default=2))
+    assert found['slowdown'][1] == 1.5 and found['against_default'] == 1.5
+
+
 def test_figures_are_over_what_was_measured():
     # The first choice was not measured; 30 is the first that was.
     ranked = _ranked([1, 2, 3, 4], [0, 30, 10, 0], default=0)

@@ -1,4 +1,4 @@
-"""Models beside each other: gains, intervals, what is seen, and tables."""
+"""Models side by side: gains, intervals, what is seen, and tables."""
 
 import numpy as np
 import pytest

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.evaluation import ensembles
+from baselines.evaluation import metrics
 from tests.helpers import refusals
 
 
@@ -20,6 +21,48 @@ def test_standard():
     assert ensembles.standard([4, 4]).tolist() == [0, 0]
     members = [[1, 5, 1, 5], [20, 20, 10, 10]]
     assert ensembles.average(members, by='standard').tolist() == [0, 1, -1, 0]
+
+
+def _right(scores, runtimes):
+    """1 where the first configuration is ranked faster than the second, else 0."""
+    return float(scores[0] < scores[1])
+
+
+def _graphs(signs, programs):
+    """Graphs of two configurations, ranked right (1) or wrong (-1) by each member."""
+    runtimes = np.array([1.0, 2.0])
+    return [
+        ensembles.Graph(program, [runtimes * sign for sign in pair], runtimes)
+        for pair, program in zip(signs, programs)
+    ]
+
+
+# Where one member is right and one is wrong, their mean orders nothing: it is wrong,
+# and any other weights are right where those of the right one are larger.
+@pytest.mark.parametrize(
+    'signs, programs, wanted',
+    [
+        ([(1, 1)] * 3, 'abc', [1, 1]),
+        ([(1, -1)] * 3, 'abc', [1, 0.5]),
+        ([(-1, 1)] * 3, 'abc', [0.5, 1]),
+        ([(1, -1), (-1, 1), (1, -1)], 'abc', [1, 1]),
+        # A gain of 0, 1 and 1: one draw of three programs in 27 has none.
+        ([(1, 1), (1, -1), (1, -1)], 'abc', [1, 1]),
+    ],
+)
+def test_weights_differ_where_the_mean_gains_from_it(signs, programs, wanted):
+    assert ensembles.chosen_weights(_graphs(signs, programs), _right) == wanted
+
+
+def test_weights_of_one_program():
+    # In every part of its configurations the second member is right, the first is not.
+    runtimes = np.arange(1.0, 201)
+    graph = ensembles.Graph('a', [-runtimes, runtimes], runtimes)
+    found = ensembles.chosen_weights([graph], metrics.ordered_pair_accuracy)
+    assert found == [0.5, 1]
+    # Runtimes that are all the same tell nothing.
+    same = ensembles.Graph('a', [-runtimes, runtimes], np.ones(200))
+    assert ensembles.chosen_weights([same], metrics.ordered_pair_accuracy) == [1, 1]
 
 
 def test_ranks():

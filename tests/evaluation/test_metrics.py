@@ -43,11 +43,59 @@ def test_slowdown_by_hand():
         assert metrics.top_k_error(scores, runtimes, k) == ratio - 1
 
 
-def test_equal_scores_are_taken_in_index_order():
+def test_a_ranking_keeps_equal_scores_in_index_order():
     assert metrics.best_first([2.0, 1.0, 2.0, 1.0]).tolist() == [1, 3, 0, 2]
-    assert metrics.top_k_error([0, 0, 0], [3, 1, 2], 1) == 2.0
+    assert metrics.places([2.0, 1.0, 2.0, 1.0]).tolist() == [2, 0, 3, 1]
     # Longer than where unstable sorts still happen to be stable.
     assert metrics.best_first(np.zeros(1000)).tolist() == list(range(1000))
+
+
+def test_equal_scores_count_as_any_order_of_them():
+    # Of one alone the mean of 3, 1, 2; of two of them 1, 1 or 2.
+    assert metrics.slowdown([0, 0, 0], [3, 1, 2], 1) == 2.0
+    assert metrics.slowdown([0, 0, 0], [3, 1, 2], 2) == pytest.approx(4 / 3)
+    # The first is chosen in any case, and one of the others: 4 or 2 at best.
+    assert metrics.slowdown([0, 1, 1, 2], [4, 5, 2, 1], 2) == 3.0
+    # Chosen by costs and judged by other values: 7 of the first, or 9 of the third.
+    chosen = metrics.expected_best([0, 1, 1, 2], [4, 5, 2, 1], 2, [7, 8, 9, 10])
+    assert chosen == 8.0
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 5), st.integers(-3, 3)),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(1, 6),
+)
+def test_expected_best_is_the_mean_over_all_orders(configurations, k):
+    """Shuffled rows in a stable sort put ties into every order equally often."""
+    best, values = [], []
+    for rows in itertools.permutations(configurations):
+        first = sorted(rows, key=lambda row: row[0])[:k]
+        best.append(min(row[1] for row in first))
+        cheapest = [row[2] for row in first if row[1] == best[-1]]
+        values.append(np.mean(cheapest))
+    scores, costs, others = np.array(configurations).T
+    assert metrics.expected_best(scores, costs, k) == pytest.approx(np.mean(best))
+    if len(set(costs.tolist())) == len(costs):  # else any of the cheapest is chosen
+        found = metrics.expected_best(scores, costs, k, others)
+        assert found == pytest.approx(np.mean(values), abs=1e-12)
+    runtimes = np.log1p(costs)
+    assert metrics.slowdown(scores, runtimes, k) == pytest.approx(
+        np.mean(np.log1p(best)) / runtimes.min()
+    )
+
+
+def test_100000_equal_scores():
+    # The best of one drawn from 1 .. n is (n + 1) / 2, of k it is (n + 1) / (k + 1).
+    count = 100_000
+    runtimes = np.random.default_rng(0).permutation(count) + 1
+    for k in (1, 5, 99_999, 100_000):
+        assert metrics.slowdown(np.zeros(count), runtimes, k) == pytest.approx(
+            (count + 1) / (k + 1), rel=1e-9
+        )
 
 
 def test_kaggle_tile_score_by_hand():

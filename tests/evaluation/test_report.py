@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from baselines.core import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.evaluation.report import GraphResult
@@ -47,7 +48,7 @@ def test_tile_summary_by_hand():
     found = (error['graphs'], error['mean'], error['random'])
     assert found == (3, pytest.approx(1 / 3), pytest.approx(0.7 / 3))
     assert overall['kendall_tau']['graphs'] == 2  # of one wrong and one right
-    none = dict.fromkeys(('mean', 'low', 'high', 'random'))
+    none = dict.fromkeys(('mean', 'low', 'high', 'random', 'default'))
     assert summary['groups']['bert']['opa'] == {**none, 'graphs': 0}
 
 
@@ -85,7 +86,34 @@ def test_constant_scores_count_as_no_knowledge():
     overall = report.summarise('tile', [constant])['overall']
     assert overall['kendall_tau']['mean'] == 0.0
     assert overall['opa']['mean'] == 0.0
-    assert overall['top_1_error']['mean'] == 0.0  # index order was lucky
+    assert overall['top_1_error']['mean'] == 1.0  # of 0, 1 and 2: as at random
+    assert overall['top_1_error']['mean'] == overall['top_1_error']['random']
+
+
+def test_the_published_protocol_takes_equal_scores_in_order():
+    constant = GraphResult('a_1', np.zeros(3), np.array([1, 2, 3]))
+    summary = report.summarise('layout', [constant], report.PUBLISHED)
+    assert summary['overall']['slowdown_1']['mean'] == 1.0
+    assert summary['overall']['slowdown_1']['random'] == 2.0
+    assert summary['overall']['opa']['mean'] == 0.0  # ties still order no pair
+
+
+def test_the_default_stands_beside_random_choice():
+    # The default takes 6 of 5; with one of the others it is 5 or 6 at best.
+    result = _RIGHT._replace(default=1)
+    summary = report.summarise('tile', [result])
+    overall = summary['overall']
+    assert overall['top_1_error']['default'] == pytest.approx(1 / 5)
+    assert overall['top_5_error']['default'] == 0
+    assert overall['opa']['default'] is None
+    table = report.format_table(summary)
+    row, _ = [line for line in table.splitlines() if line.startswith('default and')]
+    assert row.split()[3:] == ['0.200', '0.000', '0.000', '-', '-', '1.000']
+    assert "XLA's default is the first choice" in table
+    # Of some graphs alone it would not compare.
+    summary = report.summarise('tile', [result, _WRONG])
+    assert summary['overall']['top_1_error']['default'] is None
+    assert 'default and' not in report.format_table(summary)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +132,9 @@ def test_bad_results_are_named(results, message):
 
 def test_json_holds_no_nan():
     summary = report.summarise('tile', [_EQUAL])
-    text = report.to_json(summary)
-    assert 'NaN' not in text and '"kendall_tau"' in text
-    assert json.loads(text) == summary
+    found = text.to_json(summary)
+    assert 'NaN' not in found and '"kendall_tau"' in found
+    assert json.loads(found) == summary
 
 
 def test_table_is_this():
@@ -215,5 +243,5 @@ def test_a_gain_is_a_geometric_mean_over_the_default():
     assert (
         'best of the first 2 1.41 x' in said and 'the fastest there is 2.00 x' in said
     )
-    # Two of three at random: 1/4 with probability 2/3, else 1/2: 1/3 on average.
-    assert f'2 at random {3**0.5:.2f} x' in said
+    # Two of three at random: 4 x as fast with probability 2/3, else 2 x.
+    assert f'2 at random {(4 ** (2 / 3) * 2 ** (1 / 3)) ** 0.5:.2f} x' in said

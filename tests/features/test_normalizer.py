@@ -150,7 +150,6 @@ def test_a_range_beyond_float32(tmp_path):
         ({'node_max': [3, 5, 1e39]}, 'node_max has a value that is not finite'),
         ({'node_max': [3, 5, float('nan')]}, 'node_max has a value that is not finite'),
         ({'node_max': [3, 5, 2]}, 'column 2 of node_used is used, but its minimum'),
-        ({'expansion': {'node_signlog': True}}, 'the model was trained with --feat'),
     ],
 )
 def test_bad_json(store, changes, message):

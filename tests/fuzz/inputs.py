@@ -20,7 +20,7 @@ import numpy as np
 
 from baselines import config
 from baselines import scripts
-from baselines import text
+from baselines.core import text
 from baselines.data import archives
 from baselines.data import hardware
 from baselines.data.packed import cache
@@ -32,25 +32,27 @@ from baselines.hlo import candidates
 from baselines.hlo import graph
 from baselines.hlo import layout
 from baselines.hlo import reading
+from baselines.hlo import schema
 from baselines.hlo import tile
 from baselines.runs import finding
 from baselines.runs import listing
 from baselines.runs import run_files
-from baselines.runs import trees
 from baselines.runs import weights
 from baselines.training import checkpoints
+from baselines.trees import booster
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tests.helpers import tile_records
+from tpugraphs.collect import collection_folder
 from tpugraphs.inspect import contents
-from tpugraphs.measure import collection_folder
-from tpugraphs.measure import executable
-from tpugraphs.measure import own_tiles
-from tpugraphs.measure import records as tuning_records
+from tpugraphs.kernels import tpu_tiles
 from tpugraphs.programs import reader
+from tpugraphs.records import records as tuning_records
+from tpugraphs.records import t4
+from tpugraphs.tuning import executable
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -64,7 +66,7 @@ class Target(NamedTuple):
             the format cannot tell whether that is right.
         readers: the functions of the house that open or parse such a file.
         form: 'json', 'gzip' (of JSON) or 'text', which `strategies.contents` can
-            change within; '' for bytes.
+            change in it; '' for bytes.
         name: of the file, in a model directory.
     """
 
@@ -75,14 +77,21 @@ class Target(NamedTuple):
     name: str = 'f.npz'
 
 
+_ONE_PARAMETER = measured_programs.pointwise(3)
+
 # Functions that read files, or parse text, of nobody but the house and its user.
 OWN = {
+    'baselines.data.packed.splits._checksum': 'bytes, which nothing parses',
+    'baselines.runs.code_files.read': 'code that the user names, as bytes',
+    'baselines.runs.finding.about_pretrained': 'a file of the package',
     'tpugraphs.distribute.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
-    'baselines.data.download._read_json': 'a note beside the archive, of this command',
+    'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.devices._cluster': 'the variable TF_CONFIG',
-    'tpugraphs.measure.executable.load': 'the size of files that `read_program` reads',
+    'tpugraphs.tuning.executable.load': 'the size of files that `read_program` reads',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
+    'tpugraphs.programs.functions.from_file': 'code that the user asks to run',
+    'tpugraphs.programs.isolated.call': 'an answer of its own child process',
 }
 
 
@@ -124,6 +133,7 @@ def targets() -> Dict[str, Target]:
     named = {
         **{k: v for k, v in vars(kernel).items() if isinstance(v, np.ndarray)},
         'pad': np.array(-1),
+        'node_feat_extra': np.zeros((kernel.num_nodes, len(schema.EXTRA))),
     }
     npz_readers = (
         'baselines.data.npz.open_archive',
@@ -155,7 +165,7 @@ def targets() -> Dict[str, Target]:
         'backend_config': Target(
             json.dumps({'window_config': _WINDOW}).encode(),
             _read_tiles,
-            ('tpugraphs.measure.own_tiles.of',),
+            ('tpugraphs.kernels.tpu_tiles.of',),
             'json',
         ),
         'shown.npz': Target(
@@ -187,8 +197,8 @@ def targets() -> Dict[str, Target]:
             _npz(named), _packed, ('baselines.data.packed.columns.open_folder',)
         ),
         'trees.txt': Target(
-            *(_TREES, _read_trees, ('baselines.runs.trees.Trees.read',), 'text'),
-            name=run_files.TREES_FILE,
+            *(_TREES, _read_trees, ('baselines.trees.booster.Trees.read',), 'text'),
+            name='trees.txt',
         ),
         'weights': Target(
             *(_checkpoint_files()[0], _read_weights),
@@ -214,19 +224,13 @@ def targets() -> Dict[str, Target]:
             ('baselines.scripts.from_toml',),
             'text',
         ),
-        'flags': Target(
-            b'# a comment\n--lr=0.5\n--flagfile=\n--batch=3\n',
-            lambda p: scripts.check_flag_files([f'--flagfile={p}']),
-            ('baselines.scripts.check_flag_files',),
-            'text',
-        ),
         'measured.json': Target(
             json.dumps(measurements.SIDECAR).encode(),
             _read_sidecar,
             (
                 'baselines.data.hardware.measured_on',
-                'tpugraphs.measure.collection_folder.read_sidecar',
-                'baselines.untrusted.loads',
+                'tpugraphs.collect.collection_folder.read_sidecar',
+                'baselines.core.untrusted.loads',
             ),
             'json',
             'measured.json',
@@ -234,18 +238,24 @@ def targets() -> Dict[str, Target]:
         'tuning records': Target(
             _tuning_records(),
             lambda p: _ignored(tuning_records.read(p)),
-            ('tpugraphs.measure.records._lines', 'tpugraphs.measure.records._parse'),
+            ('tpugraphs.records.records._lines', 'tpugraphs.records.records._parse'),
+            'json',
+        ),
+        'T4 records': Target(
+            _t4_records(),
+            lambda p: _ignored(t4.read(p)),
+            ('tpugraphs.records.t4.read',),
             'json',
         ),
         'program.json': Target(
             b'{"format": 1, "bound": 0, "inputs": null, "outputs": null}',
             lambda p: _ignored(executable._read_about(p)),
-            ('tpugraphs.measure.executable._read_about',),
+            ('tpugraphs.tuning.executable._read_about',),
             'json',
         ),
         'bound.npz': Target(
             _npz({'0': np.arange(3.0)}),
-            lambda p: _ignored(executable._read_bound(p, 1)),
+            lambda p: _ignored(executable._read_bound(p, 1, _ONE_PARAMETER)),
             ('baselines.data.npz.read_all',),
         ),
     }
@@ -255,6 +265,13 @@ def _tuning_records() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'records')
         tuning_records.append(path, [measurements.measurement(5, 6)])
+        with open(path, 'rb') as stream:
+            return stream.read()
+
+
+def _t4_records() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        [path] = t4.export([measurements.measurement(5, 6)], folder)
         with open(path, 'rb') as stream:
             return stream.read()
 
@@ -306,7 +323,7 @@ _WINDOW = {
 
 def _read_tiles(path: str) -> None:
     with open(path, 'rb') as stream:
-        own_tiles.of(types.SimpleNamespace(backend_config=stream.read()))
+        tpu_tiles.of(types.SimpleNamespace(backend_config=stream.read()))
 
 
 def _normalizer() -> Dict[str, Any]:
@@ -349,7 +366,7 @@ end of trees
 
 
 def _read_trees(path: str) -> None:
-    found = trees.Trees.read(os.path.dirname(path))
+    found = booster.Trees.read(path)
     rows = np.zeros((2, len(found.used)), np.float32)
     assert np.isfinite(found.predict(rows)).all()
 
@@ -418,7 +435,7 @@ def _values(record) -> Dict[str, Any]:
 def _extract(path: str) -> None:
     file = reading.read_tuning(path)
     for tuning in file.modules:
-        nodes = graph.extract_graph(tuning.module)
+        nodes = graph.extract_graph(tuning.module, extra=True)
         if file.kind == 'tile':
             tile.extract_configs(tuning)
         else:

@@ -1,4 +1,4 @@
-"""What a stranger may hand over, one strategy per form of file.
+"""Untrusted input, one strategy per form of file.
 
 contents(target)    bytes: the good file of a format, changed byte by byte, or as its
                     form allows: values of JSON, words of a text

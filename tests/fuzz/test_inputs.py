@@ -49,7 +49,7 @@ def test_no_bit_of_a_zip_directory_flips_unnoticed(name, tmp_path):
         inputs.survives(target, bytes(data), str(tmp_path))
 
 
-def test_every_reader_of_strangers_files_has_a_strategy():
+def test_every_reader_of_untrusted_files_has_a_strategy():
     """What is new either joins a target of `inputs`, or `OWN` says why not."""
     covered = {reader for target in _targets().values() for reader in target.readers}
     assert _readers() == covered | set(inputs.OWN)

@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines import registry
+from baselines.core import registry
 from baselines.runs import finding
 from baselines.runs import saved
 from baselines.runs import weights
@@ -163,7 +163,7 @@ def _scores(model, graph, configs=NUM_CONFIGS):
 
 
 def depends_on_list(model) -> bool:
-    """Tells whether scores depend on which configurations are in the list."""
+    """Returns whether scores depend on which configurations are in the list."""
     return getattr(model, 'scores_depend_on_list', False)
 
 
@@ -264,7 +264,7 @@ class ModelSuite:
                 if variable.shape.rank == 1:
                     variable.assign(tf.fill(variable.shape, -100.0))
         loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
-        # Alone: those whose lists of edges are empty; beside others none is.
+        # Alone: those whose lists of edges are empty; next to others none is.
         for key in [*(key for key in task.pieces if key in _EDGELESS), 'all']:
             graph = task.batch(*([] if key == 'all' else [key]))
             with tf.GradientTape() as tape:
@@ -289,7 +289,7 @@ class ModelSuite:
         assert np.abs(fresh(graph) - expected).max() > 1e-3
         weights.read(run, fresh)
         np.testing.assert_array_equal(fresh(graph), expected)
-        # All calls, and the traces that a SavedModel holds, have made none anew.
+        # All calls, and the traces that a SavedModel holds, have made no new ones.
         assert list(map(id, model.trainable_variables)) == variables != []
         assert len(model.variables) == len(variables), 'all state is trained'
 

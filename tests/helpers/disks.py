@@ -1,4 +1,4 @@
-"""Disks without room, for real: writes fail as they do for a user."""
+"""Disks that are really full: writes fail as they do for a user."""
 
 import contextlib
 import resource

@@ -27,7 +27,7 @@ ROOT = places.ROOT
 _TASKS = {'tiles_train.py': 'tile', 'layout_train.py': 'layout'}
 _PROGRAMS = (
     *('python', 'tpugraphs', 'pip'),
-    *('ruff', 'mypy', 'lint-imports', 'pre-commit'),
+    *('ruff', 'mypy', 'lint-imports', 'mkdocs', 'pre-commit'),
 )
 _FUNCTIONS = """
 ask() {

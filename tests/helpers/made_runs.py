@@ -15,8 +15,8 @@ from baselines.hlo import graph
 from baselines.hlo import tile as hlo_tile
 from baselines.runs import run_files
 from baselines.runs import saved
-from baselines.runs import tasks
 from baselines.runs import weights
+from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import tile_run
@@ -56,7 +56,7 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, **changes):
     parts = ['estimate'] * estimate
     normalizer = normalizer_lib.Normalizer.fit(store, parts=parts)
     tf.keras.utils.set_random_seed(0)
-    model = tasks.TASKS['tile'].make_model(
+    model = lookup.TASKS['tile'].make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
     )
     info = {
@@ -92,7 +92,7 @@ def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
         config_max=config_feat[1],
     )
     tf.keras.utils.set_random_seed(0)
-    task = tasks.TASKS['layout']
+    task = lookup.TASKS['layout']
     kwargs = kwargs or {}
     args = {'model': model, 'model_kwargs_json': json.dumps(kwargs), 'configs': 2}
     args.update(source='xla', search='random', keep_nodes=5000)

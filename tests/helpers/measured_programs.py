@@ -3,7 +3,8 @@
 import re
 
 from baselines.hlo import protos
-from tpugraphs.measure import building
+from tpugraphs.kernels import building
+from tpugraphs.programs import xla
 
 
 def pointwise(*dims, opcode='negate'):
@@ -45,7 +46,6 @@ def parsed(instructions):
 
     Reducers are called by their operation, as in to_apply=maximum.
     """
-    from jaxlib import xla_client
 
     def row_major(match):
         orders = map(str, reversed(range(match.group().count(',') + 1)))
@@ -56,9 +56,7 @@ def parsed(instructions):
     )
     entry = re.sub(r'\[[\d,]+\](?!{)', row_major, instructions)
     text = f'HloModule program\n{reducers}\nENTRY entry {{{entry}\n}}'
-    module = xla_client._xla.hlo_module_from_text(text)
-    content = module.as_serialized_hlo_module_proto()
-    return protos.protos().HloModuleProto.FromString(content)
+    return protos.protos().HloModuleProto.FromString(xla.parse_text(text))
 
 
 def write(path, module):

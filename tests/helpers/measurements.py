@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from tpugraphs.measure import records
+from tpugraphs.records import records
 
 KERNEL = 'p_' + '0' * 16
 MACHINE = {
@@ -30,6 +30,7 @@ def measurement(*times_ns, output=(8, 4), **changes):
         time='2026-01-02T03:04:05+00:00',
         versions={'jaxlib': '0.4', 'tpugraphs': '1'},
         machine=MACHINE,
+        opcodes=['negate'],
     )
     return dataclasses.replace(made, **changes)
 

@@ -1,4 +1,4 @@
-"""Where the checkout is, and the data beside it that some tests read if it is there."""
+"""Where the checkout is, and the optional data next to it that some tests read."""
 
 import pathlib
 

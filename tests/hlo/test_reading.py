@@ -105,7 +105,7 @@ def test_what_is_no_file(tmp_path):
 def test_a_file_beyond_the_limit_is_not_read(tmp_path):
     path = tmp_path / 'large.pb'
     with open(path, 'wb') as stream:
-        stream.truncate(1 << 31)  # sparse, takes no room
+        stream.truncate(1 << 31)  # sparse, takes no space
     with pytest.raises(ValueError, match='that such a file may have'):
         reading.read_tuning(str(path))
 
@@ -117,7 +117,7 @@ def test_true_files_take_little_memory(tmp_path, monkeypatch, data):
 
 
 def _nested(content, *numbers):
-    """Bytes of messages within each other, by their field numbers."""
+    """Bytes of nested messages, by their field numbers."""
     for number in numbers:
         head, length = bytearray([8 * number + 2]), len(content)
         while length > 127:
@@ -161,7 +161,7 @@ def test_small_messages_that_take_much_memory_are_refused_early(
 
 
 def _fields(descriptor, known):
-    """Number, type and label of all fields of a message and of those within."""
+    """Number, type and label of all fields of a message and of nested ones."""
     if descriptor.full_name not in known:
         known[descriptor.full_name] = {
             field.name: (field.number, field.type, field.label)

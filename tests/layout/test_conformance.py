@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from baselines import registry
+from baselines.core import registry
 from baselines.layout import scoring
 from tests.helpers import conformance
 from tests.helpers import layout_programs

@@ -17,8 +17,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines.runs import loading
-from baselines.runs import prediction
+from baselines.data.tile import store as tile_store
+from baselines.features import tile_table
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from baselines.scoring import prediction
 from tests.fuzz import strategies
 from tests.helpers import disks
 from tests.helpers import layout_files
@@ -66,7 +69,7 @@ def _exported(request, tmp_path_factory):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert processes.command('export', model_dir, folder / 'served') == 0
-    predictor = loading.load_predictor(model_dir, prediction.Options('x', 'x'))
+    predictor = loading.load_predictor(model_dir, graph_source.Options('x', 'x'))
     served = str(folder / 'served')
     return _Exported(request.param, predictor, served, printed.getvalue())
 
@@ -111,6 +114,27 @@ def test_raw_features_give_the_scores_of_the_run(exported):
     scores = model.signatures['serving_default'](**tensors)['scores']
     expected = exported.predictor.score_record(record)
     np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-5 * np.ptp(expected))
+
+
+@pytest.mark.slow
+def test_computed_columns_are_an_input(tmp_path, capsys):
+    model_dir = made_runs.make_tile_run(tmp_path, estimate=True)
+    assert processes.command('export', model_dir, tmp_path / 'served') == 0
+    names = tile_table.PARTS['estimate'].names
+    assert f'  config_table [?, {len(names)}]' in capsys.readouterr().out.splitlines()
+    [record, _] = made_runs.kernel_records([made_runs.FIRST, made_runs.SECOND], 0)
+    store = tile_store.TileStore.of_records('kernel', [record])
+    table = tile_table.TileTable(store, ['estimate']).rows(np.arange(3))
+    kinds = {'node_opcode': np.int32, 'edge_index': np.int32}
+    inputs = {
+        name: tf.constant(getattr(record, name).astype(kinds.get(name, np.float32)))
+        for name in ('node_feat', 'node_opcode', 'edge_index', 'config_feat')
+    }
+    model = tf.saved_model.load(str(tmp_path / 'served'))
+    score = model.signatures['serving_default']
+    found = score(config_table=tf.constant(table), **inputs)['scores']
+    expected = loading.load_predictor(model_dir, graph_source.Options('x', 'x'))
+    np.testing.assert_allclose(found, expected.score_record(record), atol=1e-5)
 
 
 def _one_more(x, axis):

@@ -95,8 +95,8 @@ def test_the_latest_of_a_task_is_not_the_latest_of_all(home, capsys):
     ],
 )
 def test_a_name_without_a_folder_is_looked_up_in_one(name, wanted):
-    assert finding.within('out', name) == wanted
-    assert finding.within('', name) == name
+    assert finding.in_folder('out', name) == wanted
+    assert finding.in_folder('', name) == name
 
 
 def test_one_run_is_wanted(runs):
@@ -185,7 +185,7 @@ def test_an_unknown_name_says_which_there_are(runs, home):
         'The newest are model_abcd1111 (MLP, ',
         '`tpugraphs runs` lists all',
     )
-    # Three letters are no beginning of a hash.
+    # Three characters are too few for a hash prefix.
     assert_refused(lambda: finding.find('abc'), "is called 'abc'")
 
 

@@ -6,8 +6,10 @@ import json
 import pytest
 
 from baselines.runs import differences
+from baselines.runs import listing
 from baselines.runs import run_files
 from tests.helpers import processes
+from tests.helpers import shapes
 
 
 def _run(run_hash='abcdef0123', info=None, **args):
@@ -48,6 +50,19 @@ def test_runs_that_differ_in_seed_or_fold_are_a_group():
     runs = [_run(lr=0.01), _run(lr=0.01, seed=1), _run(fold='1/2')]
     groups = [label.group for label in differences.labels(runs)]
     assert groups == ['MLP lr=.01', 'MLP lr=.01', 'MLP lr=.001']
+
+
+def test_runs_of_a_group_are_ordered_by_seed_and_fold():
+    runs = [
+        _run('a', seed=10),
+        _run('b', lr=0.5, seed=2),
+        _run('c', seed=2),
+        _run('d', lr=0.5, seed=1),
+        _run('e', seed=2, fold='1/2'),
+    ]
+    labels = dict(zip('abcde', differences.labels(runs)))
+    # Groups as they were named, and 2 before 10.
+    assert differences.in_order(labels) == ['c', 'e', 'a', 'd', 'b']
 
 
 def test_settings_that_a_recipe_sets_are_said_by_its_name():
@@ -113,11 +128,32 @@ def test_runs_of_several_folders_say_which(folder, tmp_path, capsys):
 
 def test_the_same_as_json(folder, capsys):
     assert processes.command('runs', '--out_dir', folder, '--json') == 0
-    first, _ = json.loads(capsys.readouterr().out)
+    first, _ = shapes.check('runs', capsys.readouterr().out)
     assert first['path'] == f'{folder}/model_aaaabbbbcc'
     assert first['differs'] == {'lr': 0.01}
     assert first['command'] == 'python tiles_train.py --lr=.01'
     assert (first['score'], first['measure'], first['minutes']) == (0.7, 'OPA', 1.5)
+
+
+def test_an_interrupted_training_is_named(folder, capsys):
+    (folder / 'unfinished_0123.npz').touch()
+    assert processes.command('runs', '--out_dir', folder) == 0
+    assert capsys.readouterr().err == (
+        f'note: unfinished: {folder}/unfinished_0123.npz; the command that trained it '
+        'goes on with --resume\n'
+    )
+
+
+def test_settings_are_wrapped_and_not_shortened():
+    kwargs = '{"hidden_dim": 64, "op_embed_dim": 8, "num_gnns": 3}'
+    info = {'finished': '2024-05-06T07:08:09+00:00'}
+    run = _run(lr=0.01, model_kwargs_json=kwargs, epochs=33, info=info)
+    head = listing.table([listing.row(run)])
+    place = next(n for n, line in enumerate(head) if 'differs' in line)
+    column = head[place].index('differs')
+    shown = ' '.join(line[column : column + 30] for line in head[place + 2 :])
+    settings = differences.format_settings(differences.from_defaults(run))
+    assert len(settings) > 30 and shown.split() == settings.split()
 
 
 def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):
@@ -129,6 +165,8 @@ def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):
 
 
 def test_no_runs(tmp_path, capsys):
+    assert processes.command('runs', '--out_dir', tmp_path, '--json') == 0
+    assert capsys.readouterr() == ('[]\n', '')
     assert processes.command('runs', '--out_dir', tmp_path) == 1
     assert capsys.readouterr().err == (
         f'error: there are no runs (model_<hash>) in {tmp_path}; train one: '

@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from baselines.runs import loading
-from baselines.runs import prediction
+from baselines.scoring import graph_source
+from baselines.scoring import loading
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 from tests.helpers import made_runs
@@ -39,7 +39,7 @@ def _refused_by(tmp_path):
     """Makes sure that a run neither ranks data nor measures on them."""
 
     def refused(model_dir, tiny, data_root, *words):
-        options = prediction.Options(
+        options = graph_source.Options(
             str(data_root), str(tmp_path / 'cache'), models_file=tiny['models_file']
         )
         output = tmp_path / 'p.csv'
@@ -65,8 +65,8 @@ def test_a_tile_run_on_layout_data(layouts, tiles, refused):
 
 def test_a_layout_run_on_tile_data(layouts, tiles, refused, tmp_path):
     root = tiles[0] / 'data'
-    there = f'{root}/xla/random/test: there is no such folder'
-    refused(layouts[1], layout_runs.TINY, root, there, '--data_root')
+    missing = f'{root}/test/program_0_0000.npz: the array'
+    refused(layouts[1], layout_runs.TINY, root, missing, 'node_config_ids')
     root = tmp_path / 'data'
     shutil.copytree(tiles[0] / 'data', root / 'xla' / 'random')
     missing = f'{root}/xla/random/test/program_0_0000.npz: the array'
@@ -108,7 +108,7 @@ def test_opcodes_without_a_row_are_the_unknown_one(task, tmp_path, capsys):
             old,
         ],
     )
-    options = prediction.Options(str(tmp_path / 'data'), str(tmp_path / 'cache'))
+    options = graph_source.Options(str(tmp_path / 'data'), str(tmp_path / 'cache'))
     predictor = loading.load_predictor(made, options)
     store = predictor.open_split('test')
     known, new, other = predictor.score(store)

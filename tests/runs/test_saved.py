@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines import files
+from baselines.core import files
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import saved
@@ -209,7 +209,7 @@ def test_load_what_is_no_run(tmp_path, run):
     )
     run[1].rename(tmp_path / 'run_other.jsonz')
     assert _load_message(run) == (
-        f'the run file {run[1]} is missing; it belongs beside the model '
+        f'the run file {run[1]} is missing; it belongs next to the model '
         'directory of the same hash'
     )
 
@@ -257,6 +257,13 @@ def test_load_arguments_that_cannot_be(run, key, value):
     run[1].write_bytes(_gzipped(json.dumps({'args': {'model': 'MLP', key: value}})))
     message = _load_message(run)
     assert str(run[1]) in message and f'args.{key}' in message
+
+
+@pytest.mark.parametrize('weights', [0.5, [0.5], [0.5, 2], ['0.5', 1], [0, 0]])
+def test_weights_of_members_that_cannot_be(weights):
+    run = run_files.Run('model_1', {'args': {}, 'member_weights': weights})
+    with pytest.raises(ValueError, match='member_weights should be two '):
+        print(run.member_weights)
 
 
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
@@ -436,7 +443,7 @@ def test_damaged_states_say_so(tmp_path):
         message = _message(ValueError, checkpoints.read, str(path))
         assert message.startswith(f'{path} is damaged (')
         assert message.count(str(path)) == 1
-        assert message.endswith('; delete it to start anew')
+        assert message.endswith('; delete it to start over')
     np.savez(path, **_ARRAYS)
     assert 'is damaged' in _message(ValueError, checkpoints.read, str(path))
     np.savez(path, json=np.array([{}], object))

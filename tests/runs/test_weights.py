@@ -6,10 +6,10 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines import registry
-from baselines.runs import loading
-from baselines.runs import prediction
+from baselines.core import registry
 from baselines.runs import weights
+from baselines.scoring import graph_source
+from baselines.scoring import loading
 from tests.helpers import finished_runs
 from tests.helpers import made_runs
 
@@ -59,10 +59,10 @@ def test_a_damaged_checkpoint(model_dir, tmp_path):
             pass
 
 
-@pytest.fixture(name='stranger', scope='module')
+@pytest.fixture(name='untrusted_run', scope='module')
 def _stranger(tmp_path_factory):
     """Changes the settings in a run file; returns the model directory."""
-    model_dir = made_runs.make_tile_run(tmp_path_factory.mktemp('stranger'))
+    model_dir = made_runs.make_tile_run(tmp_path_factory.mktemp('untrusted_run'))
     info = finished_runs.info_of(model_dir)
 
     def change(**settings):
@@ -73,11 +73,11 @@ def _stranger(tmp_path_factory):
     return change
 
 
-def test_options_of_a_stranger_s_run_file(stranger):
+def test_options_of_an_untrusted_run_file(untrusted_run):
     for kwargs in ('{"num_gnns": 1000000}', '{"hidden_dim": 60000}'):
-        model_dir = stranger(model_kwargs_json=kwargs)
+        model_dir = untrusted_run(model_kwargs_json=kwargs)
         with pytest.raises(ValueError, match=f'far larger than what {model_dir} holds'):
-            loading.load_predictor(model_dir, prediction.Options())
+            loading.load_predictor(model_dir, graph_source.Options())
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_options_of_a_stranger_s_run_file(stranger):
         *[('MLP', n) for n in ('deserialize', 'keras_export', 'loud', '\x1b[31m')],
     ],
 )
-def test_activations_that_are_none(stranger, model, name):
+def test_activations_that_are_none(untrusted_run, model, name):
     kwargs = json.dumps({'hidden_activation': name})
-    model_dir = stranger(model=model, model_kwargs_json=kwargs)
+    model_dir = untrusted_run(model=model, model_kwargs_json=kwargs)
     with pytest.raises(ValueError, match=f'{model} does not take'):
-        loading.load_predictor(model_dir, prediction.Options())
+        loading.load_predictor(model_dir, graph_source.Options())
 
 
 def test_a_model_that_fails_without_options_keeps_its_traceback():

@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from baselines import registry
+from baselines.core import registry
 from baselines.data.tile import store as store_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.tiles import graphs as graphs_lib

@@ -1,8 +1,7 @@
 """Layers and options of the models that have no published scores.
 
 The reference is numpy with dense matrices, one pair of node and configuration after
-the other.  Layers of LateJoinResSAGE and ConfigAttentionSAGE are those of the runs in
-tests/runs/test_old_runs.py.
+the other.
 """
 
 import numpy as np
@@ -113,20 +112,6 @@ def test_attention_by_its_formula(pairs, x):
             np.testing.assert_allclose(y[i, c], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    'options, words',
-    [
-        ({'bins': -1}, 'bins is at least 0, not -1'),
-        ({'head_dim': 0}, 'head_dim is at least 1, not 0'),
-        ({'dropout': 1.0}, 'dropout is from 0 to below 1, not 1.0'),
-        ({'log_scales': (0.0,)}, r'log_scales are above 0, not \[0.0\]'),
-    ],
-)
-def test_options_of_the_late_join_that_make_no_sense(options, words):
-    with pytest.raises(ValueError, match=words):
-        models.LateJoinResSAGE(2, 10, **options)
-
-
 @pytest.mark.slow
 def test_options_change_the_scores():
     kernel = tile_graphs.random_kernel(np.random.default_rng(3), 6, configs=5)
@@ -148,11 +133,3 @@ def test_options_change_the_scores():
         changed = scores(**options)
         assert np.isfinite(changed).all()
         assert np.abs(changed - plain).max() > 1e-6, options
-
-
-def test_dropout_draws_anew_for_other_values_and_again_for_the_same():
-    model, x = models.LateJoinResSAGE(2, 10, dropout=0.5), tf.ones([1000])
-    first, again, other = (model._dropped(y, True) for y in (x, x, x + 1))
-    np.testing.assert_array_equal(first, again)
-    assert ((first == 0) != (other == 0)).numpy().any()
-    assert model._dropped(x, False) is x

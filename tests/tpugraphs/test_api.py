@@ -9,8 +9,6 @@ import types
 from matplotlib import pyplot as plt
 import numpy as np
 import pytest
-from tensorboard.backend.event_processing import event_accumulator
-from tensorboard.util import tensor_util
 import tensorflow as tf
 
 from tests.helpers import documents
@@ -100,6 +98,10 @@ def test_callbacks_are_told_of_epochs(run, notebook):
 
 def test_callbacks_of_the_guide(tmp_path, monkeypatch):
     """As printed there, with stand-ins for the services."""
+    pytest.importorskip('tensorboard', reason='TensorFlow 2.21 comes without it')
+    from tensorboard.backend.event_processing import event_accumulator
+    from tensorboard.util import tensor_util
+
     [code] = [
         block.text.partition('\n\n\nrun = ')[0]
         for block in documents.blocks('docs/guide/python.md')
@@ -166,9 +168,17 @@ def test_a_run_is_loaded_by_name(run, root):
     assert overall['top_5_error']['mean'] == pytest.approx(
         run.info['final_error']['val']['5'], rel=1e-6
     )
+    scores = again.predict('valid', cache_dir=str(root / 'cache'))
+    data = tpugraphs.open(root / 'data', 'valid', cache_dir=str(root / 'cache'))
+    assert list(scores) == data.ids
+    for record in data:
+        found = again.ranker()(record)
+        np.testing.assert_allclose(scores[record.graph_id], found, atol=1e-6)
     [row] = runs = tpugraphs.runs(root / 'out')
     assert (row.model, row.run_id, row.path) == ('Tiny', 'mine', run.dir)
-    head, _, line = repr(runs).splitlines()[-3:]
+    lines = repr(runs).splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith('when'))
+    head, line = lines[place], ' '.join(lines[place + 1 :])
     assert head.split()[:3] == ['when', 'model', 'collection'] and 'Tiny' in line
     assert '<th>collection</th>' in runs._repr_html_()
     assert repr(tpugraphs.runs(root / 'data')) == '<no runs>'
@@ -335,6 +345,10 @@ def test_records(root):
         (
             lambda root: tpugraphs.train(epoch=3),
             "there is no setting 'epoch'; did you mean 'epochs'?",
+        ),
+        (
+            lambda root: tpugraphs.train(learning_rate=0.1),
+            "there is no setting 'learning_rate'; did you mean 'lr'?",
         ),
         (
             lambda root: tpugraphs.train(epochs='3'),

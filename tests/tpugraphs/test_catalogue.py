@@ -2,10 +2,11 @@
 
 import pytest
 
-from baselines import registry
+from baselines.core import registry
 from baselines.training import losses
 from tests.helpers import processes
 from tests.helpers import refusals
+from tests.helpers import shapes
 import tpugraphs
 
 
@@ -24,6 +25,9 @@ def test_models_of_all_tasks(capsys):
     assert processes.command('models') == 0
     tables = f'tile\n{tpugraphs.models()}\n\nlayout\n{tpugraphs.models("layout")}\n'
     assert capsys.readouterr().out == tables
+    assert processes.command('models', 'layout', '--json') == 0
+    found = shapes.check('models', capsys.readouterr().out)
+    assert found == {'layout': tpugraphs.models('layout')}
     refusals.assert_refused(lambda: tpugraphs.models('tiles'), "mean 'tile'?")
 
 
@@ -34,6 +38,8 @@ def test_losses(capsys):
     assert processes.command('losses') == 0
     lines = capsys.readouterr().out.splitlines()
     assert 'MSE                   Averages (score - label)^2.' in lines
+    assert processes.command('losses', '--json') == 0
+    assert shapes.check('losses', capsys.readouterr().out) == found
 
 
 def test_a_catalogue_is_a_table():

@@ -1,10 +1,8 @@
 """Scores from the workers of a Beam runner are those of one process."""
 
-import dataclasses
-
 import pytest
 
-from baselines.runs import tasks
+from baselines.tasks import tile
 from tests.helpers import made_runs
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
@@ -36,8 +34,7 @@ def _flags(root):
 @pytest.mark.slow  # imports Apache Beam
 def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
     root, made = runs
-    task = dataclasses.replace(tasks.TASKS['tile'], configs_at_once=50)
-    monkeypatch.setitem(tasks.TASKS, 'tile', task)
+    monkeypatch.setattr(tile.Tile, 'configs_at_once', 50)
     outputs = []
     for way in ((), _IN_MEMORY):
         output = tmp_path / f'{len(way)}.csv'
@@ -51,9 +48,8 @@ def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_what_is_scored_stays_when_it_breaks_off(runs, tmp_path, monkeypatch, capsys):
     root, made = runs
-    task = dataclasses.replace(tasks.TASKS['tile'], configs_at_once=50)
-    monkeypatch.setitem(tasks.TASKS, 'tile', task)
-    monkeypatch.setattr(beam, '_key', lambda predictor, work: 'known')
+    monkeypatch.setattr(tile.Tile, 'configs_at_once', 50)
+    monkeypatch.setattr(beam, '_key', lambda run, work, at_once: 'known')
     done = []
 
     def run(work, jobs, folder, runner, arguments):

@@ -56,9 +56,9 @@ def test_ranking_by_the_estimate_does_not_wait_for_tensorflow():
 _RANKING = """
 import os, sys
 del os.environ['TF_CPP_MIN_LOG_LEVEL']  # a user's is not set
-from baselines import starting
+from baselines.core import starting
 starting.start_tensorflow()
-import baselines.runs.loading, tpugraphs.ranking
+import baselines.scoring.loading, tpugraphs.ranking
 print({'scipy.stats', 'lightgbm', 'apache_beam', 'matplotlib'} & set(sys.modules))
 import tensorflow as tf
 identity = tf.function(lambda x: x)

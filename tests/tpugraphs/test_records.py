@@ -1,4 +1,4 @@
-"""Records of strangers, threads and forked processes: scores, or one line."""
+"""Untrusted records, threads and forked processes: scores, or one line."""
 
 import concurrent.futures
 import dataclasses

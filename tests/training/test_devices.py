@@ -131,7 +131,7 @@ def test_a_worker_that_does_not_come_is_named(monkeypatch):
             devices._wait_for_workers([here], 0)
 
 
-def test_workers_meet_though_strangers_listen_and_call(monkeypatch):
+def test_workers_meet_though_other_programs_listen_and_call(monkeypatch):
     monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '30')
     addresses = _free_addresses(2)
     other = threading.Thread(target=devices._wait_for_workers, args=(addresses, 1))
@@ -141,8 +141,8 @@ def test_workers_meet_though_strangers_listen_and_call(monkeypatch):
     other.join(30)
     assert not other.is_alive()
     monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.1')
-    with socket.create_server(('127.0.0.1', 0)) as stranger:
-        listening = f'127.0.0.1:{stranger.getsockname()[1]}'
+    with socket.create_server(('127.0.0.1', 0)) as other_program:
+        listening = f'127.0.0.1:{other_program.getsockname()[1]}'
         with pytest.raises(ValueError, match=r'worker 1 .* did not come within 0\.1 s'):
             devices._wait_for_workers([addresses[0], listening], 0)
 

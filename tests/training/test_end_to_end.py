@@ -13,8 +13,8 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines.runs import loading
-from baselines.runs import prediction
+from baselines.scoring import graph_source
+from baselines.scoring import loading
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -103,7 +103,7 @@ def _cache(root):
 
 
 def _data(root, **changes):
-    return prediction.Options('', str(root / 'cache'), **changes)
+    return graph_source.Options('', str(root / 'cache'), **changes)
 
 
 def _ranked(text):
@@ -169,7 +169,7 @@ def test_a_directory_alone_predicts_what_training_did(
 
 
 def test_evaluate(task, root, run, capsys):
-    # On data that lie elsewhere, packed anew.
+    # On data that lie elsewhere, packed again.
     output, data = run.parent / 'e.json', run.parent / 'data'
     shutil.copytree(root / 'data', data)
     words = ['--dir', run, '--output', output, '--data_root', data]
@@ -200,7 +200,7 @@ def test_evaluate(task, root, run, capsys):
         assert overall['kendall_tau']['random'] == 0
         assert overall['slowdown_1']['random'] > overall['slowdown_10']['random'] > 1
         same = dict.fromkeys(('mean', 'low', 'high', 'random', 'estimate'), 1)
-        assert overall['slowdown_100'] == {**same, 'graphs': 4}
+        assert overall['slowdown_100'] == {**same, 'default': None, 'graphs': 4}
 
 
 def test_a_run_of_the_published_code(task, root, run, capsys):
@@ -213,8 +213,8 @@ def test_a_run_of_the_published_code(task, root, run, capsys):
     }
     finished_runs.write_info(run, published)
     predictor = loading.load_predictor(str(run), _data(root))
-    assert predictor.normalizer.to_json() == info['normalizer']
-    assert predictor.num_ops == info['num_ops']
+    assert predictor.scorer.scaling.normalizer.to_json() == info['normalizer']
+    assert predictor.scorer.num_ops == info['num_ops']
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == 2 and 'its run file has no digest' in notes[1]
     assert notes[0] == (

@@ -7,9 +7,9 @@ import pytest
 
 from baselines import config
 from baselines.runs import finding
-from baselines.runs import loading
-from baselines.runs import prediction
 from baselines.runs import run_files
+from baselines.scoring import graph_source
+from baselines.scoring import loading
 from baselines.training import init_from
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -42,16 +42,21 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
     changed, _ = layout_runs.train(
         root, epochs=1, lr=1e-12, init_from=str(source), **_RESNET
     )
-    options = prediction.Options(str(root / 'data'), str(root / 'cache'))
+    options = graph_source.Options(str(root / 'data'), str(root / 'cache'))
     first, then = (
         loading.load_predictor(str(model_dir), options)
         for model_dir in (source, changed)
     )
-    for a, b in zip(first.model.variables, then.model.variables):
+    for a, b in zip(
+        first.scorer.keras_model.variables, then.scorer.keras_model.variables
+    ):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
-    assert then.normalizer.to_json() == first.normalizer.to_json()
+    assert (
+        then.scorer.scaling.normalizer.to_json()
+        == first.scorer.scaling.normalizer.to_json()
+    )
     assert then.run.args['init_from'] == str(source)
-    assert then.normalizer.node_max.max() < 5000  # as in the new data
+    assert then.scorer.scaling.normalizer.node_max.max() < 5000  # as in the new data
 
 
 @pytest.mark.parametrize(

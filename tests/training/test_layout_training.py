@@ -4,11 +4,18 @@ import collections
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from baselines.data import families
+from baselines.scoring import exporting
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from baselines.training import jobs
 from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
+from tests.helpers import refusals
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
@@ -76,6 +83,49 @@ def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path)
         means, group = _means(number)
         assert len(set(group[configs])) == len(configs) == 16
         np.testing.assert_allclose(labels, means[configs], rtol=1e-6)
+
+
+def test_families_are_drawn_alike_at_temperature_0(root, tmp_path, monkeypatch):
+    # Programs 0 to 4 are of one family, and 5 of another.
+    monkeypatch.setattr(families, 'family', lambda program: program == 'program_5')
+    seen = _Seen(root, family_temperature=0.0, batch=6, out_dir=str(tmp_path))
+    assert len(seen.steps) == 3
+    for step in seen.steps:
+        assert step.count(5) == 3 and len(set(step)) == 4
+
+
+def test_a_training_begins_with_the_formula(tmp_path):
+    record = layout_files.two_dots()
+    folder = tmp_path / 'data' / 'xla' / 'random'
+    for split in ('train', 'valid', 'test'):
+        layout_files.write_split(folder / split, [record])
+    flags = {**layout_runs.TINY, 'estimate': True, 'configs': 2, 'lr': 1e-9}
+    started = '{"start": 5}'  # of its one matrix
+    model_dir, _ = layout_runs.train(
+        tmp_path, **{**flags, 'model_kwargs_json': started}
+    )
+    options = graph_source.Options(
+        cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
+    )
+    predictor = loading.load_predictor(str(model_dir), options)
+    [formula] = predictor.task.estimates(predictor.open_split('valid'))
+    [scores] = predictor.score(predictor.open_split('valid'))
+    assert np.ptp(scores) > 0
+    np.testing.assert_array_equal(np.sign(scores), np.sign(formula - formula.mean()))
+    served, own = str(tmp_path / 'served'), options.models_file
+    refusals.assert_refused(
+        lambda: exporting.export(predictor.run, served, own),
+        'adds to the formula of --estimate, which is not TensorFlow',
+    )
+
+
+def test_a_model_that_cannot_begin_with_the_formula():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+    model.build([None, 3])
+    refusals.assert_refused(
+        lambda: jobs._begin_at_zero(model),
+        '--estimate: Sequential has no matrix of one column',
+    )
 
 
 def test_max_configs_is_a_fixed_subset(root, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from baselines import config
 from baselines.training import loop
 from baselines.training import progress
+from baselines.training import steps as steps_lib
 
 
 class _FakeSteps:
@@ -201,6 +202,19 @@ def test_the_line_after_the_table(score, measure, patience, line):
     assert progress.last_line(30, score, measure, patience) == line
 
 
+def test_a_huge_validation_loss_gets_a_note():
+    lines = []
+    shown = progress.Progress(lines.append, 3, 10, 0)
+    names = ('epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa')
+    for epoch, loss in enumerate((5.6e22, 4e21, 2.0)):
+        curve = dict(zip(names, ([epoch], [9.0], [0.5], [loss], [0.5])))
+        shown.epoch({**curve, 'train_seconds': [1.0], 'val_seconds': [1.0]}, False)
+    losses = [line.split()[3] for line in lines if '/3' in line]
+    assert losses == ['-', '-', '2.0000']
+    [note] = [line for line in lines if 'note' in line]
+    assert note.startswith('note: the validation loss is 5.6e+22: features')
+
+
 def test_labels_without_a_pair_have_no_opa():
     steps = _FakeSteps()
     steps.sums = [(1.0, 0.0, 0.0)]
@@ -227,3 +241,34 @@ def test_epochs_are_numbered_on_after_a_resume():
     assert data.asked == [0, 1, 2, 3]  # stopped: 3 after the best, epoch 0
     steps, _ = _fit([], state=state, early_stop=3)
     assert steps.weights == [1]
+
+
+def test_a_graph_without_finite_scores_is_named():
+    """Of the graphs of the steps, with the weights from before them."""
+
+    class Diverging(_FakeSteps):
+        def run_chunk(self, packed, steps):
+            super().run_chunk(packed, steps)
+            raise steps_lib.LossError('the loss is not finite')
+
+    def scores(graphs, numbers):
+        asked.append((numbers.tolist(), steps.weights))
+        if numbers == [4]:
+            raise ValueError('a score is not finite')
+        yield np.zeros(3)
+
+    data = _Data()
+    data.draws = lambda epoch: [[np.array([[1, 4, 1, 5]])]]
+    store = types.SimpleNamespace(
+        node_offsets=np.arange(7) * 31, graph_ids=list('abcdef'), noun='kernel'
+    )
+    data.stores, data.graphs = {'train': store}, {'train': None}
+    steps, asked = Diverging(), []
+    trainer = _Trainer(steps, None, config.TileConfig())
+    trainer.scorer = types.SimpleNamespace(scores=scores)
+    with pytest.raises(ValueError, match='finite: e, with 31 nodes, .* your own'):
+        trainer.fit(data)
+    assert asked == [([1], [0]), ([4], [0])]
+    data.draws = lambda epoch: [[np.array([[1, 5]])]]
+    with pytest.raises(steps_lib.LossError, match='^the loss is not finite$'):
+        trainer.fit(data)

@@ -123,6 +123,16 @@ def test_weights_are_shares():
     assert _loss('MSE:1e-9', labels, scores) == pytest.approx(5)
 
 
+def test_losses_of_tensorflow_ranking_are_listed_where_it_is(monkeypatch):
+    for found in (True, None):
+        monkeypatch.setattr(
+            losses.importlib.util, 'find_spec', lambda name, found=found: found
+        )
+        with pytest.raises(ValueError, match="there is no loss 'Foo'") as caught:
+            losses.CombinedLoss('Foo:1', 1.0)
+        assert ('tfr.<class>' in str(caught.value)) == bool(found)
+
+
 @pytest.mark.parametrize(
     'spec, message',
     [
@@ -245,6 +255,26 @@ def test_logistic_loss_separates_equal_scores():
     )
     # One pair over two items; the derivative of log(1 + exp(-d)) at 0 is -1/2.
     np.testing.assert_allclose(gradient, [[-0.25, 0.25]])
+
+
+def test_pairs_weighted_by_the_difference_of_log_runtimes():
+    # Runtimes e^2, e, 1: pairs of weight 1, 2 and 1, scores 1, 0, 0 in units of log(3).
+    labels, scores = [[math.e**2, math.e, 1]], [[math.log(3), 0, 0]]
+    right, undecided = math.log(4 / 3), math.log(2)
+    wanted = (1 * right + 2 * right + 1 * undecided) / 4
+    value = _loss('PairwiseRuntimeLoss', labels, scores, temperature=1)
+    assert value == pytest.approx(wanted, rel=1e-5)
+    # Whatever the unit of time, and per list: another without a pair counts 0.
+    two = [[7 * label for label in labels[0]], [5, 5, 5.04]]
+    value = _loss('PairwiseRuntimeLoss', two, 2 * scores, temperature=1)
+    assert value == pytest.approx(wanted / 2, rel=1e-5)
+
+
+def test_pairs_closer_than_the_noise_do_not_count():
+    labels, scores = [[1.02, 1.0]], [[0.0, 0.0]]
+    for noise, wanted in ((0.01, math.log(2)), (0.03, 0)):
+        value = _loss('PairwiseRuntimeLoss', labels, scores, noise=noise)
+        assert value == pytest.approx(wanted)
 
 
 _OWN = '''

@@ -109,7 +109,11 @@ def _settings(**changes):
         (Cut, 'Cut: the scores do not depend on the variable dense'),
         (Listed, 'Listed.forward returned list; [kernels, num_configs] = (10, 10)'),
         (Missing, 'Missing has no method forward(graph, num_configs)'),
-        (Raising, 'Raising.call raised KeyError: nodes'),
+        (
+            Raising,
+            f'Raising.call raised KeyError: nodes ({__file__}, line '
+            f'{Raising.call.__code__.co_firstlineno + 1}; TPUGRAPHS_DEBUG=1 shows',
+        ),
         (Demanding, "missing 1 required positional argument: 'width'"),
     ],
 )

@@ -4,10 +4,9 @@ import pytest
 
 from baselines import config
 from baselines.data import collections
-from baselines.data import stores as stores_lib
-from baselines.runs import prediction
 from baselines.runs import run_files
-from baselines.runs import run_predictor
+from baselines.scoring import graph_source
+from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import tile_runs
 import tpugraphs
@@ -27,10 +26,10 @@ def _home(tmp_path_factory):
 )
 def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
     collection = collections.of_flags(flags)
-    options = prediction.Options(
+    options = graph_source.Options(
         cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
     )
-    store = stores_lib.open_split(collection, options, 'train')
+    store = lookup.of(collection).open_split(collection, options, 'train')
     assert store.num_graphs == toy_files and store.has_runtimes
     assert store.source.startswith(str(home))
 
@@ -40,8 +39,8 @@ def test_layouts_that_were_not_measured():
     with pytest.raises(
         ValueError, match='^no measured layout:nlp:random ships with this version; '
     ):
-        options = prediction.Options(sample_data=True)
-        stores_lib.open_split(collection, options, 'train')
+        options = graph_source.Options(sample_data=True)
+        lookup.of(collection).open_split(collection, options, 'train')
 
 
 def test_either_name_gives_the_same_records(home):
@@ -60,25 +59,7 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
     capsys.readouterr()
-    found = run_predictor.with_training_data(run_files.read(run), prediction.Options())
-    resolved = found.or_defaults(config.TileConfig)
+    found = graph_source.with_training_data(run_files.read(run), graph_source.Options())
+    resolved = graph_source.Source(collections.of_name('tile:xla'), found).options
     assert resolved.sample_data and resolved.data_root == ''
     assert capsys.readouterr().err == ''
-
-
-@pytest.mark.parametrize(
-    'args, info, note',
-    [
-        ({'sample_data': True}, {}, 'samples of an earlier version'),
-        ({'sample_data': False, 'measured_data': True}, {'measured_data': True}, ''),
-    ],
-)
-def test_runs_of_earlier_versions(tmp_path, capsys, args, info, note):
-    """Those of samples that no longer ship, and those of the flag's other name."""
-    model_dir = tmp_path / 'model_0'
-    model_dir.mkdir()
-    finished_runs.write_info(str(model_dir), {'args': {'model': 'MLP', **args}, **info})
-    run = run_files.read(str(model_dir))
-    assert run.args == {'model': 'MLP', 'sample_data': True}
-    assert run_predictor.with_training_data(run, prediction.Options()).sample_data
-    assert note in capsys.readouterr().err

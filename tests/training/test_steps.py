@@ -51,7 +51,7 @@ def _steps(model, loss=_sum_of_scores, width=3, dtype=tf.float32, **settings):
         model,
         loss,
         config.Optimisation(**{'lr': _RATE, 'clip_norm': _CLIP, **settings}),
-        unpack=lambda packed, step: (packed['x'][step], packed['y'][step]),
+        unpack=lambda packed, step: (packed['x'][step], packed['y'][step], 0.0),
         signature={
             'x': tf.TensorSpec(shape, dtype),
             'y': tf.TensorSpec([None, None, None], tf.float32),

@@ -16,6 +16,7 @@ from tests.helpers import finished_runs
 from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
+from tests.helpers import tiny_models
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
@@ -70,6 +71,28 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
         assert len(list(tmp_path.glob(kind))) == 3
 
 
+def test_a_models_file_that_has_changed(root, tmp_path, monkeypatch, capsys):
+    own = tmp_path / 'own.py'
+    shutil.copy(tiny_models.__file__, own)
+    changes = dict(model='Tiny', models_file=str(own), out_dir=str(tmp_path / 'out'))
+    _stopped(monkeypatch, root, 1, **changes)
+    content = own.read_bytes()
+    own.write_bytes(content.replace(b'+ self.b', b'- self.b'))
+    [state] = (tmp_path / 'out').glob('unfinished_*.npz')
+    copy = tmp_path / 'out' / f'{state.stem}_own.py'
+    message = f'--resume: {own} is not the file that this training began with, of which'
+    refusals.assert_refused(
+        lambda: tile_runs.train(root, **changes, resume=True), message, str(copy)
+    )
+    assert copy.read_bytes() == content
+    shutil.copy(copy, own)
+    model_dir, printed = tile_runs.train(root, **changes, resume=True)
+    assert 'resuming after epoch 1' in printed
+    assert (model_dir / 'code' / 'own.py').read_bytes() == content
+    [entry] = finished_runs.info_of(model_dir)['code']['files']
+    assert (entry['path'], entry['copy']) == (str(own), 'code/own.py')
+
+
 def test_ctrl_c_as_the_state_takes_its_name(root, tmp_path, monkeypatch):
     changes = dict(tile_runs.TINY, epochs=3, out_dir=str(tmp_path))
     error = RuntimeError()  # what was interrupted fails once more
@@ -99,7 +122,7 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
         refusals.assert_refused(
             lambda: tile_runs.train(root, **changes),
             str(path),
-            'delete it to start anew',
+            'delete it to start over',
         )
         assert os.listdir(tmp_path) == [path.name]
 
@@ -140,7 +163,7 @@ def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
         assert model_dir == first
         assert 'the run of these settings is finished' in printed
         assert _listing(tmp_path) == ['model', 'results', 'run']
-    # Killed between the halves of the run: it is saved again, beside the half.
+    # Killed between the halves of the run: it is saved again, next to the half.
     state.write_bytes(content)
     shutil.rmtree(first)
     [half] = tmp_path.glob('run_*')

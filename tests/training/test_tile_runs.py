@@ -2,18 +2,20 @@
 
 import dataclasses
 import json
+import types
 
 import numpy as np
 import pytest
 
 from baselines import config
-from baselines.runs import loading
-from baselines.runs import prediction
+from baselines.scoring import graph_source
+from baselines.scoring import loading
 from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import hlo_kernels
 from tests.helpers import processes
 from tests.helpers import refusals
+from tests.helpers import shapes
 from tests.helpers import tile_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
@@ -33,7 +35,7 @@ def _trained(root):
 @pytest.fixture(name='data')
 def _data(root):
     """Where training found it, packed already."""
-    return prediction.Options(cache_dir=str(root / 'cache'))
+    return graph_source.Options(cache_dir=str(root / 'cache'))
 
 
 def test_a_report_of_a_run(root, run, tmp_path, capsys):
@@ -57,7 +59,7 @@ def test_a_run_that_is_named_twice_is_evaluated_once(root, run, capsys):
     assert captured.err == (
         f'note: {run} is named 2 times ({run}, {run}/); it counts once\n'
     )
-    printed = json.loads(captured.out)
+    printed = shapes.check('evaluate', captured.out)
     assert printed == json.loads(output.read_text())
     assert printed['overall']['graphs'] == 4
     assert printed['name'] == printed['group'] == 'MLP'
@@ -141,10 +143,11 @@ def test_where_the_data_is_gone(data, run, monkeypatch, tmp_path):
 
 def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
     wanted = config.TileConfig(recipe='strong', configs=64)
-    assert task_data.fitted(wanted, np.array([64, 100, 20])) is wanted
+    counts = types.SimpleNamespace(config_counts=np.array([64, 100, 20]))
+    assert task_data.completed(wanted, counts) == wanted
     # Of 21 kernels 18, which are 85 %, have at least the fourth smallest number, 12.
-    drawable = np.array([7, 8, 9, 12, *[31] * 17])
-    assert task_data.fitted(wanted, drawable).configs == 12
+    counts.config_counts = np.array([7, 8, 9, 12, *[31] * 17])
+    assert task_data.completed(wanted, counts).configs == 12
     assert 'few have 64 configurations to draw; drawing' in capsys.readouterr().out
 
 
@@ -153,10 +156,10 @@ def test_a_recipe_adds_loop_columns_for_a_processor_and_keeps_that(capsys):
     bounds = hlo_kernels.configs(([60, 100], []), ([6, 100], []))
     store = hlo_kernels.store(hlo_kernels.addition([60, 100], bounds))
     settings = config.TileConfig(recipe='strong', configs=2, batch=1)
-    data = task_data.TileData(settings, {'train': store})
-    assert not data.settings.loop_columns and not data.normalizer.table_parts
+    assert task_data.completed(settings, store) == settings
     settings = dataclasses.replace(settings, tile_columns=True)
+    settings = task_data.completed(settings, store)
+    assert settings.loop_columns  # of the run file, so that a replay has them
     data = task_data.TileData(settings, {'train': store})
-    assert data.settings.loop_columns  # of the run file, so that a replay has them
     assert 'loop_columns' in data.normalizer.table_parts
     assert 'tiles of a CPU; adding --loop_columns' in capsys.readouterr().out

@@ -86,7 +86,6 @@ def test_candidates_are_ordered_by_runtime(tmp_path):
     # Means: 3 -> 30, 1 -> 13, 2 -> 25; groups are numbered as they first appear.
     sampler = layout_sampling.ConfigSampler(store)
     assert sampler.candidates(0).tolist() == [1, 2, 0]
-    assert sampler.counts.tolist() == [3]
     assert {*sampler.draw(np.random.default_rng(0), [0], 3)[0]} == {0, 1, 3}
 
 
@@ -152,7 +151,7 @@ def test_cap_is_a_fixed_uniform_subset(store):
             store, 'uniform', max_configs=5, seed=7
         ).candidates(0),
     )
-    assert same.counts.tolist() == [5, 5, 5]
+    assert [len(same.candidates(graph)) for graph in range(3)] == [5, 5, 5]
 
 
 def test_without_runtimes(tmp_path):

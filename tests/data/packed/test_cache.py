@@ -47,7 +47,7 @@ def test_a_flipped_bit_in_a_column(tmp_path, monkeypatch, name, large):
     else:
         with pytest.raises(ValueError, match=f'{name}: its checksum is wrong'):
             columns.open_folder(folder)
-    with pytest.raises(ValueError, match=f'{name}: .*; remove {folder}, it is made'):
+    with pytest.raises(ValueError, match=f'{name}: .*; remove {folder}, it will be'):
         columns.open_folder(folder, read_all=True)
 
 

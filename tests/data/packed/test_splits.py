@@ -162,6 +162,21 @@ def test_unpublished_runtimes_and_padding(tmp_path, task):
         assert store.pad == store.record(1).pad == -1
 
 
+def test_the_default_is_what_runtimes_are_divided_by():
+    rng = np.random.default_rng(0)
+    known = tile_records.make_record(
+        rng,
+        configs=3,
+        config_runtime=np.array([40, 20, 20]),
+        config_runtime_normalizers=np.full(3, 20),
+    )
+    test = tile_records.make_record(rng, 'test', is_test=True)
+    store = tile_store.TileStore.of_records('here', [known, test])
+    assert [store.default_of(i) for i in (0, 1)] == [1, None]
+    programs = layout_files.make_programs(1)
+    assert layout_store.LayoutStore.of_records('here', programs).default_of(0) is None
+
+
 def test_limit_takes_the_first_by_name(split):
     assert _open(split, limit=2).graph_ids == _open(split).graph_ids[:2]
     assert _open(split, limit=99).num_graphs == 5
@@ -176,7 +191,7 @@ def test_other_entries_of_the_folder_do_not_count(split):
     assert _open(split).num_graphs == 5
 
 
-# When it is packed anew -------------------------------------------------------
+# When it is packed again ------------------------------------------------------
 
 
 def _add(path):
@@ -197,6 +212,29 @@ def test_a_changed_split_is_packed_anew(split, change, graphs):
     # The old version has gone, but who has it mapped can go on.
     assert len(_folders(split)) == 1 and _folders(split) != old_folders
     np.testing.assert_array_equal(before.config_feat, old_values)
+
+
+@pytest.mark.parametrize('keeps_all', [False, True])
+def test_changes_that_keep_size_and_time_are_seen(split, monkeypatch, keeps_all):
+    path = sorted(split.glob('*.npz'))[1]
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    runtimes = arrays['config_runtime']
+    np.savez(path, **arrays)
+    _open(split)
+    state = path.stat()
+    np.savez(path, **{**arrays, 'config_runtime': runtimes[::-1]})
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert path.stat().st_size == state.st_size
+    if keeps_all:  # as on file systems that do not keep the time of a change
+        plain = pathlib.Path.stat
+        monkeypatch.setattr(
+            pathlib.Path,
+            'stat',
+            lambda self, **kwargs: state if self == path else plain(self, **kwargs),
+        )
+    found = _open(split).part('config_runtime', 1)
+    np.testing.assert_array_equal(found, runtimes[::-1])
 
 
 @pytest.mark.parametrize(
@@ -262,7 +300,7 @@ def test_missing_and_empty_splits(tmp_path, task):
         assert '--data_root' in message and '--sample_data' in message
     (tmp_path / 'train').mkdir()
     message = _message(ValueError, tmp_path / 'valid', kind=task.kind)
-    assert 'no such folder; beside it is only train.' in message
+    assert 'no such folder; its parent has only train.' in message
     assert not (tmp_path / 'cache').exists()
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from baselines import registry
+from baselines.core import registry
 from baselines.data.layout import store as store_lib
 from baselines.features import normalizer as normalizer_lib
-from baselines.runs import tasks
+from baselines.tasks import lookup
 from tests.helpers import conformance
 from tests.helpers import layout_files
 from tests.helpers import layout_programs
@@ -24,13 +24,13 @@ def _scaled(tmp_path_factory):
     np.testing.assert_array_equal(
         store.vectors(0)[store.group_codes(0)].max(), program.node_config_feat.max()
     )
-    return normalizer, tasks.TASKS['layout'].graphs(store, normalizer, False)[0]
+    return normalizer, lookup.TASKS['layout'].graphs(store, normalizer, False, False)[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
 def test_every_model_scores_them(scaled, name):
     normalizer, program = scaled
-    model = tasks.TASKS['layout'].make_model(name, {}, '', 12, 120, normalizer)
+    model = lookup.TASKS['layout'].make_model(name, {}, '', 12, 120, normalizer)
     graph, _ = layout_programs.merged([program], range(program.num_configs))
     assert np.isfinite(model.forward(graph, program.num_configs)).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from baselines import registry
+from baselines.core import registry
 from baselines.hlo import schema
 from baselines.layout.zoo import neighbourhood
 from tests.helpers import layout_programs
@@ -25,7 +25,7 @@ def test_programs_are_pruned_to_configurable_nodes_and_neighbours():
     assert part.nodes.numpy().tolist() == [2, 3, 4, 8, 9, 10]
     assert part.program.numpy().tolist() == [0, 0, 0, 1, 1, 1]
     assert part.sizes.numpy().ravel().tolist() == [3, 3]
-    # Numbered anew, 1 reads 0 and 2 reads 1.
+    # Renumbered, 1 reads 0 and 2 reads 1.
     edges = np.stack([part.consumer.numpy(), part.producer.numpy()], 1)
     assert np.sort(edges, 0).tolist() == [[1, 0], [2, 1], [4, 3], [5, 4]]
 

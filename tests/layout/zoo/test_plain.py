@@ -75,6 +75,29 @@ def test_chebyshev_polynomials(part, x):
     np.testing.assert_allclose(y, expected, atol=1e-5)
 
 
+def _mean_over_neighbours(x):
+    a = _neighbours()
+    return _along_nodes(a / np.maximum(a.sum(1), 1)[:, None], x)
+
+
+def test_chebyshev_filters_and_mean_over_neighbours(part, x):
+    layer = plain._ChebyshevSage(_WIDTH, tf.identity, 1)
+    y, (w, b, first, of_neighbours) = _run(layer, x, part)
+    a = _neighbours()
+    scale = np.maximum(a.sum(1), 1) ** -0.5
+    expected = x @ w + b - _along_nodes(scale[:, None] * a * scale, x) @ first
+    expected += _mean_over_neighbours(x) @ of_neighbours
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
+def test_sage(part, x):
+    layer = plain._Sage(_WIDTH, tf.identity)
+    y, (w, b, of_neighbours) = _run(layer, x, part)
+    expected = x @ w + b + _mean_over_neighbours(x) @ of_neighbours
+    expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
 def test_attention(part, x):
     layer = plain._Attention(_WIDTH, tf.identity, heads=2)
     y, (w, receiver, sender) = _run(layer, x, part)

@@ -19,10 +19,11 @@ from baselines.data.tile import store as tile_store
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
 from baselines.evaluation import metrics
-from baselines.runs import loading
-from baselines.runs import prediction
+from baselines.scoring import graph_source
+from baselines.scoring import loading
 from tests.helpers import hlo_modules
 from tests.helpers import made_runs
+from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
 
@@ -54,7 +55,7 @@ def raw(tmp_path):
 
 def _scores(model_dir, modules, pad=0):
     """What prediction says of the same modules, in stored order."""
-    predictor = loading.load_predictor(model_dir, prediction.Options('x', 'x'))
+    predictor = loading.load_predictor(model_dir, graph_source.Options('x', 'x'))
     records = made_runs.kernel_records(modules, pad)
     store = tile_store.TileStore.of_records('here', records)
     return list(predictor.score(store))
@@ -78,7 +79,9 @@ def test_the_latest_run_is_that_of_the_files(
         words += ['--candidates', _write(tmp_path / 'c.json', candidates.encode())]
     assert _rank(raw, *words) == 0
     name = pathlib.Path(run_dir).name
-    assert f'taking {name}, the latest that is' in capsys.readouterr().err
+    notes = capsys.readouterr().err
+    assert f'taking {name}, the latest that is' in notes
+    assert re.search(f'^note: latest is .* on tile:xla, 20.*/{name}$', notes, re.M)
 
 
 @pytest.mark.slow
@@ -318,7 +321,7 @@ def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):
     assert _rank(raw, '--dir', model_dir, '--json', '--module', 'fusion.1') == 0
     captured = capsys.readouterr()
     assert captured.err == ''
-    printed = json.loads(captured.out)
+    printed = shapes.check('rank', captured.out)
     [module] = printed['modules']
     configs = module['configurations']
     assert (printed['model'], module['figures']['default']) == (model_dir, 4.0)

@@ -9,10 +9,13 @@ import pytest
 
 from baselines.data import raw as raw_lib
 from baselines.data.tile import records
+from baselines.data.tile import store as tile_store
 from baselines.hlo import layout
 from baselines.hlo import reading
+from baselines.hlo import schema
 from tests.helpers import hlo_modules
 from tests.helpers import layout_files
+from tests.helpers import same_records
 from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
@@ -152,6 +155,23 @@ def test_pad_is_recorded(raw, tmp_path):
     assert record.config_feat[0, :8].tolist() == [1, 8, -1, -1, -1, -1, 9, 8]
 
 
+def test_extra_columns_are_an_array_of_their_own(raw, tmp_path):
+    assert _extract(raw, tmp_path / 'plain') == 0
+    assert _extract(raw, tmp_path / 'out', '--extra') == 0
+    name = 'fusion_1_00000000000000ab.npz'
+    with np.load(tmp_path / 'out' / name) as arrays:
+        assert arrays['node_feat_extra'].shape == (3, len(schema.EXTRA))
+        with np.load(tmp_path / 'plain' / name) as plain:
+            for key in plain.files:
+                np.testing.assert_array_equal(arrays[key], plain[key])
+    store = tile_store.TileStore.open(str(tmp_path / 'out'), str(tmp_path / 'cache'))
+    read = records.read_tile(str(tmp_path / 'out' / name))
+    same_records.assert_same(store.record(store.graph_ids.index(name[:-4])), read)
+    # tanh uses the parameter before it, and so on.
+    distance = schema.EXTRA.at('operand_distance_0')
+    assert read.node_feat_extra[:, distance].tolist() == [0, 1, 1]
+
+
 def test_files_folders_and_globs(raw, tmp_path, monkeypatch):
     _write(tmp_path / 'in/deep/b.pb', tile_file(good_tile('b', 1)))
     _write(tmp_path / 'in/c.pb', tile_file(good_tile('c', 1)))
@@ -282,14 +302,17 @@ def test_what_a_killed_extraction_left_is_removed(raw, tmp_path):
     assert not left.exists() and own.exists()
 
 
-def test_variants_are_never_mixed_in_one_folder(raw, tmp_path, capsys):
+@pytest.mark.parametrize(
+    'flag, how', [('--pad=-1', 'with --pad=0'), ('--extra', 'without --extra')]
+)
+def test_variants_are_never_mixed_in_one_folder(raw, tmp_path, capsys, flag, how):
     out = tmp_path / 'out'
     assert _extract(raw, out) == 0
     capsys.readouterr()
-    assert _extract(raw, out, '--pad=-1') == 1
+    assert _extract(raw, out, flag) == 1
     assert re.fullmatch(
         r'error: .*fusion_1_00000000000000ab.npz: is there already, extracted '
-        r'with --pad=0; use another folder, or --overwrite\n',
+        rf'{how}; use another folder, or --overwrite\n',
         capsys.readouterr().err,
     )
 

@@ -66,19 +66,36 @@ def test_extract_and_split_and_split_again(tmp_path, capsys):
     assert '2 programs for 3 splits: use --by file' in capsys.readouterr().err
 
 
-def test_files_of_others_stay_where_they_are(tmp_path):
+@pytest.mark.parametrize('other', ['train/other.npz', 'other.npz'])
+def test_modules_are_not_mixed_with_others(tmp_path, capsys, other):
     file = tmp_path / 'a.pb'
     kernels = [made_runs.kernel(f'net{k}', [40, 10], k) for k in range(3)]
     file.write_bytes(tile_file(*kernels))
     out = tmp_path / 'out'
-    (out / 'train').mkdir(parents=True)
-    (out / 'train/mine.npz').write_bytes(b'mine')
-    (out / 'flat.npz').write_bytes(b'flat')
+    (out / other).parent.mkdir(parents=True)
+    (out / other).write_bytes(b'of others')
     words = ('extract', file, out, '--split', '1/1/1')
+    assert processes.command(*words) == 1
+    assert capsys.readouterr().err == (
+        f'error: --split: {out} has 1 npz file of other modules, such as '
+        f'{out}/{other}: name an empty folder, or give their raw files, too\n'
+    )
+    assert _names(out) == [other]
+    (out / other).unlink()
     assert processes.command(*words) == 0
     names = _names(out)
-    assert len(names) == 5 and {'flat.npz', 'train/mine.npz'} <= {*names}
+    assert len(names) == 3
     # A call that fails, or replaces files, leaves the splits.
     for again, code in (('--pad=-1',), 1), (('--by', 'file'), 1), (('--overwrite',), 0):
         assert processes.command(*words, *again) == code
         assert _names(out) == names
+
+
+def test_too_few_files_are_refused_before_anything_is_written(tmp_path, capsys):
+    file = tmp_path / 'a.pb'
+    file.write_bytes(tile_file(*(made_runs.kernel('net', [40, 10], k) for k in (1, 2))))
+    out = tmp_path / 'out'
+    words = ('extract', file, out, '--split', '50/0/50')
+    assert processes.command(*words, '--by', 'file') == 1
+    assert '--split: 1 file for 2 splits: use --by module' in capsys.readouterr().err
+    assert not out.exists()

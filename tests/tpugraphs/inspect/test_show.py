@@ -5,9 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from baselines import text
+from baselines.core import text
 from tests.helpers import hlo_modules
 from tests.helpers import measured_programs
+from tests.helpers import program_forms
+from tests.helpers import shapes
 from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
@@ -155,6 +157,36 @@ def test_damaged_files_are_one_line(tmp_path, capsys, name, data):
     assert _show(_raw(tmp_path, data, name)) == 1
     error = capsys.readouterr().err
     assert name in error and error.count('\n') == 1
+
+
+def test_modules_as_json(tmp_path, capsys):
+    broken = good_tile('broken', 3)
+    broken.module.computations[0].instructions[0].operand_ids.append(1)
+    raw = _raw(tmp_path, tile_file(_repeating(), broken))
+    assert _show(raw, '--json') == 0
+    first, second = shapes.check('show', capsys.readouterr().out)['modules']
+    assert first['configurations'] == {
+        'count': 5,
+        'distinct': 3,
+        'repeated': 2,
+        'dropped': 1,
+        'fastest_ns': 500,
+        'default_ns': 1000,
+        'median_ns': 1000,
+        'slowest_ns': 2000,
+    }
+    assert second['configurations'] is None and 'uses itself' in second['problem']
+
+
+def test_a_program_as_json(tmp_path, capsys):
+    path = measured_programs.write(tmp_path / 'a.pb', program_forms.fused())
+    drawn = tmp_path / 'a.png'
+    assert _show(path, '--json', '--plot', drawn) == 0
+    captured = capsys.readouterr()
+    assert captured.err == f'drawn: {drawn}\n'
+    found = shapes.check('show', captured.out)
+    assert found['modules'][0]['configurations'] is None
+    assert found['program']['origin'] == 'as the module has them'
 
 
 def test_of_a_program_no_module_is_chosen(tmp_path, capsys):

@@ -6,8 +6,8 @@ import pytest
 
 from tests.helpers import program_forms
 from tpugraphs import commands
-from tpugraphs.measure import preparation
-from tpugraphs.measure import session
+from tpugraphs.clock import session
+from tpugraphs.kernels import preparation
 from tpugraphs.programs import conversion
 from tpugraphs.programs import extras
 

@@ -8,11 +8,11 @@ from baselines.hlo import protos
 from tests.helpers import measured_programs
 from tests.helpers import program_forms
 from tpugraphs.inspect import kernel_table
-from tpugraphs.measure import building
-from tpugraphs.measure import collection
-from tpugraphs.measure import own_tiles
-from tpugraphs.measure import preparation
-from tpugraphs.measure import proposals
+from tpugraphs.kernels import building
+from tpugraphs.kernels import choices
+from tpugraphs.kernels import preparation
+from tpugraphs.kernels import proposals
+from tpugraphs.kernels import tpu_tiles
 from tpugraphs.programs import reader
 
 
@@ -29,7 +29,7 @@ def _bounds(tuning):
 
 def test_xlas_own_tiles_are_read():
     [fusion] = program_forms.fused().computations[-1].instructions[-1:]
-    assert own_tiles.of(fusion) == own_tiles.OwnTiles(
+    assert tpu_tiles.of(fusion) == tpu_tiles.OwnTiles(
         output=[8, 1], kernel=[16, 1], input=[], cycles=3874, microseconds=2.5
     )
 
@@ -44,7 +44,7 @@ def test_xlas_own_tiles_are_read():
 )  # fmt: skip
 def test_what_else_stands_there_is_passed_over(config):
     [fusion] = program_forms.fused(config).computations[-1].instructions[-1:]
-    assert own_tiles.of(fusion) is None
+    assert tpu_tiles.of(fusion) is None
 
 
 def test_candidates_are_around_xlas_own_tiles_in_registers():
@@ -79,6 +79,10 @@ def test_layouts_are_those_of_the_whole_program():
     assert len(tuning.runs) == 5 and tuning.runs[0].is_default
 
 
+def _lines(program):
+    return kernel_table.lines(kernel_table.describe(reader.read_program(program)))
+
+
 def test_multiply_adds_of_a_convolution_by_hand(monkeypatch):
     monkeypatch.setattr(preparation, 'optimise', lambda program: program.module)
     made = building.Module('image')
@@ -90,13 +94,17 @@ def test_multiply_adds_of_a_convolution_by_hand(monkeypatch):
     numbers = root.convolution_dimension_numbers
     numbers.kernel_input_feature_dimension = 2
     numbers.kernel_spatial_dimensions.extend([0, 1])
-    lines = kernel_table.lines(reader.read_program(made.finish(entry)))
+    lines = kernel_table.lines(
+        kernel_table.describe(reader.read_program(made.finish(entry)))
+    )
     # 2 x 8 x 8 x 12 results of 3 x 5 x 2 products.
     assert '46,080 multiply-adds in dots and convolutions' in lines[-3]
 
 
 def test_the_table_of_an_optimised_module():
-    lines = kernel_table.lines(reader.read_program(program_forms.fused()))
+    lines = kernel_table.lines(
+        kernel_table.describe(reader.read_program(program_forms.fused()))
+    )
     assert lines[-2].split() == (
         "kernel times shape multiply-adds share XLA's own tiles".split()
     )
@@ -108,7 +116,9 @@ def test_the_table_of_an_optimised_module():
 
 def test_of_unknown_sizes_there_is_no_table():
     module = measured_programs.pointwise(-(2**63), 8)
-    *_, result, kernels = kernel_table.lines(reader.read_program(module))
+    *_, result, kernels = kernel_table.lines(
+        kernel_table.describe(reader.read_program(module))
+    )
     assert result.endswith('f32[?,8]')
     assert kernels.endswith('unknown: sizes are not fixed')
 
@@ -123,20 +133,15 @@ def test_collectives_are_named_and_the_other_kernels_cut():
     del exchange.called_computation_ids[:]
     module.computations[-1].root_id = 99
     program = reader.read_program(module, name='mine')
-    assert any(
-        "collectives     'all-reduce' 1" in x for x in kernel_table.lines(program)
-    )
+    assert '  cut out         1 all-reduce' in _lines(program)
     skipped, no_session = collections.Counter(), None
     prepared = preparation.prepare(program)  # it has a fusion, so it is not compiled
-    [item] = collection.kernels_of(prepared, 'tile', no_session, set(), skipped)
+    [item] = choices.kernels_of(prepared, 'tile', no_session, set(), skipped)
     assert item.origin == 'fusion.8' and skipped == {'all-reduce has no tiles': 1}
-    module.computations[-1].instructions[-2].opcode = 'add'  # not optimised yet
-    with pytest.raises(ValueError, match="p: 'all-reduce' 1: collectives need several"):
-        preparation.optimise(reader.Program('p', module))
 
 
 def test_a_damaged_product_is_said_in_one_line():
     module = program_forms.fused()
     del module.computations[0].instructions[-1].operand_ids[:]
     with pytest.raises(ValueError, match='an instruction lacks a field of its opcode'):
-        kernel_table.lines(reader.read_program(module))
+        _lines(module)

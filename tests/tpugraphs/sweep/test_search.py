@@ -13,6 +13,7 @@ import pytest
 
 from baselines import config
 from tests.helpers import places
+from tests.helpers import shapes
 from tests.helpers import stub_trial
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
@@ -20,6 +21,7 @@ from tpugraphs import commands
 
 optuna = pytest.importorskip('optuna')
 
+from tpugraphs.sweep import results  # noqa: E402
 from tpugraphs.sweep import search  # noqa: E402
 from tpugraphs.sweep import study as study_lib  # noqa: E402
 from tpugraphs.sweep import trials as trials_lib  # noqa: E402
@@ -155,11 +157,10 @@ def test_a_sweep_is_opened_by_its_name(tmp_path, storage):
 
 
 def test_storages_that_cannot_be_used_are_one_line(tmp_path):
-    (tmp_path / 'bad.journal').write_text('no journal\n')
     with sqlite3.connect(tmp_path / 'old.db') as database:
         database.execute('create table version_info (x int)')
     for storage, cause in [
-        (str(tmp_path / 'bad.journal'), 'Expecting value'),
+        (str(tmp_path / 'sweep.journal'), 'Could not parse'),
         (f'sqlite:///{tmp_path}/nowhere/a.db', 'unable to open'),
         (f'sqlite:///{tmp_path}/old.db', 'version_info'),
         ('nosuchdb://me:secret@host/x', 'nosuchdb'),
@@ -170,17 +171,18 @@ def test_storages_that_cannot_be_used_are_one_line(tmp_path):
         assert 'secret' not in str(bad.value)
 
 
-def test_a_journal_is_continued_after_half_a_line(tmp_path):
-    path = tmp_path / 'a.journal'
-    study = _sweep(str(path))
-    study.tell(study.ask().number, 0.5)
-    whole = path.read_bytes()
-    path.write_bytes(whole + b'{"op_code": 4, "work')
-    study = _sweep(str(path))
-    study.tell(study.ask().number, 0.75)
-    assert path.read_bytes().startswith(whole + b'{"op_code":')
-    trials = study_lib.ended_trials(study_lib.load(str(path), ''))
-    assert [trial.values[0] for trial in trials] == [0.5, 0.75]
+def test_the_importance_of_settings_is_shown(storage):
+    study = _sweep(storage)
+    assert study_lib.importances(study) == {}
+    for _ in range(20):
+        trial = study.ask()
+        lr = trial.suggest_float('lr', 0, 1)
+        trial.suggest_float('l2', 0, 1)
+        study.tell(trial, lr)
+    shares = study_lib.importances(study)
+    assert list(shares) == ['lr', 'l2'] and shares['lr'] > 0.5
+    assert any(line.startswith('importance: lr ') for line in results.table(study))
+    assert results.to_json(study)['importances'] == shares
 
 
 @pytest.mark.slow
@@ -249,6 +251,9 @@ def test_a_sweep_of_real_trainings_ends_with_a_command(tmp_path, capfd):
     assert 'tile:xla: done before: 1 of 1 trial;' in capfd.readouterr().out
     assert _command('show', f'--out_dir={out_dir}') == 0
     assert capfd.readouterr().out.startswith('tile:xla: 1 trial: 1 complete')
+    assert _command('show', f'--out_dir={out_dir}', '--json') == 0
+    found = shapes.check('sweep show', capfd.readouterr().out)
+    assert found['best'] == 0 and found['trials'][0]['state'] == 'complete'
 
 
 _SCRIPT = """

@@ -67,6 +67,18 @@ def test_ranges_choices_and_conditions():
     assert found.most_epochs(config.TileConfig()) == 7
 
 
+def test_a_given_setting_is_not_searched():
+    left = space.parse(_SPACE, config.TileConfig).without(['model', 'epochs'])
+    base = config.TileConfig(model='MLP', epochs=1)
+    drawn = _Drawn(estimate=False)
+    # The condition model = "MLP" holds, by the given value.
+    assert set(left.suggest(drawn, base)) == {'lr', 'batch', 'estimate'}
+    assert left.most_epochs(base) == 1
+    assert 'model' not in left.source and 'lr' in left.source
+    with pytest.raises(ValueError, match='nothing to search'):
+        left.without([parameter.name for parameter in left.parameters])
+
+
 def test_defaults_are_tried_first_where_they_can_be_drawn():
     found = space.parse(
         {**_SPACE, 'configs': {'low': 20, 'high': 30}}, config.TileConfig

@@ -1,0 +1,79 @@
+"""Lines of a log, and bars on a terminal, of long work."""
+
+import io
+import sys
+
+import pytest
+
+from baselines import command_line
+from baselines.core import phases
+
+
+@pytest.fixture(name='clock')
+def _clock(monkeypatch):
+    """The seconds that have passed, in a list of one."""
+    now = [100.0]
+    monkeypatch.setattr(phases.time, 'monotonic', lambda: now[0])
+    return now
+
+
+def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
+    with command_line.logged(short=True):
+        with phases.Phase('measuring', 2000, 'kernel', done=2) as phase:
+            for seconds in (29, 1, 29, 31):
+                clock[0] += seconds
+                phase.remark(f'{phase.done} before')
+                phase.update()
+    assert capsys.readouterr() == (
+        '',
+        'measuring: 2,000 kernels\n'
+        'measuring: 4 of 2,000 kernels in 30 s, 3 before\n'
+        'measuring: 6 of 2,000 kernels in 90 s, 5 before\n'
+        'measuring: done in 90.0 s\n',
+    )
+
+
+def test_bytes_are_megabytes(clock, capsys):
+    with (
+        command_line.logged(short=True),
+        phases.Phase('packing', 5_000_000, 'B') as phase,
+    ):
+        clock[0] += 30
+        phase.update(2_000_000)
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        'packing: 5 MB',
+        'packing: 2 of 5 MB in 30 s',
+    ]
+
+
+def test_what_fails_is_not_done(capsys):
+    with command_line.logged(short=True), pytest.raises(ValueError):
+        with phases.Phase('reading', 1, 'file'):
+            raise ValueError
+    assert capsys.readouterr().err == 'reading: 1 file\n'
+
+
+def test_a_short_phase_is_not_worth_a_line(clock, capsys):
+    with command_line.logged():
+        for seconds in (29, 31):
+            with phases.Phase(f'{seconds}', 1, 'file') as phase:
+                clock[0] += seconds
+                phase.update()
+    assert capsys.readouterr().err == '31: 1 of 1 file in 31 s\n31: done in 31.0 s\n'
+
+
+def test_nobody_has_asked_for_lines(capsys):
+    with command_line.logged(short=True):
+        pass
+    assert list(phases.each([1, 2], 'reading', 2, 'file')) == [1, 2]
+    assert capsys.readouterr() == ('', '')
+
+
+def test_a_terminal_has_a_bar_alone(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, 'stderr', terminal)
+    with command_line.logged(short=True):
+        assert list(phases.each('ab', 'reading', 2, 'file')) == ['a', 'b']
+    shown = terminal.getvalue()
+    assert '\rreading: ' in shown and '\n' not in shown

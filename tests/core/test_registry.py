@@ -1,0 +1,235 @@
+"""Names: the nearest one, the models of a module, and models.py of others."""
+
+import sys
+import types
+
+import pytest
+import tensorflow as tf
+
+from baselines.core import registry
+from baselines.layout import zoo
+
+_TILE_MODELS = {
+    'MLP',
+    'LateJoinSAGE',
+    'EarlyJoinSAGE',
+    'LateJoinResGCN',
+    'EarlyJoinResGCN',
+    'ResGCN',
+    'ChebSAGE',
+    'AttentionSAGE',
+    'ConfigAttentionSAGE',
+    'LateJoinResSAGE',
+}
+
+_REGISTERING = """
+raise RuntimeError('imported')
+
+@thing('First', size=2)
+def first():
+    '''What it is.
+
+    More.
+    '''
+
+@other('Second')
+def second(): ...
+
+@thing('Third')
+class Third: ...
+"""
+
+_MODEL = """
+import tensorflow as tf
+
+class Mine(tf.keras.Model):
+    def __init__(self, num_configs, num_ops, width=3):
+        super().__init__()
+        self.width = width
+"""
+
+
+def _message(function, *args):
+    with pytest.raises(ValueError) as caught:
+        function(*args)
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    'name, nearest',
+    [('earlyjoinsage', 'EarlyJoinSAGE'), ('LateSAGE', 'LateJoinSAGE'), ('mlp', 'MLP')],
+)
+def test_nearest_name(name, nearest):
+    message = _message(registry.resolve, name, dict.fromkeys(_TILE_MODELS), 'model')
+    assert message == (
+        f'there is no model {name!r}; did you mean {nearest!r}? There are: '
+        + ', '.join(sorted(_TILE_MODELS))
+    )
+
+
+def test_a_name_like_no_other_gets_the_list_alone():
+    message = _message(registry.resolve, 'zzz', {'b': 1, 'a': 2}, 'letter')
+    assert message == "there is no letter 'zzz'; there are: a, b"
+
+
+def test_tile_models():
+    models = registry.tile_models()
+    assert _TILE_MODELS <= set(models)
+    assert models['ResGCN'] is models['EarlyJoinResGCN']
+
+
+def test_models_in_a_module():
+    module = types.ModuleType('somewhere')
+    own = type('Own', (tf.keras.Model,), {'__module__': 'somewhere'})
+    module.Own = module.Alias = module._Private = own
+    module.Imported = type('Imported', (tf.keras.Model,), {'__module__': 'elsewhere'})
+    module.Layer = type('Layer', (tf.keras.layers.Layer,), {'__module__': 'somewhere'})
+    module.instance, module.number = own(), 3
+    assert registry.models_in(module) == {'Own': own, 'Alias': own}
+
+
+class _Narrow:
+    def __init__(self, num_configs, num_ops, hidden_dim=64, num_gnns=3):
+        pass
+
+
+class _Wide:
+    def __init__(self, num_configs, num_ops, **kwargs):
+        pass
+
+
+class _Narrower(_Narrow):
+    def __init__(self, num_configs, num_ops, order=2, **options):
+        super().__init__(num_configs, num_ops, **options)
+
+
+def test_keywords_that_are_handed_on_are_checked_too():
+    assert registry.options(_Narrower) == ['order', 'hidden_dim', 'num_gnns']
+    assert registry.options(_Wide) is None
+    names = registry.options(_Narrower)
+    registry.check_options('Narrower', ['order', 'num_gnns'], names)
+    assert "no option 'ordre'; did you mean 'order'?" in _message(
+        registry.check_options, 'Narrower', ['ordre'], names
+    )
+
+
+def _construct(model_class, **kwargs):
+    return registry.construct(model_class, 10, 120, kwargs, lambda model: None)
+
+
+def test_options_of_a_constructor():
+    assert isinstance(_construct(_Narrow, num_gnns=2, hidden_dim=8), _Narrow)
+    assert isinstance(_construct(_Wide, anything=1), _Wide)
+    with pytest.raises(ValueError) as caught:
+        _construct(_Narrow, hiden_dim=8)
+    assert str(caught.value) == (
+        "--model_kwargs_json: _Narrow has no option 'hiden_dim'; did you mean "
+        "'hidden_dim'? There are: hidden_dim, num_gnns"
+    )
+    # What we pass ourselves cannot be passed twice.
+    with pytest.raises(ValueError, match="no option 'num_ops'"):
+        _construct(_Narrow, num_ops=8)
+
+
+def test_models_file(tmp_path, monkeypatch):
+    (tmp_path / 'models.py').write_text(_MODEL)
+    ours = set(registry.tile_models())
+    models = registry.tile_models(str(tmp_path / 'models.py'))
+    assert set(models) == {'Mine', *ours}
+    assert models['Mine'](10, 5, width=4).width == 4
+    monkeypatch.chdir(tmp_path)
+    assert set(registry.tile_models('./models.py')) == {'Mine', *ours}
+    monkeypatch.setenv('HOME', str(tmp_path))
+    assert set(registry.tile_models('~/models.py')) == {'Mine', *ours}
+
+
+def test_of_two_models_of_one_name_the_users_counts(tmp_path):
+    (tmp_path / 'models.py').write_text(f'{_MODEL}\n\nMLP = Mine\n')
+    models = registry.tile_models(str(tmp_path / 'models.py'))
+    assert models['MLP'] is models['Mine']
+    assert registry.tile_models([models['Mine']])['Mine'] is models['Mine']
+
+
+@pytest.mark.parametrize(
+    'statement',
+    [
+        'from . import implicit',
+        'from tpu_graphs.baselines.tiles import implicit',
+        'import tpu_graphs.baselines.tiles.implicit as implicit',
+    ],
+)
+def test_models_file_finds_implicit_as_in_both_trees(tmp_path, statement):
+    path = tmp_path / 'models.py'
+    path.write_text(f'{statement}\nMULTIPLIER = implicit.AdjacencyMultiplier\n')
+    module = registry.load_models_file(str(path), 'tiles')
+    assert callable(module.MULTIPLIER)
+
+
+def test_two_models_files_of_one_name_are_two_modules(tmp_path):
+    for name in ('a', 'b'):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / 'models.py'
+        path.write_text(f'NAME = {name!r}')
+        assert registry.load_models_file(str(path), 'tiles').NAME == name
+
+
+@pytest.mark.parametrize(
+    'code, what',
+    [
+        ('import no_such_module', "ModuleNotFoundError: No module named 'no_such_m"),
+        ('def f(:', 'SyntaxError: invalid syntax'),
+        ('1 / 0', 'ZeroDivisionError: division by zero'),
+        ('raise SystemExit(3)', 'SystemExit: 3'),
+    ],
+)
+def test_models_file_that_cannot_be_imported(tmp_path, code, what):
+    path = tmp_path / 'models.py'
+    path.write_text(code)
+    before = set(sys.modules)
+    message = _message(registry.load_models_file, str(path), 'tiles')
+    assert message.startswith(f'--models_file: importing {path} raised {what}')
+    assert not [name for name in set(sys.modules) - before if 'models_file' in name]
+
+
+def test_models_file_that_is_no_python_file(tmp_path):
+    missing = tmp_path / 'none.py'
+    assert _message(registry.tile_models, str(missing)) == (
+        f'--models_file: there is no file {missing}'
+    )
+    assert 'there is no file' in _message(registry.tile_models, str(tmp_path))
+    text = tmp_path / 'models.txt'
+    text.write_text(_MODEL)
+    assert _message(registry.tile_models, str(text)) == (
+        f'--models_file: {text} is not a Python file (.py)'
+    )
+
+
+def test_models_file_without_a_model(tmp_path):
+    path = tmp_path / 'models.py'
+    path.write_text('from tensorflow.keras import Model')
+    assert _message(registry.tile_models, str(path)) == (
+        f'--models_file: {path} defines no public tf.keras.Model'
+    )
+
+
+def test_what_a_module_registers_is_read_without_importing_it(tmp_path, monkeypatch):
+    (tmp_path / 'registering.py').write_text(_REGISTERING)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = registry.declared('registering', 'thing')
+    assert found == {'First': 'What it is.', 'Third': ''}
+
+
+def test_a_file_in_the_zoo_is_all_that_a_layout_model_needs(tmp_path, monkeypatch):
+    (tmp_path / 'newcomer.py').write_text(
+        _MODEL + '\n\nclass Base(Mine):\n    is_base = True\n'
+        '\n\nclass ResModel(Mine):\n    pass\n'
+    )
+    monkeypatch.setattr(zoo, '__path__', [*zoo.__path__, str(tmp_path)])
+    try:
+        found = registry.layout_models()
+    finally:
+        sys.modules.pop(f'{zoo.__name__}.newcomer', None)
+    assert 'Mine' in found and 'Base' not in found
+    # A class of models.py wins over the zoo's.
+    assert found['ResModel'].__module__ == 'baselines.layout.models'

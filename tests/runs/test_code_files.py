@@ -1,0 +1,99 @@
+"""Copies of the user's own code in a run directory, and notes of other code."""
+
+import hashlib
+import json
+import os
+
+import pytest
+
+from baselines.runs import code_files
+from baselines.runs import run_files
+from tests.helpers import refusals
+import tpugraphs
+
+
+@pytest.fixture(name='saved')
+def _saved(tmp_path):
+    """(run of a models.py and two losses files of one name, path of the models.py)."""
+    model_dir = tmp_path / 'model_0'
+    (tmp_path / 'other').mkdir()
+    model_dir.mkdir()
+    paths = [tmp_path / 'm.py', tmp_path / 'l.py', tmp_path / 'other' / 'l.py']
+    for number, path in enumerate(paths):
+        path.write_text(f'x = {number}\n')
+    losses = f'{paths[1]}:f:1,MSE:0.02,{paths[2]}:f'
+    code = code_files.read(str(paths[0]), losses)
+    code_files.save(code, str(model_dir))
+    info = {
+        'args': {'model': 'M', 'models_file': str(paths[0])},
+        'code': code_files.described(code),
+    }
+    return run_files.Run(str(model_dir), json.loads(json.dumps(info))), str(paths[0])
+
+
+def test_what_is_kept(saved):
+    run, path = saved
+    copies = {name: (run.info['code']['files'][i]) for i, name in enumerate('abc')}
+    assert [one['copy'] for one in copies.values()] == [
+        'code/m.py',
+        'code/l.py',
+        'code/2_l.py',
+    ]
+    for number, one in enumerate(copies.values()):
+        content = open(os.path.join(run.model_dir, one['copy']), 'rb').read()
+        assert content == b'x = %d\n' % number
+        assert one['sha256'] == hashlib.sha256(content).hexdigest()
+    assert copies['a']['path'] == path and copies['a']['flag'] == 'models_file'
+    assert run.info['code']['package'] == tpugraphs.__version__
+
+
+def test_classes_and_files_that_are_missing_are_not_kept(tmp_path):
+    assert code_files.read([int], 'MSE:1') == []
+    assert code_files.read(str(tmp_path / 'none.py'), '') == []
+    assert code_files.read('', '') == []
+
+
+def test_notes_of_another_file(saved, tmp_path, capsys):
+    run, path = saved
+    copy = os.path.join(run.model_dir, 'code/m.py')
+
+    def note(models_file):
+        code_files.note_difference(run, models_file)
+        return capsys.readouterr().err.strip()
+
+    was = f'note: {run.model_dir} was trained with --models_file='
+    assert note(path) == note(copy) == note([int]) == ''
+    assert note('') == f'{was}{path}; pass it here too'
+    with open(path, 'a') as stream:
+        stream.write('y = 1\n')
+    assert note('') == f'{was}{copy}; pass it here too'
+    assert note(path) == (
+        f'note: {path} is not the file that {run.model_dir} was trained with; a copy '
+        f'of that is --models_file={copy}'
+    )
+
+
+def test_a_finished_run_of_other_code_is_not_resumed(saved):
+    run, path = saved
+    losses = run.info['code']['files'][1]['path'], run.info['code']['files'][2]['path']
+    spec = f'{losses[0]}:f,{losses[1]}:f'
+    code_files.check_unchanged(run, code_files.read(path, spec))
+    with open(losses[1], 'a') as stream:
+        stream.write('y = 1\n')
+    message = (
+        f'--resume: {losses[1]} is not the file that this training began with, of '
+        f'which {run.model_dir}/code/2_l.py is a copy: put that back, or train without '
+        '--resume'
+    )
+    refusals.assert_refused(
+        lambda: code_files.check_unchanged(run, code_files.read(path, spec)), message
+    )
+
+
+@pytest.mark.parametrize('entry', [5, {'flag': 'models_file'}, {'flag': 1}])
+def test_a_damaged_list_of_files(tmp_path, entry):
+    info = {'args': {'model': 'M', 'models_file': 'x'}, 'code': {'files': [entry]}}
+    run = run_files.Run(str(tmp_path / 'model_0'), info)
+    refusals.assert_refused(
+        lambda: code_files.note_difference(run, ''), 'code.files is damaged'
+    )

@@ -1,0 +1,312 @@
+"""Folds, families and ensembles in trainings and predictions, end to end."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from baselines.data import families
+from baselines.evaluation import ensembles
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from baselines.training import jobs
+from baselines.training import task_data
+from tests.helpers import finished_runs
+from tests.helpers import made_runs
+from tests.helpers import processes
+from tests.helpers import shapes
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
+
+# Program -> kernels.
+_TRAIN = {'net_1': 6, 'net_2': 2, 'net_3': 2}
+_VALID = {'net_4': 2, 'other_5': 1}
+_SCALED = 20_000  # a feature that only net_1 has
+_CODE = tile_runs.TINY['models_file']
+
+
+def _kernels(programs, seed, **changes):
+    rng = np.random.default_rng(seed)
+    return [
+        tile_records.make_record(rng, f'{program}_{i:02d}', configs=12, **changes)
+        for program, count in programs.items()
+        for i in range(count)
+    ]
+
+
+@pytest.fixture(name='root', scope='module')
+def _root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('ensemble')
+    kernels = _kernels(_TRAIN, 0)
+    for kernel in kernels:
+        if kernel.graph_id.startswith('net_1'):
+            kernel.node_feat[0, 3] = _SCALED
+    tile_records.write_split(root / 'data' / 'train', kernels)
+    tile_records.write_split(root / 'data' / 'valid', _kernels(_VALID, 1))
+    tile_records.write_split(
+        root / 'data' / 'test', _kernels({'net_6': 3}, 2, is_test=True)
+    )
+    return root
+
+
+def _settings(root, out, **changes):
+    fields = dict(tile_runs.TINY, epochs=2, batch=2, lr=0.1, clip_norm=1.0)
+    changes = {**fields, **changes, 'out_dir': str(root / out)}
+    return tile_runs.settings(root, **changes)
+
+
+def _train(root, out, **changes):
+    return finished_runs.quietly(jobs.train, _settings(root, out, **changes))
+
+
+@pytest.fixture(name='plain', scope='module')
+def _plain(root):
+    """Two runs of different seeds."""
+    return [str(_train(root, 'plain', seed=seed)[0]) for seed in (0, 1)]
+
+
+@pytest.fixture(name='folded', scope='module')
+def _folded(root):
+    """The runs of three folds."""
+    return [str(_train(root, 'folded', fold=f'{i}/3')[0]) for i in (1, 2, 3)]
+
+
+@pytest.fixture(name='data')
+def _data(root):
+    return graph_source.Options(cache_dir=str(root / 'cache'), models_file=_CODE)
+
+
+@pytest.fixture(name='run_command')
+def _run_command(root):
+    """Runs a command on the data of the runs; returns its exit code."""
+    places = ('--cache_dir', root / 'cache', '--models_file', _CODE)
+    return lambda name, *argv: processes.command(name, *places, *argv)
+
+
+# Folds ------------------------------------------------------------------------
+
+
+def _valid_ids(model_dir, data):
+    predictor = loading.load_predictor(model_dir, data)
+    return predictor.open_split('valid').graph_ids
+
+
+def test_each_program_validates_once(folded, data):
+    found = [_valid_ids(model_dir, data) for model_dir in folded]
+    assert sorted(sum(found, [])) == sorted(
+        kernel.graph_id
+        for programs, seed in ((_TRAIN, 0), (_VALID, 1))
+        for kernel in _kernels(programs, seed)
+    )
+    programs = [
+        {families.program_of_kernel(graph_id) for graph_id in ids} for ids in found
+    ]
+    # By size: 1 alone, then 2, 3, 4 of two kernels each, then 5.
+    assert programs == [{'net_1'}, {'net_2', 'net_4'}, {'net_3', 'other_5'}]
+
+
+def test_a_run_file_says_its_fold(folded, plain):
+    info = [finished_runs.info_of(model_dir) for model_dir in folded]
+    assert [run['args']['fold'] for run in info] == ['1/3', '2/3', '3/3']
+    assert finished_runs.info_of(plain[0])['args']['fold'] == ''
+    assert len({run['data_fingerprint']['train'] for run in info}) == 3
+    assert len({run['data_fingerprint']['test'] for run in info}) == 1
+    # The normaliser is of the training folds.
+    highest = [run['normalizer']['node_max'][3] for run in info]
+    assert highest[0] < _SCALED and highest[1:] == [_SCALED, _SCALED]
+
+
+def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
+    found = loading.load_predictor(folded[0], data).measure('valid')[0]
+    assert found['fold'] == '1/3' and set(found['groups']) == {'net_1'}
+    assert found['overall']['top_5_error']['mean'] == pytest.approx(
+        finished_runs.info_of(folded[0])['final_error']['val']['5'], rel=1e-6
+    )
+    capsys.readouterr()
+    assert run_command('evaluate', '--dirs', *folded) == 0
+    table = capsys.readouterr().out.split('\n\n')[-1]
+    lines = [line.split() for line in table.splitlines()]
+    assert table.splitlines()[:3] == [
+        f'valid of tile:xla, fold {i}/3' for i in (1, 2, 3)
+    ]
+    del lines[:3]
+    assert [line[:4] for line in lines[2:5]] == [
+        ['Tiny', 'fold', f'{i}/3', count] for i, count in zip((1, 2, 3), '643')
+    ]
+    assert lines[6][:4] == ['mean', 'of', '3:', 'Tiny']
+    assert lines[7][:3] == ['deviation', 'over', 'folds']
+    shown = [float(line[4]) for line in lines[2:5]]
+    assert float(lines[6][4]) == pytest.approx(np.mean(shown), abs=0.001)
+    assert float(lines[7][3]) == pytest.approx(np.std(shown, ddof=1), abs=0.001)
+
+
+def test_other_data_is_taken_whole(root, folded, tmp_path, capsys):
+    for name, programs in (('train', {'x': 2}), ('valid', {'y': 2})):
+        tile_records.write_split(tmp_path / name, _kernels(programs, 5))
+    data = graph_source.Options(str(tmp_path), str(root / 'cache2'), models_file=_CODE)
+    assert _valid_ids(folded[0], data) == ['y_00', 'y_01']
+    assert 'is of fold 1/3 of other data' in capsys.readouterr().err
+
+
+def test_a_fold_is_a_run_of_its_own(root, monkeypatch):
+    def stopped(**changes):
+        finished_runs.stop_after(
+            monkeypatch, 1, lambda: _train(root, 'kept', **changes)
+        )
+
+    stopped(fold='1/3')
+    stopped(fold='2/3')
+    assert len(list((root / 'kept').glob('unfinished_*'))) == 2
+    _, printed = _train(root, 'kept', fold='2/3', resume=True)
+    assert 'resuming after epoch 1\n' in printed
+
+
+# Families ---------------------------------------------------------------------
+
+
+def test_an_epoch_takes_each_kernel_once_in_random_order(root):
+    ids = sorted(kernel.graph_id for kernel in _kernels(_TRAIN, 0))
+    for seed in (0, 3):
+        data = task_data.open_data(_settings(root, 'drawn', seed=seed))
+        assert list(data.stores['train'].graph_ids) == ids
+        for epoch in (0, 1):
+            order = np.concatenate([kernels for kernels, _ in data.draws(epoch)])
+            expected = np.random.default_rng([seed, epoch]).permutation(np.arange(10))
+            np.testing.assert_array_equal(order, expected.reshape(5, 2))
+            assert len(order) == data.steps_per_epoch
+
+
+# Ensembles --------------------------------------------------------------------
+
+
+def _rows(path):
+    with open(path, newline='') as stream:
+        return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
+
+
+def test_an_ensemble_ranks_by_the_mean(plain, data, run_command, tmp_path, capsys):
+    output = tmp_path / 'e.csv'
+    assert run_command('ensemble', '--dirs', *plain, '--output', output) == 0
+    # The test split has no runtimes: nothing is measured.
+    assert capsys.readouterr().out == f'{output}: 3 rows\n'
+    scores = []
+    for model_dir in plain:
+        predictor = loading.load_predictor(model_dir, data)
+        store = predictor.open_split('test')
+        scores.append(dict(zip(store.graph_ids, predictor.score(store))))
+    for graph_id, order in _rows(output).items():
+        one, two = (s[graph_id.rpartition(':')[2]] for s in scores)
+        mean = (ensembles.min_max(one) + ensembles.min_max(two)) / 2
+        assert order == ';'.join(map(str, np.argsort(mean, kind='stable')[:5]))
+    # One run with all the weight is that run.
+    weighted = ['--dirs', *plain, '--weights', '0', '2', '--output', output]
+    assert run_command('ensemble', *weighted) == 0
+    alone = tmp_path / 'p.csv'
+    assert run_command('predict', '--dir', plain[1], '--output', alone) == 0
+    assert _rows(output) == _rows(alone)
+
+
+def test_an_ensemble_is_measured_beside_its_members(
+    plain, data, run_command, tmp_path, capsys
+):
+    words = ['--dirs', *plain, '--split', 'valid', '--by', 'ranks', '--evaluate']
+    words += ['--output', tmp_path / 'e.csv']
+    assert run_command('ensemble', *words) == 0
+    printed = capsys.readouterr().out
+    parts = printed.split('\n\n')
+    assert parts[0] == f'{tmp_path}/e.csv: 3 rows'
+    assert parts[1].startswith(f'Tiny seed 0 on valid of tile:xla: {plain[0]}\nprogram')
+    assert 'ensemble by ranks on valid of tile:xla: 2 runs\nprogram' in printed
+    assert 'ensemble of 2 by ranks' in parts[-2]
+    for name in ('Tiny seed 0', 'Tiny seed 1', 'mean of the members', 'gain over the'):
+        assert name in parts[-2]
+    assert run_command('ensemble', *words, '--json') == 0
+    captured = capsys.readouterr()
+    assert captured.err == f'{tmp_path}/e.csv: 3 rows\n'
+    found = shapes.check('ensemble', captured.out)
+    assert list(found['members']) == plain
+    for model_dir, summary in found['members'].items():
+        assert summary.pop('group') == 'Tiny'
+        assert summary.pop('name') == f'Tiny seed {plain.index(model_dir)}'
+        assert summary == loading.load_predictor(model_dir, data).measure('valid')[0]
+    for key, sign in (('opa', 1), ('top_1_error', -1)):
+        figures = [part['overall'][key]['mean'] for part in found['members'].values()]
+        ours = found['ensemble']['overall'][key]['mean']
+        assert found['gain_over_mean'][key]['gain'] == pytest.approx(
+            sign * (ours - np.mean(figures))
+        )
+
+
+def test_an_ensemble_of_folds_ranks_test(folded, run_command, tmp_path, capsys):
+    output = tmp_path / 'e.csv'
+    words = ['--dirs', *folded, '--output', output]
+    assert run_command('ensemble', *words) == 0
+    assert len(_rows(output)) == 3
+    assert run_command('ensemble', *words, '--split', 'valid') == 1
+    message = capsys.readouterr().err
+    assert 'valid of fold 1/3' in message and '--split=test' in message
+
+
+def test_what_is_no_ensemble(plain, run_command, tmp_path, capsys):
+    output = tmp_path / 'e.csv'
+    layout_dir = made_runs.make_layout_run(tmp_path)
+    for argv, words in (
+        ([plain[0]], 'two or more different runs'),
+        ([plain[0], f'{plain[0]}/'], 'two or more different runs'),
+        (
+            [plain[0], layout_dir],
+            f'{layout_dir} is a run of layout:xla:random, but {plain[0]} of tile:xla',
+        ),
+        ([*plain, '--weights', '1'], '--weights: 1 weight for 2 runs'),
+        ([*plain, '--evaluate'], 'all runtimes are 0'),
+        ([*plain, '--output', tmp_path], 'is a folder'),
+    ):
+        capsys.readouterr()
+        assert run_command('ensemble', '--output', output, '--dirs', *argv) == 1, words
+        message = capsys.readouterr().err
+        assert words in message
+        repeated = argv == [plain[0], f'{plain[0]}/']
+        assert message.count('\n') == 1 + repeated
+    assert not output.exists()
+
+
+def test_two_models_are_compared(root, plain, folded, run_command, capsys):
+    train = ['--split', 'train']
+    other = str(_train(root, 'other', lr=1e-6)[0])
+    capsys.readouterr()
+    assert run_command('evaluate', '--compare', f'{root}/plain/*', other, *train) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [
+        'A: Tiny lr=.1 seed 0, Tiny lr=.1 seed 1',
+        'B: Tiny lr=1e-06 seed 0',
+        'train of tile:xla: 10 kernels of 3 programs',
+    ]
+    assert lines[-3] == '3 programs can show none: it takes 6.'
+    assert '2 runs of A' in lines[-2] and 'unknown for B' in lines[-1]
+    table = root / 'table.csv'
+    by_model = [f'{root}/plain/Tiny', other, *train, '--output', str(table), '--json']
+    assert run_command('evaluate', '--compare', *by_model) == 0
+    rows = list(csv.reader(table.open()))
+    assert rows[0][:4] == ['', 'A', 'B', 'gain of A'] and rows[1][0] == 'top-1'
+    test = shapes.check('evaluate --compare', capsys.readouterr().out)
+    names = ['Tiny lr=.1 seed 0', 'Tiny lr=.1 seed 1']
+    assert test['a'] == {'names': names, 'dirs': plain}
+    gain = test['measures']['opa']
+    assert gain['gain'] == pytest.approx(gain['ours'] - gain['theirs'])
+    different = "[po]*/Tiny' stands for runs of different settings"
+    for argv, words in (
+        ([plain[0], f'{root}/plain/*'], f'--compare: {plain[0]} is on both sides'),
+        ([f'{root}/[po]*/Tiny', folded[0]], different),
+        ([plain[0], f'{root}/none/gone'], '--compare: there is no directory'),
+        ([*plain, '--output', 'a.xls'], 'a.xls: should end in .json, .csv, .md'),
+        ([*plain, '--dir', plain[0]], '--compare names the runs itself: leave --dir'),
+        (
+            [*plain, other],
+            '--compare takes two names, and 3 were given: if the shell has',
+        ),
+        ([*plain, '--protocol=published'], '--compare is on all configurations'),
+    ):
+        assert run_command('evaluate', '--compare', *argv) == 1
+        assert words in capsys.readouterr().err

@@ -1,0 +1,157 @@
+"""`--dir estimate`: a ranking without a run, derived by hand."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from baselines.data.layout import store as layout_store
+from baselines.features import normalizer as normalizer_lib
+from baselines.layout import estimate as layout_estimate
+from baselines.runs import finding
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from baselines.tasks import layout
+from tests.helpers import hlo_kernels
+from tests.helpers import layout_files
+from tests.helpers import places
+from tests.helpers import tile_records
+from tests.helpers.refusals import assert_refused
+import tpugraphs
+from tpugraphs import commands
+
+_REAL = places.SHARED / 'real/npz/layout'
+
+
+def _addition():
+    """16 x 256 numbers and as many: whole, and in four tiles of a register."""
+    shape = dict(dims=[16, 256])
+    nodes = [
+        *[hlo_kernels.node('parameter', **shape)] * 2,
+        hlo_kernels.node('add', root=True, **shape),
+    ]
+    configs = hlo_kernels.configs(([1, 1], []), ([2, 2], []))
+    return hlo_kernels.kernel(nodes, [(2, 0), (2, 1)], configs)
+
+
+def test_tiles_are_ranked_by_estimated_time():
+    scores = loading.load_predictor('estimate', graph_source.Options()).score_record(
+        _addition()
+    )
+    # Two arrays read and one written at 450 bytes/ns, and 250 ns for each tile.
+    moved = 3 * 16 * 256 * 4 / 450
+    np.testing.assert_allclose(np.exp(scores), [moved + 1000, moved + 250], rtol=1e-5)
+    run = tpugraphs.load('estimate')
+    assert repr(run) == '<Run estimate on tile:xla, untrained>'
+    [ranked] = run.rank(_addition())
+    assert ranked.order.tolist() == [1, 0]
+
+
+def test_layouts_are_ranked_by_padded_work(monkeypatch):
+    record = layout_files.two_dots()
+    # As in `test_flat`: a third of the work is padded 1.28 * 8 or 32 times, and two
+    # thirds 64 times, whatever the configuration.
+    expected = np.array([1.28 * 8, 32, 32, 1.28 * 8]) / 3 + 64 * 2 / 3
+    run = tpugraphs.load('estimate', collection='layout:nlp:default')
+    np.testing.assert_allclose(run.ranker()(record), expected, rtol=1e-5)
+    monkeypatch.setattr('baselines.layout.flat.PAIRS', 1)  # one at a time
+    store = layout_store.LayoutStore.of_records('here', [record])
+    np.testing.assert_allclose(layout_estimate.estimate(store, 0), expected, rtol=1e-5)
+
+
+def test_models_may_begin_with_the_formula():
+    store = layout_store.LayoutStore.of_records('here', [layout_files.two_dots()])
+    normalizer = normalizer_lib.Normalizer.fit(store)
+    [plain] = layout.Layout().graphs(store, normalizer, False, False)
+    assert plain.prior is None
+    [program] = layout.Layout().graphs(store, normalizer, False, True)
+    # Of four, two share rank 1.5 and two 3.5: normal scores of 1/4 and 3/4.
+    scores = program.prior[program.group] / layout._PRIOR_SCALE
+    np.testing.assert_allclose(scores, [-0.674, 0.674, 0.674, -0.674], atol=1e-3)
+
+
+def test_data_of_other_columns_are_refused():
+    record = _addition()
+    wide = np.pad(record.node_feat, [(0, 0), (0, 1)])
+    wide = dataclasses.replace(record, node_feat=wide)
+    predictor = loading.load_predictor('estimate', graph_source.Options())
+    assert_refused(
+        lambda: predictor.score_record(wide), 'but 140 in what the estimate reads'
+    )
+
+
+@pytest.fixture(name='data')
+def _data(tmp_path):
+    tile_records.write_splits(tmp_path / 'data')
+    return [f'--data_root={tmp_path}/data', f'--cache_dir={tmp_path}/cache']
+
+
+def test_predict_and_evaluate(data, tmp_path, capsys):
+    output = tmp_path / 'out.csv'
+    words = ['--dir', 'estimate', *data]
+    assert commands.run('predict', [*words, f'--output={output}']) == 0
+    assert output.read_text().startswith('ID,TopConfigs\ntile:xla:')
+    capsys.readouterr()
+    assert commands.run('evaluate', words) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith('estimate on valid of tile:xla: ')
+    assert 'estimate, untrained' not in printed  # it is not listed twice
+
+
+@pytest.mark.parametrize(
+    'command, words, message',
+    [
+        (
+            'predict',
+            ['--dir', 'estimate', '--collection=layout:xla:rand'],
+            "there is no collection 'layout:xla:rand'; did you mean 'layout:xla:r",
+        ),
+        (
+            'evaluate',
+            ['--dir', 'latest', '--collection=tile:xla'],
+            '--collection=tile:xla is for --dir estimate',
+        ),
+        ('evaluate', ['--compare', 'a', 'b', '--collection=tile:xla'], 'is for --dir'),
+        ('predict', ['--dir', 'estimate', '--runner=DirectRunner'], '--runner is for'),
+        ('ensemble', ['estimate', 'latest'], "'estimate' is the untrained estimate"),
+    ],
+)
+def test_what_the_estimate_is_not_for(
+    command, words, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv('HOME', str(tmp_path))
+    assert commands.run(command, words) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count('\n') == 1
+
+
+def test_a_loaded_run_has_its_own_collection():
+    assert_refused(
+        lambda: tpugraphs.load('latest', collection='tile:xla'),
+        "collection='tile:xla' is for 'estimate', not for a run",
+    )
+
+
+def test_a_run_of_that_name_has_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model_dir = tmp_path / 'estimate/model_1'
+    model_dir.mkdir(parents=True)
+    (tmp_path / 'estimate/run_1.jsonz').touch()
+    assert finding.find('./estimate') == [str(model_dir)]
+    assert_refused(lambda: finding.find('estimate'), 'a run of that name is ./estimate')
+
+
+@pytest.mark.parametrize(
+    'search, split, tau', [('default', 'train', 0.389), ('random', 'valid', 0.790)]
+)
+def test_tau_on_real_programs(search, split, tau, tmp_path):
+    if not _REAL.is_dir():
+        pytest.skip(f'no real programs: {_REAL} is missing')
+    options = graph_source.Options(
+        str(_REAL), str(tmp_path), collection=f'layout:xla:{search}'
+    )
+    predictor = loading.load_predictor('estimate', options)
+    summary, _ = predictor.measure(split)
+    json.dumps(summary, allow_nan=False)
+    assert summary['overall']['kendall_tau']['mean'] == pytest.approx(tau, abs=5e-4)

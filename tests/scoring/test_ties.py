@@ -1,0 +1,75 @@
+"""Notes on scores that do not depend on the configuration."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from baselines.data.tile import store as tile_store
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from baselines.training import jobs
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+from tests.helpers import tiny_models
+
+
+@pytest.mark.parametrize(
+    'scored, is_noted',
+    [
+        ([[2, 2, 2], [5]], True),
+        ([[2, 2, 2], [5, 6]], False),
+        ([[2], [5]], False),  # there is nothing to rank
+    ],
+)
+def test_equal_scores_get_a_note(scored, is_noted, capsys, monkeypatch):
+    counts = [len(scores) for scores in scored]
+    kernels = tile_records.make_records(len(scored), configs=counts)
+    options = graph_source.Options(collection='tile:xla')
+    predictor = loading.load_predictor('estimate', options)
+    members = [(np.array(scores),) for scores in scored]
+    monkeypatch.setattr(predictor.scorer, 'members', lambda store: iter(members))
+    store = tile_store.TileStore.of_records('here', kernels)
+    assert [scores.tolist() for scores in predictor.score(store)] == scored
+    note = (
+        'note: estimate gives all configurations of a kernel the same score: its '
+        'ranking is no better than random choice\n'
+    )
+    assert (note in capsys.readouterr().err) == is_noted
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures('weights_alone')
+@pytest.mark.parametrize(
+    'factor, note',
+    [
+        (0, 'note: Useless gives all configurations of a kernel the same score'),
+        (
+            -1,
+            "note: on validation it ranks no better than random choice (Kendall's tau",
+        ),
+    ],
+)
+def test_a_training_notes_that_it_learned_nothing(factor, note, tmp_path, capsys):
+    class Useless(tiny_models.Tiny):
+        """Scores by the first column, reversed or not at all."""
+
+        def forward(self, graph, num_configs, training=False):
+            learned = super().forward(graph, num_configs, training)
+            column = tf.reshape(graph.node_sets['config']['feats'][:, 0], learned.shape)
+            return factor * (column + 1e-9 * learned)
+
+    for split in ('train', 'valid', 'test'):
+        records = [
+            dataclasses.replace(
+                record, config_runtime=1000 + record.config_feat[:, 0].astype(np.int64)
+            )
+            for record in tile_records.make_records(6)
+        ]
+        tile_records.write_split(tmp_path / 'data' / split, records)
+    settings = tile_runs.settings(tmp_path, model='Useless', epochs=1)
+    jobs.train(settings, models=[Useless])
+    printed = capsys.readouterr()
+    [said] = [line for line in ''.join(printed).splitlines() if 'random choice' in line]
+    assert said.startswith(note)

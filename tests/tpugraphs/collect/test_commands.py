@@ -1,0 +1,139 @@
+"""`collect` and `tune` as they are called."""
+
+import importlib.util
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from tests.helpers import measured_programs
+from tests.helpers import program_forms
+import tpugraphs
+from tpugraphs import commands
+from tpugraphs.programs import extras
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A file with a module of one kernel."""
+    module = measured_programs.pointwise(96, 128, opcode='exponential')
+    return measured_programs.write(tmp_path / 'mine.pb', module)
+
+
+@pytest.mark.slow
+def test_collect_and_tune(program, tmp_path, capsys):
+    pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    out = str(tmp_path / 'out')
+    words = ['--configs', '4', '--passes', '2', '--split', 'none']
+    assert commands.run('collect', [program, out, *words]) == 0
+    assert '1 kernel with ' in capsys.readouterr().out
+    # On a busy machine it may be among the noisy ones.
+    [npz] = (tmp_path / 'out').rglob('*.npz')
+    assert npz.name.startswith('mine_')
+
+    figures = tmp_path / 'figures.json'
+    words = ['--measure', '2', '--candidates', '8', '--json', str(figures)]
+    words += ['--dir', 'estimate', '--output', out + '2']
+    assert commands.run('tune', [program, *words]) == 0
+    [kernel] = json.loads(figures.read_text())['kernels']
+    # What was collected is not measured again.
+    with open(os.path.join(out, 'measured.json')) as stream:
+        [collected] = json.load(stream)['kernels'].values()
+    recorded = len(collected['configs']) - 1
+    assert kernel['recorded'] == recorded
+    assert kernel['measured'] == max(2, recorded) and kernel['candidates'] >= 8
+    for kind in ('default', 'best'):
+        assert os.path.exists(f'{out}2/kernels/{kernel["name"]}.{kind}.pb')
+    assert kernel['claimed'] or kernel['speedup'] == 1
+    printed = capsys.readouterr().out
+    origin = 'drawn at random for each kernel, chosen by the estimate and times; '
+    assert f'configurations: up to 8 {origin}{recorded} from records' in printed
+    assert f'written: {out}2, for tpugraphs.load_program' in printed
+    x = np.linspace(0, 1, 96 * 128, dtype=np.float32).reshape(96, 128)
+    [result] = tpugraphs.load_program(out + '2')(x)
+    np.testing.assert_allclose(result, np.exp(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    'words, message',
+    [
+        (['out'], 'say --random N, or one or more programs; and a folder'),
+        (['--random', '3', 'p.pb', 'out'], 'say --random N, or one or more programs'),
+        (['--builtin', 'out'], 'there are no built-in programs; use --random N'),
+        (['--random', '0', 'out'], '--random is 0; it counts programs'),
+        (['p.pb', 'out', '--split', '1/2'], 'such as 80/10/10, or 0/0/100'),
+        (['p.pb', 'out', '--core', '99'], '--core is 99; this process may use'),
+        (['p.pb', 'out', '--passes', '-1'], '--passes is -1; it counts passes'),
+        (['p.pb', 'out', '--passes', '1'], '--passes is 1; halves of them are compar'),
+        (['p.pb', 'out', '--kernels', '-2'], '--kernels is -2; it counts kernels'),
+        (['p.pb', 'out', '--families', 'norm'], 'of random programs: say --random N'),
+        (['p.pb', 'out', '--seconds', '0'], 'more than 0 seconds'),
+        (['p.pb', 'out', '--minutes', 'nan'], 'more than 0 minutes'),
+    ],
+)
+def test_what_collect_refuses(words, message, capsys):
+    if not message.startswith(('say', 'there are', 'such as')):
+        pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    assert commands.run('collect', words) == 1
+    assert message in capsys.readouterr().err
+
+
+_IMPORTS = """
+import {package} as package
+
+def inside(x):
+    import jax
+
+example_args = (package.zeros([8, 8]),)
+"""
+
+
+@pytest.mark.parametrize(
+    'package, command',
+    [
+        ('jaxlib', 'pip install -e .[measure]'),
+        ('jax', f'pip install jax=={extras.version("jaxlib")}'),
+        ('tensorflow', 'pip install -e .'),
+    ],
+)
+def test_a_missing_package_is_one_line_that_says_how_to_install_it(
+    package, command, monkeypatch, capsys, tmp_path, program
+):
+    if package != 'jaxlib':
+        pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
+    monkeypatch.setitem(sys.modules, package, None)
+    missing = tmp_path / 'missing'  # for the processes that files of users run in
+    missing.mkdir()
+    why = f'raise ModuleNotFoundError("No module named {package!r}")'
+    (missing / f'{package}.py').write_text(why)
+    monkeypatch.setenv('PYTHONPATH', str(missing), prepend=os.pathsep)
+    out, file = str(tmp_path / 'out'), tmp_path / 'mine.py'
+    file.write_text(_IMPORTS.format(package=package))
+    text = program_forms.write('HLO text', tmp_path)
+    sources = [f'{file}:inside'] if package != 'jaxlib' else [program, text]
+    if package == 'jax':  # imported where the function is traced, too
+        (tmp_path / 'late.py').write_text(_IMPORTS.format(package='tensorflow'))
+        sources.append(f'{tmp_path}/late.py:inside')
+    for source in sources:
+        printed = []
+        for words in (['collect', source, out], ['tune', source], ['rank', source]):
+            words += {'tune': ['--no_model'], 'rank': ['--dir', 'estimate']}.get(
+                words[0], []
+            )
+            if source != program or words[0] != 'rank':
+                assert commands.run(words[0], words[1:]) == 1
+                printed.append(capsys.readouterr().err)
+        with pytest.raises(ValueError) as caught:
+            tpugraphs.read_program(text if package == 'jaxlib' else source)
+        for line in (*printed, f'{caught.value}\n'):
+            assert line.endswith(f'; run {command}\n') and line.count('\n') == 1
+
+
+def test_a_function_without_tensorflow_is_not_tuned(monkeypatch):
+    if importlib.util.find_spec('jax'):
+        pytest.skip('JAX, which is installed, traces it')
+    monkeypatch.setitem(sys.modules, 'tensorflow', None)
+    with pytest.raises(ValueError, match='tensorflow.*; run pip install -e .$'):
+        tpugraphs.tune(lambda x: x, np.zeros(3), records='')

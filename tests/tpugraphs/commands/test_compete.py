@@ -1,0 +1,83 @@
+"""`tpugraphs compete`: trains and ranks the collections that have data."""
+
+import csv
+
+import pytest
+
+from tests.helpers import made_runs
+from tests.helpers import refusals
+from tests.helpers import shapes
+from tests.helpers import synthetic
+from tpugraphs import commands
+from tpugraphs import competition
+
+
+def _options(root, **changes):
+    folders = {'data_root': str(root / 'data'), 'out_dir': str(root / 'out')}
+    return competition.Options(**{**folders, **changes})
+
+
+def test_the_score_is_the_mean_over_collections(tmp_path):
+    entries = [
+        competition.Entry('tile:xla', 'a', 'kaggle_score', 0.9, 0.8, 1.0, 'a.csv'),
+        competition.Entry(
+            'layout:xla:random', 'b', 'kendall_tau', 0.2, None, None, 'b'
+        ),
+    ]
+    results = competition.Results(entries, ['layout:nlp:random'], 'all.csv')
+    assert results.score == pytest.approx(0.55)
+    lines = results.to_text().splitlines()
+    assert (
+        lines[2].split() == 'tile:xla kaggle_score 0.900 0.800 to 1.000 a.csv'.split()
+    )
+    assert lines[-2].endswith('score: 0.550, the mean of 2 of 5 collections')
+
+
+def test_what_cannot_compete(tmp_path):
+    refusals.assert_refused(
+        lambda: competition.compete(_options(tmp_path)), 'has no collection; it should'
+    )
+    for split in ('train', 'valid', 'test'):
+        (tmp_path / 'data/layout/xla/random' / split).mkdir(parents=True)
+    tile, other = (made_runs.make_tile_run(tmp_path) for _ in range(2))
+    refusals.assert_refused(
+        lambda: competition.compete(_options(tmp_path), [tile, other]),
+        'are both of tile:xla; name one run for a collection',
+    )
+    refusals.assert_refused(
+        lambda: competition.compete(_options(tmp_path), [tile]),
+        f'--dir: no data of tile:xla in {tmp_path}/data/tile/xla',
+    )
+
+
+@pytest.mark.slow
+def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
+    pytest.importorskip('lightgbm')
+    monkeypatch.setenv('HOME', str(tmp_path / 'home'))
+    synthetic.write_kernels(str(tmp_path / 'data/tile/xla'), 6, 3, 3)
+    places = ['xla/random', 'nlp/default']
+    synthetic.write_programs(str(tmp_path / 'data/layout'), 2, 1, 1, subfolders=places)
+    words = [f'--data_root={tmp_path}/data', f'--out_dir={tmp_path}/out', '--json']
+    assert commands.run('compete', [*words, '--epochs=1']) == 0
+    captured = capsys.readouterr()
+    assert 'no data of layout:xla:default, layout:nlp:random: left out' in captured.err
+    found = shapes.check('compete', captured.out)
+    measured = [(entry['collection'], entry['measure']) for entry in found['entries']]
+    assert measured == [
+        ('tile:xla', 'kaggle_score'),
+        ('layout:xla:random', 'kendall_tau'),
+        ('layout:nlp:default', 'kendall_tau'),
+    ]
+    with open(found['submission'], encoding='utf-8') as stream:
+        ids = [row['ID'] for row in csv.DictReader(stream)]
+    assert [i.rpartition(':')[0] for i in ids] == (
+        ['tile:xla'] * 3 + ['layout:xla:random', 'layout:nlp:default']
+    )
+    # Again: nothing is trained, and the runs can be named.
+    runs = [entry['run'] for entry in found['entries']]
+    assert commands.run('compete', [*words, '--epochs=1']) == 0
+    again = shapes.check('compete', capsys.readouterr().out)
+    assert [entry['run'] for entry in again['entries']] == runs
+    assert commands.run('compete', [*words, '--dir', *runs]) == 0
+    taken = shapes.check('compete', capsys.readouterr().out)
+    assert taken['score'] == pytest.approx(found['score'])

@@ -1,0 +1,231 @@
+"""Trees as a run keeps them: what they learn, and what is read of their text."""
+
+import re
+import types
+
+import numpy as np
+import pytest
+
+from baselines.trees import booster as trees_lib
+from baselines.trees import growing
+from baselines.trees import scoring
+from tests.helpers import finished_runs
+from tests.helpers import refusals
+from tests.helpers import shapes
+from tpugraphs import commands
+
+pytest.importorskip('lightgbm')
+
+_NAMES = ['constant', 'step', 'noise']
+_OPTIONS = growing.Options(
+    trees=40, learning_rate=0.5, num_leaves=4, column_share=1, row_share=1
+)
+
+
+def _rows(count=400, seed=0):
+    """A target of 3 above step 0.5, and of -1 below."""
+    rng = np.random.default_rng(seed)
+    columns = rng.random((count, 3)).astype(np.float32)
+    columns[:, 0] = 7
+    return growing.Rows(columns, np.where(columns[:, 1] > 0.5, 3.0, -1.0))
+
+
+@pytest.fixture(name='trees', scope='module')
+def _trees():
+    return growing.fit(_NAMES, _OPTIONS, _rows(), _rows(), seed=0)[0]
+
+
+def test_they_learn_a_step_from_the_one_column_that_has_it(trees):
+    assert trees.used[0] == 'step' and 'constant' not in trees.used
+    columns = np.array([[0.2, 0.5], [0.8, 0.5]], np.float32)[:, : len(trees.used)]
+    assert trees.predict(columns) == pytest.approx([-1, 3], abs=1e-5)
+    # Each halves what is left of the error: 1/4 of its square.
+    _, losses = growing.fit(_NAMES, _OPTIONS, _rows(), _rows(), seed=0)
+    first, second, *_ = losses['train_loss']
+    assert second == pytest.approx(first / 4, rel=1e-3)
+    assert len(losses['val_loss']) == len(losses['train_loss']) <= 40
+    assert 1 <= trees.count <= 40
+
+
+def test_what_is_saved_is_read_back(trees, tmp_path):
+    trees.save(str(tmp_path / 'trees.txt'))
+    again = trees_lib.Trees.read(str(tmp_path / 'trees.txt'))
+    assert again.names == _NAMES and again.used == trees.used
+    assert again.digest() == trees.digest()
+    columns = _rows(seed=2).columns[:, [_NAMES.index(name) for name in trees.used]]
+    np.testing.assert_array_equal(again.predict(columns), trees.predict(columns))
+
+
+def test_importances_are_the_shares_of_gains(trees, tmp_path):
+    path = tmp_path / 'trees.txt'
+    trees.save(str(path))
+    first, *others = found = trees_lib.Trees.read(str(path)).importances()
+    assert found == trees.importances()
+    assert first.column == 'step' and first.gain > 0.99
+    assert sum(row.gain for row in found) == pytest.approx(1)
+    leaves = re.findall('num_leaves=(.*)', path.read_text())
+    splits = sum(int(number) - 1 for number in leaves)
+    assert sum(row.splits for row in found) == splits and first.splits >= trees.count
+    assert 'constant' not in [row.column for row in found]
+    # Of trees from before gains were kept: by splits.
+    path.write_text(re.sub('split_gain=.*\n', '', path.read_text()))
+    older = trees_lib.Trees.read(str(path)).importances()
+    assert {row.gain for row in older} == {None}
+    assert [row.splits for row in older] == sorted(
+        (row.splits for row in found), reverse=True
+    )
+
+
+def test_importance_as_a_command(trees, tmp_path, capsys):
+    model_dir = tmp_path / 'model_0123456789'
+    model_dir.mkdir()
+    trees.save(str(model_dir / 'trees.txt'))
+    finished_runs.write_info(model_dir, {'args': {'model': 'Trees'}})
+    assert commands.run('importance', [str(model_dir), '--top', '1']) == 0
+    title, head, _, row, *_ = capsys.readouterr().out.splitlines()
+    columns = len(trees.importances())
+    assert title == f'{model_dir}: {trees.count} trees, {columns} columns'
+    assert head.split() == ['column', 'gain', 'splits'] and row.startswith('step ')
+    assert commands.run('importance', [str(model_dir), '--json']) == 0
+    rows = shapes.check('importance', capsys.readouterr().out)
+    assert rows[0]['column'] == 'step' and len(rows) == columns
+    finished_runs.write_info(model_dir, {'args': {'model': 'MLP'}})
+    (model_dir / 'trees.txt').unlink()
+    (model_dir / 'variables').mkdir()
+    (model_dir / 'variables' / 'variables.index').touch()
+    assert commands.run('importance', [str(model_dir)]) == 1
+    assert 'has no trees: importances are of runs of' in capsys.readouterr().err
+
+
+def test_lightgbm_reads_the_file(trees, tmp_path):
+    import lightgbm
+
+    trees.save(str(tmp_path / 'trees.txt'))
+    booster = lightgbm.Booster(model_file=str(tmp_path / 'trees.txt'))
+    assert booster.feature_name() == _NAMES
+    columns = _rows(seed=2).columns
+    used = columns[:, [_NAMES.index(name) for name in trees.used]]
+    np.testing.assert_allclose(booster.predict(columns), trees.predict(used), 1e-12)
+
+
+def test_a_prior_is_corrected(tmp_path):
+    # Of 80 rows half have a prior of 1, half of -1, and of both half a step of 3.
+    columns = np.zeros((80, 3), np.float32)
+    columns[::2, 2] = columns[40:, 1] = 1
+    prior = 2 * columns[:, 2] - 1
+    rows = growing.Rows(columns, 0.5 * prior + 3 * columns[:, 1], prior=prior)
+    trees, losses = growing.fit(_NAMES, _OPTIONS, rows, None, 0, 'noise')
+    assert trees.prior == trees_lib.Prior('noise', 0.5)
+    assert trees.used == ['step', 'noise']
+    # The trees see nothing but the step: what is left of it falls by a fourth each.
+    assert losses['train_loss'][1] == pytest.approx(losses['train_loss'][0] / 4)
+    # Ranks 0.5 and 1.5 of 2 have normal scores of -0.674 and 0.674; of equal ones, 0.
+    table = types.SimpleNamespace(
+        counts=np.array([2, 3]),
+        rows=lambda graphs, configs: np.stack([graphs, configs * (graphs < 1)], 1),
+    )
+    trees.save(str(tmp_path / 'trees.txt'))
+    for kept in (trees, trees_lib.Trees.read(str(tmp_path / 'trees.txt'))):
+        first, second = scoring.scores(kept, table)
+        assert first == pytest.approx([-0.3372, 0.3372], abs=1e-4)
+        assert second == pytest.approx([3, 3, 3], abs=1e-4)
+
+
+def test_a_prior_that_misleads_is_left_out():
+    prior = np.tile([-1.0, 1.0], 40)
+    rows = growing.Rows(_rows(80).columns, -prior, prior=prior)
+    assert growing.fit(_NAMES, _OPTIONS, rows, None, 0, 'noise')[0].prior is None
+
+
+@pytest.mark.parametrize('prior', ['other 0.5', 'noise', 'noise 1e999', 'noise 1_0'])
+def test_a_damaged_prior_is_refused(trees, tmp_path, prior):
+    trees.save(str(tmp_path / 'trees.txt'))
+    path = tmp_path / 'trees.txt'
+    path.write_text(path.read_text().replace('tree\n', f'tree\nprior={prior}\n', 1))
+    with pytest.raises(ValueError, match='prior should be a column and its weight'):
+        trees_lib.Trees.read(str(tmp_path / 'trees.txt'))
+
+
+@pytest.mark.parametrize('count', [8, 400])
+def test_few_rows_make_small_leaves(count):
+    # 2 of 8 rows and 10 of 400 differ: fewer than the 20 of `min_leaf`.
+    columns = np.zeros((count, 3), np.float32)
+    columns[: max(count // 40, 2), 1] = 1
+    rows = growing.Rows(columns, 4.0 * columns[:, 1])
+    found, _ = growing.fit(_NAMES, _OPTIONS, rows, None, seed=0)
+    assert found.predict(np.array([[0], [1]])) == pytest.approx([0, 4], abs=1e-5)
+
+
+def test_nothing_to_learn():
+    rows = growing.Rows(np.ones((50, 3), np.float32), np.zeros(50))
+    found, _ = growing.fit(_NAMES, _OPTIONS, rows, None, seed=0)
+    assert found.predict(np.ones((2, 1), np.float32)).tolist() == [0, 0]
+
+
+_DAMAGES = {
+    'num_class': (r'num_class=1', 'num_class=2', 'num_class should be 1'),
+    'names': (r'feature_names=.*', 'feature_names=a', 'max_feature_idx is not the'),
+    'name': (r'feature_names=\w', 'feature_names=\x1b', 'is no name of a column'),
+    'cut': (r'(?s)end of trees.*', '', 'the file is not complete'),
+    'no tree': (r'(?s)\nTree=.*', '\nend of trees\n', 'not complete'),
+    'categorical': (r'num_cat=0', 'num_cat=1', 'tree 0: num_cat should be 0'),
+    'linear': (r'is_linear=0', 'is_linear=1', 'is_linear should be 0'),
+    'leaves': (r'num_leaves=\d+', 'num_leaves=99', 'num_leaves is not the number'),
+    'column': (r'split_feature=\d', 'split_feature=3', 'is not one of 3 columns'),
+    'before': (r'split_feature=\d', 'split_feature=-1', 'is not one of 3 columns'),
+    'word': (r'split_feature=\d', 'split_feature=x', "tree 0: split_feature: 'x' is"),
+    'long': (r'split_feature=\d', 'split_feature=' + '9' * 50, 'not written as a num'),
+    # Python would read 10 and 1000, LightGBM 1 and 1.
+    'int': (r'left_child=\S+', 'left_child=1_0', "left_child: '1_0' is not written"),
+    'float': (r'leaf_value=\S+', 'leaf_value=1_000', "leaf_value: '1_000' is not"),
+    'digits': (r'threshold=\S+', 'threshold=0x2', "threshold: '0x2' is not written"),
+    'kind': (r'decision_type=\d', 'decision_type=1', 'not that of a number'),
+    'nan': (r'leaf_value=\S+', 'leaf_value=nan', "leaf_value: 'nan' is not"),
+    'infinite': (r'threshold=\S+', 'threshold=1e999', 'threshold holds a number'),
+    'circle': (r'left_child=\S+', 'left_child=0', 'make no tree'),
+    'outside': (r'right_child=\S+', 'right_child=-9', 'make no tree'),
+    'fewer': (r'threshold=\S+', 'threshold=', 'leaves take'),
+}
+
+
+@pytest.mark.parametrize('what', _DAMAGES)
+def test_an_untrusted_file_is_checked(trees, tmp_path, what):
+    pattern, new, message = _DAMAGES[what]
+    trees.save(str(tmp_path / 'trees.txt'))
+    path = tmp_path / 'trees.txt'
+    changed, count = re.subn(pattern, new, path.read_text(), count=1)
+    assert count
+    path.write_text(changed)
+    with pytest.raises(ValueError) as caught:
+        trees_lib.Trees.read(str(tmp_path / 'trees.txt'))
+    text = str(caught.value)
+    assert message in text and text.startswith(f'{path}: the trees cannot be read')
+    assert '\n' not in text
+
+
+def test_missing_binary_and_large_files(tmp_path, monkeypatch):
+    def message():
+        with pytest.raises(ValueError) as caught:
+            trees_lib.Trees.read(str(tmp_path / 'trees.txt'))
+        return str(caught.value)
+
+    assert 'trees.txt is missing; copy the directory again' in message()
+    (tmp_path / 'trees.txt').write_bytes(b'tree\n\xff')
+    assert 'the trees cannot be read' in message()
+    monkeypatch.setattr(trees_lib, '_MAX_BYTES', 3)
+    assert 'trees.txt' in message()
+
+
+@pytest.mark.parametrize(
+    'kwargs, message',
+    [
+        ({'tree': 5}, "Trees has no option 'tree'; did you mean 'trees'"),
+        ({'trees': 0}, '--model_kwargs_json: trees should be at least 1, not 0'),
+        ({'trees': 5.5}, 'trees should be a whole number, not 5.5'),
+        ({'trees': True}, 'trees should be a whole number, not True'),
+        ({'learning_rate': 'x'}, "learning_rate should be a number, not 'x'"),
+        ({'row_share': 1.5}, 'row_share should be at most 1, not 1.5'),
+    ],
+)
+def test_options_out_of_range(kwargs, message):
+    refusals.assert_refused(lambda: growing.Options.of(kwargs), message)

@@ -1,0 +1,254 @@
+"""Runs of trees, alone and with a graph model, are runs as all others."""
+
+import gzip
+import importlib.util
+import json
+import pathlib
+import re
+import shutil
+import types
+
+import numpy as np
+import pytest
+
+from baselines import recipes
+from baselines.evaluation import ensembles
+from baselines.layout import flat
+from baselines.runs import run_files
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from baselines.trees import growing
+from baselines.trees import scoring
+from tests.helpers import finished_runs
+from tests.helpers import layout_runs
+from tests.helpers import processes
+from tests.helpers import refusals
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+from tpugraphs import ranking
+
+pytest.importorskip('lightgbm')
+
+_KWARGS = {'trees': 4, 'num_leaves': 4, 'min_leaf': 3}
+_TREES = dict(model='Trees', model_kwargs_json=json.dumps(_KWARGS))
+
+
+@pytest.fixture(name='tiles', scope='module')
+def _tiles(tmp_path_factory):
+    root = tmp_path_factory.mktemp('tile')
+    tile_records.write_splits(root / 'data')
+    return root, *tile_runs.train(root, **_TREES)
+
+
+def _predicted(root, model_dir, *words):
+    """What `predict` writes of a run."""
+    path = root / 'predicted.csv'
+    places = ['--output', path, '--cache_dir', root / 'cache']
+    assert processes.command('predict', '--dir', model_dir, *places, *words) == 0
+    return path.read_text()
+
+
+def test_a_tile_run(tiles, tmp_path):
+    root, model_dir, printed = tiles
+    assert 'Trees: at most 4 trees' in printed
+    assert processes.listing(model_dir) == ['trees.txt']
+    info = finished_runs.info_of(model_dir)
+    assert set(info['digest']) == {'trees', 'settings'}
+    assert len(info['normalizer']['node_used']) == 140
+    curve = info['train_curve']
+    assert curve['epoch'] == [*range(len(curve['train_loss']))]
+    assert len(curve['val_opa']) == len(curve['epoch'])
+    assert info['best_epoch'] < 4
+    # The directory, its run file and the graphs to rank are enough.
+    shutil.copytree(model_dir, tmp_path / model_dir.name)
+    shutil.copy(run_files.run_file(str(model_dir)), tmp_path)
+    shutil.copytree(root / 'data' / 'test', tmp_path / 'data' / 'test')
+    words = ('--data_root', tmp_path / 'data')
+    predicted = _predicted(tmp_path, tmp_path / model_dir.name, *words)
+    assert predicted == finished_runs.csv_of(model_dir)
+
+
+def test_it_is_exported_as_the_file_of_lightgbm(tiles, tmp_path, capsys):
+    _, model_dir, _ = tiles
+    output = tmp_path / 'out'
+    assert processes.command('export', model_dir, output) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == f'{output}: Trees on tile:xla'
+    assert re.fullmatch(r'  trees.txt: [1-4] trees? of LightGBM', printed[1])
+    text = (model_dir / 'trees.txt').read_text()
+    assert (output / 'trees.txt').read_text() == text
+    described = json.loads((output / 'metadata.json').read_text())
+    [names] = re.findall('^feature_names=(.*)', text, re.M)
+    assert described['columns'] == names.split() and described['prior'] is None
+
+
+def test_its_settings_shape_it_and_seeds_repeat(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    again, _ = tile_runs.train(root, out_dir=str(tmp_path / 'same'), **_TREES)
+    other, _ = tile_runs.train(root, out_dir=str(tmp_path / 'other'), seed=1, **_TREES)
+    texts = [(each / 'trees.txt').read_text() for each in (model_dir, again, other)]
+    assert texts[0] == texts[1] != texts[2]
+    resumed, printed = tile_runs.train(root, resume=True, **_TREES)
+    assert resumed == model_dir and 'is finished already' in printed
+
+
+def test_a_run_that_was_tampered_with(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    other, _ = tile_runs.train(root, out_dir=str(tmp_path), seed=2, **_TREES)
+    data = graph_source.Options()
+
+    def load():
+        loading.load_predictor(str(other), data)
+
+    own = (other / 'trees.txt').read_text()
+    (other / 'trees.txt').write_text((model_dir / 'trees.txt').read_text())
+    refusals.assert_refused(load, 'does not hold the trees', 'copy both again')
+    (other / 'trees.txt').write_text(own)
+    info = finished_runs.info_of(other)
+    info['args']['seed'] = 5
+    path = run_files.run_file(str(other))
+    pathlib.Path(path).write_bytes(gzip.compress(json.dumps(info).encode()))
+    refusals.assert_refused(load, 'was changed since it was saved')
+    (other / 'trees.txt').unlink()
+    refusals.assert_refused(load, 'holds no saved model')
+
+
+def test_without_lightgbm(tiles, monkeypatch, tmp_path):
+    root, model_dir, _ = tiles
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        'find_spec',
+        lambda name, *rest: None if name == 'lightgbm' else find(name, *rest),
+    )
+    wanted = 'needs LightGBM: pip install -e .[trees]'
+    train = lambda **flags: tile_runs.train(root, out_dir=str(tmp_path), **flags)
+    refusals.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
+    refusals.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
+    load = lambda: loading.load_predictor(str(model_dir), graph_source.Options())
+    refusals.assert_refused(load, f'{model_dir} {wanted}')
+    assert 'trees' not in recipes.settings('strong', 'tile:xla')
+
+
+@pytest.mark.slow
+def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
+    monkeypatch.setattr(growing, 'FEWER', growing.Options(**_KWARGS))
+    monkeypatch.setattr(ensembles, 'chosen_weights', lambda *given: [0.5, 1.0])
+    tile_records.write_splits(tmp_path / 'data')
+    flags = dict(tile_runs.TINY, epochs=1)
+    both, printed = tile_runs.train(tmp_path, trees=True, **flags)
+    assert 'weights of 0.5 for the graph model and 1 for the trees' in printed
+    assert finished_runs.info_of(both)['member_weights'] == [0.5, 1.0]
+    alone, _ = tile_runs.train(tmp_path, out_dir=str(tmp_path / 'alone'), **flags)
+    assert {'saved_model.pb', 'trees.txt'} <= set(processes.listing(both))
+    assert set(finished_runs.info_of(both)['digest']) == {
+        'trees',
+        'weights',
+        'settings',
+    }
+    assert finished_runs.weights_of(both) == finished_runs.weights_of(alone)
+    curves = [finished_runs.curve_of(each) for each in (both, alone)]
+    assert curves[0] == curves[1]
+
+    def scores(model_dir):
+        options = graph_source.Options(
+            cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
+        )
+        found = loading.load_predictor(str(model_dir), options)
+        store = found.open_split('test')
+        return found, store, list(found.score(store))
+
+    predictor, store, together = scores(both)
+    predictor.write(str(tmp_path / 'p.csv'), store, together)
+    assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(both)
+    trees = predictor.scorer.models.trees
+    table = predictor.task.table(store, trees.used, None)
+    of_trees = list(scoring.scores(trees, table))
+    for mean, one, other in zip(together, scores(alone)[2], of_trees):
+        standard = [(x - x.mean()) / (x.std() or 1) for x in (one, other)]
+        wanted = (0.5 * standard[0] + standard[1]) / 1.5
+        np.testing.assert_allclose(mean, wanted, atol=1e-5)
+    store = predictor.open_split('test')
+    for (_, second), of_tree in zip(predictor.score_members(store), of_trees):
+        np.testing.assert_array_equal(second, of_tree)
+    [ranked] = ranking.rank(predictor, store.record(0))[0]
+    members = next(predictor.score_members(store))
+    assert ranked.agreement == ensembles.agreement(members)
+
+
+@pytest.mark.slow
+def test_layouts(tmp_path):
+    layout_runs.write_splits(tmp_path / 'data' / 'xla' / 'random')
+    model_dir, printed = layout_runs.train(tmp_path, **_TREES)
+    assert 'Trees: at most 4 trees' in printed
+    names = (model_dir / 'trees.txt').read_text().split('feature_names=')[1]
+    assert names.splitlines()[0].split() == list(flat.NAMES)
+    assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
+
+
+class _Table:
+    """A table of three graphs whose one column counts configurations."""
+
+    names = ['number']
+    counts = np.array([3, 5, 1])
+
+    def rows(self, graphs, configs):
+        return (10 * graphs + configs).astype(np.float32)[:, np.newaxis]
+
+
+class _Identity:
+    prior = None
+
+    def predict(self, columns):
+        return columns[:, 0].astype(float)
+
+
+@pytest.mark.parametrize('rows', [1, 2, 4, 100])
+def test_scores_are_computed_in_slices(monkeypatch, rows):
+    monkeypatch.setattr(scoring, '_ROWS', rows)
+    found = [scores.tolist() for scores in scoring.scores(_Identity(), _Table())]
+    assert found == [[0, 1, 2], [10, 11, 12, 13, 14], [20]]
+
+
+def test_many_configurations_are_drawn_evenly():
+    assert growing.even_share([3, 100, 50], 53 + 3) == 26  # 3 + 26 + 26
+    assert growing.even_share([3, 100, 50], 1000) == 100
+    assert growing.even_share([3, 100, 50], 1) == 1
+
+
+def test_what_trees_predict():
+    runtimes = np.array([40, 10, 20, 10])
+    # Ranks 4, 1.5, 3 and 1.5 of 4 lie at 7/8, 1/4, 5/8 and 1/4.
+    wanted = [1.150, -0.674, 0.319, -0.674]
+    assert ensembles.normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
+    # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
+    logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
+    assert growing.centred_logs(runtimes) == pytest.approx(logs)
+    # Layouts are judged by their order alone; of tiles it also matters how slow.
+    assert _targets(runtimes, by_tau=True) == pytest.approx(wanted, abs=1e-3)
+    assert _targets(runtimes, by_tau=False) == pytest.approx(wanted + logs, abs=1e-3)
+
+
+def test_graphs_count_by_their_weight_and_by_the_root_of_their_size():
+    rows = _drawn([np.arange(1, 5), np.arange(1, 2)], True, np.array([0.5, 3]))
+    # 4 rows of 1/2 / sqrt(4), and one of 3 / sqrt(1).
+    np.testing.assert_allclose(rows.weights, [0.25] * 4 + [3])
+
+
+def _targets(runtimes, by_tau):
+    """What trees are to predict of a graph's configurations, in their order."""
+    rows = _drawn([runtimes], by_tau)
+    return rows.targets[np.argsort(rows.columns[:, 0])]
+
+
+def _drawn(runtimes, by_tau, weights=1.0):
+    """All configurations of graphs, whose one column is their number."""
+    task = types.SimpleNamespace(
+        judged_by_tau=by_tau, prior='', labels=lambda store, graph: runtimes[graph]
+    )
+    table = types.SimpleNamespace(
+        counts=np.array(list(map(len, runtimes))),
+        rows=lambda graphs, configs: configs[:, None],
+    )
+    graphs, rng = np.arange(len(runtimes)), np.random.default_rng(0)
+    return growing.draw(rng, task, None, table, graphs, 1000, weights)
