@@ -14,7 +14,7 @@ Synthetic programs are random graphs with 18 node and 12 configuration columns,
 mostly local edges, and two hubs.  5 % of the nodes are configurable.  In each
 configuration, each of them has one of its 2 to 8 layouts (as in the real program
 main_10904), drawn evenly and independently, so that their joint states are as
-many as can be; `--vectors 64` gives every node 64.  Seconds of CPU stand beside
+many as can be; `--vectors 64` gives every node 64.  Seconds of CPU stand next to
 those of the clock.
 """
 
@@ -26,7 +26,7 @@ import tempfile
 import numpy as np
 import results
 
-from baselines import starting
+from baselines.core import starting
 from tests.helpers import synthetic
 
 _PARTS = ('score', 'train', 'stress')
@@ -138,7 +138,7 @@ def time_steps(rng, args, programs, mode, keep_nodes) -> None:
         )
 
     def unpack(packed, step):
-        return graphs_lib.unpack(packed, step, batch, configs)
+        return (*graphs_lib.unpack(packed, step, batch, configs), 0.0)
 
     model = models.ResModel(configs, _NUM_OPS, dropout=mode)
     tensors = {k: tf.convert_to_tensor(v) for k, v in draw().items()}

@@ -1,4 +1,4 @@
-"""Every registered model on measured data, beside what needs no model of ours.
+"""Every registered model on measured data, next to what needs no model of ours.
 
   python benchmarks/leaderboard.py --task tile --epochs 25 --seeds 0 1 2
   python benchmarks/leaderboard.py --task layout --epochs 15 --seeds 0 1 2
@@ -7,10 +7,16 @@ Each model is trained with its published flags, or those of `--recipe=strong`, o
 train split of the collection that ships, and the best epoch chosen by its valid split.
 The gain with ten measured is the share of the log speed-up over the untiled kernels
 that the best of the ten first choices comes to, of the best of all.
+Of equal scores figures are the expectation over all orders.
+The time saved is the share of the nanoseconds that could be saved over the untiled
+kernels, so that kernels count by their time: by the first choice, and with ten
+measured.
 `test` are kernels of other families, `by_others` of other people's programs whose
-families stand nowhere else.  Behind the figures stand half their 95 % interval over
-programs and their standard deviation over seeds.  Trainings that are in --work already
-are not repeated, so it can be stopped and started.
+families stand nowhere else, at small sizes, and `by_others_real` at published ones.
+With `--by_size` there is a table for each class of the kernels' time.  Behind the
+figures stand half their 95 % interval over programs and their standard deviation over
+seeds.  Trainings that are in --work already are not repeated, so it can be stopped and
+started.
 """
 
 import argparse
@@ -21,27 +27,27 @@ import judging
 import numpy as np
 import results
 
-from baselines import files
-from baselines import registry
+from baselines.core import files
+from baselines.core import registry
 from baselines.data import shipped
+from baselines.evaluation import time_saved
 
-# Rows of `--recipe=strong`: the tile recipe has trees beside its graph model.
-_TREES = ('strong, Trees alone', ('--recipe=strong', '--model=Trees'))
-_RECIPES = {
-    'tile': (
-        ('strong, with trees', ('--recipe=strong',)),
-        ('strong, graph model alone', ('--recipe=strong', '--notrees')),
-        _TREES,
-    ),
-    'layout': (_TREES,),
-}
+# Rows of `--recipe=strong`.
+_RECIPES = (
+    ('strong, with trees', ('--recipe=strong',)),
+    ('strong, graph model alone', ('--recipe=strong', '--notrees')),
+    ('strong, Trees alone', ('--recipe=strong', '--model=Trees')),
+)
 _PUBLISHED = {
     'tile': ('MLP', 'EarlyJoinSAGE', 'LateJoinSAGE', 'EarlyJoinResGCN')
     + ('LateJoinResGCN', 'ResGCN'),
     'layout': ('ResModel',),
 }
 _FIGURES = {
-    'tile': ('top-1 error', 'top-5 error', 'OPA', 'tau', 'gain with ten measured'),
+    'tile': (
+        *('top-1 error', 'top-5 error', 'OPA', 'tau', 'gain with ten measured'),
+        *('time saved, first choice', 'time saved, ten measured'),
+    ),
     'layout': ('tau', 'slowdown@1', 'slowdown@10'),
 }
 _WHOLES = {'tile': judging.TILE_WHOLES, 'layout': {}}
@@ -53,7 +59,7 @@ class Row(NamedTuple):
 
     Attributes:
         name: the model.
-        training: the flags it is trained with, for people.
+        training: the flags it is trained with, human-readable.
         flags: of the training script.
     """
 
@@ -77,12 +83,18 @@ def main() -> None:
     parser.add_argument('--epochs', type=int, default=25)
     parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
     parser.add_argument('--models', nargs='+', default=(), help='only these')
+    parser.add_argument('--by_size', action='store_true', help='for tiles')
     parser.add_argument('--work', default='~/out/leaderboard')
     args = parser.parse_args()
     for seed in args.seeds:
         for row in rows(args.task, args.models):
             results.trained(args.task, place(args, row, seed), *flags(args, row, seed))
-    print_table(args)
+    if not args.by_size:
+        print_table(args, parts(args.task))
+        return
+    for size in time_saved.SIZE_CLASSES:
+        print(f'\n{size}:\n')
+        print_table(args, parts(args.task, size))
 
 
 def rows(task: str, models: Sequence[str]) -> List[Row]:
@@ -104,14 +116,13 @@ def rows(task: str, models: Sequence[str]) -> List[Row]:
 
 def _rows(task: str) -> Iterator[Row]:
     tables = {'tile': registry.tile_models, 'layout': registry.layout_models}
-    alone = ('--notrees',) if task == 'tile' else ()
     for name in registry.distinct(tables[task]()):
         model, is_published = f'--model={name}', name in _PUBLISHED[task]
         if is_published:
             yield Row(name, 'published', (model,))
         if not is_published or name in ('EarlyJoinSAGE', 'ResModel'):
-            yield Row(name, 'strong', ('--recipe=strong', *alone, model))
-    for training, recipe in _RECIPES[task]:
+            yield Row(name, 'strong', ('--recipe=strong', '--notrees', model))
+    for training, recipe in _RECIPES:
         yield Row('Trees' if 'Trees' in training else 'recipe', training, recipe)
 
 
@@ -127,22 +138,32 @@ def place(args: argparse.Namespace, row: Row, seed: int) -> str:
     return os.path.join(files.expand(args.work), args.task, name.replace(', ', '_'))
 
 
-def parts(task: str) -> List[Part]:
-    """Returns the test splits to judge on."""
-    archives = {'tile': ('tile', 'by_others'), 'layout': ('layout',)}[task]
+def parts(task: str, size: str = '') -> List[Part]:
+    """Returns the test splits to judge on, of all kernels or of one size class.
+
+    Args:
+        task: 'tile' or 'layout'.
+        size: one of `time_saved.SIZE_CLASSES`; '' for all.
+    """
+    archives = {'tile': ('tile', 'by_others', 'by_others_real'), 'layout': ('layout',)}[
+        task
+    ]
     return [
         Part(
             'test' if archive == task else archive,
             shipped.folder(archive),
-            [graph for graph in judging.load(archive) if graph.split == 'test'],
+            [
+                graph
+                for graph in judging.load(archive)
+                if graph.split == 'test' and size in ('', judging.size_class(graph))
+            ],
         )
         for archive in archives
     ]
 
 
-def print_table(args: argparse.Namespace) -> None:
-    """Prints the table, best first."""
-    judged = parts(args.task)
+def print_table(args: argparse.Namespace, judged: List[Part]) -> None:
+    """Prints the table of some parts, best first."""
     names = _FIGURES[args.task]
     heads = [f'{name}, {part.name}' for part in judged for name in names]
     results.head('model', 'flags', *heads, 'core s', 'configs/s')
@@ -175,6 +196,7 @@ def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]
     kinds: Dict[str, Any] = {
         'the estimate (of a TPU)': lambda graphs: [estimates[args.task](graphs)],
         'random choice': judging.of_chance,
+        'the default and others at random': judging.of_the_default,
         'the clock: half of the passes': lambda graphs: [judging.of_the_clock(graphs)],
     }
     if args.task == 'tile':
@@ -186,7 +208,7 @@ def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]
         cells = []
         for part in judged:
             figures = _figures(args.task, part, score(part.graphs))
-            if name == 'random choice':
+            if 'random' in name:  # draws are no seeds of a training
                 figures['seeds'] = None
             cells += _cells(args.task, figures)
         yield [name, '', *cells, '', '']
@@ -205,7 +227,7 @@ def _cells(task: str, figures: Dict[str, Any]) -> List[str]:
     """Returns the figures of one part, as text."""
     cells = []
     for place, name in enumerate(_FIGURES[task]):
-        is_share = any(word in name for word in ('error', 'slowdown', 'gain'))
+        is_share = any(word in name for word in ('error', 'slowdown', 'gain', 'saved'))
         form = '.1%' if is_share else '.3f'
         cell = f'{figures["mean"][place]:{form}} ± {figures["programs"][place]:{form}}'
         if figures['seeds']:

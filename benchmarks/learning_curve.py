@@ -3,9 +3,10 @@
   python benchmarks/learning_curve.py --epochs 25 --seeds 0 1 2
 
 Trains `Trees` and the graph model of `--recipe=strong` on 1/16, 1/8, 1/4, 1/2 and all
-of the training programs of the collection that ships (drawn anew for each seed, each
-part within the next), and judges on `test` and `by_others` as `leaderboard.py` does.
-The steps of a part are those of all kernels, so that less data is not less training.
+of the training programs of the collection that ships (drawn again for each seed, each
+part contained in the next), and judges on `test` and `by_others` as `leaderboard.py`
+does.  Every part is trained for as many steps as all kernels are, so that less data
+does not mean less training.
 """
 
 import os
@@ -16,7 +17,7 @@ import leaderboard
 import numpy as np
 import results
 
-from baselines import files
+from baselines.core import files
 
 _PARTS = (16, 8, 4, 2, 1)
 _MODELS = {

@@ -18,19 +18,20 @@ import judging
 import numpy as np
 import results
 
-from baselines import starting
-from baselines import text
+from baselines.core import starting
+from baselines.core import text
 from baselines.data.tile import records
 from baselines.hlo import config_text
-from tpugraphs.measure import collection
-from tpugraphs.measure import machine_records
-from tpugraphs.measure import random_programs
-from tpugraphs.measure import record_tables
-from tpugraphs.measure import records as tuning_records
-from tpugraphs.measure import search
-from tpugraphs.measure import session as session_lib
-from tpugraphs.measure import tiles
-from tpugraphs.measure import tuning
+from tpugraphs.clock import session as session_lib
+from tpugraphs.collect import random_programs
+from tpugraphs.kernels import choices
+from tpugraphs.kernels import tile_choices
+from tpugraphs.records import machine_records
+from tpugraphs.records import records as tuning_records
+from tpugraphs.records import tables
+from tpugraphs.tuning import budget
+from tpugraphs.tuning import kernel_search
+from tpugraphs.tuning import search
 
 _CANDIDATES = 10
 
@@ -61,7 +62,7 @@ def false_claims(count: int, seed: int, core: int) -> None:
         for name in random_programs.names(count, seed):
             program = random_programs.load(name)
             skipped = collections.Counter()
-            cut = collection.kernels_of(program, 'tile', session, set(), skipped)
+            cut = choices.kernels_of(program, 'tile', session, set(), skipped)
             if not cut:
                 continue
             kernel = cut[rng.integers(len(cut))]
@@ -74,13 +75,13 @@ def false_claims(count: int, seed: int, core: int) -> None:
     print(f'{claimed} false claims of {done}')
 
 
-def _of_copies(kernel, session, seed: int) -> tuning.Tuned:
-    candidates = tiles.candidates_of(kernel, np.random.default_rng(0), 2)
+def _of_copies(kernel, session, seed: int) -> kernel_search.Found:
+    candidates = tile_choices.candidates_of(kernel, np.random.default_rng(0), 2)
     default = candidates.configs[0]
-    copies = tiles.Candidates(
+    copies = tile_choices.Candidates(
         [default] * (1 + _CANDIDATES), lambda _: candidates.module(0)
     )
-    return tuning.tune(
+    return kernel_search.tune(
         kernel,
         copies,
         lambda times, *_: [i for i in range(1, 1 + _CANDIDATES) if i not in times],
@@ -88,6 +89,7 @@ def _of_copies(kernel, session, seed: int) -> tuning.Tuned:
         _CANDIDATES,
         seed,
         machine_records.Records(),
+        budget.Budget(),
         distinct=False,
     )
 
@@ -97,20 +99,23 @@ class Kernel(NamedTuple):
 
     Attributes:
         halves: nanoseconds [2, configurations], the default first.
-        columns: float [configurations, d], of `tiles.columns`.
+        columns: float [configurations, d], of `tile_choices.columns`.
+        places: int [configurations], where scores of them stand.
     """
 
     halves: np.ndarray
     columns: np.ndarray
+    places: np.ndarray
 
 
 def share(seed: int) -> None:
-    """Replays tuning on the kernels of `test` and `by_others` and prints a table."""
+    """Replays tuning on the kernels that ship to be tested on; prints a table."""
     shipped = judging.load('tile')
     train = [graph for graph in shipped if graph.split == 'train']
     parts = {
         'test': [graph for graph in shipped if graph.split == 'test'],
         'by_others': judging.load('by_others'),
+        'by_others_real': judging.load('by_others_real'),
     }
     rng = np.random.default_rng(seed)
     results.head('', *parts)
@@ -129,11 +134,15 @@ def share(seed: int) -> None:
 
 def kernel_of(graph: judging.Graph) -> Kernel:
     """Reads the configurations of a measured kernel."""
-    rows = map(config_text.tile_row_json, records.read_tile(graph.path).config_feat)
+    others = np.delete(np.arange(graph.halves.shape[1]), graph.default)
+    places = np.array([graph.default, *others])
+    features = records.read_tile(graph.path).config_feat[places]
+    rows = map(config_text.tile_row_json, features)
     described = [
         {'output': row['output_bounds'], 'kernel': row['kernel_bounds']} for row in rows
     ]
-    return Kernel(graph.halves, tiles.columns(described))
+    columns = tile_choices.columns(described)
+    return Kernel(graph.halves[:, places], columns, places)
 
 
 def share_of_records(path: str, seed: int) -> None:
@@ -144,14 +153,15 @@ def share_of_records(path: str, seed: int) -> None:
         OSError: a file cannot be read.
     """
     kernels = []
-    measurements = record_tables.load(record_tables.paths_of(path))
+    measurements = tables.load(tables.paths_of(path))
     for kernel in tuning_records.by_kernel(measurements).values():
         together = max(_groups(kernel), key=len, default=[])
         if len(together) > 2:
             passes = np.array([m.times_ns for m in together]).T
             halves = np.array([passes[half::2].min(0) for half in (0, 1)])
             described = [m.configuration for m in together]
-            kernels.append(Kernel(halves, tiles.columns(described)))
+            columns = tile_choices.columns(described)
+            kernels.append(Kernel(halves, columns, np.arange(len(described))))
     if not kernels:
         raise ValueError(f'{path}: no kernel with three tiles that were timed together')
     results.head('', text.count(len(kernels), 'kernel'))
@@ -206,17 +216,18 @@ def replay(
 
     Args:
         kernel: that was measured.
-        scores: float [configurations], lower = faster.
+        scores: float [configurations], lower = faster, in the order of the file.
         rounds: 1 to measure those with the lowest scores, more as `tune` does it.
         blind: whether later rounds do not know the scores.
     """
+    scores = scores[kernel.places]
     search_times, judge = (np.log(half / half[0]) for half in kernel.halves)
     order = [int(i) for i in np.argsort(scores, kind='stable') if i]
     measured = {0: 0.0, **{i: search_times[i] for i in order[:_CANDIDATES]}}
     if rounds > 1:
         known = None if blind else scores
         measured = {0: 0.0}
-        for count in tuning.rounds_of(_CANDIDATES):
+        for count in kernel_search.rounds_of(_CANDIDATES):
             proposed = search.propose(kernel.columns, known, measured, [], count)
             measured.update((i, search_times[i]) for i in proposed)
     return -judge[min(measured, key=measured.get)], -judge[int(search_times.argmin())]

@@ -106,11 +106,11 @@ def run_of(out_dir: str) -> str:
 
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:
-    """Returns the predictor of a run on data; see `prediction.Options`."""
-    from baselines.runs import loading
-    from baselines.runs import prediction
+    """Returns the predictor of a run on data; see `graph_source.Options`."""
+    from baselines.scoring import graph_source
+    from baselines.scoring import loading
 
-    return loading.load_predictor(model_dir, prediction.Options(*data, **more))
+    return loading.load_predictor(model_dir, graph_source.Options(*data, **more))
 
 
 # Time and memory --------------------------------------------------------------

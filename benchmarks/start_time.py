@@ -7,7 +7,7 @@
     trees, graph model      the same with runs of Trees and of an MLP, trained for it
 
 Wall time, the median and the least of --repeats, and the time that all cores worked
-together, which hardly changes on a busy machine; beside them the wall time of a Python
+together, which hardly changes on a busy machine; next to them the wall time of a Python
 that does nothing.  Trees and the estimate need no TensorFlow, whose import is most of
 what a graph model waits for.
 
@@ -26,9 +26,9 @@ import results
 
 from baselines import config
 from baselines.hlo import reading
-from tpugraphs.measure import kernels
-from tpugraphs.measure import scorers
-from tpugraphs.measure import tiles
+from tpugraphs import tile_scores
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import tile_choices
 
 _CANDIDATES = 1000
 
@@ -57,11 +57,13 @@ def score(model_dir, repeats):
     """Returns the seconds of scoring candidates as `tune` does: the first, the next."""
     raw = reading.read_tuning(os.path.join(results.ROOT, 'examples', 'kernels.pb'))
     module = max((t.module for t in raw.modules), key=lambda m: m.ByteSize())
-    kernel = kernels.Kernel(f'kernel_{0:016x}', 'kernel', module, '')
+    kernel = cutting.Kernel(f'kernel_{0:016x}', 'kernel', module, '')
     rng = np.random.default_rng(0)
-    configs = tiles.candidates_of(kernel, rng, _CANDIDATES).configs
-    scores = scorers.load(model_dir, 'cpu')
-    tuning = tiles.tuning_data(kernel, configs * (_CANDIDATES // len(configs) + 1))
+    configs = tile_choices.candidates_of(kernel, rng, _CANDIDATES).configs
+    scores = tile_scores.load(model_dir, 'cpu').score
+    tuning = tile_choices.tuning_data(
+        kernel, configs * (_CANDIDATES // len(configs) + 1)
+    )
     del tuning.runs[_CANDIDATES:]
     [first], _ = results.timed(lambda: scores(tuning), 1, warm_up=False)
     others, _ = results.timed(lambda: scores(tuning), repeats, warm_up=False)

@@ -20,7 +20,7 @@ import tempfile
 
 import results
 
-from baselines import starting
+from baselines.core import starting
 from tests.helpers import synthetic
 
 _MODELS = 'EarlyJoinSAGE EarlyJoinResGCN LateJoinSAGE LateJoinResGCN MLP'.split()
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
-    """Prints how fast a model scores and trains, beside its plain formula."""
+    """Prints how fast a model scores and trains, next to its plain formula."""
     import numpy as np
     import plain_models
     import tensorflow as tf
@@ -79,7 +79,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     from baselines.data.tile import sampling
     from baselines.data.tile import store as store_lib
     from baselines.features import normalizer as normalizer_lib
-    from baselines.runs import tasks
+    from baselines.tasks import lookup
     from baselines.tiles import graphs as graphs_lib
     from baselines.tiles import scoring
     from baselines.training import losses
@@ -89,7 +89,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
-    model = tasks.TASKS['tile'].make_model(name, {}, '', _CONFIGS, 120, normalizer)
+    model = lookup.TASKS['tile'].make_model(name, {}, '', _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
     total = int(store.config_counts.sum())
     rng = np.random.default_rng(1)
@@ -133,7 +133,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
         model,
         loss,
         config.Optimisation(lr=1e-3, clip_norm=1e-3),
-        lambda packed, step: graphs_lib.unpack(packed, step, _BATCH, _CONFIGS),
+        lambda packed, step: (*graphs_lib.unpack(packed, step, _BATCH, _CONFIGS), 0.0),
         graphs_lib.signature_of(epoch()),
     )
     step_best, step_median = best_and_median(

@@ -3,10 +3,10 @@
   python benchmarks/time_to_quality.py --work ~/out/time_to_quality
 
 Trains EarlyJoinSAGE with the published flags on the kernels that ship, and models that
-need less, each in a process of its own; judges them on `by_others`, kernels of other
-people's programs.  Seconds are from the start of the process to its end, by the clock
-and of CPU; the last column is the share of EarlyJoinSAGE's CPU seconds.  Trainings that
-are in --work already are not repeated.
+need less, each in a process of its own; judges them on `by_others_real`, kernels of
+other people's programs.  Seconds are from the start of the process to its end, by the
+clock and of CPU; the last column is the share of EarlyJoinSAGE's CPU seconds.
+Trainings that are in --work already are not repeated.
 """
 
 import os
@@ -17,7 +17,7 @@ import leaderboard
 import numpy as np
 import results
 
-from baselines import files
+from baselines.core import files
 
 _REFERENCE = 'EarlyJoinSAGE, published flags'
 _FLAGS: Dict[str, Tuple[str, ...]] = {
@@ -41,7 +41,7 @@ def main() -> None:
     parser = results.parser(__doc__)
     parser.add_argument('--work', default='~/out/time_to_quality')
     args = parser.parse_args()
-    [_, part] = leaderboard.parts('tile')
+    part = leaderboard.parts('tile')[-1]
     results.head('model', 'seconds', 'CPU seconds', 'top-5 error', 'OPA', 'share')
     whole = None
     for name, flags in _FLAGS.items():

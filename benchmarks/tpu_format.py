@@ -19,7 +19,7 @@ import results
 
 from baselines import config
 from baselines import recipes
-from baselines import starting
+from baselines.core import starting
 from tests.helpers import places
 
 _ROOT = places.SHARED / 'tpu_format'
@@ -36,7 +36,7 @@ _SETTINGS = {
     'layout_nlp': {'source': 'nlp', 'search': 'random'},
 }
 _FOLDERS = {'layout_nlp': 'layout'}
-# '' is the recipe's own; of layouts, it is Trees.
+# '' is the recipe's own.
 _MODELS = {'tile': ('', 'Trees'), 'layout': ('',)}
 _THEN = {
     ('tile', ''): (0.039, 0.007, 0.936, 0.871),

@@ -1,6 +1,6 @@
 """How much faster `tpugraphs tune` makes whole programs of real models.
 
-  python benchmarks/export_models.py OUT          # in an environment of its own
+  python tools/measured_data/export.py OUT --sizes small   # in its own environment
   python benchmarks/tuned_programs.py OUT --budget-minutes 5
   python benchmarks/tuned_programs.py OUT --dir latest --core 1
 
@@ -10,8 +10,8 @@ network, a vector quantiser's and a graph network's training step.
 
 A row has the share of the program's time in kernels that have tiles; the geometric mean
 gain per kernel, where those that keep XLA's default count as 1; and the gain of the
-whole program, beside what compiling the optimised program again gains without any other
-kernel.  Intervals are of 95 %: of a program over passes, of a mean over what it is of.
+whole program, next to what compiling the optimised program again gains without any
+other kernel.  Intervals are 95 %: for a program over passes, for a mean over its items.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 import numpy as np
 import results
 
-from baselines import starting
+from baselines.core import starting
 
 _MODELS = (
     'by_others/mobile_f32_infer_mobilenetv2',
@@ -74,17 +74,17 @@ def main() -> None:
 
 def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
     """Returns the figures of a tuned program."""
-    from tpugraphs.measure import preparation
-    from tpugraphs.measure import tune_program
+    from tpugraphs import tile_scores
+    from tpugraphs.kernels import preparation
+    from tpugraphs.tuning import program_search
 
-    options = tune_program.Options(
-        model_dir=args.dir,
-        candidates=args.candidates,
-        minutes=args.budget_minutes,
-        core=args.core,
+    options = program_search.Options(
+        candidates=args.candidates, minutes=args.budget_minutes, core=args.core
     )
     began = time.monotonic()
-    figures = tune_program.tune(preparation.load(path), options).to_json()
+    model = tile_scores.load(args.dir, options.platform) if args.dir else None
+    program = preparation.load(path)
+    figures = program_search.tune(program, options, model=model).to_json()
     return {**figures, 'minutes': (time.monotonic() - began) / 60}
 
 

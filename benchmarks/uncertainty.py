@@ -69,7 +69,8 @@ def _judged(part: leaderboard.Part, out_dir: str) -> Iterator[Tuple[bool, List[f
     for graph in part.graphs:
         members = by_name[graph.name]
         scores = ensembles.average(members, by='standard')
-        error1, error5, opa, _, first_ten, best = judging.tile_figures(graph, scores)
+        figures = judging.tile_figures(graph, scores)
+        error1, error5, opa, _, first_ten, _, _, best, _ = figures
         kernel = measured_tuning.kernel_of(graph)
         rounds, _ = measured_tuning.replay(kernel, scores, rounds=3)
         marked = ensembles.agreement(members) < choices.LEAST_AGREEMENT

@@ -1,79 +1,19 @@
-"""Exports models of other people's packages as HLO, to be measured.
+"""Models at small and odd sizes, two layers deep where depth is a setting."""
 
-  pip install jax==0.4.30 jaxlib==0.4.30 flax==0.8.5 transformers==4.44.2 \
-      dm-haiku==0.0.12 optax==0.2.3 dm-pix==0.4.5 rlax==0.1.6 \
-      jraph==0.0.6.dev0 tensorflow==2.15.1 numpy==1.26.4
-  python benchmarks/export_models.py OUT
-
-in an environment of its own: only these programs' measured kernels ship, none of the
-packages.  OUT/train_on gets the programs that may be trained on, OUT/by_others those
-whose families stand nowhere else and that are only ever tested on; one HloModuleProto
-a file.  Models have their own code and random or no weights, two layers where depth is
-a setting, and small odd sizes; each is exported as inference, as a training step, or
-both, in float32 and bfloat16.
-
-A file is called GROUP_TYPE_MODE_MODEL.pb: models of one GROUP are alike in architecture
-(BERT and RoBERTa), and a family for splits.
-"""
-
-import argparse
 import functools
-import itertools
-import os
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import dm_pix
+import exporting
+from exporting import Program
+from exporting import shaped
 import haiku as hk
 import jax
 import jax.numpy as jnp
 import jraph
 import optax
 import rlax
-import tensorflow as tf
 import transformers
-
-# Groups that are only tested on.  Chosen before any model was tried on them.
-BY_OTHERS = ('decoder', 'speech', 'mobile', 'image', 'control')
-_TYPES = {'f32': jnp.float32, 'bf16': jnp.bfloat16}
-
-
-class Program(NamedTuple):
-    """A function to export."""
-
-    name: str
-    function: Callable[..., Any]
-    arguments: Tuple[Any, ...]  # arrays, or shapes and types of them
-
-
-def shaped(*dims: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
-    """Returns an argument's shape and type."""
-    return jax.ShapeDtypeStruct(dims, dtype)
-
-
-def training_step(apply: Callable[..., jax.Array]) -> Callable[..., Any]:
-    """Returns a step of Adam on the mean square of `apply(params, *inputs)`."""
-    optimiser = optax.adam(1e-3)
-
-    def step(params: Any, state: Any, *inputs: jax.Array) -> Tuple[Any, Any, jax.Array]:
-        def loss(p: Any) -> jax.Array:
-            return jnp.mean(jnp.square(apply(p, *inputs).astype(jnp.float32)))
-
-        value, gradients = jax.value_and_grad(loss)(params)
-        updates, state = optimiser.update(gradients, state, params)
-        return optax.apply_updates(params, updates), state, value
-
-    return step
-
-
-def both_modes(
-    name: str, apply: Callable[..., jax.Array], params: Any, inputs: Tuple[Any, ...]
-) -> Iterator[Program]:
-    """Yields a model's inference and training step; `{}` in its name is the mode."""
-    yield Program(name.format('infer'), apply, (params, *inputs))
-    state = jax.eval_shape(optax.adam(1e-3).init, params)
-    step = training_step(apply)
-    yield Program(name.format('train'), step, (params, state, *inputs))
-
 
 # Transformers: class, group, settings of its configuration, [batch, length].
 _WIDTHS = dict(
@@ -168,16 +108,18 @@ _STAGES = dict(embedding_size=24, hidden_sizes=[24, 40, 64], depths=[1, 2, 1])
 
 def transformer_programs() -> Iterator[Program]:
     """Yields Flax models of text, images and sound from `transformers`."""
-    for dtype, kind in _TYPES.items():
+    for dtype, kind in exporting.TYPES.items():
         for group, model, settings, size in _TEXT:
             config = getattr(transformers, f'{model}Config')(**settings)
             name = f'{group}_{dtype}_{{}}_{model.lower()}'
             ids = shaped(*size, dtype=jnp.int32)
-            inputs, call = (ids,), _call
+            inputs, caller = (ids,), exporting.call
             if group == 'seqtoseq':
                 inputs = (ids, shaped(size[0], size[1] // 2, dtype=jnp.int32))
-                call = _call_both
-            yield from _flax(name, f'Flax{model}Model', config, kind, inputs, call)
+                caller = exporting.call_both
+            yield from exporting.flax_programs(
+                name, f'Flax{model}Model', config, kind, inputs, caller
+            )
         for group, model, settings in (
             ('vision', 'ViT', _SIGHT),
             ('vision', 'Beit', dict(_SIGHT, hidden_size=72, image_size=48)),
@@ -188,7 +130,9 @@ def transformer_programs() -> Iterator[Program]:
             config = getattr(transformers, f'{model}Config')(**settings)
             name = f'{group}_{dtype}_{{}}_{model.lower()}'
             inputs = (shaped(3, 3, *(2 * [getattr(config, 'image_size', 60)])),)
-            yield from _flax(name, f'Flax{model}Model', config, kind, inputs)
+            yield from exporting.flax_programs(
+                name, f'Flax{model}Model', config, kind, inputs
+            )
         config = transformers.WhisperConfig(
             **_SEQ2SEQ,
             num_mel_bins=40,
@@ -197,7 +141,9 @@ def transformer_programs() -> Iterator[Program]:
         )
         name = f'speech_{dtype}_{{}}_whisper'
         inputs = (shaped(2, 40, 120), shaped(2, 30, dtype=jnp.int32))
-        yield from _flax(name, 'FlaxWhisperModel', config, kind, inputs)
+        yield from exporting.flax_programs(
+            name, 'FlaxWhisperModel', config, kind, inputs
+        )
         config = transformers.Wav2Vec2Config(
             **_ENCODER,
             conv_dim=(48, 48, 64),
@@ -210,43 +156,9 @@ def transformer_programs() -> Iterator[Program]:
             feat_extract_norm='layer',
         )
         name, inputs = f'speech_{dtype}_{{}}_wav2vec2', (shaped(2, 1600),)
-        yield from _flax(name, 'FlaxWav2Vec2Model', config, kind, inputs)
-
-
-def _call(model: Any, params: Any, *inputs: jax.Array) -> jax.Array:
-    """Calls a model of transformers; returns its first result."""
-    return model(*inputs, params=params, return_dict=False)[0]
-
-
-def _call_both(model: Any, params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Calls an encoder with x and its decoder with y."""
-    return model(x, decoder_input_ids=y, params=params, return_dict=False)[0]
-
-
-def _flax(
-    name: str,
-    model_class: str,
-    config: Any,
-    kind: Any,
-    inputs: Tuple[Any, ...],
-    call: Callable[..., jax.Array] = _call,
-) -> Iterator[Program]:
-    """Yields a Flax model of transformers; its weights are shapes only."""
-    model = getattr(transformers, model_class)(config, dtype=kind, _do_init=False)
-    params = model.params_shape_tree
-    if 'batch_stats' in params:  # inference alone: statistics are no weights
-        yield Program(
-            name.format('infer'), lambda p, *x: call(model, p, *x), (params, *inputs)
+        yield from exporting.flax_programs(
+            name, 'FlaxWav2Vec2Model', config, kind, inputs
         )
-        return
-    params = jax.tree_util.tree_map(
-        lambda leaf: shaped(*leaf.shape, dtype=leaf.dtype), _plain(params)
-    )
-    yield from both_modes(name, lambda p, *x: call(model, p, *x), params, inputs)
-
-
-def _plain(tree: Any) -> Any:
-    return {k: _plain(v) for k, v in tree.items()} if hasattr(tree, 'items') else tree
 
 
 def haiku_programs() -> Iterator[Program]:
@@ -293,13 +205,15 @@ def haiku_programs() -> Iterator[Program]:
         )
         return net.apply(params, halves, x)[0]
 
-    for dtype, kind in _TYPES.items():
+    for dtype, kind in exporting.TYPES.items():
         for name, (function, dims) in table.items():
             net = hk.without_apply_rng(hk.transform_with_state(function))
             x = shaped(*dims, dtype=kind)
             params, state = jax.eval_shape(net.init, jax.random.PRNGKey(0), x)
             scored = functools.partial(apply, net, state)
-            yield from both_modes(name.format(dtype, '{}'), scored, params, (x,))
+            yield from exporting.both_modes(
+                name.format(dtype, '{}'), scored, params, (x,)
+            )
 
 
 def graph_programs() -> Iterator[Program]:
@@ -331,14 +245,14 @@ def graph_programs() -> Iterator[Program]:
         counts = jnp.array([nodes]), jnp.array([edges])
         return make()(jraph.GraphsTuple(x, e, receivers, senders, ones, *counts)).nodes
 
-    for dtype, kind in _TYPES.items():
+    for dtype, kind in exporting.TYPES.items():
         x, e = shaped(nodes, width, dtype=kind), shaped(edges, 12, dtype=kind)
         ends = (shaped(edges, dtype=jnp.int32),) * 2
         for model, make in networks.items():
             net = hk.without_apply_rng(hk.transform(functools.partial(run, make)))
             params = jax.eval_shape(net.init, jax.random.PRNGKey(0), x, e, *ends)
             name = f'graphnet_{dtype}_{{}}_{model}'
-            yield from both_modes(name, net.apply, params, (x, e, *ends))
+            yield from exporting.both_modes(name, net.apply, params, (x, e, *ends))
 
 
 def optimiser_programs() -> Iterator[Program]:
@@ -348,7 +262,7 @@ def optimiser_programs() -> Iterator[Program]:
         updates, state = optimiser.update(gradients, state, params)
         return optax.apply_updates(params, updates), state
 
-    for dtype, kind in _TYPES.items():
+    for dtype, kind in exporting.TYPES.items():
         params = {
             'kernel': shaped(170, 230, dtype=kind),
             'embedding': shaped(900, 52, dtype=kind),
@@ -361,7 +275,7 @@ def optimiser_programs() -> Iterator[Program]:
                 continue
             step = functools.partial(update, optimiser)
             arguments = (params, params, jax.eval_shape(optimiser.init, params))
-            yield Program(f'optimiser_{dtype}_update_{name}', step, arguments)
+            yield exporting.program(f'optimiser_{dtype}_update_{name}', step, arguments)
 
 
 def image_programs() -> Iterator[Program]:
@@ -386,10 +300,10 @@ def image_programs() -> Iterator[Program]:
         'resize': lambda x: jax.image.resize(x, (4, 93, 87, 3), 'bilinear'),
     }
     for name, function in one.items():
-        yield Program(f'image_f32_infer_{name}', function, (image,))
+        yield exporting.program(f'image_f32_infer_{name}', function, (image,))
     for name in ('ssim', 'psnr', 'mse', 'simse'):
         function = getattr(dm_pix, name)
-        yield Program(f'image_f32_infer_{name}', function, (image, other))
+        yield exporting.program(f'image_f32_infer_{name}', function, (image, other))
 
 
 def control_programs() -> Iterator[Program]:
@@ -434,7 +348,7 @@ def control_programs() -> Iterator[Program]:
         'gae': (jax.vmap(advantage), (*sequence, values)),
     }
     for name, (function, arguments) in table.items():
-        yield Program(f'control_f32_train_{name}', function, arguments)
+        yield exporting.program(f'control_f32_train_{name}', function, arguments)
 
 
 _APPLICATIONS = (
@@ -451,78 +365,26 @@ _APPLICATIONS = (
 )
 
 
-def application_programs() -> Iterator[Tuple[str, Callable[[], bytes]]]:
-    """Yields names of Keras applications, and what exports them."""
+def application_programs() -> Iterator[Program]:
+    """Yields Keras applications."""
     for kind, policy in (('f32', 'float32'), ('bf16', 'mixed_bfloat16')):
         for group, model, size in _APPLICATIONS:
             if kind == 'bf16' and model in ('NASNetMobile', 'ConvNeXtTiny', 'VGG16'):
                 continue
             small = model in ('MobileNetV3Small', 'ResNet50', 'VGG16', 'Xception')
+            # NASNet wants 1,000 classes, or none.
+            wants_all = model == 'NASNetMobile'
+            top = {'include_top': False} if wants_all else {'classes': 30}
             for mode in ('infer', 'train') if small else ('infer',):
                 name = f'{group}_{kind}_{mode}_{model.lower()}'
-                yield name, functools.partial(_application, model, policy, size, mode)
+                dims = (2, size, size, 3)
+                yield exporting.keras_program(name, model, dims, mode, policy, **top)
 
 
-def _application(model: str, policy: str, size: int, mode: str) -> bytes:
-    """Returns a Keras application as a serialised HloModuleProto."""
-    tf.keras.mixed_precision.set_global_policy(policy)
-    tf.keras.backend.clear_session()
-    # NASNet wants 1,000 classes, or none.
-    top = {'include_top': False} if model == 'NASNetMobile' else {'classes': 30}
-    make = getattr(tf.keras.applications, model)
-    net = make(weights=None, input_shape=(size, size, 3), **top)
-
-    def infer(x: tf.Tensor) -> tf.Tensor:
-        return net(x, training=False)
-
-    def train(x: tf.Tensor) -> List[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.square(tf.cast(net(x, training=True), tf.float32)))
-        return tape.gradient(loss, net.trainable_variables)
-
-    compiled = tf.function({'infer': infer, 'train': train}[mode], jit_compile=True)
-    images = tf.zeros([2, size, size, 3])
-    return compiled.experimental_get_compiler_ir(images)(stage='hlo_serialized')
-
-
-def jax_programs() -> Iterator[Program]:
-    """Yields the programs of all packages but Keras."""
+def programs() -> Iterator[Program]:
+    """Yields the programs of all packages."""
     for group in (
-        *(transformer_programs, haiku_programs, graph_programs),
-        *(optimiser_programs, image_programs, control_programs),
+        *(transformer_programs, haiku_programs, graph_programs, optimiser_programs),
+        *(image_programs, control_programs, application_programs),
     ):
         yield from group()
-
-
-def _lowered(program: Program) -> bytes:
-    """Returns a JAX program as a serialised HloModuleProto."""
-    hlo = jax.jit(program.function).lower(*program.arguments).compiler_ir('hlo')
-    return hlo.as_serialized_hlo_module_proto()
-
-
-def main() -> None:
-    """Exports what is not there yet."""
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('output', metavar='OUT')
-    output = parser.parse_args().output
-    lowered = ((p.name, functools.partial(_lowered, p)) for p in jax_programs())
-    for name, export in itertools.chain(lowered, application_programs()):
-        part = 'by_others' if name.startswith(BY_OTHERS) else 'train_on'
-        path = os.path.join(output, part, f'{name}.pb')
-        if os.path.exists(path):
-            continue
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        try:
-            content = export()
-        except Exception as error:  # a model that this version cannot trace
-            first = str(error).strip().partition('\n')[0]
-            print(f'left out {name}: {type(error).__name__}: {first}')
-            continue
-        with open(f'{path}.part', 'wb') as stream:
-            stream.write(content)
-        os.replace(f'{path}.part', path)
-        print(f'{path}: {len(content):,} bytes', flush=True)
-
-
-if __name__ == '__main__':
-    main()

@@ -1,0 +1,179 @@
+"""Compares releases of XLA: what works, how fast kernels are, and how tiles rank.
+
+python benchmarks/xla_versions.py prepare FOLDER        # jaxlib 0.4.30 and TensorFlow
+PYTHON benchmarks/xla_versions.py measure FOLDER        # in each release's environment
+python benchmarks/xla_versions.py table FOLDER
+
+An environment needs
+`pip install jaxlib==RELEASE protobuf tqdm pytest pytest-xdist hypothesis`.
+`prepare` writes five random programs, and 40 of their kernels as XLA 0.4.30 cuts them,
+each untiled and with random tiles.  Every release times the same modules.  A second
+`measure` with the same release is kept next to the first one: what two rankings of one
+release differ by is noise.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any, Dict, List
+
+import numpy as np
+import results
+
+_PROGRAMS, _KERNELS, _TILES = 5, 40, 8
+_SEED = 1
+_FAMILIES = ('product', 'attention', 'norm', 'convolution', 'reduction_major')
+_SUITE = 'tests/tpugraphs/clock/test_backend.py'
+_BASE = '0.4.30'
+_SECONDS = 6.0  # of passes for each kernel
+
+
+def prepare(folder: pathlib.Path) -> None:
+    """Writes the programs and their kernels."""
+    from tpugraphs.clock import session as session_lib
+    from tpugraphs.collect import random_programs
+    from tpugraphs.kernels import choices
+    from tpugraphs.kernels import preparation
+    from tpugraphs.kernels import tile_choices
+
+    rng = np.random.default_rng(_SEED)
+    cut: List[Any] = []
+    digests: set = set()
+    skipped: collections.Counter[str] = collections.Counter()
+    (folder / 'programs').mkdir(parents=True, exist_ok=True)
+    with session_lib.Session() as session:
+        for name in random_programs.names(_PROGRAMS, _SEED, _FAMILIES):
+            program = preparation.prepare(random_programs.load(name))
+            path = folder / 'programs' / f'{name}.pb'
+            path.write_bytes(program.module.SerializeToString())
+            found = choices.kernels_of(program, 'tile', session, digests, skipped)
+            cut.extend(found[: _KERNELS // _PROGRAMS])
+    for kernel in cut:
+        place = folder / 'kernels' / kernel.name
+        place.mkdir(parents=True, exist_ok=True)
+        candidates = tile_choices.candidates_of(kernel, rng, _TILES)
+        for index in range(len(candidates.configs)):
+            (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
+
+
+def measure(folder: pathlib.Path, core: int, most: int) -> None:
+    """Tests the release that is installed, and times `most` kernels with it."""
+    from baselines.hlo import protos
+    from tpugraphs.clock import session as session_lib
+    from tpugraphs.clock import timing
+    from tpugraphs.kernels import cutting
+    from tpugraphs.programs import extras
+
+    about: Dict[str, Any] = {'jaxlib': extras.version('jaxlib'), 'suite': _suite()}
+    about['cut'] = _cut(folder, core)
+    times: Dict[str, Dict[str, int]] = {}
+    refused = 0
+    protocol = timing.Protocol(seconds=_SECONDS, compiling=4 * _SECONDS)
+    with session_lib.Session(core) as session:
+        places = sorted((folder / 'kernels').iterdir())
+        for place in places[:: max(1, len(places) // most)]:
+            modules = [path.read_bytes() for path in sorted(place.iterdir())]
+            try:
+                untiled = protos.protos().HloModuleProto.FromString(modules[0])
+                inputs = cutting.inputs_of(untiled)
+                measured = session.measure(place.name, modules, inputs, _SEED, protocol)
+            except session_lib.WorkerError as error:
+                print(f'{place.name}: {error}', file=sys.stderr)
+                refused += 1
+                continue
+            least = map(int, measured.times)
+            times[place.name] = dict(zip(map(str, measured.kept), least))
+    about.update(times=times, refused=refused)
+    runs = folder / 'releases'
+    runs.mkdir(exist_ok=True)
+    number = len(list(runs.glob(f'{about["jaxlib"]}-*.json')))
+    (runs / f'{about["jaxlib"]}-{number}.json').write_text(json.dumps(about))
+
+
+def _suite() -> str:
+    """Runs the conformance suite of the backend; returns pytest's last line."""
+    command = [sys.executable, '-m', 'pytest', '-q', '-n', '0', _SUITE]
+    done = subprocess.run(
+        [*command, '-p', 'no:cacheprovider', '--durations=0', '-rN'],
+        capture_output=True,
+        text=True,
+        cwd=results.ROOT,
+    )
+    marks = [line for line in done.stdout.splitlines() if line.endswith('%]')]
+    letters = ''.join(line.partition(' ')[0] for line in marks)
+    passed = letters.count('.')
+    return f'{passed} of {len(letters)}' if letters else done.stderr.strip()[-80:]
+
+
+def _cut(folder: pathlib.Path, core: int) -> int:
+    """Returns the number of kernels that are cut from the programs."""
+    from baselines.hlo import protos
+    from tpugraphs.clock import session as session_lib
+    from tpugraphs.kernels import cutting
+
+    count = 0
+    with session_lib.Session(core) as session:
+        for path in sorted((folder / 'programs').iterdir()):
+            content = session.optimise(path.read_bytes())
+            module = protos.protos().HloModuleProto.FromString(content)
+            cut, _ = cutting.cut(module, path.stem)
+            count += len(cut)
+    return count
+
+
+def table(folder: pathlib.Path) -> None:
+    """Prints a row for each release, relative to the first run of the oldest."""
+    from baselines.core import text
+    from tpugraphs.clock import timing
+
+    runs = [json.loads(p.read_text()) for p in (folder / 'releases').iterdir()]
+    runs.sort(key=lambda run: [int(part) for part in run['jaxlib'].split('.')])
+    base = next(run for run in runs if run['jaxlib'] == _BASE)['times']
+    head = ['jaxlib', 'suite', 'kernels cut', 'timed', 'time', '10 % to 90 %', 'tau']
+    rows = [head]
+    for run in runs:
+        ratios, taus = [], []
+        for name, times in run['times'].items():
+            if name not in base:
+                continue
+            ratios.append(times['0'] / base[name]['0'])
+            both = [i for i in times if i in base[name]]
+            if len(both) > 2:
+                pair = [np.array([t[i] for i in both]) for t in (times, base[name])]
+                taus.append(timing.kendall_tau(*pair))
+        low, middle, high = np.percentile(ratios, [10, 50, 90])
+        rows.append(
+            [
+                run['jaxlib'],
+                run['suite'],
+                str(run['cut']),
+                f'{len(run["times"])} of {len(run["times"]) + run["refused"]}',
+                f'{middle:.2f}',
+                f'{low:.2f} to {high:.2f}',
+                f'{np.median(taus):.2f}',
+            ]
+        )
+    print('\n'.join(text.table(rows, '<>', rules=[1])))
+
+
+def main() -> None:
+    """Runs the command that the flags name."""
+    parser = results.parser(__doc__)
+    parser.add_argument('command', choices=('prepare', 'measure', 'table'))
+    parser.add_argument('folder', type=pathlib.Path)
+    parser.add_argument('--core', type=int, default=-1, help='of the measurements')
+    parser.add_argument('--kernels', type=int, default=_KERNELS, help='to time')
+    args: argparse.Namespace = parser.parse_args()
+    if args.command == 'measure':
+        measure(args.folder, args.core, args.kernels)
+    elif args.command == 'prepare':
+        prepare(args.folder)
+    else:
+        table(args.folder)
+
+
+if __name__ == '__main__':
+    results.run(main)
