@@ -40,7 +40,7 @@ setuptools.setup(
     long_description_content_type='text/markdown',
     python_requires='>=3.9,<3.14',
     packages=setuptools.find_packages(
-        include=['baselines', 'baselines.*', 'tpugraphs']
+        include=['baselines', 'baselines.*', 'tpugraphs', 'tpugraphs.*']
     ),
     py_modules=[
         'tiles_train',

@@ -20,6 +20,7 @@ from typing import (
 )
 
 import numpy as np
+import results  # noqa: F401 -- puts the repository on the path, for `tests`
 
 from baselines.core import starting
 from baselines.data import shipped

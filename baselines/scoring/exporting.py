@@ -45,7 +45,8 @@ def export(
     export_lib.check_output(output)
     if not run.has_model:
         trees = export_lib.export_trees(run, output)
-        lines = [title, f'  trees.txt: {text.count(trees.count, "tree")} of LightGBM']
+        count = text.count(trees.count, 'tree')
+        lines = [title, f'  trees.txt: {count} of LightGBM; round columns to 2^-13']
         if trees.prior:
             weight, column = trees.prior.weight, trees.prior.column
             lines.append(

@@ -37,6 +37,7 @@ _GAIN = 'split_gain'
 _PRIOR = 'prior'  # a line of the header that LightGBM does not have
 _HEADER = {'num_class': '1', 'num_tree_per_iteration': '1', 'label_index': '0'}
 _IS_CATEGORICAL = 1  # a bit of decision_type
+_STEPS_PER_UNIT = 1 << 13
 
 # As LightGBM writes them.  Python alone would also take 1_0, and LightGBM alone 1x.
 _INT = re.compile(r'-?(0|[1-9][0-9]{0,8})')
@@ -51,6 +52,22 @@ def check_installed(user: str) -> None:
     """Raises ValueError unless LightGBM is installed, which `user` needs."""
     if not starting.has_lightgbm():
         raise ValueError(f'{user} needs LightGBM: pip install -e .[trees]')
+
+
+def rounded(columns: np.ndarray) -> np.ndarray:
+    """Rounds columns to multiples of 2^-13, which all machines agree on.
+
+    Most columns are logarithms and their sums, whose last bits depend on the
+    processor and on NumPy's release.  Trees would otherwise split between two
+    roundings of the same number, and rank differently on another machine.
+
+    Args:
+        columns: float32 [rows, columns].
+
+    Returns:
+        A new array of the same shape and dtype.
+    """
+    return np.round(columns * np.float32(_STEPS_PER_UNIT)) / np.float32(_STEPS_PER_UNIT)
 
 
 class Importance(NamedTuple):
@@ -132,8 +149,8 @@ class Trees:
             raise ValueError(f'{path}: the trees cannot be read: {error}') from None
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
-        """Predicts rows: float32 [rows, len(used)] -> float64 [rows]."""
-        return np.asarray(self._booster.predict(columns, num_threads=1))
+        """Predicts rows: float32 [rows, len(used)], `rounded` here -> float64 [rows]."""
+        return np.asarray(self._booster.predict(rounded(columns), num_threads=1))
 
     def importances(self) -> List[Importance]:
         """Returns the columns that splits look at, the most important first.

@@ -208,7 +208,7 @@ def fit(
             residuals = residuals - weight * rows.prior
         sets.append(
             lightgbm.Dataset(
-                rows.columns,
+                trees_lib.rounded(rows.columns),
                 residuals,
                 reference=sets[0] if sets else None,
                 weight=rows.weights,

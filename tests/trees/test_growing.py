@@ -56,6 +56,20 @@ def test_what_is_saved_is_read_back(trees, tmp_path):
     np.testing.assert_array_equal(again.predict(columns), trees.predict(columns))
 
 
+def test_last_bits_of_columns_change_nothing():
+    # A column that says the target, but only in bits that machines disagree on.
+    rows = _rows()
+    noisy = rows.columns.copy()
+    noisy[:, 0] = np.log(7) + (rows.targets > 0) * 1e-6
+    noisy[:, 1] = 0
+    trees, _ = growing.fit(_NAMES, _OPTIONS, rows._replace(columns=noisy), None, seed=0)
+    assert trees.used == ['noise']
+    rounded = trees_lib.rounded(np.array([[1 / 3, -0.00007, 2.0**30]], np.float32))
+    # 2730.67, -.57 and a whole number of steps of 2^-13.
+    assert rounded.dtype == np.float32
+    assert rounded.tolist() == [[2731 / 8192, -1 / 8192, 2.0**30]]
+
+
 def test_importances_are_the_shares_of_gains(trees, tmp_path):
     path = tmp_path / 'trees.txt'
     trees.save(str(path))
@@ -84,7 +98,8 @@ def test_importance_as_a_command(trees, tmp_path, capsys):
     assert commands.run('importance', [str(model_dir), '--top', '1']) == 0
     title, head, _, row, *_ = capsys.readouterr().out.splitlines()
     columns = len(trees.importances())
-    assert title == f'{model_dir}: {trees.count} trees, {columns} columns'
+    of_columns = 'column' if columns == 1 else 'columns'
+    assert title == f'{model_dir}: {trees.count} trees, {columns} {of_columns}'
     assert head.split() == ['column', 'gain', 'splits'] and row.startswith('step ')
     assert commands.run('importance', [str(model_dir), '--json']) == 0
     rows = shapes.check('importance', capsys.readouterr().out)

@@ -74,7 +74,7 @@ def test_it_is_exported_as_the_file_of_lightgbm(tiles, tmp_path, capsys):
     assert processes.command('export', model_dir, output) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == f'{output}: Trees on tile:xla'
-    assert re.fullmatch(r'  trees.txt: [1-4] trees? of LightGBM', printed[1])
+    assert re.fullmatch(r'  trees.txt: [1-4] trees? of LightGBM; round .*', printed[1])
     text = (model_dir / 'trees.txt').read_text()
     assert (output / 'trees.txt').read_text() == text
     described = json.loads((output / 'metadata.json').read_text())
