@@ -221,6 +221,11 @@ class TileConfig(_Config):
         'Add columns of tiles in elements, as `collect` has them on CPUs '
         '(docs/guide/features.md); a recipe adds them where they fit.',
     )
+    release_columns: bool = settings.setting(
+        False,
+        "Add a column that tells XLA's CPU runtimes before and since jaxlib 0.4.32 "
+        'apart; a recipe adds it to data of both.',
+    )
     estimate: bool = settings.setting(
         False,
         'Add an analytical estimate of each configuration as columns, its '

@@ -30,7 +30,14 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
-        *('tile_columns', 'loop_columns', 'estimate', 'trees', 'init_from'),
+        *(
+            'tile_columns',
+            'loop_columns',
+            'release_columns',
+            'estimate',
+            'trees',
+            'init_from',
+        ),
     ),
     'training': (
         *('epochs', 'early_stop', 'lr', 'clip_norm', 'batch', 'configs', 'max_configs'),

@@ -49,6 +49,7 @@ from tpugraphs.extract import outcomes
 from tpugraphs.kernels import proposals
 from tpugraphs.kernels import removal
 from tpugraphs.programs import reader
+from tpugraphs.programs import xla
 
 # Nodes and configurations that are scored together, since every group costs a second of
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
@@ -239,11 +240,12 @@ def rank_modules(
     most = _GROUP_ROWS if kind == reading.TILE else 0
     group: List[_Graph] = []
     rows = 0
+    release = xla.release()
     for source, tuning in modules:
         if candidates is not None:
             tuning = candidates_lib.tuning_data(tuning, candidates, kind)
         with outcome.noting(source, tuning.module.name):
-            record, ranked = _graph_of(source, tuning, predictor, outcome)
+            record, ranked = _graph_of(source, tuning, predictor, outcome, release)
             group.append((record, ranked))
             rows += record.num_nodes + record.num_configs
         if rows > most:
@@ -264,7 +266,11 @@ def _score(
 
 
 def _graph_of(
-    source: str, tuning: Any, predictor: prediction.Predictor, outcome: outcomes.Outcome
+    source: str,
+    tuning: Any,
+    predictor: prediction.Predictor,
+    outcome: outcomes.Outcome,
+    xla_release: int,
 ) -> _Graph:
     """Returns the graph of a ModuleTuningData; raises Skip if none can be ranked."""
     kind, variant = predictor.collection.task, predictor.scorer.variant
@@ -279,7 +285,8 @@ def _graph_of(
     configs = raw_lib.configs_of(kind, tuning, nodes, measured=False)
     if len(configs.run_index) < 2:
         raise outcomes.Skip('only one run without error mark')
-    record = raw_lib.record_of(raw_lib.graph_id(tuning), nodes, configs)
+    name = raw_lib.graph_id(tuning)
+    record = raw_lib.record_of(name, nodes, configs, xla_release=xla_release)
     # A file does not mix measured configurations with others; scores do not depend
     # on it.
     unmeasured = np.zeros_like(configs.config_runtime)

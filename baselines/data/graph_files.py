@@ -36,6 +36,9 @@ RUNTIME = npz.Field('iu', ('c',), np.int64, 0, 2**62, 'a runtime is in nanosecon
 PAD = npz.Field(
     'iu', (), np.int64, -1, 0, 'absent list entries are 0 or -1', optional=True
 )
+XLA_RELEASE = npz.Field(
+    'iu', (), np.int64, 0, 2**31, 'a release is 1000 x minor + patch', optional=True
+)
 
 
 _Record = TypeVar('_Record', bound='GraphRecord')
@@ -118,8 +121,8 @@ class GraphRecord:
     def write(self, path: str) -> None:
         """Atomically writes `<graph id>.npz` in the published dtypes.
 
-        `pad` is written only where it differs from the default, so that an ordinary
-        graph has exactly the published keys.
+        Scalars (`pad`, `xla_release`) are written only where they are not 0, so that
+        an ordinary graph has exactly the published keys.
 
         Raises:
             ValueError: the record is not valid.
@@ -144,8 +147,8 @@ class GraphRecord:
 
 
 def published(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
-    """Returns checked arrays in the published dtypes; without `pad` if it is 0."""
-    arrays = {key: value for key, value in arrays.items() if key != 'pad' or value}
+    """Returns checked arrays in the published dtypes; without scalars that are 0."""
+    arrays = {key: value for key, value in arrays.items() if value.ndim or value}
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
     if arrays['node_opcode'].max() < 256:
         arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
@@ -155,7 +158,8 @@ def published(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
 def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]:
     """Returns the checked arrays of `<graph id>.npz` as a record has them."""
     graph_id = os.path.splitext(os.path.basename(path))[0]
-    return {**arrays, 'graph_id': graph_id, 'pad': int(arrays.get('pad', 0))}
+    scalars = {key: int(value) for key, value in arrays.items() if not value.ndim}
+    return {**arrays, **scalars, 'graph_id': graph_id}
 
 
 def check_graph(path: str, arrays: Mapping[str, np.ndarray]) -> None:

@@ -1,6 +1,7 @@
 """The processor that the runtimes of a data set were measured on."""
 
 import os
+import re
 from typing import Any
 
 from baselines.core import files
@@ -34,6 +35,19 @@ def measured_on(root: str, shipped_task: str = '') -> str:
         return ', '.join(sorted({_processor(part) for part in parts} - {''}))
     except (OSError, *untrusted.DAMAGE):
         return ''
+
+
+def release_number(version: str) -> int:
+    """Returns a number for a release of jaxlib: 1000 x minor + patch.
+
+    Args:
+        version: such as '0.4.30' (4030) or '0.12.0.1' (12000); '' where not known.
+
+    Returns:
+        0 where `version` is not of that form.
+    """
+    match = re.match(r'0\.(\d{1,4})\.(\d{1,3})\b', version)
+    return 1000 * int(match[1]) + int(match[2]) if match else 0
 
 
 def _processor(part: Any) -> str:

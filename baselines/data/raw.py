@@ -56,7 +56,11 @@ def configs_of(
 
 
 def record_of(
-    name: str, nodes: graph.Graph, configs: Configs, with_features: bool = True
+    name: str,
+    nodes: graph.Graph,
+    configs: Configs,
+    with_features: bool = True,
+    xla_release: int = 0,
 ) -> Record:
     """Makes the record of a kernel or program.
 
@@ -66,6 +70,7 @@ def record_of(
         configs: its configurations.
         with_features: of layouts, whether the features of all configurations are
             unpacked; else node_config_feat is [0, k, 18].
+        xla_release: of tiles: what measures them; see `TileRecord`.
     """
     fields: Dict[str, Any] = dict(
         graph_id=name,
@@ -82,6 +87,7 @@ def record_of(
         return records.TileRecord(
             config_feat=configs.config_feat,
             config_runtime_normalizers=normalizers,
+            xla_release=xla_release,
             **fields,
         )
     empty = (0, len(configs.node_config_ids), len(schema.LAYOUT))
@@ -95,14 +101,16 @@ def record_of(
     )
 
 
-def write_record(path: str, name: str, nodes: graph.Graph, configs: Configs) -> None:
+def write_record(
+    path: str, name: str, nodes: graph.Graph, configs: Configs, xla_release: int = 0
+) -> None:
     """Writes the npz file of a kernel or program block by block; see `record_of`.
 
     Raises:
         ValueError: the record is not valid.
         OSError: the file cannot be written.
     """
-    record = record_of(name, nodes, configs, with_features=False)
+    record = record_of(name, nodes, configs, False, xla_release)
     if isinstance(record, records.TileRecord):
         record.write(path)
     elif isinstance(configs, layout.LayoutConfigs):

@@ -4,12 +4,13 @@
     table.names                # of the columns, part by part
     table.rows(rows)           # float32 [rows, len(names)]
 
-There are four parts, each switched on by the flag of its name, but for the third,
+There are five parts, each switched on by the flag of its name, but for the third,
 which `--loop_columns` switches on too:
 
     tile_columns    the tile against its arrays (`features.tile_columns`)
     loop_columns    the same in elements, for loops of a CPU (`features.loop_columns`)
     access_columns  how these loops go through operands (`features.access_columns`)
+    release_columns  which runtime of XLA measured it (`features.release_columns`)
     estimate        an analytical estimate of the time (`features.estimate`)
 
 Graph models get the rows scaled behind a configuration's own columns.  Trees
@@ -35,6 +36,7 @@ from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.features import kernel_nodes
 from baselines.features import loop_columns
+from baselines.features import release_columns
 from baselines.features import tile_columns
 from baselines.hlo import schema
 
@@ -45,10 +47,11 @@ PARTS: Dict[str, Any] = {
     'tile_columns': tile_columns.TileColumns,
     'loop_columns': loop_columns.LoopColumns,
     'access_columns': access_columns.AccessColumns,
+    'release_columns': release_columns.ReleaseColumns,
     'estimate': estimate.Estimate,
 }
 # Those for bounds that count elements; they read a split, the others facts of it.
-_OF_ELEMENTS = ('loop_columns', 'access_columns')
+_OF_ELEMENTS = ('loop_columns', 'access_columns', 'release_columns')
 # Configurations of each kernel that `value_range` looks at.
 _DRAWN = 64
 _OPCODES = 128

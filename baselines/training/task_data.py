@@ -25,6 +25,7 @@ from baselines.data.packed import splits
 from baselines.data.tile import sampling as tile_sampling
 from baselines.features import loop_columns
 from baselines.features import normalizer as normalizer_lib
+from baselines.features import release_columns
 from baselines.hlo import reading
 from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_files
@@ -200,7 +201,8 @@ class TileData(TaskData):
         settings = self.settings
         parts = ['estimate'] * settings.estimate
         parts += ['tile_columns'] * settings.tile_columns
-        return parts + ['loop_columns', 'access_columns'] * settings.loop_columns
+        parts += ['loop_columns', 'access_columns'] * settings.loop_columns
+        return parts + ['release_columns'] * settings.release_columns
 
     @property
     def steps_per_epoch(self) -> int:
@@ -354,7 +356,8 @@ def completed(
 ) -> config_lib.AnyConfig:
     """Returns the settings of a recipe, fitted to the data; prints what changed.
 
-    Tiles of a CPU get --loop_columns.  Where fewer than half of the graphs have
+    Tiles of a CPU get --loop_columns, and --release_columns if both of XLA's runtimes
+    measured them.  Where fewer than half of the graphs have
     --configs of configurations, --configs becomes as many as 85 % have.
 
     Args:
@@ -368,10 +371,9 @@ def completed(
         takes = settings.tile_columns and not settings.loop_columns
         if takes and loop_columns.fits(train):
             changes['loop_columns'] = True
-            print(
-                f'note: --recipe={settings.recipe}: tiles of a CPU; adding '
-                '--loop_columns'
-            )
+            changes['release_columns'] = release_columns.differ(train)
+            added = ' and '.join(f'--{name}' for name, on in changes.items() if on)
+            print(f'note: --recipe={settings.recipe}: tiles of a CPU; adding {added}')
     drawable = lookup.of(settings.collection).drawable(train, settings)
     if np.mean(drawable >= settings.configs) < 0.5:
         changes['configs'] = max(2, int(np.quantile(drawable, 0.15)))

@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import sys
+import tempfile
 from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import zipfile
 
@@ -35,11 +36,13 @@ from baselines.core import files
 from baselines.data import collections as collections_lib
 from baselines.data import families
 from baselines.data import hardware
+from baselines.data import npz
 from baselines.data import shares
 from baselines.data import shipped
 from baselines.evaluation import time_saved
 from tpugraphs.collect import collection_folder
 
+_MAX_BYTES = 1 << 30  # of an npz file
 _SHARES = (0.8, 0.1, 0.1)  # of train, valid and test
 _KEPT = ('program', 'tau', 'halves', 'passes', 'again', 'drift', 'default', 'once')
 # Archives, and those whose kernels they leave out.
@@ -186,9 +189,22 @@ def _write(
     with files.write_atomically(shipped.archive_of(archive), 'wb') as stream:
         with zipfile.ZipFile(stream, 'w', zipfile.ZIP_DEFLATED) as packed:
             for graph in graphs:
-                with open(graph.path, 'rb') as member:
-                    _add(packed, kernels[graph.name]['file'], member.read())
+                _add(packed, kernels[graph.name]['file'], _content(graph, archive))
             _add(packed, hardware.SIDECAR, sidecar.encode())
+
+
+def _content(graph: Graph, archive: str) -> bytes:
+    """Returns the file of a graph; of a kernel, with the release that measured it."""
+    if archive == 'layout':
+        with open(graph.path, 'rb') as stream:
+            return stream.read()
+    arrays = npz.read_all(graph.path, _MAX_BYTES)
+    arrays['xla_release'] = np.array(hardware.release_number(graph.jaxlib))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'graph.npz')
+        npz.write_arrays(path, arrays)
+        with open(path, 'rb') as stream:
+            return stream.read()
 
 
 def _add(packed: zipfile.ZipFile, name: str, content: bytes) -> None:

@@ -26,6 +26,7 @@ from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
 from tpugraphs.kernels import rounding
 from tpugraphs.programs import reader
+from tpugraphs.programs import xla
 from tpugraphs.records import machine_records
 
 
@@ -230,6 +231,7 @@ def _write(
         kernel.name,
         nodes,
         raw_lib.configs_of(options.task, tuning, nodes),
+        xla.release(),
     )
     record = {
         'file': file,

@@ -13,11 +13,20 @@ from typing import Any, Callable, Dict, List, Sequence, TypeVar
 
 import numpy as np
 
+from baselines.data import hardware
 from tpugraphs.programs import extras
 
 OLDEST, NEWEST = '0.4.30', '0.12.0.1'  # the releases that the tests are run with
 
 _Function = TypeVar('_Function', bound=Callable)
+
+
+def release() -> int:
+    """Returns the release that programs run on here, as `hardware.release_number`.
+
+    It is the installed jaxlib, and the newest release tried where there is none.
+    """
+    return hardware.release_number(extras.version('jaxlib') or NEWEST)
 
 
 def _naming_the_release(function: _Function) -> _Function:

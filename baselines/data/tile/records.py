@@ -21,6 +21,7 @@ TILE_SCHEMA: Mapping[str, npz.Field] = {
         'iu', ('c',), np.int64, 1, 2**62, 'runtimes are divided by it'
     ),
     'pad': graph_files.PAD,
+    'xla_release': graph_files.XLA_RELEASE,
 }
 # Those that every kernel has.
 ARRAYS = tuple(key for key, field in TILE_SCHEMA.items() if not field.optional)
@@ -35,6 +36,8 @@ class TileRecord(graph_files.GraphRecord):
         config_runtime_normalizers: int64 [c]; label = runtime / normaliser.
         pad: what absent tile dimensions hold in config_feat, 0 or -1.
         node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
+        xla_release: the jaxlib that measured it, as `hardware.release_number` has it;
+            0 where it is not known.
         Those of `GraphRecord`.
     """
 
@@ -42,6 +45,7 @@ class TileRecord(graph_files.GraphRecord):
     config_runtime_normalizers: np.ndarray
     pad: int = 0
     node_feat_extra: Optional[np.ndarray] = None
+    xla_release: int = 0
 
     schema = TILE_SCHEMA
 

@@ -24,21 +24,24 @@ class TileStore(splits.PackedSplit):
     Attributes:
         config_feat: float32 [C, K].
         config_runtime_normalizers: int64 [C].
+        xla_release: int64 [G], the jaxlib that measured each kernel; see `TileRecord`.
         Those of `PackedSplit`.
     """
 
     config_feat: np.ndarray
     config_runtime_normalizers: np.ndarray
+    xla_release: np.ndarray
 
     collection = 'tile'
     noun = 'kernel'
     record_class = records.TileRecord
-    version = 3
+    version = 4
     columns = {
         **splits.PackedSplit.columns,
         'config_feat': 'config',
         'config_runtime': 'config',
         'config_runtime_normalizers': 'config',
+        'xla_release': 'graph',
     }
 
     @staticmethod
@@ -52,12 +55,17 @@ class TileStore(splits.PackedSplit):
     ) -> Dict[str, np.ndarray]:
         """Appends a kernel; see the base class."""
         arrays = {key: getattr(record, key) for key in records.ARRAYS}
-        writer.append(**arrays, **packer.extremes(record, record.config_feat))
-        return arrays
+        release = np.array([record.xla_release], np.int64)
+        extremes = packer.extremes(record, record.config_feat)
+        writer.append(**arrays, **extremes, xla_release=release)
+        # The fingerprints of data without releases stay what they were.
+        return {**arrays, 'xla_release': release} if record.xla_release else arrays
 
     def record(self, index: int) -> records.TileRecord:
         """Returns kernel `index` as views into the packed arrays; see `rows`."""
-        return records.TileRecord(**self._fields(index, records.ARRAYS))
+        fields = self._fields(index, records.ARRAYS)
+        release = int(self.xla_release[index])
+        return records.TileRecord(**fields, xla_release=release)
 
     def default_of(self, graph: int) -> Optional[int]:
         """Returns the compiler's default configuration of a kernel, by its runtime.

@@ -24,6 +24,7 @@ from tpugraphs.collect import collection
 from tpugraphs.collect import collection_folder
 from tpugraphs.kernels import cutting
 from tpugraphs.programs import reader
+from tpugraphs.programs import xla
 from tpugraphs.records import records as tuning_records
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
@@ -131,6 +132,7 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path, monkeypatch):
         kernel = sidecar['kernels'][path.stem]
         assert record.node_feat.shape[1] == 140
         assert record.node_feat_extra is not None
+        assert record.xla_release == xla.release() > 0
         assert record.config_feat.shape == (len(kernel['configs']), 24)
         assert kernel['passes'] == 2
         halves = np.array(kernel['halves'])
