@@ -9,6 +9,8 @@ import io
 import re
 from typing import Any, Dict, Iterator, List, Tuple
 
+import numpy as np
+
 from tpugraphs.programs import conversion
 from tpugraphs.programs import elided
 from tpugraphs.programs import xla
@@ -23,6 +25,9 @@ _MANUAL = 'sdy.manual_computation'
 _RESOURCE = re.compile(r'dense_resource<"?([^">]*)"?>')
 _BLOB = re.compile(r'^\s*"?([^\s":]+)"?:\s*"0x([0-9a-fA-F]*)"', re.MULTILINE)
 _ALIGNMENT = 8  # hex digits of the alignment, before those of the data
+_GROUPS = 'replica_groups'
+_MESH_AXES = re.compile(r'replica_group_mesh_axes<mesh = @"?([^,">]*)"?, axes = (.*)>')
+_AXIS = re.compile(r'"([^"]*)"=(\d+)')
 # Two forms for releases of jaxlib without the dialect sdy (before 0.4.31): meshes are
 # dropped, and constraints written as any MLIR can read them.
 _MESH = re.compile(r'^\s*sdy\.mesh @[^\n]*$', re.MULTILINE)
@@ -57,6 +62,7 @@ def parse(data: bytes) -> Tuple[List[str], bytes]:
                 )
             module = ir.Module.parse(content)
         _refuse_other_dialects(module)
+        _write_out_groups(module)
         _drop_shardings(module)
         for operation in _operations(module.operation):
             _drop_attributes(operation)
@@ -82,6 +88,35 @@ def _refuse_other_dialects(module: Any) -> None:
         known = dialect in _OPERATIONS and (dialect != 'sdy' or xla.has_sdy())
         if not known and operation.name not in _WITHOUT_EFFECT:
             raise ValueError(conversion.refusal_of(dialect, operation.name))
+
+
+def _write_out_groups(module: Any) -> None:
+    """Writes the groups of devices of collectives as numbers, without the mesh.
+
+    Collectives of today's JAX name axes of a mesh (`replica_group_mesh_axes`).  Devices
+    are numbered along its axes, the last one fastest.
+    """
+    from jaxlib.mlir import ir
+
+    sizes: Dict[str, Dict[str, int]] = {}  # mesh -> axis -> devices along it
+    for operation in _operations(module.operation):
+        if operation.name == 'sdy.mesh':
+            name = ir.StringAttr(operation.attributes['sym_name']).value
+            axes = _AXIS.findall(str(operation.attributes['mesh']))
+            sizes[name] = {axis: int(size) for axis, size in axes}
+        elif _GROUPS in operation.attributes:
+            found = _MESH_AXES.search(str(operation.attributes[_GROUPS]))
+            if found:
+                mesh = sizes.get(found[1], {})
+                chosen = re.findall(r'name = "([^"]*)"', found[2])
+                devices = np.arange(int(np.prod([*mesh.values()]))).reshape(
+                    [*mesh.values()]
+                )
+                places = [[*mesh].index(axis) for axis in chosen if axis in mesh]
+                last = np.moveaxis(devices, places, range(-len(places), 0))
+                count = int(np.prod([devices.shape[place] for place in places]))
+                groups = np.ascontiguousarray(last.reshape(-1, count), np.int64)
+                operation.attributes[_GROUPS] = ir.DenseElementsAttr.get(groups)
 
 
 def _drop_shardings(module: Any) -> None:

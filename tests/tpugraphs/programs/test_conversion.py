@@ -7,6 +7,7 @@ from tpugraphs.clock import backend as backend_lib
 from tpugraphs.programs import hlo_text
 from tpugraphs.programs import isolated
 from tpugraphs.programs import reader
+from tpugraphs.programs import stablehlo
 from tpugraphs.programs import xla
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
@@ -110,6 +111,32 @@ def test_the_region_of_a_manual_computation_is_the_program():
         return
     [result] = _outputs(_MANUAL, np.ones((1, 4), np.float32))
     np.testing.assert_allclose(result, np.tanh(np.ones((1, 4))), rtol=1e-5)
+
+
+_GROUPED = """
+module @m attributes {mhlo.num_partitions = 6 : i32} {
+  sdy.mesh @mesh = <["x"=2, "y"=3]>
+  func.func public @main(%a: tensor<4xf32>) -> tensor<8xf32> {
+    %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64,
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh,
+        axes = [#stablehlo.axis_ref<name = "x">]>,
+      use_global_device_ids}> : (tensor<4xf32>) -> tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+
+
+def test_groups_of_devices_by_axes_of_a_mesh_become_numbers():
+    try:
+        _, module = stablehlo.parse(_GROUPED.encode())
+    except Exception as error:
+        if 'unknown StableHLO attribute' not in str(error):
+            raise
+        pytest.skip('this jaxlib is older than such groups')
+    # Devices 0 1 2 / 3 4 5, and groups along x.
+    assert b'\x00\x03' in module and b'\x01\x04' in module and b'\x02\x05' in module
 
 
 def _resource(blob):
