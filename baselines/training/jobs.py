@@ -159,10 +159,13 @@ def _model_maker(
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
     """Returns the options for growing trees, alone or with a graph model, or None."""
+    of_tiles = isinstance(config, config_lib.TileConfig)
     if config.model == registry.TREES:
         kwargs = config_lib.model_kwargs(config.model_kwargs_json)
-        return growing.Options.of(kwargs)
-    return growing.FEWER if config.trees else None
+        alone = growing.OF_TILES if of_tiles else growing.Options()
+        return alone.changed(kwargs)
+    fewer = growing.FEWER_OF_TILES if of_tiles else growing.FEWER
+    return fewer if config.trees else None
 
 
 def _make_trainer(

@@ -55,23 +55,27 @@ class Options:
     row_share: float = settings_lib.setting(0.8, low=1e-3, high=1)
     rows: int = settings_lib.setting(1 << 19, low=100, high=1 << 24)
 
-    @classmethod
-    def of(cls, kwargs: Mapping[str, Any]) -> 'Options':
-        """Takes the options of --model_kwargs_json.
+    def changed(self, kwargs: Mapping[str, Any]) -> 'Options':
+        """Returns these with the options of --model_kwargs_json.
 
         Raises:
             ValueError: there is no such option, or it is out of range.
         """
-        names = [field.name for field in dataclasses.fields(cls)]
+        names = [field.name for field in dataclasses.fields(self)]
         registry.check_options(registry.TREES, kwargs, names)
         with text.located('--model_kwargs_json'):
-            options = cls(**settings_lib.typed(cls, kwargs))
+            changes = settings_lib.typed(type(self), kwargs)
+            options = dataclasses.replace(self, **changes)
             settings_lib.check_ranges(options)
         return options
 
 
 # With a graph model: they score three times as fast, and the mean of both is as good.
 FEWER = Options(trees=250, learning_rate=0.15)
+# Of kernels.  With half of the columns, half of the trees would not see which of XLA's
+# runtimes measured a kernel (docs/findings/experiments.md#trees-of-tiles).
+OF_TILES = Options(trees=1500, learning_rate=0.05, column_share=0.9)
+FEWER_OF_TILES = dataclasses.replace(FEWER, column_share=OF_TILES.column_share)
 
 
 class Rows(NamedTuple):

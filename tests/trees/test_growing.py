@@ -243,4 +243,4 @@ def test_missing_binary_and_large_files(tmp_path, monkeypatch):
     ],
 )
 def test_options_out_of_range(kwargs, message):
-    refusals.assert_refused(lambda: growing.Options.of(kwargs), message)
+    refusals.assert_refused(lambda: growing.Options().changed(kwargs), message)
