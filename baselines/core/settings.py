@@ -6,8 +6,12 @@ import os
 import sys
 from typing import Any, Callable, Dict, Mapping, Union
 
+from baselines.core import files
 from baselines.core import registry
+from baselines.core import text
 from baselines.core import untrusted
+
+_MAX_TOML_BYTES = 1 << 20
 
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
@@ -48,6 +52,30 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
         else:
             continue
         raise ValueError(f'{prefix}{field.name} should be {accepted}, not {value!r}')
+
+
+def read_toml(path: str, flag: str) -> Dict[str, Any]:
+    """Reads a TOML file, which is untrusted.
+
+    Args:
+        path: the file.
+        flag: which names it, for messages.
+
+    Raises:
+        ValueError: it is not TOML, or too large.
+        OSError: it cannot be read.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    with text.located(f'--{flag}'):
+        content = untrusted.read(files.expand(path), _MAX_TOML_BYTES)
+    with text.located(f'--{flag} {path} is not TOML'):
+        try:
+            return tomllib.loads(content.decode())
+        except RecursionError:
+            raise ValueError('too many nested brackets') from None
 
 
 def typed(

@@ -16,9 +16,9 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Pattern, Sequence,
 
 import numpy as np
 
-from baselines.core import files
 from baselines.core import starting
 from baselines.core import text as text_lib
+from baselines.core import untrusted
 
 # 600 trees of 63 leaves take 3 MB.
 _MAX_BYTES = 64 << 20
@@ -141,15 +141,14 @@ class Trees:
         """
         if not os.path.lexists(path):
             raise ValueError(f'{path} is missing; copy the directory again')
-        with files.open_regular(path, _MAX_BYTES) as stream:
-            content = stream.read(_MAX_BYTES + 1)
+        content = untrusted.read(path, _MAX_BYTES)
         try:
             return cls(content.decode('ascii'))
         except ValueError as error:
             raise ValueError(f'{path}: the trees cannot be read: {error}') from None
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
-        """Predicts rows: float32 [rows, len(used)], `rounded` here -> float64 [rows]."""
+        """Predicts float32 [rows, len(used)], which it rounds, -> float64 [rows]."""
         return np.asarray(self._booster.predict(rounded(columns), num_threads=1))
 
     def importances(self) -> List[Importance]:

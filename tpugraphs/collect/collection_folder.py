@@ -270,8 +270,7 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
             'give a folder that `tpugraphs collect` made'
         )
     try:
-        with files.open_regular(path, hardware.MOST_SIDECAR) as stream:
-            content = untrusted.loads(stream.read())
+        content = untrusted.loads(untrusted.read(path, hardware.MOST_SIDECAR))
         untrusted.check(content, {'kernels': untrusted.OBJECT})
         for name, kernel in content['kernels'].items():
             with text.located(text.shortened(name, _WIDTH)):

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from baselines.core import files
-from baselines.data import npz
+from baselines.core import untrusted
 from baselines.data import raw
 from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
@@ -81,13 +81,13 @@ def is_npz(path: str) -> bool:
     path = files.expand(path)
     if not os.path.isfile(path):
         return False
-    with files.open_regular(path) as stream:
+    with untrusted.open_regular(path) as stream:
         return stream.read(2) == b'PK'
 
 
 def task_of(path: str) -> str:
     """Returns the task of an npz file: 'tile' or 'layout'; see `load` for errors."""
-    with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
+    with untrusted.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
         is_layout = 'node_config_feat.npy' in archive.namelist()
     return reading.LAYOUT if is_layout else reading.TILE
 

@@ -19,8 +19,8 @@ from typing import (
     Tuple,
 )
 
-from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.hlo import protos
 from tpugraphs.programs import isolated
 
@@ -89,7 +89,7 @@ def from_file(path: str, name: str) -> Any:
         ValueError: the file does not run, ends its process, or see `trace`.
         OSError: the file cannot be read.
     """
-    files.open_regular(path).close()
+    untrusted.open_regular(path).close()
     try:
         _, content = isolated.call(
             __name__, 'trace_file', [path, name], b'', _MEMORY, _SECONDS
@@ -275,7 +275,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Tr
 def _run(path: str) -> Any:
     """Runs a Python file, which may import its neighbours; returns its module."""
     stem = os.path.splitext(os.path.basename(path))[0]
-    files.open_regular(path).close()
+    untrusted.open_regular(path).close()
     spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
     if spec is None or spec.loader is None:
         raise ValueError(f'{path}: not a Python file')

@@ -213,7 +213,7 @@ def _open_locked(path: str) -> BinaryIO:
 def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
     """Yields the lines of a file, each with its measurement or why it has none."""
     is_empty, has_records = True, False
-    with files.open_regular(path, _MOST_FILE) as stream:
+    with untrusted.open_regular(path, _MOST_FILE) as stream:
         while content := stream.readline(_MOST_LINE):
             rest = content
             while len(rest) == _MOST_LINE and not rest.endswith(b'\n'):

@@ -165,7 +165,7 @@ def load(folder: str) -> Executable:
     folder = files.expand(os.fspath(folder))
     paths = [os.path.join(folder, name) for name in (PROGRAM, _ORIGINAL)]
     for path in paths:
-        files.open_regular(path, _MOST_PROGRAM).close()
+        untrusted.open_regular(path, _MOST_PROGRAM).close()
     module, original = map(_load_module, paths)
     path = os.path.join(folder, _ABOUT)
     about = _read_about(path)
@@ -228,12 +228,12 @@ def _check_memory(module: Any, where: str) -> None:
 
 def _read_about(path: str) -> Dict[str, Any]:
     """Reads program.json; raises ValueError for another format."""
-    with files.open_regular(path, _MOST_ABOUT) as stream:
-        try:
-            about = untrusted.loads(stream.read())
-            number = about.pop('format')
-        except untrusted.DAMAGE:
-            raise ValueError(f'{path}: `tpugraphs tune` did not write it') from None
+    content = untrusted.read(path, _MOST_ABOUT)
+    try:
+        about = untrusted.loads(content)
+        number = about.pop('format')
+    except untrusted.DAMAGE:
+        raise ValueError(f'{path}: `tpugraphs tune` did not write it') from None
     if number != _FORMAT:
         raise ValueError(
             f'{path}: format {number!r:.20}, and this version reads {_FORMAT}'
