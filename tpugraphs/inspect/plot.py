@@ -58,8 +58,8 @@ def draw(content: contents.Content, path: str) -> None:
         path: the file; its ending tells the format (png, svg, pdf).
 
     Raises:
-        ValueError: matplotlib does not write the format, or the graph is too large and
-            has no runtimes.
+        ValueError: matplotlib does not write the format, the graph is too large and
+            has no runtimes, or its edges form a cycle.
         OSError: the file cannot be written.
     """
     # matplotlib takes half a second to import.
@@ -115,9 +115,10 @@ class _Graph:
             max(len(part) for part in label.split('\n')) for label in self._labels
         ]
         room = [self._LETTER * (letters + 2) / 2 + 0.06 for letters in longest]
-        self._layer = layers.layers(len(room), content.edges)
+        with text.located(content.name):
+            self._layer = layers.layers(len(room), content.edges)
         self._x, self._paths = layers.place(self._layer, content.edges, room)
-        # At least as high as the histogram beside it.
+        # At least as high as the histogram next to it.
         self._rows = max(int(self._layer.max()) + 1, 4)
         self._left = float((self._x - room).min())
         self._right = float((self._x + room).max())
