@@ -101,7 +101,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         models = sorted({labels[model_dir].group for model_dir in side})
         if len(models) > 1:
             raise ValueError(
-                f'--compare: {name!r} stands for runs of different settings: '
+                f'--compare: {name!r} names runs of different settings: '
                 f'{", ".join(models)}; name those of one'
             )
     scored = ensemble.score(predictors, args.split, must_measure=True)

@@ -34,7 +34,7 @@ class Content:
         default: nanoseconds of the default configuration; None without a time.
         configurable: number of nodes with a layout to choose (layout).
         feature_count: number of columns of node_feat.
-        variant: the difference of its features from published ones, for people, or ''.
+        variant: how its features differ from published ones, human-readable, or ''.
         dropped: number of measurements of a raw file that do not count.
         problem: the reason why it has no configurations or no graph; else ''.
     """
@@ -62,7 +62,7 @@ def load(path: str) -> List[Content]:
     """Reads the graph of an npz file, or all modules of a raw file.
 
     Args:
-        path: .npz or .pb; the bytes tell, not the name.
+        path: .npz or .pb; the content decides, not the name.
 
     Raises:
         ValueError: the file is neither, or is damaged.
@@ -75,7 +75,7 @@ def load(path: str) -> List[Content]:
 
 
 def is_npz(path: str) -> bool:
-    """Tells whether a file is an npz file, or should be one by its name."""
+    """Returns whether a file is an npz file, or is named like one."""
     if path.endswith('.npz'):
         return True
     path = files.expand(path)
@@ -172,7 +172,7 @@ def _equal_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
-    """Reads the shapes of nodes off their features: texts such as `f32[64,128]`.
+    """Reads the shapes of nodes from their features: text such as `f32[64,128]`.
 
     Args:
         node_feat: [n, f].

@@ -136,7 +136,7 @@ def from_saved_model(
     Args:
         folder: of the SavedModel.
         name: of the signature; '' for `serving_default`, or the only one.
-        args: in place of the signature's shapes: a dict by the names of its inputs,
+        args: instead of the signature's shapes: a dict by the names of its inputs,
             or, where there is one input alone, an array.
 
     Raises:
@@ -166,7 +166,7 @@ def from_saved_model(
 
 
 def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
-    """Tells whether a function is of jax.jit, or an argument is an array of JAX."""
+    """Returns whether a function is of jax.jit, or an argument is a JAX array."""
     if sys.modules.get('jax') is None:
         return False
     import jax
@@ -260,7 +260,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Tr
 
     traced: Dict[str, Any] = {}
 
-    def flat(*inputs: Any) -> Any:  # TensorFlow takes no specs within dicts
+    def flat(*inputs: Any) -> Any:  # TensorFlow takes no specs inside dicts
         tensors = iter(inputs)
         filled = [next(tensors) if isinstance(x, tf.TensorSpec) else x for x in leaves]
         traced['graph'] = tf.compat.v1.get_default_graph()
@@ -302,7 +302,7 @@ def _naming(where: str) -> Iterator[None]:
 
 
 def _is_program(value: Any, module: Any) -> bool:
-    """Tells whether a value is a function that the module itself defines."""
+    """Returns whether a value is a function that the module itself defines."""
     if not callable(value) or isinstance(value, type):
         return False
     python = getattr(value, 'python_function', value)

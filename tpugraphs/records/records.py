@@ -207,7 +207,7 @@ def _open_locked(path: str) -> BinaryIO:
         stream = open(path, 'a+b')
         if files.hold(stream.fileno()):
             return stream
-        stream.close()  # another process has pruned it meanwhile
+        stream.close()  # another process has just pruned it
 
 
 def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:

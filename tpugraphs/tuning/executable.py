@@ -71,8 +71,8 @@ class Executable:
         """Runs it; the first call compiles it.
 
         Args:
-            *args: NumPy or JAX arrays, or values that NumPy makes arrays of, nested as
-                the function's own arguments.
+            *args: NumPy or JAX arrays, or values that NumPy can convert to arrays,
+                nested as the function's own arguments.
 
         Returns:
             NumPy arrays, nested as the function's result.
@@ -87,7 +87,7 @@ class Executable:
                 f'{text.count(len(values), "array")} given, '
                 f'{len(self._parameters)} wanted'
             )
-        program = self._compiled  # jaxlib makes bfloat16 a type of NumPy's
+        program = self._compiled  # jaxlib registers bfloat16 with NumPy
         arrays = [
             _cast(value, shape, place)
             for place, (value, shape) in enumerate(zip(values, self._parameters))
@@ -105,7 +105,7 @@ class Executable:
         cut_out = removal.counts(self._module)
         if cut_out:
             raise ValueError(f'the program cannot run: {removal.described(cut_out)}')
-        if preparation.is_optimised(self._module):  # jaxlib takes no fusions
+        if preparation.is_optimised(self._module):  # jaxlib refuses fusions
             raise ValueError(
                 "an optimised program cannot be run; tune it as it was before XLA's "
                 'passes'
@@ -266,7 +266,7 @@ def _read_bound(path: str, count: Any, module: Any) -> Sequence[np.ndarray]:
 def _storable(array: Any) -> np.ndarray:
     """Returns an array of a type that NumPy itself has."""
     array = np.asarray(array)
-    # bfloat16 is no type of NumPy's; all of its values are float32.
+    # NumPy has no bfloat16; float32 holds all of its values.
     return array.astype(np.float32) if array.dtype.kind == 'V' else array
 
 
