@@ -4,8 +4,8 @@
 
 Trains `--recipe=strong` on four fifths of the tile programs that ship (`--fold`), and
 measures the others by how many kernels of their family were trained on.  Each
-mean over kernels is followed by the standard deviation over seeds.  Trainings that are in
---work already are not repeated.
+mean over kernels is followed by the standard deviation over seeds.  Trainings that are
+in --work already are not repeated.
 """
 
 import argparse

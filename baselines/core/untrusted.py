@@ -36,6 +36,7 @@ import zlib
 from baselines.core import text
 
 _MOST_NUMBER = 1 << 53  # where JSON's readers begin to round
+_MOST_DIGITS = 308  # as many as any float has; older Pythons take minutes for more
 
 # Errors of reading JSON, and of taking out fields that may be missing.
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -111,30 +112,23 @@ def read(path: str, max_bytes: Optional[int] = None) -> bytes:
         return stream.read(-1 if max_bytes is None else max_bytes)
 
 
-def loads(
-    content: Union[bytes, str],
-    finite: bool = True,
-    parse_int: Callable[[str], int] = int,
-) -> Any:
+def loads(content: Union[bytes, str], finite: bool = True) -> Any:
     """Parses JSON.
 
     Args:
         content: the text.
         finite: whether to refuse infinity and NaN, which are not JSON, but which
             Python writes.
-        parse_int: converts the digits of an integer.
 
     Raises:
         ValueError: it is not JSON, has a key that occurs twice, or is nested too
             deeply.
     """
+    if isinstance(content, bytes):
+        content = content.decode(json.detect_encoding(content))
+    decoder = _DECODER if finite else _LENIENT
     try:
-        return json.loads(
-            content,
-            object_pairs_hook=_object_of,
-            parse_int=parse_int,
-            parse_constant=_refuse_constant if finite else None,
-        )
+        return decoder.decode(content)
     except RecursionError:
         raise ValueError('nested too deeply') from None
 
@@ -182,6 +176,19 @@ def _object_of(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f'{name} is no number')
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f'a number of {len(digits):,} digits')
+    return int(digits)
+
+
+# Made once: a file of records has as many JSON texts as lines.
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object_of, parse_constant=_refuse_constant
+)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_object_of, parse_int=_parse_int)
 
 
 def check(fields: Any, rules: Mapping[str, Rule]) -> None:

@@ -250,7 +250,7 @@ def _read(path: str) -> Dict[str, Any]:
             content = gzip.GzipFile(fileobj=stream).read(_MAX_RUN_BYTES + 1)
         check_size(content)
         # The published code writes NaN.
-        info = untrusted.loads(content, finite=False, parse_int=_parse_int)
+        info = untrusted.loads(content, finite=False)
     except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
         raise ValueError(
             f'the run file {path} is damaged: {error}; copy it again'
@@ -307,9 +307,3 @@ def _check_numbers(info: Dict[str, Any]) -> None:
 
 def _is_number_or_none(value: Any) -> bool:
     return value is None or type(value) in (int, float)  # True is an int as well
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) > 308:  # as long as any float; Python takes minutes for more
-        raise ValueError(f'a number of {len(digits):,} digits')
-    return int(digits)
