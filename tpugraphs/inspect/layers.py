@@ -52,6 +52,8 @@ def place(
         x of every node, float [n]; and for every edge its points (x, layer),
         float [p, 2], from producer to consumer.
     """
+    # Points are numbered after the n nodes: `count` in all, with a layer and a room
+    # each.  A chain has the numbers along an edge.
     row_of, room = layer.tolist(), list(gaps)
     chains = []
     for consumer, producer in edges.tolist():
@@ -61,6 +63,7 @@ def place(
         row_of += between
         room += [min(gaps) / 3] * len(between)
     widths, count = np.array(room), len(row_of)
+    # [links]: the ends of links between neighbouring layers.
     links = [link for chain in chains for link in zip(chain, chain[1:])]
     upper, lower = np.array(links, np.int64).reshape(-1, 2).T
     both = np.concatenate([lower, upper]), np.concatenate([upper, lower])
@@ -68,6 +71,8 @@ def place(
     x = np.zeros(count)
     for row in rows:
         x[row] = _spread(x[row], widths[row])
+    # Barycentres (Sugiyama et al., 1981): down, a layer is sorted by the means of the
+    # layer above, then up by that below; the last two sweeps balance both.
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         nodes, neighbours = (lower, upper) if down else (upper, lower)
