@@ -148,7 +148,7 @@ class Trees:
             raise ValueError(f'{path}: the trees cannot be read: {error}') from None
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
-        """Predicts float32 [rows, len(used)], which it rounds, -> float64 [rows]."""
+        """Predicts float64 [rows] of float32 [rows, len(used)], which are `rounded`."""
         return np.asarray(self._booster.predict(rounded(columns), num_threads=1))
 
     def importances(self) -> List[Importance]:
