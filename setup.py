@@ -22,6 +22,7 @@ _LIBRARIES = [
     'tomli; python_version < "3.11"',  # later ones have tomllib
     'scipy>=1.12',  # Kendall's tau, bootstrap intervals
     'matplotlib',  # plots of training curves and kernels
+    'networkx',  # layers of a drawn graph; TF-GNN needs it anyway
     'jinja2',  # the page of a report: escapes what comes from run files
     'apache-beam',  # many .pb files at once; TF-GNN needs it anyway
 ]

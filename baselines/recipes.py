@@ -14,6 +14,8 @@ from baselines.core import starting
 from baselines.core import text
 from baselines.core import untrusted
 
+_MAX_BYTES = 1 << 20  # of a file of settings
+
 # By name and task.
 RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     'strong': {
@@ -116,15 +118,15 @@ def _of_file(path: str, collection: str) -> Dict[str, Any]:
         ValueError: it is none, is for another collection, or names files or code.
         OSError: it cannot be read.
     """
-    with files.open_regular(files.expand(path), 1 << 20) as stream:
-        try:
-            content = untrusted.loads(stream.read())
-            made_for, changes = content['collection'], dict(content['settings'].items())
-        except untrusted.DAMAGE:
-            raise ValueError(
-                f'--recipe {path}: is no file of `tpugraphs sweep`, which has a '
-                'collection and settings'
-            ) from None
+    data = untrusted.read(files.expand(path), _MAX_BYTES)
+    try:
+        content = untrusted.loads(data)
+        made_for, changes = content['collection'], dict(content['settings'].items())
+    except untrusted.DAMAGE:
+        raise ValueError(
+            f'--recipe {path}: is no file of `tpugraphs sweep`, which has a '
+            'collection and settings'
+        ) from None
     if made_for != collection:
         raise ValueError(f'--recipe {path}: is for {made_for}, not for {collection}')
     for name, value in changes.items():

@@ -55,7 +55,6 @@ _FILES = """\
 flags from files:
   --config=run.toml    {}
   --flagfile=FILE      A text file with a --flag=value on each line."""
-_MAX_TOML_BYTES = 1 << 20
 _WIDE = 20  # columns of a flag
 HELP_ALL = '--help-all'
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
@@ -220,20 +219,9 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
             is of another type.
         OSError: it cannot be read.
     """
-    try:
-        import tomllib
-    except ImportError:  # Python 3.10 and before
-        import tomli as tomllib
-    with text.located('--config'):
-        with files.open_regular(files.expand(path), _MAX_TOML_BYTES) as stream:
-            content = stream.read()
-    with text.located(f'--config: {path} is not TOML'):
-        try:
-            settings = tomllib.loads(content.decode())
-        except RecursionError:
-            raise ValueError('too many nested brackets') from None
+    content = settings_lib.read_toml(path, 'config')
     with text.located(f'--config: {path}'):
-        return settings_lib.typed(config_class, settings, 'flag')
+        return settings_lib.typed(config_class, content, 'flag')
 
 
 # Of one training alone; and the settings of a recipe stand for themselves.

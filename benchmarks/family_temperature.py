@@ -3,9 +3,9 @@
   python benchmarks/family_temperature.py --epochs 15 --seeds 0 1 2
 
 Trains `--recipe=strong` on four fifths of the tile programs that ship (`--fold`), and
-measures the others by how many kernels of their family were trained on.  Behind each
-mean over kernels stands the standard deviation over seeds.  Trainings that are in
---work already are not repeated.
+measures the others by how many kernels of their family were trained on.  Each
+mean over kernels is followed by the standard deviation over seeds.  Trainings that are
+in --work already are not repeated.
 """
 
 import argparse

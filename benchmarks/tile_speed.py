@@ -111,10 +111,10 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
             ]
         )
 
-    scorer = scoring.TileScorer(model)
+    inference = scoring.TileInference(model)
 
     def our_scores():
-        return np.concatenate(list(scorer.scores(graphs)))
+        return np.concatenate(list(inference.scores(graphs)))
 
     expected, scores = plain_scores(), our_scores()
     difference = float(np.abs(scores - expected).max() / np.abs(expected).max())

@@ -1,8 +1,9 @@
-"""The files that a training step and a prediction pass are those of architecture.md.
+"""The files that a training step, a prediction, `collect` and `tune` pass are those of
+architecture.md.
 
-Derived by profiling: of each walk every file of the package whose code runs, in the
-order in which they are entered.  Foundations (`baselines/core`), the packed split and
-the table of columns, which are data, are left out.
+Derived by profiling: of each walk every file of the packages whose code runs in this
+process, in the order in which they are entered.  Foundations (`baselines/core`) and
+data (the packed split, the table of columns, the generated messages) are left out.
 """
 
 import re
@@ -20,23 +21,31 @@ from baselines.training import loop
 from baselines.training import losses
 from baselines.training import task_data
 from tests.helpers import made_runs
+from tests.helpers import measured_programs
 from tests.helpers import places
 from tests.helpers import tile_records
+from tpugraphs.clock import session
+from tpugraphs.clock import timing
+from tpugraphs.collect import collection
+from tpugraphs.collect import collection_folder
+from tpugraphs.tuning import program_search
 
 _MOST_FILES = 12
-_LEFT_OUT = 'core/', 'data/packed/splits.py', 'hlo/schema.py'
+_LEFT_OUT = 'core/', 'data/packed/splits.py', 'hlo/schema.py', 'hlo/protos.py'
+_DEPTH = len(places.ROOT.parts) + 1  # slashes before a path inside a package
+_PACKAGES = tuple(f'{places.ROOT}/{name}/' for name in ('baselines', 'tpugraphs'))
 
 
 def _walked(call):
-    """Returns the files of `baselines` that a call passes, in order of entrance."""
-    root, passed = str(places.ROOT / 'baselines') + '/', {}
+    """Returns the files of the packages that a call passes, in order of entrance."""
+    passed = {}
 
     def enter(frame, event, unused_argument):
         path = frame.f_code.co_filename
         # Bodies of modules run when they are imported, which is no part of a walk.
-        if event == 'call' and path.startswith(root):
+        if event == 'call' and path.startswith(_PACKAGES):
             if frame.f_code.co_name != '<module>':
-                passed.setdefault(path[len(root) :])
+                passed.setdefault(path.split('/', _DEPTH)[-1])
 
     sys.setprofile(enter)
     try:
@@ -92,3 +101,50 @@ def test_a_prediction_of_tiles(tmp_path):
     walked = _walked(lambda: predictor.write(output, store, predictor.score(store)))
     assert walked == _documented('A prediction of tiles')
     assert len(walked) <= _MOST_FILES
+
+
+@pytest.fixture(name='program')
+def _program(tmp_path, monkeypatch):
+    """A program to measure, which takes 2 ms, and 1 ms in any other configuration."""
+    pytest.importorskip('jaxlib', reason='jaxlib is not installed (extra [measure])')
+
+    def measure(self, kernel, modules, inputs, seed, protocol, **unused_options):
+        default = np.full((protocol.most, 1), 2_000_000)
+        # No two passes are equal, or the order of their times would be undefined.
+        default = default + np.arange(protocol.most)[:, None]
+        others = np.repeat(default // 2, len(modules) - 1, axis=1)
+        others = others + 1000 * np.arange(len(modules) - 1)
+        passes = np.concatenate([default, others], axis=1)
+        return timing.Measured([*range(len(modules))], passes, passes[:, 0] + 1, {})
+
+    monkeypatch.setattr(session.Session, 'measure', measure)
+    monkeypatch.setattr(session.Session, 'compare', lambda self, *unused_args: '')
+    module = measured_programs.pointwise(128, 64, opcode='exponential')
+    return measured_programs.write(tmp_path / 'program.pb', module)
+
+
+@pytest.mark.slow
+def test_collect(program, tmp_path):
+    options = collection_folder.Options(
+        output=str(tmp_path / 'out'),
+        configs=4,
+        passes=(2, 2),
+        records=str(tmp_path / 'records.jsonl'),
+    )
+    walked = _walked(lambda: collection.collect([program], options))
+    assert walked == _documented('`collect`')
+
+
+@pytest.mark.slow
+def test_tune(program, tmp_path, capsys):
+    options = program_search.Options(
+        output=str(tmp_path / 'out'),
+        measure=2,
+        candidates=4,
+        records=str(tmp_path / 'records.jsonl'),
+    )
+    model = program_search.Model('model', lambda tuning: np.arange(len(tuning.runs)))
+    call = lambda: program_search.tune_and_write(program, (), options, model)
+    walked = _walked(call)
+    assert '; 1 of 1 kernel changed' in capsys.readouterr().out
+    assert walked == _documented('`tune`')

@@ -60,6 +60,8 @@ _SEED = 0
 
 _Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
 _Candidates = Optional[Sequence[Mapping[str, Any]]]
+# What a path holds.
+_Source = Union[reader.Program, reading.RawFile]
 # A file or program and one of its modules, a ModuleTuningData.
 _Module = Tuple[str, Any]
 # (members' scores, their mean) -> the ranking of a graph.
@@ -126,9 +128,7 @@ def task_of(paths: Sequence[str], candidates: _Candidates = None) -> str:
     return ''
 
 
-def default_run(
-    paths: Sequence[str], programs: Mapping[str, reader.Program], task: str
-) -> str:
+def default_run(paths: Sequence[str], sources: Dict[str, _Source], task: str) -> str:
     """Returns the run for those who name none: pretrained, or the estimate.
 
     The run that ships was trained on tiles of a CPU; formulas of a TPU know more about
@@ -136,19 +136,20 @@ def default_run(
 
     Args:
         paths: files and programs; the first readable one decides.
-        programs: from `read_programs`.
+        sources: from `read_programs`; the file that decides is added.
         task: from `task_of`.
     """
     if task == reading.LAYOUT:
         return finding.ESTIMATE
     for path in paths:
-        module = None
-        if path in programs:
-            module = programs[path].module
-        else:
-            with contextlib.suppress(ValueError, OSError):  # raised when it is ranked
-                module = reading.read_tuning(path).modules[0].module
-        if module is not None:
+        # What cannot be read, or is empty, is an error when it is ranked.
+        with contextlib.suppress(ValueError, OSError, IndexError):
+            source = sources.get(path)
+            if isinstance(source, reader.Program):
+                module = source.module
+            else:
+                sources[path] = tuning = reading.read_tuning(path)
+                module = tuning.modules[0].module
             return finding.ESTIMATE if _is_of_tpu(module) else finding.PRETRAINED
     return finding.PRETRAINED
 
@@ -162,7 +163,7 @@ def _is_of_tpu(module: Any) -> bool:
     )
 
 
-def read_programs(paths: Sequence[str]) -> Dict[str, reader.Program]:
+def read_programs(paths: Sequence[str]) -> Dict[str, _Source]:
     """Reads programs, of any form but tuning data, for `rank_files`.
 
     Args:
@@ -174,7 +175,7 @@ def read_programs(paths: Sequence[str]) -> Dict[str, reader.Program]:
     Raises:
         ValueError: nothing can be read: there is nothing to load a model for.
     """
-    programs: Dict[str, reader.Program] = {}
+    programs: Dict[str, _Source] = {}
     failed: List[str] = []
     for path in paths:
         try:
@@ -194,7 +195,7 @@ def rank_files(
     outcome: outcomes.Outcome,
     module: Optional[str] = None,
     candidates: _Candidates = None,
-    programs: Optional[Mapping[str, reader.Program]] = None,
+    sources: Optional[Mapping[str, _Source]] = None,
 ) -> Iterator[choices.Ranked]:
     """Ranks the configurations of every module of raw files.
 
@@ -208,7 +209,8 @@ def rank_files(
         module: only this one, by its name or graph id.
         candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
-        programs: those of `paths` that are read already, by `read_programs`.
+        sources: those of `paths` that are read already, by `read_programs` and
+            `default_run`.
 
     Yields:
         Modules in the order of the files.
@@ -217,7 +219,7 @@ def rank_files(
         ValueError: there is no such module, or a candidate is not as it should be.
     """
     kind, bare = predictor.collection.task, candidates is not None
-    modules = _modules(paths, kind, module, outcome, bare, programs or {})
+    modules = _modules(paths, kind, module, outcome, bare, sources or {})
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 
@@ -364,32 +366,29 @@ def _ranked_by(
 
 
 def _modules(
-    sources: Sequence[str],
+    paths: Sequence[str],
     kind: str,
     chosen: Optional[str],
     outcome: outcomes.Outcome,
     bare: bool,
-    programs: Mapping[str, reader.Program],
+    sources: Mapping[str, _Source],
 ) -> Iterator[_Module]:
     """Yields modules of files and programs: all, or the one called `chosen`."""
     names, exists = [], False
-    modules: Sequence[Any]
-    for number, source in enumerate(sources, start=1):
+    for number, path in enumerate(paths, start=1):
         try:
-            if source in programs:
-                modules = _kernels_of(programs[source], kind, outcome, bare)
-            else:
-                modules = _modules_of(source, kind, outcome, bare)
+            source = sources.get(path) or _read(path)
+            modules = _modules_of(source, kind, outcome, bare)
         except (ValueError, OSError) as error:
-            outcome.failed.append(text.one_line(error, source))
+            outcome.failed.append(text.one_line(error, path))
             continue
-        title = f'reading {os.path.basename(source)} ({number}/{len(sources)})'
+        title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
         for tuning in phases.each(modules, title, len(modules), 'module'):
             name = tuning.module.name
             own_names = name, raw_lib.safe_name(name), raw_lib.graph_id(tuning)
             if chosen is None or chosen in own_names:
                 exists = True
-                yield source, tuning
+                yield path, tuning
             names.append(name)
     if chosen is not None and names and not exists:
         near = difflib.get_close_matches(chosen, names, n=1, cutoff=0.3)
@@ -399,19 +398,25 @@ def _modules(
         )
 
 
+def _read(path: str) -> _Source:
+    """Reads a file or program; raises ValueError or OSError."""
+    if reader.tuning_kind(path):
+        return reading.read_tuning(path)
+    return reader.read_program(path)
+
+
 def _modules_of(
-    source: str, kind: str, outcome: outcomes.Outcome, bare: bool
+    source: _Source, kind: str, outcome: outcomes.Outcome, bare: bool
 ) -> Sequence[Any]:
     """Returns the ModuleTuningData of a file or program of one kind."""
-    if not reader.tuning_kind(source):
-        return _kernels_of(reader.read_program(source), kind, outcome, bare)
-    raw = reading.read_tuning(source)
-    if raw.kind != kind and not bare:
+    if isinstance(source, reader.Program):
+        return _kernels_of(source, kind, outcome, bare)
+    if source.kind != kind and not bare:
         raise ValueError(
-            f'is a {raw.kind} file, and the model ranks {kind} files; give a '
-            f'model that was trained on {raw.kind}s'
+            f'is a {source.kind} file, and the model ranks {kind} files; give a '
+            f'model that was trained on {source.kind}s'
         )
-    return raw.modules
+    return source.modules
 
 
 def _kernels_of(

@@ -101,7 +101,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         models = sorted({labels[model_dir].group for model_dir in side})
         if len(models) > 1:
             raise ValueError(
-                f'--compare: {name!r} stands for runs of different settings: '
+                f'--compare: {name!r} names runs of different settings: '
                 f'{", ".join(models)}; name those of one'
             )
     scored = ensemble.score(predictors, args.split, must_measure=True)
@@ -198,9 +198,9 @@ def rank_modules(args: argparse.Namespace) -> int:
     name, task = command_line.run_of(args) if args.dirs else '', ''
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
         task = ranking.task_of(paths, candidates)
-    programs = ranking.read_programs(paths)  # before a model, which takes seconds
+    sources = ranking.read_programs(paths)  # before a model, which takes seconds
     if not name:
-        name = ranking.default_run(paths, programs, task)
+        name = ranking.default_run(paths, sources, task)
     if name == finding.PRETRAINED:
         text.note(finding.about_pretrained())
     elif not args.dirs:
@@ -224,7 +224,7 @@ def rank_modules(args: argparse.Namespace) -> int:
             stream = stack.enter_context(written)
             writers.append(kind(stream, model_dir))
         for ranked in ranking.rank_files(
-            paths, predictor, outcome, args.module, candidates, programs
+            paths, predictor, outcome, args.module, candidates, sources
         ):
             summary.add(ranked)
             for writer in writers:

@@ -1,8 +1,6 @@
-"""Paths as users write them, untrusted files, and files that appear whole or
-not at all."""
+"""Paths as users write them, and files that appear whole or not at all."""
 
 import contextlib
-import errno
 import fcntl
 import os
 import pathlib
@@ -13,7 +11,7 @@ import stat
 import sys
 import tempfile
 import time
-from typing import IO, Any, BinaryIO, Dict, Iterator, Optional, Pattern
+from typing import IO, Any, Dict, Iterator, Pattern
 
 from baselines.core import text
 
@@ -61,43 +59,6 @@ def check_file_writable(path: str, flag: str) -> None:
         raise ValueError(f'--{flag} {path} is a folder: name a file in it')
     if not os.path.exists(path) or os.path.isfile(path):
         check_writable(os.path.dirname(path), flag)
-
-
-def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
-    """Opens an untrusted file to read its bytes.
-
-    A pipe, a device or a socket would let the reader wait, or read, for ever.
-
-    Args:
-        path: the file, or a link to it.
-        max_bytes: the most that it may have.
-
-    Raises:
-        ValueError: it is no regular file, a link to nothing, or too large.
-        OSError: it cannot be read.
-    """
-    try:
-        # Opening does not wait for the other end of a pipe.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError as error:
-        if error.errno == errno.ENXIO:
-            raise ValueError(f'{path}: not a regular file') from None
-        if os.path.islink(path) and error.errno in (errno.ENOENT, errno.ELOOP):
-            raise ValueError(f'{path}: a link to a file that is not there') from None
-        raise
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f'{path}: not a regular file')
-        if max_bytes is not None and status.st_size > max_bytes:
-            raise ValueError(
-                f'{path}: {status.st_size:,} bytes are more than the {max_bytes:,} '
-                'that such a file may have'
-            )
-        return os.fdopen(handle, 'rb')
-    except BaseException:
-        os.close(handle)
-        raise
 
 
 def remove_leftovers(folder: str, names: Pattern) -> None:

@@ -6,8 +6,12 @@ import os
 import sys
 from typing import Any, Callable, Dict, Mapping, Union
 
+from baselines.core import files
 from baselines.core import registry
+from baselines.core import text
 from baselines.core import untrusted
+
+_MAX_TOML_BYTES = 1 << 20
 
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
@@ -96,3 +100,27 @@ def from_options(kind: Any, options: Any, **others: Any) -> Any:
     names = [field.name for field in dataclasses.fields(kind)]
     parsed = {name: getattr(options, name) for name in names if hasattr(options, name)}
     return kind(**{**parsed, **others})
+
+
+def read_toml(path: str, flag: str) -> Dict[str, Any]:
+    """Reads a TOML file, which is untrusted.
+
+    Args:
+        path: the file.
+        flag: which names it, for messages.
+
+    Raises:
+        ValueError: it is not TOML, or too large.
+        OSError: it cannot be read.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    with text.located(f'--{flag}'):
+        content = untrusted.read(files.expand(path), _MAX_TOML_BYTES)
+    with text.located(f'--{flag} {path} is not TOML'):
+        try:
+            return tomllib.loads(content.decode())
+        except RecursionError:
+            raise ValueError('too many nested brackets') from None

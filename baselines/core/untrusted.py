@@ -1,31 +1,169 @@
-"""Reads untrusted JSON: strictly, and of expected types."""
+"""Opens and parses files that anybody may have written.
 
+Four functions, which all readers of such files use:
+
+* `open_regular` opens a regular file, and nothing that could block or never end;
+* `read` returns its bytes, up to a limit;
+* `loads` parses JSON strictly;
+* `open_archive` opens a zip archive and reports damage in one line.
+
+What a format allows is checked by its reader, for JSON with the rules below.
+"""
+
+import contextlib
+import errno
 import json
+import os
 import re
-from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
+import stat
+import struct
+import tokenize
+from typing import (
+    Any,
+    BinaryIO,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+    Union,
+)
+import zipfile
+import zlib
+
+from baselines.core import text
 
 _MOST_NUMBER = 1 << 53  # where JSON's readers begin to round
+_MOST_DIGITS = 308  # as many as any float has; older Pythons take minutes for more
 
 # Errors of reading JSON, and of taking out fields that may be missing.
 DAMAGE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+# Errors of unpacking a damaged archive, and of the arrays in it.
+_ARCHIVE_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    tokenize.TokenError,
+)
 
 # A test of values, and the noun for those that pass it.
 Rule = Tuple[Callable[[Any], bool], str]
 
 
-def loads(content: Union[bytes, str]) -> Any:
-    """Parses JSON.
+class FieldError(ValueError):
+    """Raised for a bad field of an archive that is otherwise intact."""
+
+
+def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
+    """Opens an untrusted file to read its bytes.
+
+    Reading a pipe, a device or a socket could block, or never end.
+
+    Args:
+        path: the file, or a link to it.
+        max_bytes: the most that it may have.
 
     Raises:
-        ValueError: it is not JSON, holds infinity or NaN, has a key that occurs
-            twice, or is nested too deeply.
+        ValueError: it is no regular file, a link to nothing, or too large.
+        OSError: it cannot be read.
     """
     try:
-        return json.loads(
-            content, object_pairs_hook=_object_of, parse_constant=_refuse_constant
-        )
+        # Opening does not wait for the other end of a pipe.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise ValueError(f'{path}: not a regular file') from None
+        if os.path.islink(path) and error.errno in (errno.ENOENT, errno.ELOOP):
+            raise ValueError(f'{path}: a link to a file that is not there') from None
+        raise
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f'{path}: not a regular file')
+        if max_bytes is not None and status.st_size > max_bytes:
+            raise ValueError(
+                f'{path}: {status.st_size:,} bytes are more than the {max_bytes:,} '
+                'that such a file may have'
+            )
+        return os.fdopen(handle, 'rb')
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read(path: str, max_bytes: Optional[int] = None) -> bytes:
+    """Returns the bytes of an untrusted file; see `open_regular`.
+
+    Raises:
+        ValueError: it is no regular file, a link to nothing, or too large.
+        OSError: it cannot be read.
+    """
+    with open_regular(path, max_bytes) as stream:
+        # It may have grown since it was opened.
+        return stream.read(-1 if max_bytes is None else max_bytes)
+
+
+def loads(content: Union[bytes, str], finite: bool = True) -> Any:
+    """Parses JSON.
+
+    Args:
+        content: the text.
+        finite: whether to refuse infinity and NaN, which are not JSON, but which
+            Python writes.
+
+    Raises:
+        ValueError: it is not JSON, has a key that occurs twice, or is nested too
+            deeply.
+    """
+    if isinstance(content, bytes):
+        content = content.decode(json.detect_encoding(content))
+    decoder = _DECODER if finite else _LENIENT
+    try:
+        return decoder.decode(content)
     except RecursionError:
         raise ValueError('nested too deeply') from None
+
+
+@contextlib.contextmanager
+def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
+    """Opens an npz file, a zip archive; names it in errors raised inside the block.
+
+    Args:
+        path: the file.
+        max_bytes: limit of its size.
+
+    Raises:
+        ValueError: it is no regular file, too large or damaged, or has a member
+            twice.
+        OSError: it cannot be read.
+    """
+    with open_regular(path, max_bytes) as stream, text.located(path):
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                names = archive.namelist()
+                for name in names:
+                    if names.count(name) > 1:
+                        raise FieldError(f'holds {name!r} twice')
+                yield archive
+        except FieldError:
+            raise
+        except _ARCHIVE_DAMAGE as error:
+            # A failing disk names no file.  EINVAL is a seek to nowhere: damage.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                raise OSError(error.errno, error.strerror, path) from error
+            raise ValueError(
+                f'not a complete npz file ({error}); it is damaged, or its download '
+                'broke off'
+            ) from error
 
 
 def _object_of(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
@@ -38,6 +176,19 @@ def _object_of(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f'{name} is no number')
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f'a number of {len(digits):,} digits')
+    return int(digits)
+
+
+# Made once: a file of records has as many JSON texts as lines.
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object_of, parse_constant=_refuse_constant
+)
+_LENIENT = json.JSONDecoder(object_pairs_hook=_object_of, parse_int=_parse_int)
 
 
 def check(fields: Any, rules: Mapping[str, Rule]) -> None:

@@ -28,6 +28,7 @@ import urllib.request
 
 from baselines.core import files
 from baselines.core import phases
+from baselines.core import untrusted
 from baselines.data import archives
 from baselines.data import collections
 
@@ -224,8 +225,7 @@ def _require_safe(url: str) -> None:
 def _read_json(path: str) -> Dict[str, Any]:
     """Reads a JSON object that `download` has written; {} if it is not there."""
     try:
-        with open(path, encoding='utf-8') as stream:
-            note = json.load(stream)
+        note = untrusted.loads(untrusted.read(path))
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}

@@ -6,13 +6,9 @@ limit, before memory is taken; what a file may hold is a table of `Field`s; and 
 mistake is one line that names the file and the key.
 """
 
-import contextlib
 import dataclasses
-import errno
 import io
 import math
-import struct
-import tokenize
 from typing import (
     IO,
     Dict,
@@ -26,25 +22,13 @@ from typing import (
     Union,
 )
 import zipfile
-import zlib
 
 import numpy as np
 
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-    tokenize.TokenError,
-)
 _BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers'}
 Shape = Tuple[Union[str, int], ...]  # see `Field`
@@ -92,10 +76,6 @@ class StreamedField(NamedTuple):
     blocks: Iterable[np.ndarray]
 
 
-class FieldError(ValueError):
-    """Raised for a bad field of a file that is otherwise intact."""
-
-
 def read_arrays(
     path: str,
     schema: Mapping[str, Field],
@@ -120,7 +100,7 @@ def read_arrays(
         ValueError: the file is damaged, too large, or not what `schema` says.
         OSError: the file cannot be read at all.
     """
-    with open_archive(path, max_file_bytes or max_bytes) as archive:
+    with untrusted.open_archive(path, max_file_bytes or max_bytes) as archive:
         names = archive.namelist()
         arrays = _read_members(archive, schema, max_bytes)
     # A key that is missing says more than one that is not expected.
@@ -128,7 +108,7 @@ def read_arrays(
     expected = sorted({*schema, *(others or ())})
     for name in names if others is not None else ():
         if name not in [f'{key}.npy' for key in expected]:
-            raise FieldError(
+            raise untrusted.FieldError(
                 f'{path}: holds {name!r}, which such a file does not have (known: '
                 f'{", ".join(expected)})'
             )
@@ -146,7 +126,7 @@ def read_all(path: str, max_bytes: int) -> Dict[str, np.ndarray]:
         ValueError: it is damaged or too large, or holds Python objects.
         OSError: it cannot be read.
     """
-    with open_archive(path, max_bytes) as archive:
+    with untrusted.open_archive(path, max_bytes) as archive:
         keys = [name[: -len('.npy')] for name in archive.namelist()]
         return _read_members(archive, keys, max_bytes)
 
@@ -171,7 +151,7 @@ def read_blocks(
             while blocks are read.
         OSError: the file cannot be read.
     """
-    with open_archive(path, max_bytes) as archive:
+    with untrusted.open_archive(path, max_bytes) as archive:
         if f'{key}.npy' not in archive.namelist():
             raise _missing(key, archive.namelist())
         info = archive.getinfo(f'{key}.npy')
@@ -181,7 +161,7 @@ def read_blocks(
             _check_kind(key, dtype, field)
             _check_shape(key, shape, field.shape, lengths)
             if fortran:
-                raise FieldError(
+                raise untrusted.FieldError(
                     f'{key} is in Fortran order and cannot be read row by row; save '
                     'it again with numpy.ascontiguousarray'
                 )
@@ -191,39 +171,6 @@ def read_blocks(
                 rows = min(most, shape[0] - start)
                 content = _read_exactly(member, rows * row_bytes)
                 yield np.frombuffer(content, dtype).reshape(rows, *shape[1:])
-
-
-@contextlib.contextmanager
-def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
-    """Opens an npz file; names it in unpacking errors raised inside the block.
-
-    Args:
-        path: the file.
-        max_bytes: limit of its size.
-
-    Raises:
-        ValueError: it is no regular file, too large or damaged, or has a member
-            twice.
-        OSError: it cannot be read.
-    """
-    with files.open_regular(path, max_bytes) as stream, text.located(path):
-        try:
-            with zipfile.ZipFile(stream) as archive:
-                names = archive.namelist()
-                for name in names:
-                    if names.count(name) > 1:
-                        raise FieldError(f'holds {name!r} twice')
-                yield archive
-        except FieldError:
-            raise
-        except _DAMAGE as error:
-            # A failing disk names no file.  EINVAL is a seek to nowhere: damage.
-            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-                raise OSError(error.errno, error.strerror, path) from error
-            raise ValueError(
-                f'not a complete npz file ({error}); it is damaged, or its download '
-                'broke off'
-            ) from error
 
 
 def check_arrays(
@@ -300,7 +247,7 @@ def _check_total(infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
     """Refuses members that unpack to more than `max_bytes`."""
     total = sum(info.file_size for info in infos)
     if total > max_bytes:
-        raise FieldError(
+        raise untrusted.FieldError(
             f'its arrays claim {total:,} bytes, more than the {max_bytes:,} that '
             'such a file may have'
         )
@@ -319,13 +266,13 @@ def _read_header(
     read = getattr(np.lib.format, f'read_array_header_{version[0]}_0')
     shape, fortran, dtype = read(member)
     if dtype.hasobject:
-        raise FieldError(
+        raise untrusted.FieldError(
             f'{key} holds pickled Python objects, which are never loaded; save it as '
             'a plain array'
         )
     held = size - member.tell()
     if math.prod(shape) * dtype.itemsize != held:
-        raise FieldError(
+        raise untrusted.FieldError(
             f'{key} claims shape {shape} of {dtype}, but holds {held:,} bytes'
         )
     return shape, fortran, dtype
@@ -339,16 +286,20 @@ def _read_exactly(member: IO[bytes], size: int) -> bytes:
     return content
 
 
-def _missing(key: str, keys: Iterable[str]) -> FieldError:
+def _missing(key: str, keys: Iterable[str]) -> untrusted.FieldError:
     """Returns the error for a file that lacks a key."""
     names = ', '.join(sorted(name.removesuffix('.npy') for name in keys))
-    return FieldError(f'the array {key} is missing (there: {names or "none"})')
+    return untrusted.FieldError(
+        f'the array {key} is missing (there: {names or "none"})'
+    )
 
 
 def _check_kind(key: str, dtype: np.dtype, field: Field) -> None:
     """Raises FieldError for a dtype that a field does not accept."""
     if dtype.kind not in field.kinds:
-        raise FieldError(f'{key} holds {dtype}, expected {_KIND_NAMES[field.kinds[0]]}')
+        raise untrusted.FieldError(
+            f'{key} holds {dtype}, expected {_KIND_NAMES[field.kinds[0]]}'
+        )
 
 
 def _check_shape(
@@ -359,7 +310,7 @@ def _check_shape(
         return
     if len(shape) != len(expected):
         axes = ', '.join(map(str, expected))
-        raise FieldError(f'{key} has shape {shape}, expected [{axes}]')
+        raise untrusted.FieldError(f'{key} has shape {shape}, expected [{axes}]')
     for axis, (length, name) in enumerate(zip(shape, expected)):
         if isinstance(name, int):
             allowed, owner = name, ''
@@ -367,7 +318,7 @@ def _check_shape(
             allowed, owner = lengths.setdefault(name, (length, key))
         if length != allowed:
             like = f' as {owner} has' if owner else ''
-            raise FieldError(
+            raise untrusted.FieldError(
                 f'{key} has shape {shape}, but axis {axis} should have length '
                 f'{allowed}{like}'
             )
@@ -383,7 +334,7 @@ def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) ->
     for value in (int(array.min()), int(array.max())):
         if not low <= value <= high:
             row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
-            raise FieldError(
+            raise untrusted.FieldError(
                 f'{key} has {value} in row {row}, allowed is {low} to {high}'
                 f'{field.why and ": " + field.why}'
             )
@@ -397,7 +348,7 @@ def _converted(key: str, array: np.ndarray, dtype: Optional[type]) -> np.ndarray
     if array.dtype.kind == 'f' and not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))
         place = ', '.join(f'{axis} {at}' for axis, at in zip(('row', 'column'), bad[0]))
-        raise FieldError(
+        raise untrusted.FieldError(
             f'{key} has {text.count(len(bad), "NaN or infinite value")}, the first in '
             f'{place}'
         )

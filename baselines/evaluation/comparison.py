@@ -47,7 +47,7 @@ def paired_test(
     groups = np.array([group_of(result.graph_id) for result in ours[0]])
     tests = {}
     for measure in metrics.MEASURES[task]:
-        a, b = (
+        a, b = (  # [runs, graphs]
             np.array(
                 [[measure.of_graph(r.scores, r.runtimes) for r in run] for run in side],
                 np.float64,
@@ -60,6 +60,7 @@ def paired_test(
         if len(gain):
             mean = float(gain.mean())
             low, high = metrics.grouped_interval(gain, groups[defined])
+        # Graphs of a program are alike, so the test takes programs: [programs].
         _, members = np.unique(groups[defined], return_inverse=True)
         of_programs = np.bincount(members, gain) / np.bincount(members)
         p = 1.0

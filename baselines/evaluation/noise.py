@@ -59,13 +59,15 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise
     Raises:
         ValueError: what `metrics.kendall_tau` refuses.
     """
-    logs = np.log(np.asarray(runtimes, np.float64))
+    logs = np.log(np.asarray(runtimes, np.float64))  # [c]
+    # group [c]: the distinct configuration of each; sizes [groups].
     _, group, sizes = np.unique(configurations, return_inverse=True, return_counts=True)
     repeats = len(logs) - len(sizes)
     if repeats < 2:
         return None
     rng = np.random.default_rng(0)
     means = np.bincount(group, logs) / sizes
+    # Unbiased: each group's mean takes one degree of freedom.
     std = float(np.sqrt(((logs - means[group]) ** 2).sum() / repeats))
     again = np.flatnonzero(sizes[group] > 1)
     starts = np.cumsum(sizes[sizes > 1]) - sizes[sizes > 1]
@@ -73,6 +75,8 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise
     true = np.repeat(_denoised(means[kept], std / np.sqrt(sizes[kept])), sizes[kept])
     twice, ceiling = [], []
     for _ in range(_DRAWINGS):
+        # Two measurements of each repeated configuration, drawn at random: the first
+        # two of each group after a stable sort of a permutation.
         shuffled = rng.permutation(again)
         shuffled = shuffled[np.argsort(group[shuffled], kind='stable')]
         first, second = logs[shuffled[starts]], logs[shuffled[starts + 1]]

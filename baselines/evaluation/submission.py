@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.data import collections
 from baselines.evaluation import metrics
 
@@ -171,8 +172,8 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
             row, an ID seen before, no row at all.
         OSError: the file cannot be read.
     """
-    with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
-        data = stream.read().removeprefix(codecs.BOM_UTF8)
+    data = untrusted.read(files.expand(path), _MAX_BYTES)
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         lines = data.decode('utf-8').rstrip().split('\n')
     except UnicodeDecodeError as error:

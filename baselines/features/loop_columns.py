@@ -112,11 +112,12 @@ class LoopColumns:
         nodes, place = kernel_nodes.KernelNodes(store), np.arange(_RANK)
         # A reduction applies operations of scalars to two elements at a time.
         extremes = nodes.have(('maximum', 'minimum')) & (nodes.dims[:, 0] == 0)
-        self._extremes, self._reduces = (
+        self._extremes, self._reduces = (  # bool [kernels]: whether any node is one
             np.logical_or.reduceat(chosen, store.node_offsets[:-1])
             for chosen in (extremes, nodes.have(('reduce',)))
         )
         # Dimensions of the output that a window moves along, and that are joined.
+        # Raw rows are [kernels, 140], of the node that makes the output; 0 for others.
         convolutions = self._raw_rows(nodes, 'convolution', 'output')
         pooled = self._raw_rows(nodes, 'reduce-window', 'output')
         moved = _moved_by_convolutions(convolutions, self._whole['kernel'])

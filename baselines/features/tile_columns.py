@@ -53,6 +53,7 @@ class TileColumns:
 
     def __init__(self, facts: facts_lib.KernelFacts):
         units = facts.loop_units
+        # Facts have the slowest dimension first, columns the fastest: [G, 6] each.
         self._order, exists = physical_shapes.reverse(units)
         fastest_first = lambda x, fill: np.where(
             exists, np.take_along_axis(x, self._order, axis=1), fill
@@ -69,11 +70,14 @@ class TileColumns:
         self._has_depth = is_depth.any(axis=1, keepdims=True)
         self._summed_units = np.maximum(facts.summed_units, 1.0)
         self._summed_unit = np.where(facts.summed_units > 0, facts.summed_unit, 1.0)
+        # [G, groups, 6] and [G, groups, 2]: a dimension that the loop tensor lacks is
+        # followed by all, as it has one trip.
         outer, sums = np.split(facts.follows, [_RANK], axis=2)
         outer = np.take_along_axis(outer, self._order[:, np.newaxis], axis=2)
         outer = outer | ~exists[:, np.newaxis]
         self._follows = np.concatenate([outer, sums], axis=2)
         self._bytes = facts.read + facts.written
+        # The share of a kernel's bytes that each loop does not read again, [G, 8].
         total = np.maximum(self._bytes.sum(axis=1), 1.0)[:, np.newaxis]
         followed = self._bytes[:, :, np.newaxis] * self._follows
         self._share = followed.sum(axis=1) / total
@@ -81,19 +85,21 @@ class TileColumns:
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations; see `tile_table.PARTS`."""
         g = kernels
-        units, unit = self._units[g], self._unit[g]
+        units, unit = self._units[g], self._unit[g]  # [rows, 6], fastest first
         bounds = np.take_along_axis(
             configs[:, schema.OUTPUT_BOUNDS], self._order[g], axis=1
         )
         bounds = np.where(self._exists[g], bounds, 0)
-        tile, trips = facts_lib.tiling(units, bounds)
+        tile, trips = facts_lib.tiling(units, bounds)  # [rows, 6]
         part, parts = facts_lib.tiling(
             self._summed_units[g], configs[:, schema.KERNEL_BOUNDS]
         )
         part_elements = part * self._summed_unit[g]
+        # Eight loops: the output's dimensions, a product's sum, and the window.  The
+        # last two may have several dimensions, of which only the products matter.
         all_trips = np.empty((len(g), _RANK + 2))
         all_trips[:, :_RANK] = trips
-        tiles_summed = []
+        tiles_summed = []  # [rows] each: elements of the tile
         for i, mask in enumerate(self._summed):
             mask = mask[g]
             all_trips[:, _RANK + i] = facts_lib.product(np.where(mask, parts, 1))
@@ -102,16 +108,18 @@ class TileColumns:
         padded_depth = np.ceil(depth / _MATRIX_SIDE) * _MATRIX_SIDE
         log_tile = np.log(tile * unit)
         log_trips = np.log(all_trips)
-        log_waste = log_tile + log_trips[:, :_RANK] - self._log_sizes[g]
+        log_waste = log_tile + log_trips[:, :_RANK] - self._log_sizes[g]  # [rows, 6]
         has_depth = self._has_depth[g]
         elements = facts_lib.total(log_tile)
         # A piece goes on into the next dimension where all faster are whole.
         whole = np.cumprod(trips == 1, axis=1)
         inside = np.concatenate([np.ones((len(g), 1)), whole[:, :-1]], axis=1)
-        # From the innermost loop outwards: sums, then the fastest dimension.
-        follows = self._follows[g]
+        # From the innermost loop outwards: sums, then the fastest dimension.  A group
+        # of tensors that does not follow a loop stays where it is, unless a loop
+        # inside has moved it: then it is visited again in every trip.
+        follows = self._follows[g]  # [rows, groups, 8]
         order = (_RANK + 1, _RANK, *range(_RANK))
-        bytes_ = self._bytes[g]
+        bytes_ = self._bytes[g]  # [rows, groups]
         visits = np.ones(bytes_.shape)
         moved = np.zeros(visits.shape, bool)
         for loop in order:

@@ -39,11 +39,11 @@ def read(path: str) -> List[Any]:
         ValueError: it is no JSON, or no list of objects.
         OSError: it cannot be read.
     """
-    with files.open_regular(files.expand(path), _MAX_BYTES) as stream:
-        try:
-            candidates = untrusted.loads(stream.read())
-        except ValueError as error:
-            raise ValueError(f'--candidates: {path} is not JSON: {error}') from None
+    content = untrusted.read(files.expand(path), _MAX_BYTES)
+    try:
+        candidates = untrusted.loads(content)
+    except ValueError as error:
+        raise ValueError(f'--candidates: {path} is not JSON: {error}') from None
     if not isinstance(candidates, list):
         raise ValueError(
             f'--candidates: {path} should be a list of configurations such as '

@@ -32,12 +32,14 @@ def find_edges(
     ids = instructions.scalars('id')
     operand_ids = instructions.lists('operand_ids')
     called_ids = instructions.lists('called_computation_ids')
+    # One row per entry of the lists: the number of the operand, and of its consumer.
     operands = positions(ids, operand_ids.flat)
     consumers = operand_ids.row_numbers()
     callers = called_ids.row_numbers()
     missing = ' is not in the module'
     check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
     computations = gather.Fields(module.computations)
+    # A call is an edge to the root of the called computation.
     called = positions(computations.scalars('id'), called_ids.flat)
     check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
     root_ids = computations.scalars('root_id')[called]

@@ -12,6 +12,7 @@ from google.protobuf import message_factory
 
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.hlo import forms
 from baselines.hlo import protos
 
@@ -75,8 +76,7 @@ def read_bytes(path: str) -> bytes:
         ValueError: it is no regular file, or larger than protobuf allows.
         OSError: it cannot be read.
     """
-    with files.open_regular(path, _MAX_BYTES) as stream:
-        return stream.read()
+    return untrusted.read(path, _MAX_BYTES)
 
 
 def module_of(data: bytes, form: str) -> Any:

@@ -97,21 +97,23 @@ def unpack(
         begin = packed[start][item]
         return slice(begin, begin + tf.reduce_sum(sizes))
 
+    # [batch] each; runtimes [batch, configs].
     node_sizes = per_program('node_sizes')
     edge_sizes = per_program('edge_sizes')
     config_sizes = per_program('config_sizes')
     runtimes = per_program('runtimes', configs)
     nodes = piece(node_sizes, 'node_start')
-    edge = packed['edges'][piece(edge_sizes, 'edge_start')]
+    edge = packed['edges'][piece(edge_sizes, 'edge_start')]  # [m, 2]
     config_rows = piece(config_sizes, 'config_start')
-    config_ops = packed['config_ops'][config_rows]
-    codes = packed['codes'][config_rows]
+    config_ops = packed['config_ops'][config_rows]  # [k], numbers of nodes
+    codes = packed['codes'][config_rows]  # [k, configs], rows of `vectors`
     if configs is not None:
         codes = tf.ensure_shape(codes, [None, configs])
     num_nodes = tf.reduce_sum(node_sizes)
     num_config_ops = tf.reduce_sum(config_sizes)
-    selected = _selected(node_sizes, per_program('segments', 2))
-    kept = _count(selected, node_sizes, batch) / node_sizes
+    # The sampled edge sets are those inside the segment: an edge needs both ends.
+    selected = _selected(node_sizes, per_program('segments', 2))  # bool [n]
+    kept = _count(selected, node_sizes, batch) / node_sizes  # [batch]
     configurable = tf.range(num_config_ops)
     config_inside = tf.gather(selected, config_ops)
     edge_inside = tf.reduce_all(tf.gather(selected, edge), 1)

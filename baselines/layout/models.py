@@ -235,8 +235,10 @@ class ResModel(tf.keras.Model):
         n = tf.shape(nodes)[0]
         config = graph.edge_sets[prefix + 'config'].adjacency
         configurable = tf.cast(config[tfgnn.TARGET], tf.int32)
+        # [k, c, q]: one row per configurable node, and column per configuration.
         configs = tf.gather(graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
         matrices = self._matrices(graph.edge_sets[prefix + 'feed'].adjacency, n)
+        # In the order of hops, the nodes that a layer can change come first.
         order, affected = _sort_by_hops(configurable, matrices, n, self.num_gnns)
         position = tf.math.invert_permutation(order)
         matrices = [
@@ -246,6 +248,9 @@ class ResModel(tf.keras.Model):
         nodes, member = tf.gather(nodes, order), tf.gather(member, order)
         configs_width = configs.shape[-1]
         [(_, w)] = self._kernels(0, configs_width)
+        # `bases`, [n, h] for each layer, are sums before the activation, without the
+        # share of configurations; x, [n, h], is final for nodes that do not vary and
+        # 0 for the others, whose part `variable_sums` adds.
         bases = [tf.nn.bias_add(tf.matmul(nodes, w), self._first(0).bias)]
         x = self._beyond(affected[0], 0, bases[0])
         for layer in range(1, self.num_gnns + 1):

@@ -24,12 +24,12 @@ _MOST_CONFIGS = 64
 _FIRST = np.zeros([1, 1], np.int64)  # the only program that is packed
 
 
-class LayoutScorer:
+class LayoutInference:
     """Scores all configurations of programs with one model.
 
     A model that shows its parts as `ResModel` does is evaluated once for each
     distinct state of a node (`pruned`); of any other, `forward` is called
-    (`ForwardScorer`).
+    (`ForwardInference`).
 
     Args:
         model: has `forward(graph, num_configs)`.
@@ -40,7 +40,7 @@ class LayoutScorer:
     def __init__(self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY):
         in_lists = getattr(model, 'scores_depend_on_list', False)
         by_parts = shows_parts(model) and not in_lists
-        kind = pruned.PrunedScorer if by_parts else ForwardScorer
+        kind = pruned.PrunedInference if by_parts else ForwardInference
         self._score = kind(model, memory_budget).score
 
     def scores(
@@ -48,7 +48,7 @@ class LayoutScorer:
         graphs: Sequence[graphs_lib.ScaledProgram],
         numbers: Optional[np.ndarray] = None,
     ) -> Iterator[np.ndarray]:
-        """Yields the scores of programs; see `tasks.protocol.ModelScorer`."""
+        """Yields the scores of programs; see `tasks.protocol.Inference`."""
         if numbers is None:
             numbers = np.arange(len(graphs))
         return (self.score(graphs[number]) for number in numbers)
@@ -56,7 +56,7 @@ class LayoutScorer:
     def chosen(
         self, graphs: Sequence[graphs_lib.ScaledProgram], configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Scores some configurations of programs; see `tasks.protocol.ModelScorer`."""
+        """Scores some configurations of programs; see `tasks.protocol.Inference`."""
         programs = [_subset(graphs[n], chosen) for n, chosen in enumerate(configs)]
         return lambda: self.scores(programs)
 
@@ -99,7 +99,7 @@ def _subset(
 
 
 def shows_parts(model: tf.keras.Model) -> bool:
-    """Returns whether `PrunedScorer` can score with a model.
+    """Returns whether `PrunedInference` can score with a model.
 
     It has the methods that are called, and no subclass replaces `forward` without
     replacing these, too.
@@ -116,7 +116,7 @@ def shows_parts(model: tf.keras.Model) -> bool:
     )
 
 
-class ForwardScorer:
+class ForwardInference:
     """Scores with `forward` of any model, a part of the configurations at a time.
 
     A model that compares the configurations of a list gets lists that are cut at

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.runs import run_files
 
 _FOLDER = 'code'  # in a model directory
@@ -57,8 +58,8 @@ def read(models_file: registry.Own, losses: str) -> List[CodeFile]:
     for flag, name in dict.fromkeys(named):
         path = os.path.abspath(files.expand(name)) if name else ''
         if os.path.isfile(path):  # or else its import says what is wrong
-            with files.open_regular(path, _MAX_BYTES) as stream:
-                found.append(CodeFile(flag, path, stream.read()))
+            content = untrusted.read(path, _MAX_BYTES)
+            found.append(CodeFile(flag, path, content))
     return found
 
 

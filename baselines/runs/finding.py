@@ -63,8 +63,7 @@ def about_pretrained() -> str:
         OSError: it cannot be read.
     """
     path = os.path.join(pretrained_folder(), _ABOUT)
-    with files.open_regular(path, 1 << 20) as stream:
-        about = untrusted.loads(stream.read())
+    about = untrusted.loads(untrusted.read(path))
     return (
         f'{PRETRAINED}: {about["model"]} of {about["kernels"]:,} kernels measured on '
         f'{about["hardware"]}; on {about["unseen"]:,} kernels of unseen programs its '

@@ -131,7 +131,7 @@ def run_scorer(run: run_files.Run, source: graph_source.RunSource) -> scorers.Ru
         run.check_digest('trees', trees.digest())
     if run.has_model:
         keras_model = _read_model(run, scaling, options.models_file)
-        graph_model = source.task.model_scorer(
+        graph_model = source.task.inference(
             keras_model, options.memory_budget, options.once
         )
     models = scorers.Models(source.task, graph_model, trees, run.member_weights)

@@ -77,7 +77,7 @@ class Models(NamedTuple):
     """
 
     task: protocol.Task[Any]
-    graph_model: Optional[protocol.ModelScorer]
+    graph_model: Optional[protocol.Inference]
     trees: Optional[booster.Trees]
     weights: Optional[Sequence[float]] = None
 

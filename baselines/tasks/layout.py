@@ -78,14 +78,14 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         """Returns the columns of programs and layouts that trees read."""
         return flat.LayoutTable(store, names)
 
-    def model_scorer(
+    def inference(
         self, model: Any, memory_budget: int, once: bool
-    ) -> protocol.ModelScorer:
+    ) -> protocol.Inference:
         """Returns what scores programs within a memory budget."""
         from baselines.layout import scoring
 
         budget = (memory_budget << 20) or scoring.DEFAULT_MEMORY
-        return scoring.LayoutScorer(model, budget)
+        return scoring.LayoutInference(model, budget)
 
     def estimates(self, store: layout_store.LayoutStore) -> Iterator[np.ndarray]:
         """Yields the padded work that `layout.estimate` counts for layouts."""

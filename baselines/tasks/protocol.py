@@ -32,8 +32,8 @@ from baselines.features import normalizer as normalizer_lib
 _Split = TypeVar('_Split', bound=splits.PackedSplit)
 
 
-class ModelScorer(Protocol):
-    """Scores graphs with one graph model."""
+class Inference(Protocol):
+    """Runs one graph model on the graphs of a split, in bounded memory."""
 
     def scores(
         self, graphs: Any, numbers: Optional[np.ndarray] = None
@@ -141,7 +141,7 @@ class Task(abc.ABC, Generic[_Split]):
         """
 
     @abc.abstractmethod
-    def model_scorer(self, model: Any, memory_budget: int, once: bool) -> ModelScorer:
+    def inference(self, model: Any, memory_budget: int, once: bool) -> Inference:
         """Returns what scores graphs with a model.
 
         Args:

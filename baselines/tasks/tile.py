@@ -66,13 +66,13 @@ class Tile(protocol.Task[tile_store.TileStore]):
         shared = None if graphs is None else graphs.table
         return tile_table.TreeTable(store, names, shared)
 
-    def model_scorer(
+    def inference(
         self, model: Any, memory_budget: int, once: bool
-    ) -> protocol.ModelScorer:
+    ) -> protocol.Inference:
         """Returns what scores kernels; it takes little memory in any case."""
         from baselines.tiles import scoring
 
-        return scoring.TileScorer(model, once)
+        return scoring.TileInference(model, once)
 
     def estimates(self, store: tile_store.TileStore) -> Iterator[np.ndarray]:
         """Yields logarithms of the times that `features.estimate` gives tiles."""

@@ -47,6 +47,7 @@ def unpack(
         The GraphTensor, and labels float32 [batch, configs]: runtimes divided
         by their normalisers.
     """
+    # Static where they can be: models read the batch size from the shape.
     node_sizes = tf.ensure_shape(packed['node_sizes'][item], [batch])
     edge_sizes = tf.ensure_shape(packed['edge_sizes'][item], [batch])
     per_kernel = configs or packed['configs_per_kernel'][item]
@@ -57,6 +58,8 @@ def unpack(
         begin = packed[start][item]
         return slice(begin, begin + size)
 
+    # An item's nodes, edges and configurations are contiguous, kernel by kernel, and
+    # `edges` [m, 2] number its nodes from 0.
     nodes = piece('node_start', tf.reduce_sum(node_sizes))
     edges = piece('edge_start', tf.reduce_sum(edge_sizes))
     rows = piece('config_start', num_configs)

@@ -36,7 +36,7 @@ _FEW_ITEMS = 16
 _NOT_SIDE_BY_SIDE = 'FusedBatchNorm'
 
 
-class TileScorer:
+class TileInference:
     """Scores configurations of kernels with one model; compiled once for all splits.
 
     Args:
@@ -84,7 +84,7 @@ class TileScorer:
     def chosen(
         self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Scores some configurations of kernels; see `tasks.protocol.ModelScorer`.
+        """Scores some configurations of kernels; see `tasks.protocol.Inference`.
 
         A model that compares configurations sees those of a kernel together.
         """

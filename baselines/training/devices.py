@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from baselines.core import starting
 from baselines.core import text
+from baselines.core import untrusted
 
 # Seconds that workers wait for each other at the start.
 _DEADLINE = 300.0
@@ -192,7 +193,7 @@ def _cluster(text: str) -> Any:
         '"task": {"type": "worker", "index": 0}}'
     )
     try:
-        content: Dict[str, Any] = json.loads(text)
+        content: Dict[str, Any] = untrusted.loads(text)
         addresses = content['cluster']['worker']
         kind, rank = content['task']['type'], int(content['task']['index'])
         ports = [int(address.rpartition(':')[2]) for address in addresses]

@@ -196,9 +196,9 @@ def _make_trainer(
             # Before averages of the weights begin.
             replica.set_weights(model.get_weights())
     budget = getattr(config, 'memory_budget', 0)  # kernels need none
-    scorer = task.model_scorer(model, budget, False)
+    inference = task.inference(model, budget, False)
     is_known = data.start is not None or data.has_prior
-    return loop.Trainer(model, loss, config, scorer, devices, replica, is_known)
+    return loop.Trainer(model, loss, config, inference, devices, replica, is_known)
 
 
 def _begin_at_zero(model: tf.keras.Model) -> None:
@@ -283,8 +283,8 @@ def _grow_and_measure(
         content.update(train_curve=curve, best_epoch=best)
     if state is not None:  # of two curves the graph model's is kept
         content.update(train_curve=state.curve, best_epoch=state.best_epoch)
-    model_scorer = trainer.scorer if trainer else None
-    models = scorers.Models(data.task, model_scorer, trees)
+    inference = trainer.inference if trainer else None
+    models = scorers.Models(data.task, inference, trees)
     return trees, {**content, **_measure(data, models)}
 
 

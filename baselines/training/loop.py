@@ -1,6 +1,6 @@
 """The training loop and its validation.  File access is left to the caller.
 
-state = Trainer(model, loss, settings, scorer).fit(data)
+state = Trainer(model, loss, settings, inference).fit(data)
 """
 
 import dataclasses
@@ -130,14 +130,14 @@ class Validator:
     Args:
         data: has the graphs to validate on.
         loss: (labels, scores) -> scalar.
-        scorer: scores with the model.
+        inference: scores with the model.
     """
 
     def __init__(
         self,
         data: task_data.TaskData,
         loss: tf.keras.losses.Loss,
-        scorer: protocol.ModelScorer,
+        inference: protocol.Inference,
     ):
         self._data = data
         self._loss = loss
@@ -146,7 +146,7 @@ class Validator:
             data.task.labels(store, graph)[configs]
             for graph, configs in enumerate(chosen)
         ]
-        self._score = scorer.chosen(data.graphs['valid'], chosen)
+        self._score = inference.chosen(data.graphs['valid'], chosen)
 
     def measure(self) -> Validation:
         """Measures the model as it is."""
@@ -189,7 +189,7 @@ class Trainer:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
         settings: how long, and how weights move.
-        scorer: scores with the model in validation; an attribute, as is the model.
+        inference: scores with the model in validation; an attribute, as is the model.
         devices: where the replicas are; None: here.
         replica: of several devices, a model like the first that was made in their
             scope; it is trained, and the first one gets its weights.
@@ -202,12 +202,12 @@ class Trainer:
         model: tf.keras.Model,
         loss: tf.keras.losses.Loss,
         settings: config.AnyConfig,
-        scorer: protocol.ModelScorer,
+        inference: protocol.Inference,
         devices: Optional[devices_lib.Devices] = None,
         replica: Optional[tf.keras.Model] = None,
         is_known: bool = False,
     ):
-        self.model, self.scorer = model, scorer
+        self.model, self.inference = model, inference
         self._loss = loss
         self._settings = settings
         self._devices = devices or devices_lib.Devices()
@@ -301,7 +301,7 @@ class Trainer:
 
     def validator(self, data: task_data.TaskData) -> Validator:
         """Prepares to measure the model after each epoch."""
-        return Validator(data, self._loss, self.scorer)
+        return Validator(data, self._loss, self.inference)
 
     def _validate(self, validator: Validator) -> Validation:
         """Measures the current model, in the chief for all processes."""
@@ -352,7 +352,7 @@ class Trainer:
         store = data.stores['train']
         for graph, nodes in zip(graphs, np.diff(store.node_offsets)[graphs]):
             try:
-                list(self.scorer.scores(data.graphs['train'], np.array([graph])))
+                list(self.inference.scores(data.graphs['train'], np.array([graph])))
             except ValueError as error:
                 raise ValueError(
                     f'the loss is not finite: {store.graph_ids[graph]}, with '

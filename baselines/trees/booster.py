@@ -16,9 +16,9 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Pattern, Sequence,
 
 import numpy as np
 
-from baselines.core import files
 from baselines.core import starting
 from baselines.core import text as text_lib
+from baselines.core import untrusted
 
 # 600 trees of 63 leaves take 3 MB.
 _MAX_BYTES = 64 << 20
@@ -141,8 +141,7 @@ class Trees:
         """
         if not os.path.lexists(path):
             raise ValueError(f'{path} is missing; copy the directory again')
-        with files.open_regular(path, _MAX_BYTES) as stream:
-            content = stream.read(_MAX_BYTES + 1)
+        content = untrusted.read(path, _MAX_BYTES)
         try:
             return cls(content.decode('ascii'))
         except ValueError as error:

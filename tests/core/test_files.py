@@ -3,9 +3,7 @@
 import errno
 import fcntl
 import os
-import pathlib
 import re
-import socket
 import stat
 
 import pytest
@@ -133,44 +131,6 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path):
     _write(tmp_path / 'null')
     assert (tmp_path / 'null').is_symlink()
     assert os.listdir(tmp_path) == ['null']
-
-
-def _made_odd(folder, kind):
-    """Makes something that is no regular file; returns its path."""
-    path = folder / 'odd'
-    if kind == 'pipe':
-        os.mkfifo(path)
-    elif kind == 'socket':
-        with socket.socket(socket.AF_UNIX) as server:
-            server.bind(str(path))
-    elif kind == 'folder':
-        path.mkdir()
-    else:
-        path.symlink_to(kind)
-    return path
-
-
-@pytest.mark.parametrize(
-    'kind', ['pipe', 'socket', 'folder', '/dev/zero', 'pipe_beside', 'odd', 'nothing']
-)
-def test_what_is_no_regular_file_is_not_opened(tmp_path, monkeypatch, kind):
-    monkeypatch.chdir(tmp_path)  # a socket's path is short
-    os.mkfifo(tmp_path / 'pipe_beside')
-    path = _made_odd(tmp_path if kind != 'socket' else pathlib.Path('.'), kind)
-    with pytest.raises(ValueError, match='not a regular file|a link to a file that'):
-        files.open_regular(str(path))
-
-
-def test_regular_files_are_opened_also_through_links(tmp_path):
-    (tmp_path / 'file').write_bytes(b'12345')
-    (tmp_path / 'link').symlink_to('file')
-    for name in ('file', 'link'):
-        with files.open_regular(str(tmp_path / name), 5) as stream:
-            assert stream.read() == b'12345'
-    with pytest.raises(ValueError, match='5 bytes are more than the 4 that such a'):
-        files.open_regular(str(tmp_path / 'file'), 4)
-    with pytest.raises(FileNotFoundError):
-        files.open_regular(str(tmp_path / 'gone'))
 
 
 def test_leftovers_go_unless_somebody_holds_them(tmp_path):

@@ -136,11 +136,11 @@ def targets() -> Dict[str, Target]:
         'node_feat_extra': np.zeros((kernel.num_nodes, len(schema.EXTRA))),
     }
     npz_readers = (
-        'baselines.data.npz.open_archive',
+        'baselines.core.untrusted.open_archive',
         'baselines.data.npz.read_arrays',
         'baselines.data.npz.read_blocks',
     )
-    raw_readers = ('baselines.hlo.reading.read_bytes',)
+    raw_readers = 'baselines.hlo.reading.read_bytes', 'baselines.core.untrusted.read'
     kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
     return {
         'tile.npz': Target(
@@ -221,7 +221,7 @@ def targets() -> Dict[str, Target]:
         'config.toml': Target(
             b'lr = 0.5\nbatch = 3\nmodel_kwargs_json = {a = [1, {b = 2}]}',
             lambda p: _ignored(scripts.from_toml(config.TileConfig, p)),
-            ('baselines.scripts.from_toml',),
+            ('baselines.core.settings.read_toml',),
             'text',
         ),
         'measured.json': Target(
@@ -292,7 +292,7 @@ def _spaces() -> Dict[str, Target]:
             b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
             b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
             lambda p: _ignored(space.read(p, config.TileConfig)),
-            ('tpugraphs.sweep.space.read',),
+            ('baselines.core.settings.read_toml',),
             'text',
         )
     }

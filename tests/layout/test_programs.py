@@ -1,4 +1,4 @@
-"""Programs of a split as scorers take them."""
+"""Programs of a split as inference takes them."""
 
 import numpy as np
 

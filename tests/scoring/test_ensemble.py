@@ -295,7 +295,7 @@ def test_two_models_are_compared(root, plain, folded, run_command, capsys):
     assert test['a'] == {'names': names, 'dirs': plain}
     gain = test['measures']['opa']
     assert gain['gain'] == pytest.approx(gain['ours'] - gain['theirs'])
-    different = "[po]*/Tiny' stands for runs of different settings"
+    different = "[po]*/Tiny' names runs of different settings"
     for argv, words in (
         ([plain[0], f'{root}/plain/*'], f'--compare: {plain[0]} is on both sides'),
         ([f'{root}/[po]*/Tiny', folded[0]], different),

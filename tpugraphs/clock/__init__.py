@@ -1,1 +1,1 @@
-"""Times modules of XLA in a process of its own; knows no kernels."""
+"""Times XLA modules in a separate process; does not know about kernels."""

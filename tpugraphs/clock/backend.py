@@ -48,7 +48,7 @@ class Compiled:
 
     def __init__(self, executable: xla.Executable):
         self._executable = executable
-        # Without a method around it, which would be timed.
+        # Not wrapped in a method, whose call would be timed, too.
         self.run: Callable[[Sequence[Any]], None] = executable.run
 
     def place(self, arrays: Sequence[np.ndarray]) -> List[Any]:

@@ -1,4 +1,4 @@
-"""Describes the machine of a measurement, for the file beside it."""
+"""Describes the machine of a measurement, for the file of its times."""
 
 import contextlib
 import os

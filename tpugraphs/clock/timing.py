@@ -104,7 +104,7 @@ class Measured:
     dropped: Dict[int, str]  # number -> why the configuration was not timed
     # number -> seconds that the configuration took to compile
     compiling: Dict[int, float] = dataclasses.field(default_factory=dict)
-    # numbers of those that ran once, and whose one time stands in every pass
+    # numbers of those that ran once, and whose one time is repeated in every pass
     once: List[int] = dataclasses.field(default_factory=list)
 
     @property

@@ -24,7 +24,7 @@ from tpugraphs.clock import backend as backend_lib
 from tpugraphs.clock import timing
 from tpugraphs.programs import conversion
 
-# The share of a result's values that have to be finite: of others nothing is known.
+# The share of a result's values that have to be finite: others cannot be compared.
 _LEAST_FINITE = 0.99
 _DRAWS = 3  # of inputs that show how much rounding changes a value
 
@@ -89,7 +89,7 @@ class Worker:
             protocol: the number of passes, and the limits of time.
             distinct: leave out a configuration that compiles to the same program as an
                 earlier one, of this request or one before.
-            most: configurations to time at most, besides the default.
+            most: configurations to time at most, the default not counted.
             tolerance: relative, of results, see `kernels.rounding`.
 
         Raises:
@@ -256,7 +256,7 @@ class _Default:
     def _limits(self) -> List[np.ndarray]:
         """For each value of the results how far another program's may be from it.
 
-        Where large terms cancel, rounding errors are large beside what is left.  So
+        Where large terms cancel, rounding errors are large relative to the result.  So
         a value may change by a share of itself, and as much as it does when inputs
         change by that share.
         """
@@ -380,7 +380,7 @@ def scaled(array: np.ndarray) -> np.ndarray:
 def are_close(
     expected: List[np.ndarray], actual: List[np.ndarray], limits: List[np.ndarray]
 ) -> bool:
-    """Tells whether results agree: integers exactly, floats but for rounding.
+    """Returns whether results agree: integers exactly, floats but for rounding.
 
     Args:
         expected: arrays.
@@ -395,7 +395,7 @@ def are_close(
 def _are_arrays_close(
     expected: np.ndarray, actual: np.ndarray, limits: np.ndarray
 ) -> bool:
-    """Tells whether two arrays agree; see `are_close`."""
+    """Returns whether two arrays agree; see `are_close`."""
     if expected.shape != actual.shape or expected.dtype.name != actual.dtype.name:
         return False
     if expected.dtype.kind in 'biu':

@@ -29,7 +29,7 @@ from tpugraphs.clock import timing
 _LOCK = '.lock'
 # Hidden names of files that killed processes were writing.
 _LEFTOVERS = re.compile(rf'\.{hardware.SIDECAR}\.\w{{8}}')
-_WIDTH = 60  # letters of a name in an error
+_WIDTH = 60  # characters of a name in an error
 # The folder of kernels whose halves of the passes rank differently.
 NOISY = 'noisy'
 LEAST_TAU = 0.6  # Kendall's tau below which a kernel is noisy
@@ -226,7 +226,7 @@ class CollectionFolder:
                 self.records[name] = kernel
 
     def write_sidecar(self) -> None:
-        """Writes measured.json anew."""
+        """Rewrites measured.json."""
         options = self.options
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         wall = time.monotonic() - options.began
@@ -270,8 +270,7 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
             'give a folder that `tpugraphs collect` made'
         )
     try:
-        with files.open_regular(path, hardware.MOST_SIDECAR) as stream:
-            content = untrusted.loads(stream.read())
+        content = untrusted.loads(untrusted.read(path, hardware.MOST_SIDECAR))
         untrusted.check(content, {'kernels': untrusted.OBJECT})
         for name, kernel in content['kernels'].items():
             with text.located(text.shortened(name, _WIDTH)):
@@ -282,7 +281,7 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
 
 
 def _is_inside(file: Any) -> bool:
-    """Tells whether a value is the plain path of a file below the folder."""
+    """Returns whether a value is the relative path of a file in the folder."""
     return (
         isinstance(file, str)
         and os.path.normpath(file) == file
@@ -292,7 +291,7 @@ def _is_inside(file: Any) -> bool:
 
 
 def _are_halves(value: Any) -> bool:
-    """Tells whether a value is two rows of equally many times."""
+    """Returns whether a value is two rows with equal numbers of times."""
     return (
         isinstance(value, list)
         and len(value) == 2

@@ -6,7 +6,7 @@ import numpy as np
 
 # Elements of an array in the smallest programs: enough to time.
 LEAST, MOST = 1 << 14, 1 << 17
-# Times as large as the smallest that the arrays of a program are at most.
+# How many times larger than the smallest arrays those of a program can be.
 _LARGEST = 256
 
 
@@ -58,7 +58,7 @@ class Draw:
         Args:
             low: the least.
             high: the largest in the smallest programs.
-            power: of the program's scale, which `high` is multiplied by; sizes that
+            power: of the program's scale, by which `high` is multiplied; sizes that
                 count alone, as rows of a table do, have a larger one than sizes that
                 are multiplied with others.
         """

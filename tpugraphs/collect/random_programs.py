@@ -6,7 +6,7 @@ A program is three random variants of one part of a model, such as attention; tw
 five come with their gradients.  Sizes, ranks, axes and types are drawn from the ranges
 of real modules, and many of them are odd.  A program is up to 256 times as large as
 the smallest, so that kernels take from microseconds to tens of milliseconds.
-TensorFlow and XLA infer shapes and fuse, as they do with programs that people write.
+TensorFlow and XLA infer shapes and fuse, as they do with hand-written programs.
 (Parts of real models train the cost models of Kaufman et al., A Learned Performance
 Model for TPUs, MLSys 2021.)
 """
@@ -244,7 +244,7 @@ def padding(d: drawing.Draw) -> Any:
 
 
 def transposition(d: drawing.Draw) -> Any:
-    """Permutes the axes of an array, alone or within arithmetic."""
+    """Permutes the axes of an array, alone or between other operations."""
     tf, x = d.tf, d.any_array(2, 6)
     order = d.rng.permutation(len(x.shape))
     y = tf.transpose(x, order)
@@ -320,7 +320,7 @@ FAMILIES: Dict[str, Callable[[drawing.Draw], Any]] = {
 
 
 def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> List[str]:
-    """Returns the names of programs, which go round the families.
+    """Returns the names of programs, from one family after the other.
 
     Args:
         count: number of programs.
@@ -385,7 +385,7 @@ def load(name: str) -> reader.Program:
         return results
 
     def declare_input(dims: Sequence[int], kind: Any) -> Any:
-        """Adds an input to the signature; returns zeros in its place."""
+        """Adds an input to the signature; returns zeros as its value."""
         signature.append(tf.TensorSpec(dims, kind))
         return tf.zeros(dims, kind)
 

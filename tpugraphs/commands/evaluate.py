@@ -17,7 +17,7 @@ the default where the graphs are the published ones; --protocol=all takes all.
   tpugraphs evaluate --compare 'wide*' latest
 
 tells whether one model is better than another, by a paired test over programs; a
-pattern, or the name of a model, stands for runs that differ in their seeds.
+pattern, or the name of a model, names runs that differ in their seeds.
 """
 
 import argparse

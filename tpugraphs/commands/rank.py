@@ -9,18 +9,18 @@
 Without --dir, the pretrained model that ships ranks tiles of a CPU, and the untrained
 estimate what was compiled for a TPU. A tile model takes tile files (TuningData), a
 layout model layout files. Every run without error mark is a candidate, measured or not.
-Printed are, for each module, the ten predicted fastest and the compiler's default:
-`run` is the place in the file, a lower score means predicted faster, and where runtimes
-are known, slowdown is over the fastest. The closing summary compares the choice with
-random choice and with the default.
+For each module the ten configurations predicted fastest and the compiler's default are
+printed: `run` is the number in the file, a lower score means predicted faster, and
+where runtimes are known, slowdown is relative to the fastest.  The closing summary
+compares the choice with random choice and with the default.
 
 A program without configurations (docs/guide/measure.md#programs has the forms) is
-cut into kernels as `tpugraphs tune` does it, with 200 candidates each, and printed
-is at which place XLA's own choice stands.
+cut into kernels as by `tpugraphs tune`, with 200 candidates each, and the rank of XLA's
+own choice is printed.
 
 --output writes all configurations: *.csv has a row for each, *.json an object,
-which --json prints.  A compiler gives its own candidates with --candidates, as
-they stand in that object: {"output_bounds": [8, 128], "kernel_bounds": [256]}.
+which --json prints.  A compiler gives its own candidates with --candidates, in
+the format of that object: {"output_bounds": [8, 128], "kernel_bounds": [256]}.
 Features are extracted as the model's training data was (--pad).
 """
 

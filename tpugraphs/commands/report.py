@@ -3,8 +3,8 @@
   tpugraphs report --dir latest --output=report.html
   tpugraphs report --dir 'wide*' latest
 
-Models of one collection stand side by side, the best first; runs that differ in seed
-or fold alone are one model, with mean and standard deviation.  Shown are a table of
+Models of one collection are side by side, the best first; runs that differ in seed or
+fold alone are one model, with mean and standard deviation.  Shown are a table of
 errors, learning curves, errors program by program with intervals and next to random
 choice, the slowdown of trying k configurations, for layouts tau against the noise
 ceiling, and the settings.  The file needs no network, names no folders of this

@@ -37,7 +37,7 @@ from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.scoring import scorers
 
-# Beam's own local runner works in one process unless it is told otherwise.
+# By default Beam's own local runner works in one process.
 _LOCAL = 'DirectRunner'
 _LOCAL_OPTIONS = (
     '--direct_running_mode=multi_processing --direct_num_workers=0 '

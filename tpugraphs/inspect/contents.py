@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from baselines.core import files
-from baselines.data import npz
+from baselines.core import untrusted
 from baselines.data import raw
 from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
@@ -34,7 +34,7 @@ class Content:
         default: nanoseconds of the default configuration; None without a time.
         configurable: number of nodes with a layout to choose (layout).
         feature_count: number of columns of node_feat.
-        variant: the difference of its features from published ones, for people, or ''.
+        variant: how its features differ from published ones, human-readable, or ''.
         dropped: number of measurements of a raw file that do not count.
         problem: the reason why it has no configurations or no graph; else ''.
     """
@@ -62,7 +62,7 @@ def load(path: str) -> List[Content]:
     """Reads the graph of an npz file, or all modules of a raw file.
 
     Args:
-        path: .npz or .pb; the bytes tell, not the name.
+        path: .npz or .pb; the content decides, not the name.
 
     Raises:
         ValueError: the file is neither, or is damaged.
@@ -75,19 +75,19 @@ def load(path: str) -> List[Content]:
 
 
 def is_npz(path: str) -> bool:
-    """Tells whether a file is an npz file, or should be one by its name."""
+    """Returns whether a file is an npz file, or is named like one."""
     if path.endswith('.npz'):
         return True
     path = files.expand(path)
     if not os.path.isfile(path):
         return False
-    with files.open_regular(path) as stream:
+    with untrusted.open_regular(path) as stream:
         return stream.read(2) == b'PK'
 
 
 def task_of(path: str) -> str:
     """Returns the task of an npz file: 'tile' or 'layout'; see `load` for errors."""
-    with npz.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
+    with untrusted.open_archive(path, layout_records.MAX_FILE_BYTES) as archive:
         is_layout = 'node_config_feat.npy' in archive.namelist()
     return reading.LAYOUT if is_layout else reading.TILE
 
@@ -172,7 +172,7 @@ def _equal_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
-    """Reads the shapes of nodes off their features: texts such as `f32[64,128]`.
+    """Reads the shapes of nodes from their features: text such as `f32[64,128]`.
 
     Args:
         node_feat: [n, f].

@@ -8,7 +8,7 @@ import numpy as np
 from baselines.core import text
 from tpugraphs.inspect import contents
 
-_BAR = 30  # letters of the longest bar of a histogram
+_BAR = 30  # characters of the longest bar of a histogram
 _TOP_OPCODES = 15
 _MAX_ROWS = 100
 _HEAD = 'module nodes edges configs repeated dropped fastest default slowest'.split()

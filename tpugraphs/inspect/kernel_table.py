@@ -14,7 +14,7 @@ from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 
 _MOST_ROWS = 20
-_WIDTH = 40  # letters of a shape
+_WIDTH = 40  # characters of a shape
 _HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles"]
 
 
@@ -100,7 +100,7 @@ def lines(described: Dict[str, Any]) -> List[str]:
 
 
 def _has_unknown_sizes(module: Any) -> bool:
-    """Tells whether an array of a module has a size that the module does not say."""
+    """Returns whether an array of a module has a size that the module does not say."""
     return any(
         size < 0
         for computation in module.computations
@@ -121,7 +121,7 @@ def _optimised(program: reader.Program) -> Tuple[Any, str]:
 
 
 def _facts(module: Any) -> Dict[str, Any]:
-    """Returns what `describe` says of a module besides its kernels."""
+    """Returns the part of `describe` that is not about kernels."""
     entry = cutting.entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
     parameters.sort(key=lambda i: i.parameter_number)

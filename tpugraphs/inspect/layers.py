@@ -10,30 +10,38 @@ _SWEEPS = 12
 def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
     """Computes the layers of nodes, below their operands: int64 [n], 0 is the top.
 
-    A node stands right above its first user, as HLO graphs are nearly trees.
+    A node is right above its first user, as HLO graphs are nearly trees.
 
     Args:
         num_nodes: n.
         edges: int [m, 2], (consumer, producer).
+
+    Raises:
+        ValueError: there is a cycle, as in a damaged file.
     """
-    consumer, producer = edges.T
+    # networkx takes a third of a second to import.
+    import networkx
+
+    graph = networkx.DiGraph(edges.tolist())
+    graph.add_nodes_from(range(num_nodes))
     height = np.zeros(num_nodes, np.int64)
-    for _ in range(num_nodes):  # on a cycle, in a damaged file, heights never settle
-        before = height.copy()
-        np.maximum.at(height, producer, before[consumer] + 1)
-        if (height == before).all():
-            break
+    try:
+        for number, generation in enumerate(networkx.topological_generations(graph)):
+            height[generation] = number  # 0: without users
+    except networkx.NetworkXUnfeasible:
+        raise ValueError('its edges form a cycle') from None
     return height.max(initial=0) - height
 
 
 def place(
     layer: np.ndarray, edges: np.ndarray, gaps: Sequence[float]
 ) -> Tuple[np.ndarray, List[np.ndarray]]:
-    """Orders the nodes within their layers and computes their positions.
+    """Orders the nodes of each layer and computes their positions.
 
     Edges across several layers get a point in every layer, with room like a node.
     Nodes and points move to the mean position of their neighbours, as far as the room
-    of others allows.
+    of others allows.  (networkx's `multipartite_layout` does neither: it keeps the
+    given order, and long edges cross the boxes between.)
 
     Args:
         layer: int [n], from `layers`.
@@ -44,6 +52,8 @@ def place(
         x of every node, float [n]; and for every edge its points (x, layer),
         float [p, 2], from producer to consumer.
     """
+    # Points are numbered after the n nodes: `count` in all, with a layer and a room
+    # each.  A chain has the numbers along an edge.
     row_of, room = layer.tolist(), list(gaps)
     chains = []
     for consumer, producer in edges.tolist():
@@ -53,6 +63,7 @@ def place(
         row_of += between
         room += [min(gaps) / 3] * len(between)
     widths, count = np.array(room), len(row_of)
+    # [links]: the ends of links between neighbouring layers.
     links = [link for chain in chains for link in zip(chain, chain[1:])]
     upper, lower = np.array(links, np.int64).reshape(-1, 2).T
     both = np.concatenate([lower, upper]), np.concatenate([upper, lower])
@@ -60,6 +71,8 @@ def place(
     x = np.zeros(count)
     for row in rows:
         x[row] = _spread(x[row], widths[row])
+    # Barycentres (Sugiyama et al., 1981): down, a layer is sorted by the means of the
+    # layer above, then up by that below; the last two sweeps balance both.
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         nodes, neighbours = (lower, upper) if down else (upper, lower)

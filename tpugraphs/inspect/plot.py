@@ -58,8 +58,8 @@ def draw(content: contents.Content, path: str) -> None:
         path: the file; its ending tells the format (png, svg, pdf).
 
     Raises:
-        ValueError: matplotlib does not write the format, or the graph is too large and
-            has no runtimes.
+        ValueError: matplotlib does not write the format, the graph is too large and
+            has no runtimes, or its edges form a cycle.
         OSError: the file cannot be written.
     """
     # matplotlib takes half a second to import.
@@ -101,7 +101,7 @@ class _Graph:
 
     _ROW = 0.72  # inches from layer to layer
     _EDGE = 0.2  # from the middle of a box to its edge, in layers
-    _LETTER = 0.068  # inches per letter of a label
+    _CHARACTER = 0.068  # inches per character of a label
 
     def __init__(self, content: contents.Content):
         self._labels = [
@@ -114,10 +114,11 @@ class _Graph:
         longest = [
             max(len(part) for part in label.split('\n')) for label in self._labels
         ]
-        room = [self._LETTER * (letters + 2) / 2 + 0.06 for letters in longest]
-        self._layer = layers.layers(len(room), content.edges)
+        room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
+        with text.located(content.name):
+            self._layer = layers.layers(len(room), content.edges)
         self._x, self._paths = layers.place(self._layer, content.edges, room)
-        # At least as high as the histogram beside it.
+        # At least as high as the histogram next to it.
         self._rows = max(int(self._layer.max()) + 1, 4)
         self._left = float((self._x - room).min())
         self._right = float((self._x + room).max())
@@ -186,5 +187,5 @@ class _Runtimes:
 
 
 def _plain(label: str) -> str:
-    """Replaces unprintable characters by '?', and cuts at 40 letters."""
+    """Replaces unprintable characters by '?', and cuts at 40 characters."""
     return ''.join(c if c.isprintable() else '?' for c in label)[:40]

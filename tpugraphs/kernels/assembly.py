@@ -1,9 +1,9 @@
-"""Assembles an optimised module from its kernels, tiled ones in their places.
+"""Assembles an optimised module from its kernels, some of them tiled.
 
     optimised = HloModuleProto.FromString(session.optimise(original))
-    [kernel], _ = kernels.cut(optimised, 'program')
-    tiled = tiling.tile(tiling.Plan(kernel.module), tiling.Tiles((32, 64), ()))
-    module = assemble(optimised, [(kernel, tiled.module)])
+    [kernel], _ = cutting.cut(optimised, 'program')
+    plan, tiles = rewriting.Plan(kernel.module), rewriting.Tiles((32, 64), ())
+    module = assemble(optimised, [(kernel, rewriting.tile(plan, tiles).module)])
 
 XLA compiles the result as any other module: it fuses operations and chooses layouts
 again.  A kernel takes arrays with dimensions in the order of their layouts, so it is
@@ -29,7 +29,7 @@ def assemble(optimised: Any, replaced: Sequence[Tuple[cutting.Kernel, Any]]) -> 
         An HloModuleProto with row-major arrays and calls instead of fusions.
 
     Raises:
-        kernels.Unsupported: it has an operation that depends on layouts.
+        cutting.Unsupported: it has an operation that depends on layouts.
     """
     module = _Assembly(optimised)
     for kernel, other in replaced:

@@ -43,7 +43,7 @@ _MOST_CONSTANT = 64
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Place:
-    """The HloInstructionProtos of an optimised module that a kernel stands for."""
+    """The HloInstructionProtos of an optimised module that make up a kernel."""
 
     pieces: List[Any]  # its instructions, operands first; the last one is its result
     operands: List[Any]  # the values of its parameters, in the order of these

@@ -57,7 +57,7 @@ def tuning_data(
     times: Any = (),
     default: int = 0,
 ) -> Any:
-    """Returns a ModuleTuningData of a program; see `tiles.tuning_data`."""
+    """Returns a ModuleTuningData of a program; see `tile_choices.tuning_data`."""
     tuning = protos.protos().ModuleTuningData(
         module=program.module, config_index_to_node=configurable(program.module)
     )

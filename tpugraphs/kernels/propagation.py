@@ -22,7 +22,7 @@ Edge = Tuple[int, int, int]
 
 
 class NotDivisible(Exception):
-    """An operation that has to be computed whole; the text says why."""
+    """Raised for an operation that has to be computed whole; the text says why."""
 
 
 class _Part(NamedTuple):

@@ -1,7 +1,7 @@
 """Cuts out of a program what cannot run here, so that the rest can be compiled.
 
 Custom calls run native code, and collectives, sends and receives need other devices.
-Each becomes an infeed, which stands for its results, and outfeeds, which take its
+Each becomes an infeed, which yields its results, and outfeeds, which take its
 operands: XLA knows nothing of the values of the first, and removes neither as dead
 code, in the bodies of loops as well.  The rewritten program is compiled, to cut kernels
 from it, and never run.
@@ -79,7 +79,7 @@ def _name_of(instruction: Any) -> str:
 
 
 class _Writer:
-    """Writes the instructions of a computation again, with feeds.
+    """Rewrites the instructions of a computation with feeds.
 
     Args:
         computation: the HloComputationProto, which is changed.

@@ -178,8 +178,8 @@ def draw_rows(
 
     If few are possible, all are taken; else half of the sizes stay those of the
     default, since tiles of all dimensions are mostly small.  A fifth are the smallest:
-    XLA drops dimensions of size one and then compiles another kernel (a product in
-    place of a convolution of one pixel).
+    XLA drops dimensions of size one and then compiles another kernel (a product
+    instead of a convolution of one pixel).
 
     Args:
         default: the first row.

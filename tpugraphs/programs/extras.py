@@ -25,7 +25,7 @@ def version(package: str) -> str:
 
 
 def has_jaxlib() -> bool:
-    """Tells whether jaxlib can be imported, without importing it."""
+    """Returns whether jaxlib can be imported, without importing it."""
     return importlib.util.find_spec('jaxlib') is not None
 
 
@@ -42,7 +42,7 @@ def naming_the_command() -> Iterator[None]:
     """Adds the command that installs a missing package to errors about it.
 
     Raises:
-        ValueError: in place of an ImportError of such a package, or of a ValueError
+        ValueError: instead of an ImportError of such a package, or of a ValueError
             that quotes one.
     """
     try:

@@ -19,8 +19,8 @@ from typing import (
     Tuple,
 )
 
-from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.hlo import protos
 from tpugraphs.programs import isolated
 
@@ -89,7 +89,7 @@ def from_file(path: str, name: str) -> Any:
         ValueError: the file does not run, ends its process, or see `trace`.
         OSError: the file cannot be read.
     """
-    files.open_regular(path).close()
+    untrusted.open_regular(path).close()
     try:
         _, content = isolated.call(
             __name__, 'trace_file', [path, name], b'', _MEMORY, _SECONDS
@@ -136,7 +136,7 @@ def from_saved_model(
     Args:
         folder: of the SavedModel.
         name: of the signature; '' for `serving_default`, or the only one.
-        args: in place of the signature's shapes: a dict by the names of its inputs,
+        args: instead of the signature's shapes: a dict by the names of its inputs,
             or, where there is one input alone, an array.
 
     Raises:
@@ -166,7 +166,7 @@ def from_saved_model(
 
 
 def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
-    """Tells whether a function is of jax.jit, or an argument is an array of JAX."""
+    """Returns whether a function is of jax.jit, or an argument is a JAX array."""
     if sys.modules.get('jax') is None:
         return False
     import jax
@@ -260,7 +260,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Tr
 
     traced: Dict[str, Any] = {}
 
-    def flat(*inputs: Any) -> Any:  # TensorFlow takes no specs within dicts
+    def flat(*inputs: Any) -> Any:  # TensorFlow takes no specs inside dicts
         tensors = iter(inputs)
         filled = [next(tensors) if isinstance(x, tf.TensorSpec) else x for x in leaves]
         traced['graph'] = tf.compat.v1.get_default_graph()
@@ -275,7 +275,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Tr
 def _run(path: str) -> Any:
     """Runs a Python file, which may import its neighbours; returns its module."""
     stem = os.path.splitext(os.path.basename(path))[0]
-    files.open_regular(path).close()
+    untrusted.open_regular(path).close()
     spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
     if spec is None or spec.loader is None:
         raise ValueError(f'{path}: not a Python file')
@@ -302,7 +302,7 @@ def _naming(where: str) -> Iterator[None]:
 
 
 def _is_program(value: Any, module: Any) -> bool:
-    """Tells whether a value is a function that the module itself defines."""
+    """Returns whether a value is a function that the module itself defines."""
     if not callable(value) or isinstance(value, type):
         return False
     python = getattr(value, 'python_function', value)

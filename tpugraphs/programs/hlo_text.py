@@ -1,4 +1,4 @@
-"""Parses HLO text of any printer: repairs what XLA's parser refuses.
+"""Parses HLO text of any printer: rewrites what XLA's parser refuses.
 
 Repairs never touch quoted text, and keep the lines, which XLA's errors count.
 """
@@ -66,7 +66,7 @@ def repaired(content: str) -> str:
 def without_attribute(content: str, name: str) -> str:
     """Returns HLO text without the attributes of a name: `, name=VALUE`."""
     start = re.compile(rf',?\s*\b{name}=')
-    # Quoted text is replaced by as many letters, so that it has no brackets.
+    # Quoted text is replaced by as many characters that are no brackets.
     bare = _QUOTED.sub(lambda quoted: '"' * len(quoted[0]), content)
     kept, place = [], 0
     for found in start.finditer(bare):

@@ -1,9 +1,9 @@
-"""Runs what untrusted input can crash, or keep busy for ever, in a child process.
+"""Runs code that untrusted input can crash, or keep busy forever, in a child process.
 
 notes, content = call('tpugraphs.programs.conversion', 'convert', ['HLO text'], data)
 
 The child writes a line of JSON, {"notes": [...]} or {"error": "..."}, and then the
-content.  XLA ends its process on certain texts, a short text can stand for an array of
+content.  XLA ends its process on certain texts, a short text can describe an array of
 any size, and a user's file can do anything.
 """
 

@@ -30,7 +30,7 @@ class Program:
     """A program: an HLO module and its origin.
 
     Attributes:
-        name: letters, digits and `_`; names of its kernels begin with it.
+        name: of letters, digits and `_`; names of its kernels begin with it.
         module: its HloModuleProto, as it was read.
         form: the form that it was read from: one of `baselines.hlo.forms`, FUNCTION
             or SAVED_MODEL.

@@ -200,7 +200,7 @@ def _names(attributes: Any) -> List[str]:
 
 
 def _is_unknown(name: str) -> bool:
-    """Tells whether an attribute is of a dialect that XLA does not know."""
+    """Returns whether an attribute is of a dialect that XLA does not know."""
     dialect, dot, _ = name.partition('.')
     return bool(dot) and dialect not in _ATTRIBUTES
 
@@ -238,7 +238,7 @@ def _fill_resources(module: Any) -> None:
 
 
 def _is_resource(attribute: Any) -> bool:
-    """Tells whether an attribute is dense_resource<...>."""
+    """Returns whether an attribute is dense_resource<...>."""
     from jaxlib.mlir import ir
 
     # To print a dense one could take long.

@@ -118,7 +118,7 @@ def _registration() -> Any:
 
 
 def has_sdy() -> bool:
-    """Tells whether jaxlib has the dialect of shardings, which came after 0.4.30."""
+    """Returns whether jaxlib has the dialect of shardings, which came after 0.4.30."""
     return importlib.util.find_spec('jaxlib.mlir.dialects.sdy') is not None
 
 

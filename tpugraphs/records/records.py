@@ -207,13 +207,13 @@ def _open_locked(path: str) -> BinaryIO:
         stream = open(path, 'a+b')
         if files.hold(stream.fileno()):
             return stream
-        stream.close()  # another process has pruned it meanwhile
+        stream.close()  # another process has just pruned it
 
 
 def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
     """Yields the lines of a file, each with its measurement or why it has none."""
     is_empty, has_records = True, False
-    with files.open_regular(path, _MOST_FILE) as stream:
+    with untrusted.open_regular(path, _MOST_FILE) as stream:
         while content := stream.readline(_MOST_LINE):
             rest = content
             while len(rest) == _MOST_LINE and not rest.endswith(b'\n'):

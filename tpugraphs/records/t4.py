@@ -11,7 +11,6 @@ import json
 import os
 from typing import Any, Dict, List, Tuple
 
-from baselines.core import files
 from baselines.core import untrusted
 from tpugraphs.records import records
 
@@ -55,8 +54,7 @@ def read(path: str) -> List[records.Measurement]:
         ValueError: it is too large, or no such file.
         OSError: it cannot be read.
     """
-    with files.open_regular(path, _MOST_FILE) as stream:
-        data = stream.read()
+    data = untrusted.read(path, _MOST_FILE)
     try:
         fields = untrusted.loads(data)
         about = fields['metadata']

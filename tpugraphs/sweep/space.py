@@ -23,21 +23,17 @@ import copy
 import dataclasses
 import json
 import os
-import sys
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from optuna import distributions
 
 from baselines import config as config_lib
 from baselines import recipes
-from baselines.core import files
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
-from baselines.core import untrusted
 
 _KWARGS = 'model_kwargs'
-_MAX_FILE_BYTES = 1 << 20
 _LARGEST = 2**53  # whole numbers above are not exact as float64, which samplers use
 # What the sweep itself sets, and files and folders, which a space cannot name.
 _NOT_SEARCHED = {
@@ -178,15 +174,7 @@ def read(path: str, config_class: type) -> Space:
             the file and the entry.
         OSError: it cannot be read.
     """
-    if sys.version_info >= (3, 11):
-        import tomllib as toml
-    else:
-        import tomli as toml
-    with files.open_regular(files.expand(path), _MAX_FILE_BYTES) as stream:
-        try:
-            content = toml.load(stream)
-        except untrusted.DAMAGE as error:
-            raise ValueError(f'--space {path} is not TOML: {error}') from None
+    content = settings_lib.read_toml(path, 'space')
     with text.located(f'--space {path}'):
         return parse(content, config_class)
 

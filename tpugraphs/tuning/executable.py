@@ -71,8 +71,8 @@ class Executable:
         """Runs it; the first call compiles it.
 
         Args:
-            *args: NumPy or JAX arrays, or values that NumPy makes arrays of, nested as
-                the function's own arguments.
+            *args: NumPy or JAX arrays, or values that NumPy can convert to arrays,
+                nested as the function's own arguments.
 
         Returns:
             NumPy arrays, nested as the function's result.
@@ -87,7 +87,7 @@ class Executable:
                 f'{text.count(len(values), "array")} given, '
                 f'{len(self._parameters)} wanted'
             )
-        program = self._compiled  # jaxlib makes bfloat16 a type of NumPy's
+        program = self._compiled  # jaxlib registers bfloat16 with NumPy
         arrays = [
             _cast(value, shape, place)
             for place, (value, shape) in enumerate(zip(values, self._parameters))
@@ -105,7 +105,7 @@ class Executable:
         cut_out = removal.counts(self._module)
         if cut_out:
             raise ValueError(f'the program cannot run: {removal.described(cut_out)}')
-        if preparation.is_optimised(self._module):  # jaxlib takes no fusions
+        if preparation.is_optimised(self._module):  # jaxlib refuses fusions
             raise ValueError(
                 "an optimised program cannot be run; tune it as it was before XLA's "
                 'passes'
@@ -165,7 +165,7 @@ def load(folder: str) -> Executable:
     folder = files.expand(os.fspath(folder))
     paths = [os.path.join(folder, name) for name in (PROGRAM, _ORIGINAL)]
     for path in paths:
-        files.open_regular(path, _MOST_PROGRAM).close()
+        untrusted.open_regular(path, _MOST_PROGRAM).close()
     module, original = map(_load_module, paths)
     path = os.path.join(folder, _ABOUT)
     about = _read_about(path)
@@ -228,12 +228,12 @@ def _check_memory(module: Any, where: str) -> None:
 
 def _read_about(path: str) -> Dict[str, Any]:
     """Reads program.json; raises ValueError for another format."""
-    with files.open_regular(path, _MOST_ABOUT) as stream:
-        try:
-            about = untrusted.loads(stream.read())
-            number = about.pop('format')
-        except untrusted.DAMAGE:
-            raise ValueError(f'{path}: `tpugraphs tune` did not write it') from None
+    content = untrusted.read(path, _MOST_ABOUT)
+    try:
+        about = untrusted.loads(content)
+        number = about.pop('format')
+    except untrusted.DAMAGE:
+        raise ValueError(f'{path}: `tpugraphs tune` did not write it') from None
     if number != _FORMAT:
         raise ValueError(
             f'{path}: format {number!r:.20}, and this version reads {_FORMAT}'
@@ -266,7 +266,7 @@ def _read_bound(path: str, count: Any, module: Any) -> Sequence[np.ndarray]:
 def _storable(array: Any) -> np.ndarray:
     """Returns an array of a type that NumPy itself has."""
     array = np.asarray(array)
-    # bfloat16 is no type of NumPy's; all of its values are float32.
+    # NumPy has no bfloat16; float32 holds all of its values.
     return array.astype(np.float32) if array.dtype.kind == 'V' else array
 
 

@@ -33,7 +33,7 @@ _SEARCH_PASSES = 15
 _FINAL_PASSES = 40
 # Passes below which times are not compared, when the time is spent.
 _LEAST_PASSES = 5
-# The log time that stands for configurations too slow to be timed.
+# The log time that configurations too slow to be timed are given.
 _SLOW = math.log(10)
 
 
@@ -59,7 +59,7 @@ class Found(Verdict):
     """The outcome of tuning a kernel."""
 
     name: str  # of the kernel
-    measured: int  # configurations measured besides the default
+    measured: int  # configurations measured, without the default
     recorded: int  # how many of these came from records
     candidates: int  # configurations to choose from
     config: Dict[str, Any]  # the chosen configuration
@@ -88,7 +88,7 @@ def tune(
         seed: of inputs and order.
         records: tuning records; recorded configurations count and are not measured
             again, and new measurements are added.
-        budget: the wall time of the search, from now on.
+        budget: the wall time that is left for the search.
         distinct: whether to leave out configurations that compile to the same program.
 
     Raises:
@@ -154,7 +154,7 @@ def tune(
 
 
 def rounds_of(measure: int) -> List[int]:
-    """Divides a number of configurations into rounds, the most first: 10 -> 4, 3, 3."""
+    """Divides a number of configurations into rounds, larger ones first: 4, 3, 3."""
     return [len(range(turn, measure, _ROUNDS)) for turn in range(_ROUNDS)]
 
 

@@ -7,7 +7,7 @@ The steps of `tpugraphs tune`:
 * `kernel_search.tune` tunes one kernel after the other until time is up (`budget`):
   `tile_choices.candidates_of` draws and adds recorded ones, a `Model` scores them,
   `search.propose` proposes them in rounds, a worker measures them (`session`), and
-  the best one gets a verdict.  `states` are what is known of a kernel.
+  the best one gets a verdict.  `states` has the possible states of a kernel.
 * `whole_program.prove` puts the faster kernels into the program, takes out those that
   do not help, and times the program next to the original.
 * `outcome.Result` has the table and the figures; `executable.Executable` is the

@@ -58,7 +58,7 @@ def propose(
     A configuration is chosen as if those before it had taken their expected times.
 
     Args:
-        columns: float [c, d] of the configurations, see `tiles.columns`.
+        columns: float [c, d] of the configurations, see `tile_choices.columns`.
         scores: float [c] of a model, lower = faster; None without one.
         measured: log times over the default's, by number; 0 is the default.
         excluded: numbers of others that are not proposed.

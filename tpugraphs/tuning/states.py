@@ -12,7 +12,7 @@ from tpugraphs.tuning import kernel_search
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Untimed:
-    """A kernel that was not timed yet."""
+    """A kernel that has not been timed yet."""
 
     kernel: cutting.Kernel
 

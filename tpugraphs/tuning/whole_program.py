@@ -109,7 +109,7 @@ class WholeProgram:
 
         Args:
             other: a serialised HloModuleProto.
-            seconds: after which, and some grace, it is given up.
+            seconds: after which, plus a grace period, it is given up.
         """
         try:
             return self.session.compare(
@@ -261,7 +261,7 @@ def kernels_to_keep(
     gains: Callable[[Sequence[Sequence[int]]], List[float]],
     goes_on: Callable[[], bool] = lambda: True,
 ) -> List[int]:
-    """Returns the numbers of the faster kernels that stay in a program.
+    """Returns the numbers of the faster kernels that remain in a program.
 
     In a round, the program is timed with all kernels that are left, and without one
     part of them after the other; parts without which it is as fast are taken out.

@@ -12,6 +12,7 @@ import numpy as np
 
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.data import collections
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
@@ -337,7 +338,7 @@ def _checksum(path: str) -> int:
     with contextlib.suppress(
         OSError, ValueError
     ):  # packing the file says what is wrong
-        with files.open_regular(path) as stream:
+        with untrusted.open_regular(path) as stream:
             first = stream.read(_END)
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - _END))
             return zlib.crc32(stream.read(_END), zlib.crc32(first))

@@ -1,7 +1,8 @@
 """Shared code of the zoo's tile models: kernels as tensors, and layers.
 
-`baselines/tiles/models.py` has the same layers for its own models.  It is a drop-in
-file that users may replace, so nothing here is imported from it.
+`baselines/tiles/models.py` has some of these layers, too.  It is a drop-in file, which
+users may replace, so nothing here is imported from it; and in the published tree it
+has to work alone, so it imports nothing from here.
 """
 
 import copy
@@ -70,11 +71,6 @@ class KernelBatch:
     def each_config(self, x: tf.Tensor) -> tf.Tensor:
         """Reshapes to an axis of configurations: [.. * c, h] -> [.., c, h]."""
         return tf.reshape(x, [-1, self.num_configs, width(x)])
-
-    def add_to_each(self, x: tf.Tensor, of_all: tf.Tensor) -> tf.Tensor:
-        """Adds `of_all`, [.., h], to each configuration of x, [.. * c, h]."""
-        x = self.each_config(x) + tf.expand_dims(of_all, 1)
-        return tf.reshape(x, [-1, width(of_all)])
 
     def scores(self, x: tf.Tensor) -> tf.Tensor:
         """Reshapes to a row of scores per kernel: [b * c, 1] -> [b, c]."""

@@ -19,6 +19,7 @@ from baselines.data.tile import store as tile_store
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
 from baselines.evaluation import metrics
+from baselines.hlo import reading
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from tests.helpers import hlo_modules
@@ -26,6 +27,8 @@ from tests.helpers import made_runs
 from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
+from tpugraphs import ranking
+from tpugraphs.extract import outcomes
 
 
 @pytest.fixture(scope='module')
@@ -59,6 +62,22 @@ def _scores(model_dir, modules, pad=0):
     records = made_runs.kernel_records(modules, pad)
     store = tile_store.TileStore.of_records('here', records)
     return list(predictor.score(store))
+
+
+def test_the_file_that_decides_the_run_is_parsed_once(raw, model_dir, monkeypatch):
+    parsed = []
+    read = reading.read_tuning
+    monkeypatch.setattr(
+        ranking.reading, 'read_tuning', lambda path: parsed.append(path) or read(path)
+    )
+    paths = [str(raw)]
+    sources = ranking.read_programs(paths)
+    # The module has no tiles in its layouts: not of a TPU.
+    assert ranking.default_run(paths, sources, 'tile') == 'pretrained'
+    predictor = loading.load_predictor(model_dir, graph_source.Options('x', 'x'))
+    outcome = outcomes.Outcome()
+    ranked = list(ranking.rank_files(paths, predictor, outcome, sources=sources))
+    assert len(ranked) == 2 and not outcome.failed and parsed == paths
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from tests.helpers import hlo_modules
 from tests.helpers import measured_programs
 from tests.helpers import program_forms
 from tests.helpers import shapes
+from tests.helpers import tile_records
 from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
@@ -17,6 +18,7 @@ from tests.helpers.hlo_modules import tile_run
 from tpugraphs import commands
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import layers
+from tpugraphs.inspect import plot
 
 
 def _show(*arguments):
@@ -237,8 +239,16 @@ def test_nodes_stand_right_above_their_first_user():
     # A second, earlier user keeps node 3 higher up.
     edges = np.concatenate([edges, [[1, 3]]])
     assert layers.layers(6, edges).tolist() == [0, 1, 2, 0, 3, 3]
-    # A cycle, of a damaged file, has an end.
-    assert len(layers.layers(3, np.array([[0, 1], [1, 0], [2, 1]]))) == 3
+
+
+def test_a_cycle_in_a_damaged_file_names_the_graph(tmp_path):
+    edges = np.array([[0, 1], [1, 0], [2, 1]])
+    rng = np.random.default_rng(0)
+    kernel = tile_records.make_record(rng, 'damaged', nodes=3, edge_index=edges)
+    tile_records.write_split(tmp_path, [kernel])
+    [content] = contents.load(str(tmp_path / 'damaged.npz'))
+    with pytest.raises(ValueError, match='^damaged: its edges form a cycle$'):
+        plot.draw(content, str(tmp_path / 'a.png'))
 
 
 def test_nodes_of_a_layer_keep_their_room():

@@ -1,0 +1,79 @@
+"""Reading what anybody may have written: files, JSON and archives."""
+
+import os
+import pathlib
+import socket
+
+import pytest
+
+from baselines.core import untrusted
+
+
+def _made_odd(folder, kind):
+    """Makes something that is no regular file; returns its path."""
+    path = folder / 'odd'
+    if kind == 'pipe':
+        os.mkfifo(path)
+    elif kind == 'socket':
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+    elif kind == 'folder':
+        path.mkdir()
+    else:
+        path.symlink_to(kind)
+    return path
+
+
+@pytest.mark.parametrize(
+    'kind', ['pipe', 'socket', 'folder', '/dev/zero', 'pipe_beside', 'odd', 'nothing']
+)
+def test_what_is_no_regular_file_is_not_opened(tmp_path, monkeypatch, kind):
+    monkeypatch.chdir(tmp_path)  # a socket's path is short
+    os.mkfifo(tmp_path / 'pipe_beside')
+    path = _made_odd(tmp_path if kind != 'socket' else pathlib.Path('.'), kind)
+    with pytest.raises(ValueError, match='not a regular file|a link to a file that'):
+        untrusted.open_regular(str(path))
+
+
+def test_regular_files_are_opened_also_through_links(tmp_path):
+    (tmp_path / 'file').write_bytes(b'12345')
+    (tmp_path / 'link').symlink_to('file')
+    for name in ('file', 'link'):
+        with untrusted.open_regular(str(tmp_path / name), 5) as stream:
+            assert stream.read() == b'12345'
+    with pytest.raises(ValueError, match='5 bytes are more than the 4 that such a'):
+        untrusted.open_regular(str(tmp_path / 'file'), 4)
+    with pytest.raises(FileNotFoundError):
+        untrusted.open_regular(str(tmp_path / 'gone'))
+
+
+def test_the_size_of_what_is_read_is_limited(tmp_path):
+    path = tmp_path / 'file'
+    path.write_bytes(b'12345')
+    assert untrusted.read(str(path)) == untrusted.read(str(path), 5) == b'12345'
+    with pytest.raises(ValueError, match=f'{path}: 5 bytes are more than the 4 that'):
+        untrusted.read(str(path), 4)
+
+
+def test_json_is_strict():
+    assert untrusted.loads(b'{"a": [1, 2.5, null]}') == {'a': [1, 2.5, None]}
+    for content, reason in {
+        '{"a": 1, "a": 2}': 'a key occurs twice',
+        '[NaN]': 'NaN is no number',
+        '[-Infinity]': '-Infinity is no number',
+        '[' * 100_000: 'nested too deeply',
+        '[1': 'Expecting',
+    }.items():
+        with pytest.raises(ValueError, match=reason):
+            untrusted.loads(content)
+    assert untrusted.loads('[Infinity]', finite=False) == [float('inf')]
+    with pytest.raises(ValueError, match='a number of 309 digits'):
+        untrusted.loads('1' * 309, finite=False)
+
+
+def test_an_archive_that_is_none_is_named(tmp_path):
+    path = tmp_path / 'a.npz'
+    path.write_bytes(b'PK')
+    with pytest.raises(ValueError, match=f'{path}: not a complete npz file'):
+        with untrusted.open_archive(str(path), 100):
+            pass
