@@ -60,6 +60,7 @@ class Graph(NamedTuple):
         split: train, valid or test.
         halves: nanoseconds [2, configurations].
         default: the number of XLA's own configuration.
+        jaxlib: the release that measured it.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Graph(NamedTuple):
     split: str
     halves: np.ndarray
     default: int
+    jaxlib: str
 
 
 def load(archive: str) -> List[Graph]:
@@ -84,6 +86,7 @@ def load(archive: str) -> List[Graph]:
             graph['split'],
             np.array(graph['halves']),
             graph.get('default', 0),  # collected before configurations were shuffled
+            graph.get('jaxlib', ''),
         )
         for name, graph in sorted(measured.items())
     ]

@@ -1,16 +1,21 @@
 """How much more measured kernels are worth: quality with parts of the training kernels.
 
   python benchmarks/learning_curve.py --epochs 25 --seeds 0 1 2
+  python benchmarks/learning_curve.py --kinds --seeds 0 1
 
 Trains `Trees` and the graph model of `--recipe=strong` on 1/16, 1/8, 1/4, 1/2 and all
 of the training programs of the collection that ships (drawn again for each seed, each
-part contained in the next), and judges on `test` and `by_others` as `leaderboard.py`
-does.  Every part is trained for as many steps as all kernels are, so that less data
-does not mean less training.
+part contained in the next), and judges on `test`, `by_others` and `by_others_real` as
+`leaderboard.py` does.  Every part is trained for as many steps as all kernels are, so
+that less data does not mean less training.
+
+With `--kinds`, `Trees` alone are trained on kernels of some origins, or measured by one
+of XLA's two CPU runtimes, in place of random parts.
 """
 
+import functools
 import os
-from typing import List
+from typing import Callable, Dict, List, NamedTuple, Set
 
 import judging
 import leaderboard
@@ -18,6 +23,8 @@ import numpy as np
 import results
 
 from baselines.core import files
+from baselines.data import hardware
+from baselines.features import release_columns
 
 _PARTS = (16, 8, 4, 2, 1)
 _MODELS = {
@@ -26,55 +33,111 @@ _MODELS = {
 }
 
 
+class Subset(NamedTuple):
+    """A part of the training kernels.
+
+    Attributes:
+        title: of its row.
+        model: a key of `_MODELS`.
+        chosen: (graphs, seed) -> names of those to train on.
+        epochs: how many times as many epochs as with all kernels.
+    """
+
+    title: str
+    model: str
+    chosen: Callable[[List[judging.Graph], int], Set[str]]
+    epochs: int = 1
+
+
 def main() -> None:
     """Trains what is missing and prints the table."""
     parser = results.parser(__doc__)
     parser.add_argument('--epochs', type=int, default=25)
     parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
+    parser.add_argument('--kinds', action='store_true')
     parser.add_argument('--work', default='~/out/learning_curve')
     args = parser.parse_args()
-    work = files.expand(args.work)
     graphs = judging.load('tile')
     judged = leaderboard.parts('tile')
     heads = [f'{name}, {p.name}' for p in judged for name in ('top-5 error', 'OPA')]
     results.head('model', 'training kernels', *heads)
-    for model, flags in _MODELS.items():
-        for part in _PARTS:
-            by_part: List[List[np.ndarray]] = [[] for _ in judged]
-            counts = []
-            for seed in args.seeds:
-                root = os.path.join(work, f'data_{part}_{seed}')
-                counts.append(write_part(root, graphs, part, seed))
-                epochs = args.epochs * (1 if model == 'Trees' else part)
-                run = os.path.join(work, f'{model}_{part}_{seed}_{args.epochs}')
-                settings = [*flags, f'--epochs={epochs}', f'--early_stop={epochs}']
-                settings += [f'--seed={seed}', f'--data_root={root}']
-                results.trained('tile', run, *settings, f'--cache_dir={work}/cache')
-                for place, test in enumerate(judged):
-                    scores, _ = results.scores(run, test.root, test.graphs)
-                    rows = judging.figures(judging.tile_figures, test.graphs, scores)
-                    by_part[place].append(rows[:, 1:3])
-            cells = []
-            for test, rows in zip(judged, by_part):
-                figures = judging.summary(rows, test.graphs)
-                for at, form in enumerate(('.1%', '.3f')):
-                    seeds = figures['seeds'][at] if figures['seeds'] else 0
-                    cells.append(f'{figures["mean"][at]:{form}} ± {seeds:{form}}')
-            results.row(model, f'1/{part}: {np.mean(counts):,.0f}', *cells)
+    for subset in kinds() if args.kinds else random_parts():
+        by_part: List[List[np.ndarray]] = [[] for _ in judged]
+        counts = []
+        for seed in args.seeds:
+            work = os.path.join(files.expand(args.work), subset.title.replace('/', '_'))
+            root = os.path.join(work, f'data_{seed}')
+            counts.append(write_part(root, graphs, subset.chosen(graphs, seed)))
+            epochs = args.epochs * subset.epochs
+            run = os.path.join(work, f'{subset.model}_{seed}_{args.epochs}')
+            settings = [*_MODELS[subset.model], f'--epochs={epochs}']
+            settings += [f'--early_stop={epochs}', f'--seed={seed}']
+            settings += [f'--data_root={root}', f'--cache_dir={work}/cache']
+            results.trained('tile', run, *settings)
+            for place, test in enumerate(judged):
+                scores, _ = results.scores(run, test.root, test.graphs)
+                rows = judging.figures(judging.tile_figures, test.graphs, scores)
+                by_part[place].append(rows[:, 1:3])
+        cells = []
+        for test, rows in zip(judged, by_part):
+            figures = judging.summary(rows, test.graphs)
+            for at, form in enumerate(('.1%', '.3f')):
+                seeds = figures['seeds'][at] if figures['seeds'] else 0
+                cells.append(f'{figures["mean"][at]:{form}} ± {seeds:{form}}')
+        results.row(subset.model, f'{subset.title}: {np.mean(counts):,.0f}', *cells)
 
 
-def write_part(root: str, graphs: List[judging.Graph], part: int, seed: int) -> int:
-    """Links a part of the training programs, and all of valid and test, into a folder.
+def random_parts() -> List[Subset]:
+    """Returns parts of the training programs, each contained in the next."""
+
+    def chosen(part: int, graphs: List[judging.Graph], seed: int) -> Set[str]:
+        programs = sorted({g.program for g in graphs if g.split == 'train'})
+        order = np.random.default_rng(seed).permutation(len(programs))
+        kept = {programs[i] for i in order[: max(1, len(programs) // part)]}
+        return {graph.name for graph in graphs if graph.program in kept}
+
+    return [
+        Subset(
+            f'1/{part}',
+            model,
+            functools.partial(chosen, part),
+            1 if model == 'Trees' else part,
+        )
+        for model in _MODELS
+        for part in _PARTS
+    ]
+
+
+def kinds() -> List[Subset]:
+    """Returns kernels by their origin, and by the runtime that measured them."""
+
+    def has_thunks(graph: judging.Graph) -> bool:
+        release = hardware.release_number(graph.jaxlib)
+        return release >= release_columns.FIRST_WITH_THUNKS
+
+    tests: Dict[str, Callable[[judging.Graph], bool]] = {
+        'all': lambda graph: True,
+        'without published sizes': lambda graph: graph.origin != 'published',
+        'without random programs': lambda graph: graph.origin != 'random',
+        'before thunks': lambda graph: not has_thunks(graph),
+        'since thunks': has_thunks,
+    }
+
+    def chosen(title: str, graphs: List[judging.Graph], seed: int) -> Set[str]:
+        return {graph.name for graph in graphs if tests[title](graph)}
+
+    return [Subset(title, 'Trees', functools.partial(chosen, title)) for title in tests]
+
+
+def write_part(root: str, graphs: List[judging.Graph], chosen: Set[str]) -> int:
+    """Links some training kernels, and all of valid and test, into a folder.
 
     Returns:
         The number of training kernels.
     """
-    programs = sorted({graph.program for graph in graphs if graph.split == 'train'})
-    order = np.random.default_rng(seed).permutation(len(programs))
-    chosen = {programs[i] for i in order[: max(1, len(programs) // part)]}
     count = 0
     for graph in graphs:
-        if graph.split == 'train' and graph.program not in chosen:
+        if graph.split == 'train' and graph.name not in chosen:
             continue
         count += graph.split == 'train'
         link = os.path.join(root, graph.split, os.path.basename(graph.path))
