@@ -35,6 +35,16 @@ _PLACES = dict(out_dir='/b', cache_dir='/c', run_id='mine', resume=True)
         ([_run(fold='1/2'), _run(fold='2/2')], ['MLP fold 1/2', 'MLP fold 2/2']),
         ([_run(), _run(**_WIDE)], ['MLP no estimate', 'MLP estimate hidden_dim=64']),
         ([_run('aaaabbbbcc'), _run('ccccddddee')], ['MLP aaaabbbb', 'MLP ccccdddd']),
+        # Models are told apart by their names.
+        (
+            [_run(), _run('b', model='GAT', lr=0.5), _run(model='GAT', trees=True)],
+            ['MLP', 'GAT', 'GAT + trees'],
+        ),
+        # Trees ignore all that is for graph models.
+        (
+            [_run(model='Trees', lr=0.5), _run('b', model='Trees', seed=1, batch=3)],
+            ['Trees seed 0', 'Trees seed 1'],
+        ),
         # Runs of other collections are no reason for labels.
         (
             [_run(), _run('b', model='GAT', source='xla', search='random')],
