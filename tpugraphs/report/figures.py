@@ -12,7 +12,7 @@ from tpugraphs.report import pictures
 
 _MOST_ROWS = 30
 _RANDOM, _TWICE, _CEILING = 'at random', 'two measurements', 'perfect model'
-_COMPARED_WITH = (_RANDOM, _TWICE, _CEILING)  # models come before these
+_COMPARED_WITH = (_RANDOM, _TWICE, _CEILING)  # after models, in a legend
 _KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _TOLD_KS = (1, 5, 10, 100)  # in the text of a figure
 _TOLD_GROUPS = 3
