@@ -19,7 +19,7 @@ _TOLD_GROUPS = 3
 
 
 def curves(models: Sequence[measured.Model]) -> List[pictures.Picture]:
-    """Draws validation scores, and each kind of loss; nothing of runs without curves."""
+    """Draws validation scores and each kind of loss; nothing without curves."""
     runs = [run for model in models for run in model.runs]
     by_tau = any('val_tau' in run.run.curve for run in runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
