@@ -50,8 +50,7 @@ def run(args: argparse.Namespace) -> None:
     """Prints the table.
 
     Raises:
-        ValueError: there are no such runs; or those to change are not named, or may
-            not be deleted.
+        ValueError: there are no such runs, or they may not be changed.
         OSError: a note or a run cannot be written or removed.
     """
     from baselines.runs import finding
@@ -87,15 +86,12 @@ def _named(args: argparse.Namespace) -> List[str]:
     """
     from baselines.runs import finding
 
-    changes = args.delete or args.note is not None
-    if changes and not args.runs:
+    if (args.delete or args.note is not None) and not args.runs:
         raise ValueError(f'name the runs; each is {finding.FORMS}')
     if args.runs and len(args.out_dir) > 1:
         raise ValueError('--out_dir: one folder, where runs are named')
-    names = args.runs
-    if args.out_dir:
-        names = [finding.in_folder(args.out_dir[0], name) for name in names]
-    return finding.find_all(names)
+    folders = args.out_dir or ['']
+    return finding.find_all([finding.in_folder(folders[0], n) for n in args.runs])
 
 
 def _delete(model_dirs: List[str], is_sure: bool) -> None:
