@@ -146,7 +146,8 @@ class Run:
                     panel.plot(range(1, len(points) + 1), points, label=label)
             if best is not None and best >= 0:
                 panel.axvline(best + 1, color='grey', linestyle=':', label='best')
-            panel.set(xlabel='epoch', ylabel=title)
+            step = 'epoch' if self._file.has_model else 'tree'
+            panel.set(xlabel=step, ylabel=title)
             panel.locator_params(axis='x', integer=True)
             panel.legend()
         return axes

@@ -1,7 +1,7 @@
 """Finds the settings in which runs differ, and labels and groups runs by them.
 
 Runs that differ in nothing but seed and fold repeat one experiment; their figures
-may be averaged.  Any other difference is named.
+may be averaged.  Any other difference between runs of a model is named.
 """
 
 import collections
@@ -21,6 +21,11 @@ _NO_SETTINGS = (
     'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
     'tensorboard'
 ).split()
+# All that trees alone take from the settings; they ignore the others.
+_OF_TREES = (
+    *('model', 'model_kwargs_json', 'extra', 'validation_configs'),
+    *('family_temperature', *config.DATA, *REPEATS),
+)
 # Settings that every label or table has in a place of its own.
 _APART = ('model', 'source', 'search', *REPEATS)
 
@@ -48,9 +53,12 @@ def collection_name(run: run_files.Run) -> str:
 def settings_of(run: run_files.Run) -> Dict[str, Any]:
     """Returns the settings that shape a run, with defaults for those that it lacks.
 
-    The options of its model (--model_kwargs_json) are settings like others.
+    The options of its model (--model_kwargs_json) are settings like others; those that
+    trees ignore are none of a run of trees alone.
     """
     settings = {**_defaults(run), **run.args}
+    if not run.has_model:
+        settings = {name: settings[name] for name in _OF_TREES if name in settings}
     options = settings.get('model_kwargs_json') or '{}'
     try:
         settings.update(config.model_kwargs(options))
@@ -73,33 +81,44 @@ def from_defaults(run: run_files.Run) -> Dict[str, Any]:
 
 
 def labels(runs: Sequence[run_files.Run]) -> List[Label]:
-    """Names different runs, at least one, by the settings in which they differ."""
-    by_collection: Dict[str, List[run_files.Run]] = {}
+    """Names different runs, at least one, by model and by what differs within it.
+
+    'MLP + trees' is a graph model whose scores are averaged with those of trees.
+    """
+    alike: Dict[Tuple[str, str], List[run_files.Run]] = {}
     for run in runs:
-        by_collection.setdefault(collection_name(run), []).append(run)
+        alike.setdefault((collection_name(run), _model_of(run)), []).append(run)
     named = {
         id(run): label
-        for alike in by_collection.values()
-        for run, label in zip(alike, _labels(alike))
+        for (_, model), members in alike.items()
+        for run, label in zip(members, _labels(model, members))
     }
     return [named[id(run)] for run in runs]
 
 
-def _labels(runs: Sequence[run_files.Run]) -> List[Label]:
-    """Names the runs of one collection; see `labels`."""
+def _model_of(run: run_files.Run) -> str:
+    """Returns the name of a run's model, and whether trees score next to it."""
+    has_both = run.has_model and bool(run.args.get('trees'))
+    return run.args['model'] + ' + trees' * has_both
+
+
+def _labels(model: str, runs: Sequence[run_files.Run]) -> List[Label]:
+    """Names the runs of a model on one collection; see `labels`."""
     settings = [settings_of(run) for run in runs]
     differing = [
         name
         for name in sorted({name for of_run in settings for name in of_run})
-        if name not in ('model', *REPEATS)
-        and len({_hashable(of_run.get(name)) for of_run in settings}) > 1
+        if len({_hashable(of_run.get(name)) for of_run in settings}) > 1
     ]
-    seeds = len({_hashable(of_run.get('seed')) for of_run in settings}) > 1
     named = []
     for of_run in settings:
-        values = {name: of_run[name] for name in differing if name in of_run}
-        group = ' '.join([str(of_run.get('model')), format_settings(values)]).strip()
-        seed = [f'seed {of_run.get("seed", 0)}'] * seeds
+        values = {
+            name: of_run[name]
+            for name in differing
+            if name in of_run and name not in REPEATS
+        }
+        group = ' '.join([model, format_settings(values)]).strip()
+        seed = [f'seed {of_run.get("seed", 0)}'] * ('seed' in differing)
         fold = [f'fold {of_run["fold"]}'] if of_run.get('fold') else []
         named.append(Label(' '.join([group, *seed, *fold]), group))
     counts = collections.Counter(label.name for label in named)

@@ -1,7 +1,8 @@
 """Lists the runs in folders, as a table or as JSON."""
 
-import glob
+import itertools
 import os
+import re
 import textwrap
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -9,10 +10,13 @@ from baselines.core import files
 from baselines.core import text
 from baselines.runs import differences
 from baselines.runs import finding
+from baselines.runs import notes
 from baselines.runs import run_files
 
-_DIFFERS_WIDTH = 30  # characters of a line of settings
-_UNFINISHED = 'unfinished_*.npz'  # the state of a training
+_DIFFERS, _NOTE = 'differs from defaults', 'note'
+_LINE_WIDTH = 30  # characters of a line of settings, or of a note
+# The state of a training, or its lock.
+_UNFINISHED = re.compile(r'(unfinished_(\w+)\.npz|\.unfinished_(\w+)\.lock)')
 _NUMBERS = ('seed', 'best valid', 'minutes')
 
 
@@ -29,6 +33,7 @@ class Row(NamedTuple):
         score: its best value on the validation split; None where there is none.
         minutes: of the training; None where an old run does not say.
         run_id: the user's own label.
+        note: the user's own remark, see `notes`.
         command: the command line, where the run file has it.
         path: of the model directory.
     """
@@ -42,6 +47,7 @@ class Row(NamedTuple):
     score: Optional[float]
     minutes: Optional[float]
     run_id: str
+    note: str
     command: str
     path: str
 
@@ -78,6 +84,7 @@ def row(run: run_files.Run) -> Row:
         score=score,
         minutes=None if run.seconds is None else run.seconds / 60,
         run_id=str(run.args.get('run_id') or ''),
+        note=notes.read(run.model_dir),
         command=str(run.info.get('command') or ''),
         path=run.model_dir,
     )
@@ -112,18 +119,21 @@ def table(rows: Sequence[Row]) -> List[str]:
     above = []
     if len(folders) == 1 and not folders <= {*finding.default_folders()}:
         above = [f'{files.shown(*folders)}/', '']
-    lines = [line for row in cells(rows) for line in _wrapped(row)]
-    align = ''.join('>' if name in _NUMBERS else '<' for name in lines[0])
-    return above + text.table(lines, align, rules=[1])
+    head, *others = cells(rows)
+    lines = [line for row in others for line in _wrapped(head, row)]
+    align = ''.join('>' if name in _NUMBERS else '<' for name in head)
+    return above + text.table([head, *lines], align, rules=[1])
 
 
-def _wrapped(row: List[str]) -> List[List[str]]:
-    """Breaks the settings of a row, its last cell but three, into lines."""
-    place = len(row) - 4
-    parts = textwrap.wrap(row[place], _DIFFERS_WIDTH, break_on_hyphens=False) or ['']
-    blank = [''] * place, [''] * 3
-    below = [[*blank[0], part, *blank[1]] for part in parts[1:]]
-    return [[*row[:place], parts[0], *row[place + 1 :]], *below]
+def _wrapped(head: Sequence[str], row: Sequence[str]) -> List[List[str]]:
+    """Breaks the settings and the note of a row into lines."""
+    columns = [
+        textwrap.wrap(cell, _LINE_WIDTH, break_on_hyphens=False)
+        if name in (_DIFFERS, _NOTE)
+        else [cell]
+        for name, cell in zip(head, row)
+    ]
+    return [list(line) for line in itertools.zip_longest(*columns, fillvalue='')]
 
 
 def in_words(run: run_files.Run) -> str:
@@ -134,13 +144,20 @@ def in_words(run: run_files.Run) -> str:
 
 
 def note_unfinished(folders: Sequence[str]) -> None:
-    """Names the interrupted trainings in folders on stderr."""
+    """Names the running and the interrupted trainings in folders on stderr."""
     for folder in dict.fromkeys(map(files.expand, folders)):
-        for path in sorted(glob.glob(os.path.join(glob.escape(folder), _UNFINISHED))):
-            text.note(
-                f'unfinished: {files.shown(path)}; the command that trained it goes '
-                'on with --resume'
-            )
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        matches = filter(None, map(_UNFINISHED.fullmatch, names))
+        for key in sorted({match[2] or match[3] for match in matches}):
+            path = os.path.join(folder, f'unfinished_{key}.npz')
+            process = files.holder(run_files.lock_file(folder, key))
+            if process:
+                text.note(f'still training in {files.shown(folder)}: {process}')
+            elif os.path.exists(path):
+                text.note(
+                    f'unfinished: {files.shown(path)}; the command that trained it '
+                    'goes on with --resume'
+                )
 
 
 def cells(rows: Sequence[Row]) -> List[List[str]]:
@@ -154,7 +171,9 @@ def cells(rows: Sequence[Row]) -> List[List[str]]:
     first = 5 * (len({one.when[:4] for one in rows}) == 1)  # without the year
     has_seeds = any(one.seed is not None for one in rows)
     head = ['when', 'model', 'collection', *(['seed'] * has_seeds)]
-    lines = [[*head, 'differs from defaults', 'best valid', 'minutes', 'run']]
+    has_notes = any(one.note for one in rows)
+    head += [_DIFFERS, *([_NOTE] * has_notes), 'best valid', 'minutes', 'run']
+    lines = [head]
     for one in rows:
         folder, name = os.path.split(one.path)
         name = name[: len('model_') + 8]
@@ -171,6 +190,7 @@ def cells(rows: Sequence[Row]) -> List[List[str]]:
                 one.collection,
                 *([seed] * has_seeds),
                 differs,
+                *([one.note] * has_notes),
                 score,
                 text.cell(one.minutes, '.1f'),
                 name if folder in plain else os.path.join(files.shown(folder), name),

@@ -114,6 +114,27 @@ class Run:
         return trees_path(self.model_dir)
 
     @property
+    def ranking_file(self) -> str:
+        """The path of the CSV that its training wrote, unless --results_csv named one.
+
+        Raises:
+            ValueError: the run file does not say when it began, as published ones do.
+        """
+        started = self.info.get('started')
+        if type(started) is not int:
+            raise ValueError(f'{self.file}: started is not a number')
+        parts = ['results', str(started), *self.collection().flags.values()]
+        return os.path.join(os.path.dirname(self.model_dir), f'{"_".join(parts)}.csv')
+
+    @property
+    def lock_file(self) -> str:
+        """The path of the lock that a training of its settings holds; '' if unknown."""
+        key = self.info.get('training_key')
+        if not isinstance(key, str) or not re.fullmatch(r'\w+', key):
+            return ''
+        return lock_file(os.path.dirname(self.model_dir), key)
+
+    @property
     def member_weights(self) -> Optional[List[float]]:
         """The weights of graph model and trees in their mean; None: equal.
 
@@ -183,6 +204,11 @@ def run_file(model_dir: str) -> str:
     """Returns the path of a model directory's run file, next to it."""
     folder, name = os.path.split(model_dir)
     return os.path.join(folder, f'run_{name[len("model_") :]}.jsonz')
+
+
+def lock_file(folder: str, training_key: str) -> str:
+    """Returns the path of the lock that a training holds in its --out_dir."""
+    return os.path.join(folder, f'.unfinished_{training_key}.lock')
 
 
 def hash_of(model_dir: str) -> str:

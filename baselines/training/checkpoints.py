@@ -82,7 +82,7 @@ class Unfinished:
 
     def __enter__(self) -> 'Unfinished':
         saved.remove_leftovers(self._folder)
-        lock = os.path.join(self._folder, f'.unfinished_{self.key}.lock')
+        lock = run_files.lock_file(self._folder, self.key)
         refusal = (
             f'--out_dir {self._folder}: another training of these settings writes there'
         )

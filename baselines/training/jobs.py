@@ -6,7 +6,6 @@ model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 import contextlib
 import datetime
 import functools
-import os
 import platform
 import time
 import types
@@ -412,8 +411,7 @@ def _write_ranking(run: run_files.Run, config: config_lib.AnyConfig) -> None:
         submission.Row(graph_id, tuple(configs))
         for graph_id, configs in run.info['test_predictions'].items()
     ]
-    parts = ['results', str(run.info['started']), *config.collection.flags.values()]
-    path = config.results_csv or os.path.join(config.out_dir, f'{"_".join(parts)}.csv')
+    path = config.results_csv or run.ranking_file
     submission.write_predictions(path, rows)
     paths = (run.model_dir, run.file, files.expand(path))
     for name, place in zip(('model:', 'run:', 'ranking:'), paths):

@@ -13,12 +13,13 @@ from baselines.core import text
 _BAR = '{desc} {percentage:3.0f}%|{bar}| {elapsed}, at most {remaining} left{postfix}'
 _LEGEND = '* best so far'
 # A larger validation loss says nothing: it is of features outside their range in the
-# training split.
+# training split, or of a training that diverges.
 _MOST_LOSS = 1e9
 _HUGE_LOSS = (
     'note: the validation loss is {:.1e}: features of the validation split are far\n'
     'outside those of the training split; train on more data'
 )
+_DIVERGED = 'note: losses are huge ({:.1e} in training): lower --lr'
 
 
 class Progress:
@@ -35,7 +36,7 @@ class Progress:
         self._say = say
         self._epochs = epochs
         self._headed = False
-        self._noted = False  # a huge validation loss
+        self._noted = False  # a huge loss
         # The mean speed, for validation is no step but takes its time.
         self._bar = tqdm.tqdm(
             total=epochs * steps,
@@ -68,7 +69,7 @@ class Progress:
         """
         last = {name: values[-1] for name, values in curve.items()}
         loss = last['val_loss']
-        is_huge = loss is not None and abs(loss) > _MOST_LOSS
+        is_huge, diverged = _is_huge(loss), _is_huge(last['train_loss'])
         if is_huge:
             last['val_loss'] = None
         names = {'train_loss': 'loss', 'train_opa': 'train OPA'}
@@ -86,9 +87,15 @@ class Progress:
         row = '  '.join(_number(last[n]).rjust(w) for n, w in zip(names, widths))
         seconds = last['train_seconds'] + last['val_seconds']
         self._say(f'{number:>{first}}  {row}  {seconds:5.1f} s{" *" * is_better}')
-        if is_huge and not self._noted:
+        if (is_huge or diverged) and not self._noted:
             self._noted = True
-            self._say(_HUGE_LOSS.format(loss))
+            train_loss = last['train_loss']
+            note = (_DIVERGED, train_loss) if diverged else (_HUGE_LOSS, loss)
+            self._say(note[0].format(note[1]))
+
+
+def _is_huge(loss: Optional[float]) -> bool:
+    return loss is not None and abs(loss) > _MOST_LOSS
 
 
 def last_line(epoch: int, score: float, measure: str, patience: int) -> str:

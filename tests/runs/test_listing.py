@@ -1,10 +1,14 @@
 """Runs told apart, and listed."""
 
 import gzip
+import io
 import json
+import os
+import socket
 
 import pytest
 
+from baselines.core import files
 from baselines.runs import differences
 from baselines.runs import listing
 from baselines.runs import run_files
@@ -35,6 +39,16 @@ _PLACES = dict(out_dir='/b', cache_dir='/c', run_id='mine', resume=True)
         ([_run(fold='1/2'), _run(fold='2/2')], ['MLP fold 1/2', 'MLP fold 2/2']),
         ([_run(), _run(**_WIDE)], ['MLP no estimate', 'MLP estimate hidden_dim=64']),
         ([_run('aaaabbbbcc'), _run('ccccddddee')], ['MLP aaaabbbb', 'MLP ccccdddd']),
+        # Models are told apart by their names.
+        (
+            [_run(), _run('b', model='GAT', lr=0.5), _run(model='GAT', trees=True)],
+            ['MLP', 'GAT', 'GAT + trees'],
+        ),
+        # Trees ignore all that is for graph models.
+        (
+            [_run(model='Trees', lr=0.5), _run('b', model='Trees', seed=1, batch=3)],
+            ['Trees seed 0', 'Trees seed 1'],
+        ),
         # Runs of other collections are no reason for labels.
         (
             [_run(), _run('b', model='GAT', source='xla', search='random')],
@@ -142,6 +156,48 @@ def test_an_interrupted_training_is_named(folder, capsys):
         f'note: unfinished: {folder}/unfinished_0123.npz; the command that trained it '
         'goes on with --resume\n'
     )
+
+
+def test_a_running_training_is_not_called_interrupted(folder, capsys):
+    lock = run_files.lock_file(str(folder), '0123')
+    (folder / 'unfinished_0123.npz').touch()
+    with files.locked(lock, 'taken'):
+        assert processes.command('runs', '--out_dir', folder) == 0
+    process = f'process {os.getpid()} on {socket.gethostname()}'
+    assert capsys.readouterr().err == f'note: still training in {folder}: {process}\n'
+
+
+def test_a_note_is_kept_with_the_run(folder, capsys):
+    words = ('runs', 'aaaabbbb', '--out_dir', folder)
+    note = 'wide, for the report: too slow for more than one seed of it'
+    assert processes.command(*words, '--note', f' {note}\n') == 0
+    assert (folder / 'model_aaaabbbbcc' / 'note.txt').read_text() == f'{note}\n'
+    _, _, head, _, *lines = capsys.readouterr().out.splitlines()
+    place = head.index('note')
+    assert ' '.join(line[place : place + 30].strip() for line in lines) == note
+    assert processes.command('runs', '--out_dir', folder, '--json') == 0
+    listed = shapes.check('runs', capsys.readouterr().out)
+    assert [row['note'] for row in listed] == [note, '']
+    assert processes.command(*words, '--note', '') == 0
+    assert processes.listing(folder / 'model_aaaabbbbcc') == []
+
+
+@pytest.mark.parametrize(
+    'words, message',
+    [
+        (['--delete'], 'name the runs; each is'),
+        (['--note', 'x'], 'name the runs; each is'),
+        (['aaaabbbb', '--note', 'x' * 5000], '--note: 5,000 characters; at most'),
+        (['aaaabbbb', '--delete'], '--delete: add --yes to delete 1 run'),
+        (['nothing', '--delete', '--yes'], "is called 'nothing'"),
+    ],
+)
+def test_what_runs_refuses(folder, capsys, monkeypatch, words, message):
+    monkeypatch.setattr('sys.stdin', io.StringIO())
+    before = processes.listing(folder)
+    assert processes.command('runs', *words, '--out_dir', folder) == 1
+    assert message in capsys.readouterr().err
+    assert processes.listing(folder) == before
 
 
 def test_settings_are_wrapped_and_not_shortened():

@@ -202,17 +202,25 @@ def test_the_line_after_the_table(score, measure, patience, line):
     assert progress.last_line(30, score, measure, patience) == line
 
 
-def test_a_huge_validation_loss_gets_a_note():
+@pytest.mark.parametrize(
+    'train_loss, note',
+    [
+        (9.0, 'note: the validation loss is 5.6e+22: features'),
+        # The data cannot be at fault for what the training itself has.
+        (1.9e31, 'note: losses are huge (1.9e+31 in training): lower --lr'),
+    ],
+)
+def test_a_huge_validation_loss_gets_a_note(train_loss, note):
     lines = []
     shown = progress.Progress(lines.append, 3, 10, 0)
     names = ('epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa')
     for epoch, loss in enumerate((5.6e22, 4e21, 2.0)):
-        curve = dict(zip(names, ([epoch], [9.0], [0.5], [loss], [0.5])))
+        curve = dict(zip(names, ([epoch], [train_loss], [0.5], [loss], [0.5])))
         shown.epoch({**curve, 'train_seconds': [1.0], 'val_seconds': [1.0]}, False)
     losses = [line.split()[3] for line in lines if '/3' in line]
     assert losses == ['-', '-', '2.0000']
-    [note] = [line for line in lines if 'note' in line]
-    assert note.startswith('note: the validation loss is 5.6e+22: features')
+    [noted] = [line for line in lines if 'note' in line]
+    assert noted.startswith(note)
 
 
 def test_labels_without_a_pair_have_no_opa():

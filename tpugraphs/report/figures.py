@@ -1,7 +1,7 @@
 """The figures of a report, each with a text for people who do not see it."""
 
 import math
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from tpugraphs.report import pictures
 
 _MOST_ROWS = 30
 _RANDOM, _TWICE, _CEILING = 'at random', 'two measurements', 'perfect model'
+_COMPARED_WITH = (_RANDOM, _TWICE, _CEILING)  # after models, in a legend
 _KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _TOLD_KS = (1, 5, 10, 100)  # in the text of a figure
 _TOLD_GROUPS = 3
 
 
 def curves(models: Sequence[measured.Model]) -> List[pictures.Picture]:
-    """Draws validation scores and losses by epoch; nothing of runs without curves."""
+    """Draws validation scores and each kind of loss; nothing without curves."""
     runs = [run for model in models for run in model.runs]
     by_tau = any('val_tau' in run.run.curve for run in runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
@@ -42,36 +43,59 @@ def curves(models: Sequence[measured.Model]) -> List[pictures.Picture]:
                 'epoch, whose weights the run has.',
             )
         )
+    losses = dict.fromkeys(map(measured.loss_of, runs))
+    return drawn + [one for loss in losses for one in _losses(models, loss)]
+
+
+def _losses(
+    models: Sequence[measured.Model], loss: measured.Loss
+) -> List[pictures.Picture]:
+    """Draws one kind of loss, which no other kind can be compared with."""
     lines = {'train_loss': '-', 'val_loss': '--'}
-    if any(np.isfinite(_curve(run, name)).any() for run in runs for name in lines):
-        drawn.append(
-            pictures.draw(
-                lambda axes: _plot_curves(axes, models, lines, 'loss'),
-                'Line chart of losses by epoch, in training and on validation.',
-                'Loss by epoch: solid in training, dashed on validation. Losses of '
-                'different kinds cannot be compared.',
-            )
+
+    def is_of(run: measured.MeasuredRun) -> bool:
+        return measured.loss_of(run) == loss
+
+    runs = [run for model in models for run in model.runs if is_of(run)]
+    if not any(np.isfinite(_curve(run, name)).any() for run in runs for name in lines):
+        return []
+    what = f'({text.printable(loss.name)}) by {loss.step}'
+    return [
+        pictures.draw(
+            lambda axes: _plot_curves(axes, models, lines, loss.name, loss.step, is_of),
+            f'Line chart of the loss {what}, in training and on validation.',
+            f'The loss {what}: solid in training, dashed on validation.',
         )
-    return drawn
+    ]
 
 
 def _plot_curves(
-    axes: Any, models: Sequence[measured.Model], lines: Mapping[str, str], title: str
+    axes: Any,
+    models: Sequence[measured.Model],
+    lines: Mapping[str, str],
+    title: str,
+    step: str = 'epoch',
+    is_shown: Callable[[measured.MeasuredRun], bool] = lambda run: True,
 ) -> None:
     """Plots curves, in a style by name, with a star at the best epoch of a score."""
     for number, model in enumerate(models):
         style = {'color': pictures.colour(number)}
-        axes.plot([], [], label=_short(model.name), **style)
-        for run in model.runs:
+        label = model.name
+        for run in filter(is_shown, model.runs):
             for name, line in lines.items():
                 values = _curve(run, name)
+                if not np.isfinite(values).any():
+                    continue
+                if label:
+                    axes.plot([], [], label=label, **style)
+                    label = ''  # once for all curves of a model
                 axes.plot(np.arange(1, len(values) + 1), values, line, **style)
                 best = _best_epoch(run, values)
                 if best is not None and 'loss' not in name:
                     axes.plot([best + 1], [values[best]], '*', markersize=12, **style)
-    axes.set(xlabel='epoch', ylabel=title)
+    axes.set(xlabel=step, ylabel=pictures.wrapped(title))
     axes.xaxis.get_major_locator().set_params(integer=True)
-    _legend(axes)
+    pictures.add_legend(axes, fewest=1 if len(models) > 1 else 2)
 
 
 def groups(models: Sequence[measured.Model], key: str, title: str) -> pictures.Picture:
@@ -97,7 +121,7 @@ def groups(models: Sequence[measured.Model], key: str, title: str) -> pictures.P
         limit = ' No configuration was measured again: the ceiling is not known.'
     rows = f'; the {_MOST_ROWS} worst of {len(worst)}' * (len(worst) > _MOST_ROWS)
     inches_per_row = 0.2 * max(1, len(models) / 2)
-    height = 1.3 + 0.16 * len(models) + inches_per_row * len(names)
+    height = 1.1 + inches_per_row * len(names)
     return pictures.draw(
         lambda axes: _plot_groups(axes, models, names, key, title),
         f'Dot plot of {title} by {over}. {_told(models, names, key)}.{limit}',
@@ -132,7 +156,7 @@ def _plot_groups(
             fmt=pictures.marker(number),
             color=pictures.colour(number),
             elinewidth=1.2,
-            label=_short(model.name),
+            label=model.name,
         )
     marks = [(key, 'random', _RANDOM, pictures.FAINT, 'x')]
     if key == 'kendall_tau':
@@ -154,7 +178,7 @@ def _plot_groups(
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(title)
     axes.grid(axis='y', visible=False)
-    _legend(axes)
+    pictures.add_legend(axes, _COMPARED_WITH)
 
 
 def _column(
@@ -205,7 +229,7 @@ def slowdowns(models: Sequence[measured.Model]) -> pictures.Picture:
                 line,
                 marker=pictures.marker(number),
                 color=pictures.colour(number),
-                label=_short(model.name),
+                label=model.name,
             )
         axes.plot(points, random, '--', color=pictures.FAINT, label=_RANDOM)
         axes.set_xscale('log')
@@ -216,7 +240,7 @@ def slowdowns(models: Sequence[measured.Model]) -> pictures.Picture:
             axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
             axes.yaxis.set_major_formatter('{x:g}')
         axes.set(xlabel='k, configurations tried', ylabel='slowdown@k')
-        _legend(axes)
+        pictures.add_legend(axes, _COMPARED_WITH)
 
     sentences = []
     for name, line in zip([*(m.name for m in models), 'random'], [*lines, random]):
@@ -269,17 +293,6 @@ def _best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> Optional[int]:
     return int(np.nanargmax(values)) if np.isfinite(values).any() else None
 
 
-def _legend(axes: Any) -> None:
-    """Puts a legend above the picture, if it has several labels."""
-    handles, labels = axes.get_legend_handles_labels()
-    if len(handles) > 1:
-        # Models before what they are compared with.
-        others = (_RANDOM, _TWICE, _CEILING)
-        order = sorted(range(len(labels)), key=lambda i: labels[i] in others)
-        handles, labels = ([items[i] for i in order] for items in (handles, labels))
-        axes.figure.legend(handles, labels, loc='outside upper center', ncols=2)
-
-
 def _short(name: str) -> str:
-    """Shortens a name for a legend: two fit into the width of a picture."""
+    """Shortens the name of a program to half of a picture's width."""
     return text.shortened(text.printable(name), 24)

@@ -7,6 +7,7 @@ import numpy as np
 from baselines.core import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
+from baselines.runs import differences
 from baselines.runs import run_files
 
 # The measure by which the models of a report are ordered, and its name, by task.
@@ -33,6 +34,26 @@ class MeasuredRun(NamedTuple):
     run: run_files.Run
     summary: Dict[str, Any]
     results: Sequence[report.GraphResult]
+
+
+class Loss(NamedTuple):
+    """A kind of loss, by which curves can be compared.
+
+    Attributes:
+        name: without folders of this machine.
+        step: what it is measured after: 'epoch' or 'tree'.
+    """
+
+    name: str
+    step: str
+
+
+def loss_of(run: MeasuredRun) -> Loss:
+    """Returns the loss of a run's curves."""
+    if not run.run.has_model:
+        return Loss('squared error', 'tree')
+    losses = differences.settings_of(run.run)['losses']
+    return Loss(text.without_folders(str(losses)), 'epoch')
 
 
 class MeanMeasure(NamedTuple):

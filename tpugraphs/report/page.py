@@ -171,6 +171,8 @@ def _settings(runs: Sequence[measured.MeasuredRun]) -> Dict[str, List[List[str]]
 
 
 def _value(value: Any) -> str:
-    """Returns a setting as text for the page."""
+    """Returns a setting as text for the page; '-' for one that a run does not have."""
+    if value is None:
+        return '-'
     plain = value if isinstance(value, str) else json.dumps(value)
     return text.shortened(text.without_folders(plain), _LONGEST) or '-'

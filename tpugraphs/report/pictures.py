@@ -6,13 +6,19 @@ dark screen the page inverts its lightness.
 
 import base64
 import io
-from typing import Any, Callable, NamedTuple, Tuple
+import math
+import textwrap
+from typing import Any, Callable, Collection, NamedTuple, Tuple
+
+from baselines.core import text
 
 # Of models: each is legible on white, and inverted on black.
 _COLOURS = ('#0b62a8', '#c2410c', '#15803d', '#7e22ce', '#8a5a00', '#be185d')
 _MARKERS = 'os^DvP'
 INK, FAINT = '#1c1c1c', '#6b6b6b'
 _SIZE = (4.4, 2.9)  # inches; on a phone 9 points are still 9 pixels
+_HALF_WIDTH, _LABEL_WIDTH = 24, 40  # characters
+_INCHES_PER_LINE = 0.17  # of a legend
 _STYLE: Any = {
     'svg.hashsalt': 'report',  # the same picture has the same bytes
     'text.parse_math': False,  # names come from files: a $ is a $
@@ -67,6 +73,31 @@ def colour(model: int) -> str:
 def marker(model: int) -> str:
     """Returns the sign of a model, so that not colour alone tells models apart."""
     return _MARKERS[model % len(_MARKERS)]
+
+
+def wrapped(label: str) -> str:
+    """Returns a label in lines, none of them longer than a picture is high."""
+    return '\n'.join(textwrap.wrap(text.printable(label), _LABEL_WIDTH))
+
+
+def add_legend(axes: Any, last: Collection[str] = (), fewest: int = 2) -> None:
+    """Puts a legend above the picture, which becomes higher by as much.
+
+    Args:
+        axes: whose lines have labels.
+        last: labels that come after the others.
+        fewest: labels that are worth a legend.
+    """
+    handles, labels = axes.get_legend_handles_labels()
+    if len(handles) < fewest:
+        return
+    order = sorted(range(len(labels)), key=lambda i: labels[i] in last)
+    handles, labels = [handles[i] for i in order], [wrapped(labels[i]) for i in order]
+    columns = 2 if max(map(len, labels)) <= _HALF_WIDTH else 1
+    figure = axes.figure
+    figure.legend(handles, labels, loc='outside upper center', ncols=columns)
+    lines = sum(label.count('\n') + 1 for label in labels) / columns
+    figure.set_figheight(figure.get_figheight() + _INCHES_PER_LINE * math.ceil(lines))
 
 
 def draw(

@@ -162,7 +162,9 @@ def test_it_says_what_a_report_says(tiles):
     found = _Page(tiles)
     alts = dict(zip('scores losses errors opa slowdown'.split(), found.alts))
     assert 'MLP lr=.01: 4 epochs, best 0.900 at epoch 3' in alts['scores']
-    assert alts['losses'].startswith('Line chart of losses by epoch')
+    assert alts['losses'].startswith(
+        'Line chart of the loss (ListMLELoss:1,MSE:0.02) by epoch'
+    )
     assert alts['errors'].startswith('Dot plot of top-5 error by program. MLP ')
     assert '; MLP lr=.01: all 0.' in alts['errors']
     assert '; at random: all 0.' in alts['errors'] and ' to 0.' in alts['errors']
@@ -238,6 +240,50 @@ def test_strange_curves_are_no_error(tmp_path):
     assert figures.curves([_model(none)]) == []
     page.write(str(tmp_path / 'none.html'), [none])
     assert _Page(tmp_path / 'none.html').tags['img'] == 3
+
+
+def _trees(name='Trees'):
+    """As a run file of trees alone: losses by tree, and no other curve."""
+    curve = {'epoch': [0, 1, 2], 'val_opa': [None] * 3}
+    curve.update(train_loss=[2, 1, 0.5], val_loss=[2, 1.5, 1])
+    args = {'model': 'Trees', 'lr': 0.001, 'batch': 10, 'losses': 'MSE', 'seed': 3}
+    digest = {'trees': 'abc'}
+    more = {'args': args, 'train_curve': curve, 'digest': digest}
+    return _run(name, 'tile', _kernels(0), best_epoch=1, **more)
+
+
+def test_each_loss_has_a_picture_of_the_models_that_have_it():
+    mse = {'model': 'MLP', 'losses': 'MSE:1'}
+    models = [_run('one', 'tile', _kernels(0)), _run('two', 'tile', _kernels(1))]
+    other = _run('three', 'tile', _kernels(2), args=mse)
+    drawn = figures.curves([_model(r) for r in (models[0], _trees(), other, models[1])])
+    assert [picture.caption.split(':')[0] for picture in drawn[1:]] == [
+        'The loss (ListMLELoss',
+        'The loss (squared error) by tree',
+        'The loss (MSE',
+    ]
+    scores, list_mle, squares, squared = (picture.svg for picture in drawn)
+    names = [f'<!-- {name} -->' for name in ('one', 'Trees', 'three', 'two')]
+    of = [[names.index(n) for n in names if n in svg] for svg in (scores, list_mle)]
+    assert of == [[0, 2, 3], [0, 3]]
+    assert names[1] in squares and '<!-- tree -->' in squares
+    assert names[2] in squared and names[0] not in squared
+
+
+def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
+    page.write(str(tmp_path / 'both.html'), [_trees(), _run('x', 'tile', _kernels(0))])
+    found = _Page(tmp_path / 'both.html').text
+    assert ' model Trees MLP ' in found and ' seed 3 0 ' in found
+    assert ' lr - 0.01 ' in found and ' losses - ListMLELoss' in found
+
+
+def test_names_in_legends_are_whole():
+    name = 'LateJoinResSAGE + trees averaging=ema:0.99 batch=5 hidden_dim=64'
+    runs = [_run(name, 'tile', _kernels(0)), _run(f'{name}0', 'tile', _kernels(1))]
+    for draw in (figures.slowdowns, lambda m: figures.curves(m)[0]):
+        picture = draw([_model(run) for run in runs])
+        words = ' '.join(re.findall('<!-- (.*?) -->', picture.svg))
+        assert name in words and f'{name}0' in words
 
 
 def test_many_programs_are_cut_to_the_worst(monkeypatch):

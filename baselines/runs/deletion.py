@@ -1,0 +1,58 @@
+"""Deletes finished runs: what a training has left behind, and nothing else."""
+
+import contextlib
+import os
+import shutil
+from typing import List
+
+from baselines.core import files
+from baselines.runs import finding
+from baselines.runs import run_files
+
+
+def paths_of(model_dir: str) -> List[str]:
+    """Returns what `delete` removes of a run: its directory, CSV and run file.
+
+    The CSV is the one that the training named.  A file of --results_csv stays: a run
+    file may be someone else's and name any.
+
+    Args:
+        model_dir: absolute.
+
+    Raises:
+        ValueError: it is the run that ships, or a training of its settings is
+            running.
+    """
+    folder = os.path.realpath(finding.pretrained_folder())
+    if os.path.realpath(model_dir).startswith(os.path.join(folder, '')):
+        raise ValueError(f'--delete: {finding.PRETRAINED} is a part of the package')
+    paths, process = [model_dir], ''
+    with contextlib.suppress(ValueError, OSError):  # damaged, or a published run
+        run = run_files.read(model_dir)
+        process = files.holder(run.lock_file)
+        paths.append(run.ranking_file)
+    if process:
+        raise ValueError(
+            f'--delete: {process} trains with the settings of {model_dir}; wait for it'
+        )
+    return [
+        path
+        for path in (*paths, run_files.run_file(model_dir))
+        if os.path.lexists(path)
+    ]
+
+
+def delete(model_dir: str) -> None:
+    """Removes a run; see `paths_of`.  Links are removed, not followed.
+
+    The run file is removed last, so that an interrupted deletion can be repeated.
+
+    Raises:
+        ValueError: see `paths_of`.
+        OSError: something cannot be removed.
+    """
+    for path in paths_of(model_dir):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)

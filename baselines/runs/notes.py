@@ -1,0 +1,39 @@
+"""The user's own remarks on runs: one line of text in a model directory."""
+
+import os
+
+from baselines.core import files
+from baselines.core import text
+
+_NAME = 'note.txt'
+_MAX_BYTES = 1 << 12
+
+
+def read(model_dir: str) -> str:
+    """Returns the note of a run, which is untrusted; '' for none, or no text."""
+    path = os.path.join(model_dir, _NAME)
+    if not os.path.lexists(path):
+        return ''
+    try:
+        with files.open_regular(path, _MAX_BYTES) as stream:
+            return text.printable(stream.read().decode().strip())
+    except (ValueError, OSError):
+        return ''
+
+
+def write(model_dir: str, note: str) -> None:
+    """Replaces the note of a run; an empty one is removed.
+
+    Raises:
+        ValueError: the note is too long.
+        OSError: it cannot be written.
+    """
+    note = ' '.join(note.split())
+    if len(note.encode()) >= _MAX_BYTES:
+        raise ValueError(f'--note: {len(note):,} characters; at most 4,000 fit')
+    path = os.path.join(model_dir, _NAME)
+    if note:
+        with files.write_atomically(path, encoding='utf-8') as stream:
+            stream.write(f'{note}\n')
+    elif os.path.lexists(path):
+        os.unlink(path)
