@@ -4,6 +4,7 @@ import os
 
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 
 _NAME = 'note.txt'
 _MAX_BYTES = 1 << 12
@@ -15,8 +16,7 @@ def read(model_dir: str) -> str:
     if not os.path.lexists(path):
         return ''
     try:
-        with files.open_regular(path, _MAX_BYTES) as stream:
-            return text.printable(stream.read().decode().strip())
+        return text.printable(untrusted.read(path, _MAX_BYTES).decode().strip())
     except (ValueError, OSError):
         return ''
 

@@ -69,6 +69,8 @@ def collect(
         _measure_all(loaded, folder, session, records)
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
+        if folder.stopped:
+            reasons.insert(0, text.reasons(folder.stopped))
         raise ValueError(
             f'nothing was measured: {"; ".join(reasons[:5]) or "too little time"}'
         )
@@ -159,7 +161,7 @@ def _measure_all(
             try:
                 configs, measured = _measure(kernel, options, session, protocol)
             except session_lib.WorkerError as error:
-                folder.skip([f'{kernel.program}: {error}'])
+                folder.stop(kernel.program, text.one_line(error))
             else:
                 records.add(kernel.name, configs, measured, kernel.opcodes)
                 least = protocol.least

@@ -114,6 +114,7 @@ class CollectionFolder:
             exists, those of earlier calls included.
         left: kernels that were not measured for lack of time.
         skipped: reason -> kernels that cannot be measured.
+        stopped: reason -> programs of kernels whose measurement ended without times.
         failed: errors of programs that could not be used, one line for a program.
 
     Raises:
@@ -126,6 +127,7 @@ class CollectionFolder:
         self.records: Dict[str, Dict[str, Any]] = {}
         self.left = 0
         self.skipped: _Reasons = _Reasons()
+        self.stopped: Dict[str, List[str]] = {}
         self.failed: List[str] = []
         self._about = {
             'task': options.task,
@@ -160,6 +162,12 @@ class CollectionFolder:
     def skip(self, reasons: Iterable[str]) -> None:
         """Counts kernels that cannot be measured: the reason of each."""
         self.skipped.update(reasons)
+
+    def stop(self, program: str, reason: str) -> None:
+        """Adds the program of a kernel whose measurement ended without times."""
+        programs = self.stopped.setdefault(reason, [])
+        if program not in programs:
+            programs.append(program)
 
     def fail(self, problem: str) -> None:
         """Adds the error of a program that cannot be used, one line."""
@@ -199,6 +207,8 @@ class CollectionFolder:
         for title, counts in (('skipped', self.skipped), ('dropped', self.dropped)):
             if counts:
                 yield f'{title}: {text.counted(counts)}'
+        if self.stopped:
+            yield f'without times: {text.reasons(self.stopped)}'
         for line in self.failed:
             yield f'program skipped: {line}'
 
@@ -247,6 +257,7 @@ class CollectionFolder:
             **{name: round(self._before[name] + s / 60, 2) for name, s in spent},
             'median_tau': round(self.median_tau, 4) if self.records else None,
             'skipped': dict(self.skipped),
+            'stopped': self.stopped,
             'failed': self.failed,
             'kernels': self.records,
         }
