@@ -60,6 +60,7 @@ def test_every_reader_of_untrusted_files_has_a_strategy():
 _OPENS = {'open_regular', 'open_archive'}
 _PARSES = {
     *(('json', 'load'), ('json', 'loads'), ('untrusted', 'loads')),
+    ('_DECODER', 'decode'),
     *(('tomllib', 'loads'), ('toml', 'load')),
 }
 
