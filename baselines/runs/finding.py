@@ -80,11 +80,11 @@ def in_folder(out_dir: str, name: str) -> str:
 
 @contextlib.contextmanager
 def as_flag(flag: str) -> Iterator[None]:
-    """Names `flag` instead of --dir in errors about runs that the block raises."""
+    """Names `flag` instead of --dir, or --dirs, in errors that the block raises."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(str(error).replace('--dir', flag, 1)) from None
+        raise ValueError(re.sub('--dirs?', flag, str(error), count=1)) from None
 
 
 def find(name: str, task: str = '') -> List[str]:
