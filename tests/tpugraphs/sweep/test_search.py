@@ -101,6 +101,14 @@ def test_a_trial_that_goes_wrong_is_recorded(tmp_path, capsys, way, reason):
 
 
 @pytest.mark.slow
+def test_ctrl_c_as_a_trial_starts_prints_no_traceback(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv('STUB_INTERRUPT', '1')
+    [trial] = _run(tmp_path)  # the process that started the trial ends it, or not
+    assert trial.state.name == 'COMPLETE'
+    assert 'Traceback' not in capfd.readouterr().err
+
+
+@pytest.mark.slow
 def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
     with pytest.raises(
         ValueError, match='all of the first .* failed: there is no such'
