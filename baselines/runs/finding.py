@@ -120,7 +120,8 @@ def find(name: str, task: str = '') -> List[str]:
     folder, word = os.path.split(name.rstrip('/'))
     folders = default_folders()
     if folder:
-        folders = sorted(glob.glob(files.expand(folder)))
+        there = files.expand(folder)  # brackets may be part of a folder's name
+        folders = [there] if os.path.isdir(there) else sorted(glob.glob(there))
         if not any(map(os.path.isdir, folders)):
             if word == LATEST:
                 raise ValueError(f'--dir: {no_runs_message([folder])}')
