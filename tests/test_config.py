@@ -75,6 +75,7 @@ def test_prediction_script_has_the_published_flags():
         (config.TileConfig, 'configs', 1, 'at least 2, not 1'),
         (config.TileConfig, 'lr', 0.0, 'more than 0, not 0.0'),
         (config.TileConfig, 'lr', math.nan, 'more than 0, not nan'),
+        (config.TileConfig, 'lr', math.inf, 'a finite number, not inf'),
         (config.TileConfig, 'warmup', 1.5, 'at most 1, not 1.5'),
         (config.TileConfig, 'schedule', 'step', "one of constant, cosine, not 'step'"),
         (config.TileConfig, 'family_temperature', 1.5, 'at most 1, not 1.5'),

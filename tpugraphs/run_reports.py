@@ -95,7 +95,9 @@ def compare_runs(args: argparse.Namespace) -> None:
         raise ValueError(
             f'--compare: {shared[0]} is on both sides; name two different models'
         )
-    predictors = ensemble.load([*sides[0], *sides[1]], beam.data_options(args))
+    options = beam.data_options(args)
+    with finding.as_flag('--compare'):
+        predictors = ensemble.load([*sides[0], *sides[1]], options)
     labels = loading.labels_of(predictors)
     for name, side in zip(args.compare, sides):
         models = sorted({labels[model_dir].group for model_dir in side})
@@ -104,7 +106,8 @@ def compare_runs(args: argparse.Namespace) -> None:
                 f'--compare: {name!r} names runs of different settings: '
                 f'{", ".join(models)}; name those of one'
             )
-    scored = ensemble.score(predictors, args.split, must_measure=True)
+    with finding.as_flag('--compare'):
+        scored = ensemble.score(predictors, args.split, must_measure=True)
     results = scored.results(scored.scores)
     first, second = results[: len(sides[0])], results[len(sides[0]) :]
     task = scored.first.collection.task

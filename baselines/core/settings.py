@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import sys
 from typing import Any, Callable, Dict, Mapping, Union
@@ -49,6 +50,8 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
             accepted = f'at most {rule["high"]}'
         elif 'above' in rule and not value > rule['above']:
             accepted = f'more than {rule["above"]}'
+        elif value == math.inf:
+            accepted = 'a finite number'
         else:
             continue
         raise ValueError(f'{prefix}{field.name} should be {accepted}, not {value!r}')

@@ -31,7 +31,7 @@ def start_tensorflow() -> None:
     is_ours = 'tensorflow' not in sys.modules
     if is_ours and sys.stderr.isatty():
         print('starting TensorFlow ...', file=sys.stderr, flush=True)
-    with _without_garbage_collection():
+    with without_garbage_collection():
         try:
             import tensorflow as tf
         except ModuleNotFoundError as error:
@@ -81,10 +81,11 @@ def import_lightgbm() -> Any:
 
 
 @contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Disables garbage collection, which is wasted on an import: all objects stay.
+def without_garbage_collection() -> Iterator[None]:
+    """Disables garbage collection where it is wasted: all objects stay.
 
-    To look for it among them took a quarter of the time.
+    To look for it among them took a quarter of the time of an import, and a fifth of
+    that of reading 60,000 records.
     """
     is_enabled = gc.isenabled()
     gc.disable()

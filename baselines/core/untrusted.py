@@ -212,7 +212,10 @@ def is_int(value: Any, least: int = 0) -> bool:
 
 def are_ints(value: Any, least: int = 0) -> bool:
     """Returns whether a value is a list of integers; see `is_int`."""
-    return isinstance(value, list) and all(is_int(n, least) for n in value)
+    # Without a call for each: a file of records has millions.
+    return isinstance(value, list) and all(
+        type(n) is int and least <= n < _MOST_NUMBER for n in value
+    )
 
 
 def is_number(value: Any, least: float = -_MOST_NUMBER) -> bool:

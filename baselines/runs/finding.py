@@ -79,11 +79,11 @@ def in_folder(out_dir: str, name: str) -> str:
 
 @contextlib.contextmanager
 def as_flag(flag: str) -> Iterator[None]:
-    """Names `flag` instead of --dir in errors about runs that the block raises."""
+    """Names `flag` instead of --dir, or --dirs, in errors that the block raises."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(str(error).replace('--dir', flag, 1)) from None
+        raise ValueError(re.sub('--dirs?', flag, str(error), count=1)) from None
 
 
 def find(name: str, task: str = '') -> List[str]:
@@ -119,7 +119,8 @@ def find(name: str, task: str = '') -> List[str]:
     folder, word = os.path.split(name.rstrip('/'))
     folders = default_folders()
     if folder:
-        folders = sorted(glob.glob(files.expand(folder)))
+        there = files.expand(folder)  # brackets may be part of a folder's name
+        folders = [there] if os.path.isdir(there) else sorted(glob.glob(there))
         if not any(map(os.path.isdir, folders)):
             if word == LATEST:
                 raise ValueError(f'--dir: {no_runs_message([folder])}')

@@ -8,6 +8,9 @@ import os
 import signal
 import time
 
+if os.environ.get('STUB_INTERRUPT'):  # Ctrl-C while the process of a trial starts
+    os.kill(os.getpid(), signal.SIGINT)
+
 
 def train(config, after_epoch):
     """Stands for `training.train_model`."""

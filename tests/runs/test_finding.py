@@ -99,6 +99,11 @@ def test_a_name_without_a_folder_is_looked_up_in_one(name, wanted):
     assert finding.in_folder('', name) == name
 
 
+def test_a_folder_with_brackets_in_its_name_is_no_pattern(home):
+    model_dir = make_run(home / 'a[x]', 'abcd0000')
+    assert finding.find(f'{home}/a[x]/latest') == [model_dir]
+
+
 def test_one_run_is_wanted(runs):
     assert finding.find_one('latest') == runs[1]
     assert_refused(

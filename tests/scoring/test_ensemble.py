@@ -306,6 +306,7 @@ def test_two_models_are_compared(root, plain, folded, run_command, capsys):
             [*plain, other],
             '--compare takes two names, and 3 were given: if the shell has',
         ),
+        ([plain[0], folded[0], '--split=valid'], '--compare: '),
         ([*plain, '--protocol=published'], '--compare is on all configurations'),
     ):
         assert run_command('evaluate', '--compare', *argv) == 1

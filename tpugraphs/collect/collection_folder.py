@@ -28,7 +28,7 @@ from tpugraphs.clock import timing
 
 _LOCK = '.lock'
 # Hidden names of files that killed processes were writing.
-_LEFTOVERS = re.compile(rf'\.{hardware.SIDECAR}\.\w{{8}}')
+_LEFTOVERS = re.compile(rf'\.({hardware.SIDECAR}|.+\.npz)\.\w{{8}}')
 _WIDTH = 60  # characters of a name in an error
 # The folder of kernels whose halves of the passes rank differently.
 NOISY = 'noisy'
@@ -85,7 +85,8 @@ def open_folder(
     try:
         refusal = f'{output}: another collect measures into it; wait for it to end'
         with files.locked(os.path.join(output, _LOCK), refusal):
-            files.remove_leftovers(output, _LEFTOVERS)
+            for part, _, _ in os.walk(output):
+                files.remove_leftovers(part, _LEFTOVERS)
             folder = CollectionFolder(sources, options)
             # Another process can resume, however this one ends.
             folder.write_sidecar()

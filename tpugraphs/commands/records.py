@@ -20,6 +20,7 @@ import sys
 
 from baselines import command_line
 from baselines.core import files
+from baselines.core import starting
 from baselines.core import text
 
 
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@starting.without_garbage_collection()
 def run(args: argparse.Namespace) -> None:
     """Imports, prunes, exports or prints."""
     from tpugraphs.records import records

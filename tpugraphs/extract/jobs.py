@@ -12,6 +12,7 @@ import uuid
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import text
+from baselines.data import collections
 from baselines.data import raw as raw_lib
 from baselines.data import shares as shares_lib
 from baselines.hlo import reading
@@ -74,7 +75,8 @@ def extract(
         total.add(outcome)
         if outcome.fatal:
             break
-    files.remove_leftovers(output, _LEFTOVERS)  # of workers that were killed
+    for part in ('', *collections.SPLITS):  # of workers that were killed
+        files.remove_leftovers(os.path.join(output, part), _LEFTOVERS)
     for message in sorted(total.failed):
         print(f'error: {message}', file=sys.stderr)
     if total.fatal:

@@ -90,10 +90,13 @@ class Measurement:
         place = self.fingerprint, self.machine_id, key(self.configuration)
         return (*place, self.time, self.status, times)
 
-    @property
+    @functools.cached_property
     def when(self) -> datetime.datetime:
         """The time of measuring."""
         return datetime.datetime.fromisoformat(self.time)
+
+
+_FIELDS = [field.name for field in dataclasses.fields(Measurement)]
 
 
 def machine_id_of(machine: Dict[str, Any], jaxlib: str) -> str:
@@ -279,15 +282,19 @@ class History:
 def by_kernel(measurements: Iterable[Measurement]) -> Dict[Tuple[str, str], History]:
     """Groups measurements by fingerprint and machine, in the order of names."""
     histories: Dict[Tuple[str, str], History] = collections.defaultdict(History)
+    ids: Dict[Tuple[str, str], str] = {}  # of few machines and compilers, each once
     for measurement in sorted(measurements, key=lambda m: m.when):
-        histories[measurement.fingerprint, measurement.machine_id].add(measurement)
+        machine = repr(measurement.machine), measurement.versions['jaxlib']
+        if machine not in ids:
+            ids[machine] = measurement.machine_id
+        histories[measurement.fingerprint, ids[machine]].add(measurement)
     name_of = lambda item: item[1].measurements[-1].kernel
     return dict(sorted(histories.items(), key=name_of))
 
 
 def key(configuration: Mapping[str, Sequence[int]]) -> str:
     """Returns a configuration's sizes as text, equal for tuples and for JSON lists."""
-    return json.dumps([configuration['output'], configuration['kernel']])
+    return f'{list(configuration["output"])} {list(configuration["kernel"])}'
 
 
 def _parse(content: bytes) -> Union[Measurement, str]:
@@ -311,8 +318,7 @@ def checked(fields: Mapping[str, Any]) -> Measurement:
             value is not one that the rest of this package can use.
     """
     fields = {'opcodes': [], **fields}
-    names = [field.name for field in dataclasses.fields(Measurement)]
-    m = Measurement(**{name: fields[name] for name in names})
+    m = Measurement(**{name: fields[name] for name in _FIELDS})
     texts = [m.reason, *m.versions.values(), *m.opcodes, m.group]
     texts += [m.machine[name] for name in ('cpu', 'device', 'flags')]
     sizes = m.configuration.values()

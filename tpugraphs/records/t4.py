@@ -34,14 +34,14 @@ def export(measurements: List[records.Measurement], folder: str) -> List[str]:
     """
     os.makedirs(folder, exist_ok=True)
     paths = []
-    for kernel in records.by_kernel(measurements).values():
-        last = kernel.measurements[-1]
-        name = f'{last.kernel}_{last.machine_id}.json'
+    encode = json.JSONEncoder(allow_nan=False).encode
+    for (_, machine_id), kernel in records.by_kernel(measurements).items():
+        name = f'{kernel.measurements[-1].kernel}_{machine_id}.json'
         paths.append(os.path.join(folder, name))
         # There may be tens of thousands, and an export can be repeated: none waits
         # until it is on the disk, as `files.write_atomically` does.
         with open(paths[-1], 'w', encoding='utf-8') as stream:
-            stream.write(json.dumps(content(kernel), allow_nan=False))
+            stream.write(encode(content(kernel)))
     return paths
 
 

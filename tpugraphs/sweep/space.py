@@ -187,13 +187,19 @@ def parse(content: Mapping[str, Any], config_class: type) -> Space:
     """
     fixed: Dict[str, Any] = {}
     parameters: List[Parameter] = []
-    for name, value in _flat(content).items():
+    entries = _flat(content)
+    later = [name for name, value in entries.items() if isinstance(value, dict)]
+    for name, value in entries.items():
         if not isinstance(value, dict):
             fixed[name] = _typed(name, value, config_class)
             continue
         with text.located(f'[{name}]'):
             when = _parse_conditions(value.pop('when', {}), parameters, config_class)
+            for other in when:
+                if other in later:
+                    raise ValueError(f'when names {other!r}, which is not above it')
             distribution = _parse_distribution(name, value, config_class)
+        later.remove(name)
         parameters.append(Parameter(name, distribution, when))
     if not parameters:
         raise ValueError('it has no range and no choices: nothing to search')

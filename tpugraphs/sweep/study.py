@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import threading
+import time
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 import urllib.parse
 
@@ -21,6 +22,8 @@ GRACE = 60
 _MOST_RETRIES = 2
 # Seconds that a process waits for another one that writes to a SQLite file.
 _LOCK_TIMEOUT = 60
+# Seconds in which a process that started together with this one makes the tables.
+_TABLES_TIME = 1
 # Of so many trials, one goes on at each rung of successive halving.
 _REDUCTION = 3
 # Trials at random before the sampler has an opinion.
@@ -86,13 +89,18 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
         arguments = {'timeout': _LOCK_TIMEOUT} if is_sqlite else {}
         retry = optuna.storages.RetryHeartbeatStaleTrialCallback(_MOST_RETRIES)
         template = storage.replace('{', '{{').replace('}', '}}')  # Optuna formats it
-        return _Database(
+        make = lambda: _Database(
             template,
             engine_kwargs={'connect_args': arguments},
             heartbeat_interval=HEARTBEAT,
             grace_period=GRACE,
             heartbeat_stale_trial_callback=retry,
         )
+        try:
+            return make()
+        except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError):
+            time.sleep(_TABLES_TIME)  # another process may be making the tables
+            return make()
 
 
 def create(

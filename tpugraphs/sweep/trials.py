@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import multiprocessing
+from multiprocessing import resource_tracker
 import os
 import queue
 import signal
@@ -184,7 +185,14 @@ class Objective:
         log = os.path.join(config.out_dir, 'log.txt')
         arguments = (self._train_model, config, cores, log, sender)
         child = context.Process(target=training.work, args=arguments)
-        child.start()
+        # With Ctrl-C blocked it cannot end in a traceback before it reaches `work`;
+        # to start Python's own helper process would unblock it.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            child.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         sender.close()  # so that the pipe ends when the child does
         curve: training.Curve = {}
         try:

@@ -292,10 +292,15 @@ def test_a_collection_can_go_on_from_its_start(tmp_path):
     with collection_folder.open_folder(['a'], options(tmp_path)):
         shutil.copytree(tmp_path / 'out', tmp_path / 'killed')
         (tmp_path / 'killed' / '.measured.json.0123abcd').touch()
+    left = tmp_path / 'killed' / 'valid' / '.a_0123.npz.0123abcd'
+    left.parent.mkdir()
+    left.touch()
     assert not (tmp_path / 'out').exists()
     again = options(tmp_path, output=str(tmp_path / 'killed'), resume=True)
     with collection_folder.open_folder(['a'], again):
-        assert sorted(os.listdir(tmp_path / 'killed')) == ['.lock', 'measured.json']
+        there = ['.lock', 'measured.json', 'valid']
+        assert sorted(os.listdir(tmp_path / 'killed')) == there
+        assert not left.exists()
 
 
 def test_a_collection_goes_on_with_what_its_sidecar_says(tmp_path):

@@ -297,9 +297,10 @@ def test_what_is_there_stays_unless_told_otherwise(raw, tmp_path, capsys):
 
 def test_what_a_killed_extraction_left_is_removed(raw, tmp_path):
     left = _write(tmp_path / 'out/.copy_2_0000000000000002.npz.a1_b2c3d', b'PK')
+    replaced = _write(tmp_path / 'out/train/.x_2_0000000000000002.npz.a1b2c3d4', b'PK')
     own = _write(tmp_path / 'out/.notes.npz', b'')
     assert _extract(raw, tmp_path / 'out') == 0
-    assert not left.exists() and own.exists()
+    assert not left.exists() and not replaced.exists() and own.exists()
 
 
 @pytest.mark.parametrize(

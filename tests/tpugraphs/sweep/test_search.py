@@ -20,6 +20,7 @@ from tests.helpers import tile_runs
 from tpugraphs import commands
 
 optuna = pytest.importorskip('optuna')
+import sqlalchemy  # noqa: E402
 
 from tpugraphs.sweep import results  # noqa: E402
 from tpugraphs.sweep import search  # noqa: E402
@@ -101,12 +102,33 @@ def test_a_trial_that_goes_wrong_is_recorded(tmp_path, capsys, way, reason):
 
 
 @pytest.mark.slow
+def test_ctrl_c_as_a_trial_starts_prints_no_traceback(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv('STUB_INTERRUPT', '1')
+    [trial] = _run(tmp_path)  # the process that started the trial ends it, or not
+    assert trial.state.name == 'COMPLETE'
+    assert 'Traceback' not in capfd.readouterr().err
+
+
+@pytest.mark.slow
 def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
     with pytest.raises(
         ValueError, match='all of the first .* failed: there is no such'
     ):
         _run(tmp_path, f'averaging = "error"\n{_SPACE}', trials=9)
     assert len(_trials(tmp_path)) == 3
+
+
+def test_two_processes_that_make_the_tables_at_once(tmp_path, monkeypatch):
+    make, failures = study_lib._Database, ['table studies already exists']
+
+    def database(*args, **kwargs):
+        if failures:
+            raise sqlalchemy.exc.OperationalError('', {}, Exception(failures.pop()))
+        return make(*args, **kwargs)
+
+    monkeypatch.setattr(study_lib, '_Database', database)
+    monkeypatch.setattr(study_lib, '_TABLES_TIME', 0)
+    assert study_lib.open_storage(study_lib.default_storage(str(tmp_path)))
 
 
 def _sweep(storage, seed=0):

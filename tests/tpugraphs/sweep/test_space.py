@@ -67,6 +67,18 @@ def test_ranges_choices_and_conditions():
     assert found.most_epochs(config.TileConfig()) == 7
 
 
+@pytest.mark.parametrize('later', ['lr', 'batch'])
+def test_a_condition_names_no_setting_that_is_drawn_later(later):
+    content = {
+        'lr': {'low': 1, 'high': 2, 'when': {later: 1}},
+        'batch': {'low': 4, 'high': 10},
+    }
+    with pytest.raises(
+        ValueError, match=rf"\[lr\]: when names '{later}', which is not"
+    ):
+        space.parse(content, config.TileConfig)
+
+
 def test_a_given_setting_is_not_searched():
     left = space.parse(_SPACE, config.TileConfig).without(['model', 'epochs'])
     base = config.TileConfig(model='MLP', epochs=1)
