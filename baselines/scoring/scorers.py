@@ -4,6 +4,7 @@ from typing import (
     Any,
     Iterable,
     Iterator,
+    List,
     NamedTuple,
     Optional,
     Protocol,
@@ -16,6 +17,7 @@ import numpy as np
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import variants
+from baselines.data.layout import joint
 from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.evaluation import metrics
@@ -167,6 +169,27 @@ class Scorer(Protocol):
         """Averages the members' scores of a graph: float [configurations]."""
 
 
+class Flag(NamedTuple):
+    """The collection of the graphs that a run of several scores.
+
+    Attributes:
+        collection: its name.
+        known: names of all that the run was trained on.
+    """
+
+    collection: str
+    known: Sequence[str]
+
+    @property
+    def values(self) -> List[float]:
+        """What the flag columns of the collection's nodes hold."""
+        return [float(name == self.collection) for name in self.known]
+
+    def of(self, store: Any) -> joint.JointStore:
+        """Returns a split whose graphs are flagged; see `JointStore`."""
+        return joint.JointStore({self.collection: store}, self.known)
+
+
 class RunScorer:
     """Scores graphs with the models of a run.
 
@@ -177,6 +200,7 @@ class RunScorer:
         num_ops: the graph model knows the opcodes below this number.
         keras_model: the graph model as Keras made it; None where trees score alone.
         estimate: whether a graph model of layouts adds to the formula (--estimate).
+        flag: of the graphs, for a run of several collections; None for others.
     """
 
     def __init__(
@@ -186,15 +210,17 @@ class RunScorer:
         variant: variants.Variant,
         keras_model: Any,
         estimate: bool = False,
+        flag: Optional[Flag] = None,
     ):
         self.models, self.scaling, self.variant = models, scaling, variant
         self.num_ops, self.keras_model = scaling.num_ops, keras_model
         self.reads_opcodes = keras_model is not None
-        self.estimate = estimate
+        self.estimate, self.flag = estimate, flag
 
     def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
         """Returns a split with the columns of the training; see `Scorer.check`."""
-        return self.variant.check(store, 'the model was trained on')
+        store = self.variant.check(store, 'the model was trained on')
+        return self.flag.of(store) if self.flag else store
 
     def graphs(self, store: splits.PackedSplit) -> Any:
         """Returns the graphs of a split with features scaled as in the training.

@@ -66,7 +66,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         """Returns the programs of a split as models read them."""
         from baselines.layout import programs
 
-        prior = _prior if begin_with_estimate else None
+        prior = _prior_of_groups if begin_with_estimate else None
         return programs.StoredPrograms(store, normalizer, training, prior)
 
     def table(
@@ -107,7 +107,21 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         return store.part('config_group', number)
 
 
-def _prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+    """Returns what the scores of a model with --estimate are added to.
+
+    Args:
+        store: a split of programs.
+        number: of the program.
+
+    Returns:
+        float32 [configurations], scaled normal scores of the formula.
+    """
+    of_groups = _prior_of_groups(store, number).astype(np.float32)
+    return of_groups[store.part('config_group', number)]
+
+
+def _prior_of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Returns scaled normal scores of a program's different layouts by the formula."""
     scores = estimate.of_groups(store, number)
     return _PRIOR_SCALE * ensembles.normal_scores(scores)

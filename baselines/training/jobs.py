@@ -21,6 +21,7 @@ from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
 from baselines.core import text
+from baselines.data import collections
 from baselines.data import folds
 from baselines.data import hardware
 from baselines.data import variants
@@ -36,6 +37,7 @@ from baselines.scoring import scorers
 from baselines.tasks import lookup
 from baselines.training import checkpoints
 from baselines.training import devices as devices_lib
+from baselines.training import final_errors
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import own_code
@@ -126,7 +128,12 @@ def _check(config: config_lib.AnyConfig, models: registry.Own) -> None:
             '--trees' if config.trees else f'--model={registry.TREES}'
         )
     steps.parse_averaging(config.averaging)
-    folds.parse(config.fold)
+    parts = config.collection.parts
+    if folds.parse(config.fold) and len(parts) > 1:
+        raise ValueError(
+            f'--fold is for one collection, not for {len(parts)}: one program may be '
+            'in several of them'
+        )
     files.check_writable(config.out_dir)
     if config.results_csv:
         files.check_file_writable(config.results_csv, 'results_csv')
@@ -317,7 +324,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
     """Measures validation and ranks test; returns fields of the run file."""
     settings, stores = data.settings, data.stores
     task_name = settings.collection.task
-    final_error: Dict[str, Any] = {'val': None, 'test': None}
+    errors = final_errors.FinalErrors(settings.collection)
 
     def members(split: str, title: str) -> List[scorers.Members]:
         store = stores[split]
@@ -329,7 +336,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
         models = models.weighed(stores['valid'], of_valid)
         scored = list(map(models.mean, of_valid))
         results = data.task.results(stores['valid'], scored)
-        final_error['val'] = report.final_error(task_name, results)
+        errors.measure('val', stores['valid'], results)
         _note_random(results)
         if data.task.has_default:
             print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
@@ -337,20 +344,27 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
     scored = list(scorers.noting_ties(settings.model, stores['test'], test_scores))
     if settings.test_mode == 'metrics':
         results = data.task.results(stores['test'], scored)
-        final_error['test'] = report.final_error(task_name, results)
-    for split, errors in final_error.items():
-        if errors:
-            print(f'{split} {report.format_final_error(task_name, errors)}')
-    rows = submission.make_rows(
-        settings.collection.name, stores['test'].graph_ids, scored
-    )
+        errors.measure('test', stores['test'], results)
+    for line in errors.lines():
+        print(line)
+    rows = [
+        row
+        for part, numbers in final_errors.by_collection(
+            settings.collection, stores['test']
+        )
+        for row in submission.make_rows(
+            part.name,
+            [stores['test'].graph_ids[number] for number in numbers],
+            [scored[number] for number in numbers],
+        )
+    ]
     return {
         # The data root in full: predictions may be made from another folder.
         'args': {
             **config_lib.to_json(settings),
             'data_root': files.expand(settings.data_root),
         },
-        'final_error': final_error,
+        **errors.to_json(),
         'member_weights': models.weights,
         'test_predictions': {row.id: list(row.configs) for row in rows},
         'seed': settings.seed,
@@ -409,12 +423,29 @@ def _write_ranking(run: run_files.Run, config: config_lib.AnyConfig) -> None:
         submission.Row(graph_id, tuple(configs))
         for graph_id, configs in run.info['test_predictions'].items()
     ]
-    parts = ['results', str(run.info['started']), *config.collection.flags.values()]
-    path = config.results_csv or os.path.join(config.out_dir, f'{"_".join(parts)}.csv')
-    submission.write_predictions(path, rows)
-    paths = (run.model_dir, run.file, files.expand(path))
-    for name, place in zip(('model:', 'run:', 'ranking:'), paths):
-        print(f'{name:<8} {files.shown(place)}')
+    places = {'model:': [run.model_dir], 'run:': [run.file], 'ranking:': []}
+    for part in config.collection.parts:
+        path = _csv_path(run, config, part)
+        of_part = [row for row in rows if row.collection == part.name]
+        submission.write_predictions(path, of_part)
+        places['ranking:'].append(files.expand(path))
+    for name, paths in places.items():
+        for path in paths:
+            print(f'{name:<8} {files.shown(path)}')
+
+
+def _csv_path(
+    run: run_files.Run, config: config_lib.AnyConfig, collection: collections.Collection
+) -> str:
+    """Returns the path of the ranking of one of the collections of a training."""
+    values = [*collection.flags.values()]
+    if not config.results_csv:
+        parts = ['results', str(run.info['started']), *values]
+        return os.path.join(config.out_dir, f'{"_".join(parts)}.csv')
+    if len(config.collection.parts) == 1:
+        return config.results_csv
+    stem, ending = os.path.splitext(config.results_csv)
+    return '_'.join([stem, *values]) + ending
 
 
 def versions() -> Dict[str, str]:
