@@ -129,7 +129,7 @@ def of_flags(flags: Mapping[str, Any]) -> Collection:
 def _joint(flags: Mapping[str, Any]) -> Optional[Collection]:
     """Returns the joint collection of several values; None where one is unknown."""
     for name, value in flags.items():
-        values = value.split(',') if isinstance(value, str) else []
+        values = value.split(',') if isinstance(value, str) else ['']
         if len({*values}) < len(values) or not {*values} <= {*choices(name)}:
             return None
     of_all = ':'.join(flags.values())
