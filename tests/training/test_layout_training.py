@@ -10,6 +10,7 @@ from baselines.data import families
 from baselines.scoring import exporting
 from baselines.scoring import graph_source
 from baselines.scoring import loading
+from baselines.tasks import layout
 from baselines.training import jobs
 from baselines.training import task_data
 from tests.helpers import finished_runs
@@ -113,10 +114,20 @@ def test_a_training_begins_with_the_formula(tmp_path):
     assert np.ptp(scores) > 0
     np.testing.assert_array_equal(np.sign(scores), np.sign(formula - formula.mean()))
     served, own = str(tmp_path / 'served'), options.models_file
-    refusals.assert_refused(
-        lambda: exporting.export(predictor.run, served, own),
-        'adds to the formula of --estimate, which is not TensorFlow',
-    )
+    assert '  prior [?]' in exporting.export(predictor.run, served, own)
+    kinds = {'node_feat': np.float32, 'node_config_feat': np.float32}
+    names = ('node_opcode', 'edge_index', 'node_config_ids', *kinds)
+    inputs = {
+        name: tf.constant(getattr(record, name).astype(kinds.get(name, np.int32)))
+        for name in names
+    }
+    prior = layout.prior(predictor.open_split('valid'), 0)
+    assert len(prior) == 4 and np.ptp(prior) > 0
+    score = tf.saved_model.load(served).signatures['serving_default']
+    found = score(prior=tf.constant(prior), **inputs)['scores']
+    np.testing.assert_allclose(found, scores, atol=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match='prior: axis 0 should be'):
+        score(prior=tf.constant(prior[1:]), **inputs)
 
 
 def test_a_model_that_cannot_begin_with_the_formula():
