@@ -117,6 +117,8 @@ class Run:
     def member_weights(self) -> Optional[List[float]]:
         """The weights of graph model and trees in their mean; None: equal.
 
+        Where both are 0, the formula of --estimate scores alone.
+
         Raises:
             ValueError: they are damaged.
         """
@@ -124,7 +126,9 @@ class Run:
         if weights is None:
             return None
         pairs = itertools.product((0.0, 0.5, 1.0), repeat=2)
-        if weights not in [list(pair) for pair in pairs if any(pair)]:
+        # Without a formula to begin with, one of both scores.
+        formula = self.task == 'layout' and bool(self.args.get('estimate'))
+        if weights not in [list(pair) for pair in pairs if formula or any(pair)]:
             raise ValueError(
                 f'{self.file}: member_weights should be two of 0, 0.5 and 1, '
                 f'not {text.printable(str(weights))[:80]}'

@@ -87,7 +87,7 @@ def _cost_without_trees(
             return alone
     except (ValueError, OSError) as error:
         return f'{alone}; the cost is not measured: {text.one_line(error)}'
-    models = scorer.models._replace(trees=None)
+    models = scorer.models._replace(trees=None, weights=None)
     without = scorers.RunScorer(
         *(models, scorer.scaling, scorer.variant, scorer.keras_model),
         *(scorer.estimate, scorer.flag),

@@ -75,7 +75,8 @@ class Models(NamedTuple):
         task: of the graphs that they score.
         graph_model: None where trees score alone.
         trees: None where the graph model scores alone.
-        weights: of both in their mean; None: equal.
+        weights: of both in their mean; None: equal.  Where both are 0, the formula
+            that they begin with scores alone.
     """
 
     task: protocol.Task[Any]
@@ -96,6 +97,8 @@ class Models(NamedTuple):
             graphs: the same split, from `Task.graphs`; None where trees score alone.
             numbers: int64, of the graphs, ascending; None for all.
         """
+        if self.is_formula_alone:
+            return zip(self.task.estimates(store, numbers))
         parts = []
         if self.graph_model is not None:
             parts.append(self.graph_model.scores(graphs, numbers))
@@ -103,6 +106,11 @@ class Models(NamedTuple):
             table = self.task.table(store, self.trees.used, graphs)
             parts.append(scoring.scores(self.trees, table, numbers))
         return zip(*parts)
+
+    @property
+    def is_formula_alone(self) -> bool:
+        """Whether nothing that was learned counts."""
+        return self.weights is not None and not any(self.weights)
 
     def scores(
         self,
@@ -117,12 +125,19 @@ class Models(NamedTuple):
         """Averages the members' scores of a graph with their weights."""
         return mean_score(members, self.weights)
 
-    def weighed(self, store: splits.PackedSplit, scored: Sequence[Members]) -> 'Models':
+    def weighed(
+        self,
+        store: splits.PackedSplit,
+        scored: Sequence[Members],
+        formula: Optional[Sequence[np.ndarray]] = None,
+    ) -> 'Models':
         """Returns the models with weights chosen on validation graphs; prints them.
 
         Args:
             store: the split, with runtimes.
             scored: the members' scores of each graph.
+            formula: scores of each graph by the formula that the members begin with,
+                if they do; it scores alone where they rank no better.
         """
         task = self.task
         if self.graph_model is None or self.trees is None:
@@ -134,6 +149,15 @@ class Models(NamedTuple):
             for number, (name, members) in enumerate(zip(store.graph_ids, scored))
         ]
         weights = ensembles.chosen_weights(graphs, quality)
+        if formula is not None:
+            learned = [mean_score(members, weights) for members in scored]
+            runtimes = [graph.runtimes for graph in graphs]
+            if not ensembles.is_better(learned, formula, runtimes, quality):
+                print(
+                    'note: nothing learned ranks validation better than the formula of '
+                    '--estimate,\nwhich scores alone'
+                )
+                return self._replace(weights=[0.0, 0.0])
         if min(weights) < 1:
             print(
                 f'note: validation is ranked better with weights of {weights[0]:g} for '

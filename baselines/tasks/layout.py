@@ -87,9 +87,12 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         budget = (memory_budget << 20) or scoring.DEFAULT_MEMORY
         return scoring.LayoutScorer(model, budget)
 
-    def estimates(self, store: layout_store.LayoutStore) -> Iterator[np.ndarray]:
+    def estimates(
+        self, store: layout_store.LayoutStore, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
         """Yields the padded work that `layout.estimate` counts for layouts."""
-        return (estimate.estimate(store, number) for number in range(store.num_graphs))
+        chosen = range(len(store)) if numbers is None else numbers
+        return (estimate.estimate(store, int(number)) for number in chosen)
 
     def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
         """Returns runtimes in nanoseconds, int64."""

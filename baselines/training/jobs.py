@@ -333,8 +333,10 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
 
     if stores['valid'].has_runtimes:
         of_valid = members('valid', 'measuring validation')
-        models = models.weighed(stores['valid'], of_valid)
-        scored = list(map(models.mean, of_valid))
+        formula = list(data.task.estimates(stores['valid'])) if data.has_prior else None
+        models = models.weighed(stores['valid'], of_valid, formula)
+        scored = formula if models.is_formula_alone else map(models.mean, of_valid)
+        scored = list(scored)
         results = data.task.results(stores['valid'], scored)
         errors.measure('val', stores['valid'], results)
         _note_random(results)

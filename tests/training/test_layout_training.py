@@ -1,16 +1,19 @@
 """What a layout training draws, measures, keeps, and goes on with."""
 
 import collections
+import dataclasses
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from baselines.data import families
+from baselines.data.layout import store as layout_store
 from baselines.scoring import exporting
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.tasks import layout
+from baselines.tasks import lookup
 from baselines.training import jobs
 from baselines.training import task_data
 from tests.helpers import finished_runs
@@ -128,6 +131,33 @@ def test_a_training_begins_with_the_formula(tmp_path):
     np.testing.assert_allclose(found, scores, atol=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match='prior: axis 0 should be'):
         score(prior=tf.constant(prior[1:]), **inputs)
+
+
+def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
+    record = layout_files.two_dots()
+    [formula] = lookup.TASKS['layout'].estimates(
+        layout_store.LayoutStore.of_records('', [record])
+    )
+    # It orders these runtimes without an error.
+    runtimes = 10 + np.unique(formula, return_inverse=True)[1]
+    record = dataclasses.replace(record, config_runtime=runtimes.astype(np.int64))
+    folder = tmp_path / 'data' / 'xla' / 'random'
+    for split in ('train', 'valid', 'test'):
+        layout_files.write_split(folder / split, [record])
+    flags = {**layout_runs.TINY, 'estimate': True, 'trees': True}
+    model_dir, printed = layout_runs.train(tmp_path, **flags, configs=2, lr=1e-9)
+    assert 'nothing learned ranks validation better than the formula' in printed
+    assert finished_runs.info_of(model_dir)['member_weights'] == [0, 0]
+    options = graph_source.Options(
+        cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
+    )
+    predictor = loading.load_predictor(str(model_dir), options)
+    store = predictor.open_split('test')
+    [scores] = predictor.score(store)
+    np.testing.assert_array_equal(scores, formula)
+    numbers = np.zeros(1, np.int64)
+    [[alone]] = predictor.scorer.models.members(store, None, numbers)
+    np.testing.assert_array_equal(alone, formula)
 
 
 def test_a_model_that_cannot_begin_with_the_formula():
