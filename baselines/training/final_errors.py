@@ -9,7 +9,7 @@ from baselines.data.packed import splits
 from baselines.evaluation import report
 
 
-def by_collection(
+def _by_collection(
     collection: collections.Collection, store: splits.PackedSplit
 ) -> List[Tuple[collections.Collection, np.ndarray]]:
     """Returns the collections of a training, each with the numbers of its graphs.
@@ -46,7 +46,7 @@ class FinalErrors:
     ) -> None:
         """Measures the scored graphs of a split, 'val' or 'test'."""
         collection = self._collection
-        parts = by_collection(collection, store)
+        parts = _by_collection(collection, store)
         numbers_of = {part.name: numbers for part, numbers in parts}
         numbers_of.setdefault(collection.name, np.arange(len(results)))
         for name, numbers in numbers_of.items():

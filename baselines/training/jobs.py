@@ -335,8 +335,10 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
         of_valid = members('valid', 'measuring validation')
         formula = list(data.task.estimates(stores['valid'])) if data.has_prior else None
         models = models.weighed(stores['valid'], of_valid, formula)
-        scored = formula if models.is_formula_alone else map(models.mean, of_valid)
-        scored = list(scored)
+        if formula is None or not models.is_formula_alone:
+            scored = list(map(models.mean, of_valid))
+        else:
+            scored = formula
         results = data.task.results(stores['valid'], scored)
         errors.measure('val', stores['valid'], results)
         _note_random(results)
@@ -349,17 +351,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
         errors.measure('test', stores['test'], results)
     for line in errors.lines():
         print(line)
-    rows = [
-        row
-        for part, numbers in final_errors.by_collection(
-            settings.collection, stores['test']
-        )
-        for row in submission.make_rows(
-            part.name,
-            [stores['test'].graph_ids[number] for number in numbers],
-            [scored[number] for number in numbers],
-        )
-    ]
+    rows = _rows(settings.collection, stores['test'], scored)
     return {
         # The data root in full: predictions may be made from another folder.
         'args': {
@@ -380,6 +372,19 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
         'normalizer': data.normalizer.to_json(),
         'num_ops': data.num_ops,
     }
+
+
+def _rows(
+    collection: collections.Collection,
+    store: splits.PackedSplit,
+    scored: Sequence[np.ndarray],
+) -> List[submission.Row]:
+    """Ranks the graphs of a split, each in its own collection."""
+    names = [part.name for part in collection.parts]
+    return [
+        submission.make_row(names[part], graph_id, metrics.best_first(scores))
+        for part, graph_id, scores in zip(store.collection_of, store.graph_ids, scored)
+    ]
 
 
 def _note_random(results: Sequence[report.GraphResult]) -> None:
