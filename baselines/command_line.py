@@ -161,12 +161,19 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     add_beam_arguments(parser)
 
 
-def add_collection(parser: argparse.ArgumentParser) -> None:
-    """Declares of which collection the untrained estimate is."""
-    first, *others = collections.NAMES
-    about = f'of --dir {finding.ESTIMATE}, formulas of a TPU v3 that nobody trained '
-    about += '(tau .07 for tiles that were measured on a CPU): '
-    about += f'{first} (default), {", ".join(others)}'
+def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> None:
+    """Declares which collection a run of several scores.
+
+    Args:
+        parser: of the command.
+        estimate: whether the command takes the untrained estimate, too.
+    """
+    about = 'of a run that was trained on several, the collection to score'
+    if estimate:
+        first, *others = collections.NAMES
+        about += f'; of --dir {finding.ESTIMATE}, formulas of a TPU v3 that nobody '
+        about += 'trained (tau .07 for tiles that were measured on a CPU): '
+        about += f'{first} (default), {", ".join(others)}'
     option(parser, '--collection', '', about, metavar='NAME')
 
 

@@ -258,12 +258,18 @@ class LayoutConfig(_Config):
         'Name of the model, a class in baselines/layout (docs/guide/models.md).',
     )
     source: str = settings.setting(
-        'xla', 'Which programs: xla or nlp.', choices=collections.choices('source')
+        'xla',
+        'Which programs: xla or nlp; xla,nlp trains one model on both '
+        '(docs/guide/layouts.md).',
+        choices=collections.choices('source'),
+        several=True,
     )
     search: str = settings.setting(
         'random',
-        'How their configurations were found: random or default (by a genetic search).',
+        'How their configurations were found: random or default (by a genetic search); '
+        'random,default for both.',
         choices=collections.choices('search'),
+        several=True,
     )
     data_root: str = settings.setting(
         '~/data/tpugraphs/npz/layout',
@@ -285,7 +291,8 @@ class LayoutConfig(_Config):
     results_csv: str = settings.setting(
         '',
         'Where the ranking of the test programs goes; by default '
-        '<out_dir>/results_<time in ms>_<source>_<search>.csv.',
+        '<out_dir>/results_<time in ms>_<source>_<search>.csv.  Of several '
+        'collections each has a file, with _<source>_<search> in its name.',
         shapes=False,
     )
     epochs: int = _with_default(_Config, 'epochs', 50)

@@ -148,7 +148,9 @@ def next_steps(settings: Any) -> str:
     latest = ['--dir', 'latest']
     if settings.out_dir != type(settings).out_dir:
         latest += ['--out_dir', settings.out_dir]
-    commands = [['evaluate', *latest], ['rank', 'FILE.pb', *latest]]
+    first, *others = settings.collection.parts
+    one = ['--collection', first.name] if others else []
+    commands = [['evaluate', *latest], ['rank', 'FILE.pb', *latest, *one]]
     if not settings.recipe:
         data = config.as_flags(settings, config.DATA)
         commands.append(['train', task, *data, '--recipe=strong'])

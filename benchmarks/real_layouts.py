@@ -136,14 +136,16 @@ def _judged(
         *(f'--cache_dir={out_dir}/cache', f'--epochs={args.epochs}', f'--seed={seed}'),
     )
     predictor = results.load(results.run_of(out_dir))
-    members = predictor.score_record_members(judged)
     store = layout_store.LayoutStore.of_records('', [judged])
+    # Both, also where the formula scores alone.
+    models = predictor.scorer.models._replace(weights=None)
+    [members] = models.members(store, predictor.scorer.graphs(store))
     scores = {
         'random': np.random.default_rng(seed).random(judged.num_configs),
         'formula': estimate.estimate(store, 0),
         'graph model': members[0],
         'trees': members[1],
-        'both': predictor.scorer.mean(members),
+        'both': predictor.score_record(judged),
     }
     runtimes = judged.config_runtime
     repeated = noise.of_graph(runtimes, store.part('config_group', 0))

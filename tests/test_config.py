@@ -69,6 +69,9 @@ def test_prediction_script_has_the_published_flags():
     assert 'epochs' not in defaults
 
 
+_SEVERAL = 'or several, separated by commas, not'
+
+
 @pytest.mark.parametrize(
     'kind, setting, value, wanted',
     [
@@ -79,7 +82,9 @@ def test_prediction_script_has_the_published_flags():
         (config.TileConfig, 'warmup', 1.5, 'at most 1, not 1.5'),
         (config.TileConfig, 'schedule', 'step', "one of constant, cosine, not 'step'"),
         (config.TileConfig, 'family_temperature', 1.5, 'at most 1, not 1.5'),
-        (config.LayoutConfig, 'search', '', "one of random, default, not ''"),
+        (config.LayoutConfig, 'search', '', f"one of random, default, {_SEVERAL} ''"),
+        (config.LayoutConfig, 'source', 'xla,tpu', f"one of xla, nlp, {_SEVERAL} 'x"),
+        (config.LayoutConfig, 'source', 'nlp,nlp', "values that differ, not 'nlp,nlp'"),
         (config.LayoutConfig, 'max_configs', 1, 'at least 2, or -1, not 1'),
         (config.LayoutConfig, 'keep_nodes', -2, 'at least 1, or -1, not -2'),
         (config.LayoutConfig, 'memory_budget', 15, 'at least 16, not 15'),
@@ -88,7 +93,7 @@ def test_prediction_script_has_the_published_flags():
 def test_values_out_of_range(kind, setting, value, wanted):
     with pytest.raises(ValueError) as caught:
         config.checked(kind(**{setting: value}))
-    assert str(caught.value) == f'--{setting} should be {wanted}'
+    assert str(caught.value).startswith(f'--{setting} should be {wanted}')
 
 
 @pytest.mark.parametrize('kind', [config.LayoutConfig, graph_source.Options])
@@ -102,6 +107,7 @@ def test_values_at_the_edge():
         config.TileConfig(configs=2, lr=1e-9, warmup=1.0, validate_batches=-1),
         config.LayoutConfig(max_configs=-1, source='nlp'),
         config.LayoutConfig(max_configs=2),
+        config.LayoutConfig(source='nlp,xla', search='default,random'),
         config.TileConfig(sample_data=True),
     ):
         assert config.checked(settings) is settings

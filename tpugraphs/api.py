@@ -110,7 +110,7 @@ class Run:
 
     def __repr__(self) -> str:
 
-        if self._collection:
+        if self.dir == finding.ESTIMATE:
             return f'<Run {self.dir} on {self._collection}, untrained>'
         row = listing.row(self._file)
         score = (
@@ -259,11 +259,12 @@ def load(
         model: the class of the run's model, or the file that has it, where it is
             not one of ours.
         out_dir: where to look; by default where trainings write.
-        collection: of the estimate: 'tile:xla', the default, 'layout:xla:random', ...
+        collection: of the estimate: 'tile:xla', the default, 'layout:xla:random', ...;
+            of a run that was trained on several, the one to score.
 
     Raises:
         ValueError: there is no such run, or there are several; lists them; there is
-            no such collection, or it is given for a run.
+            no such collection, or the run is not of it.
     """
 
     name = data_lib.path_of('which', which)
@@ -272,13 +273,13 @@ def load(
         settings = {'model': finding.ESTIMATE, **chosen.flags}
         estimate = run_files.Run(finding.ESTIMATE, {'args': settings})
         return Run(estimate, collection=chosen.name)
-    if collection:
-        raise ValueError(f"collection={collection!r} is for 'estimate', not for a run")
     if out_dir is not None:
         name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
     run_file = run_files.read(finding.find_one(name))
+    if collection:
+        graph_source.collection_of(run_file, collection)
     own: Own = [model] if isinstance(model, type) else model or ''
-    return Run(run_file, own)
+    return Run(run_file, own, collection)
 
 
 def runs(out_dir: Optional[Path] = None) -> results.Runs:

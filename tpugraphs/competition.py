@@ -143,13 +143,15 @@ def _by_collection(runs: Sequence[str]) -> Dict[str, str]:
     """Returns model directories by collection; raises ValueError for two of one."""
     given: Dict[str, str] = {}
     for model_dir in finding.find_all(runs) if runs else ():
-        name = run_files.read(model_dir).collection().name
-        if name in given:
-            raise ValueError(
-                f'--dir: {given[name]} and {model_dir} are both of {name}; name one '
-                'run for a collection, or average them with `tpugraphs ensemble`'
-            )
-        given[name] = model_dir
+        for part in run_files.read(model_dir).collection().parts:
+            name = part.name
+            if name in given:
+                raise ValueError(
+                    f'--dir: {given[name]} and {model_dir} are both of {name}; name '
+                    'one run for a collection, or average them with `tpugraphs '
+                    'ensemble`'
+                )
+            given[name] = model_dir
     return given
 
 
@@ -167,9 +169,11 @@ def _entry(name: str, options: Options, model_dir: str) -> Entry:
     stem = name.replace(':', '_')
     csv = os.path.join(files.expand(options.out_dir), f'{stem}.csv')
     if model_dir:
-        data = graph_source.Options(data_root=root, toy_data=options.toy_data)
+        data = graph_source.Options(
+            data_root=root, toy_data=options.toy_data, collection=name
+        )
         loading.write_predictions([model_dir], data, csv)
-        run = api.load(model_dir)
+        run = api.load(model_dir, collection=name)
         summary = run.evaluate('valid', root)
     else:
         folder = os.path.join(options.out_dir, stem)

@@ -74,7 +74,6 @@ def compare_runs(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     _check_output(args)
-    loading.check_no_collection(args.collection)
     if args.dirs:
         raise ValueError('--compare names the runs itself: leave --dir out')
     if args.runs:

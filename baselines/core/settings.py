@@ -5,7 +5,7 @@ import json
 import math
 import os
 import sys
-from typing import Any, Callable, Dict, Mapping, Union
+from typing import Any, Callable, Dict, Mapping, Sequence, Union
 
 from baselines.core import files
 from baselines.core import registry
@@ -25,9 +25,10 @@ def setting(
     Args:
         default: its value, of the flag's type.
         about: the help text of the flag, or a function that returns it.
-        **rules: of accepted values: `choices`; `low`, `high` or `above`,
-            and `also`, one more.  `shapes=False`: it does not change the model,
-            so that a run may be resumed with another value.
+        **rules: of accepted values: `choices`, with `several=True` also more than
+            one, separated by commas; `low`, `high` or `above`, and `also`, one more.
+            `shapes=False`: it does not change the model, so that a run may be resumed
+            with another value.
     """
     return dataclasses.field(default=default, metadata={'help': about, **rules})
 
@@ -41,7 +42,11 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
     """
     for field in dataclasses.fields(settings):
         value, rule = getattr(settings, field.name), field.metadata
-        if 'choices' in rule and value not in rule['choices']:
+        if rule.get('several'):
+            accepted = _accepted_values(value.split(','), rule['choices'])
+            if not accepted:
+                continue
+        elif 'choices' in rule and value not in rule['choices']:
             accepted = f'one of {", ".join(filter(None, rule["choices"]))}'
         elif 'low' in rule and not value >= rule['low'] and value != rule.get('also'):
             also = f', or {rule["also"]}' if 'also' in rule else ''
@@ -55,6 +60,13 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
         else:
             continue
         raise ValueError(f'{prefix}{field.name} should be {accepted}, not {value!r}')
+
+
+def _accepted_values(values: Sequence[str], choices: Sequence[str]) -> str:
+    """Says what values a setting of several accepts; '' if they are accepted."""
+    if not {*values} <= {*choices}:
+        return f'one of {", ".join(choices)}, or several, separated by commas'
+    return 'values that differ' if len({*values}) < len(values) else ''
 
 
 def typed(

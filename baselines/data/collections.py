@@ -1,7 +1,8 @@
 """The table of the collections, and what differs between them."""
 
+import itertools
 import os
-from typing import Any, List, Mapping, NamedTuple
+from typing import Any, List, Mapping, NamedTuple, Optional
 
 from baselines.core import registry
 from baselines.hlo import schema
@@ -11,6 +12,9 @@ SPLITS = ('train', 'valid', 'test')
 
 class Collection(NamedTuple):
     """Graphs of one kind, with configurations found in one way.
+
+    A training on several of them has a joint one, 'layout:xla,nlp:random', whose
+    graphs are those of its `parts`; it has no folder.
 
     Attributes:
         name: such as 'layout:xla:random'; the first word is the task.
@@ -30,6 +34,15 @@ class Collection(NamedTuple):
     def task(self) -> str:
         """The task whose trainings and reports it has: 'tile' or 'layout'."""
         return self.name.partition(':')[0]
+
+    @property
+    def parts(self) -> List['Collection']:
+        """The collections of a joint one; of any other, itself alone."""
+        if ',' not in self.name:
+            return [self]
+        values = [value.split(',') for value in self.flags.values()]
+        names = (':'.join([self.task, *one]) for one in itertools.product(*values))
+        return [collection for name in names for collection in _named(name)]
 
     def folder_of(self, root: str, split: str) -> str:
         """Returns the folder of a split, which need not exist, at or below a root.
@@ -80,12 +93,18 @@ def of_name(name: str) -> Collection:
     return registry.resolve(name, by_name, 'collection')
 
 
+def _named(name: str) -> List[Collection]:
+    """Returns the collections with a name: one, or none."""
+    return [collection for collection in COLLECTIONS if collection.name == name]
+
+
 def of_flags(flags: Mapping[str, Any]) -> Collection:
     """Returns the collection that the flags of a training choose.
 
     Args:
         flags: the training's, by name.  Only layout trainings have `source`
-            and `search`.
+            and `search`; with several values, 'xla,nlp', they choose a joint
+            collection.
 
     Raises:
         ValueError: no collection has these values; lists those of such flags.
@@ -98,10 +117,23 @@ def of_flags(flags: Mapping[str, Any]) -> Collection:
     for collection in alike:
         if all(flags[name] == value for name, value in collection.flags.items()):
             return collection
+    joint = _joint({name: flags[name] for name in alike[0].flags})
+    if joint is not None:
+        return joint
     chosen = ' '.join(f'--{name}={flags[name]}' for name in alike[0].flags)
     raise ValueError(
         f'there is no collection {chosen}; there are {", ".join(c.name for c in alike)}'
     )
+
+
+def _joint(flags: Mapping[str, Any]) -> Optional[Collection]:
+    """Returns the joint collection of several values; None where one is unknown."""
+    for name, value in flags.items():
+        values = value.split(',') if isinstance(value, str) else ['']
+        if len({*values}) < len(values) or not {*values} <= {*choices(name)}:
+            return None
+    of_all = ':'.join(flags.values())
+    return _layout('', '')._replace(name=f'layout:{of_all}', flags=dict(flags))
 
 
 def choices(flag: str) -> List[str]:

@@ -35,8 +35,9 @@ class Variant:
 
     @classmethod
     def of(cls, store: splits.PackedSplit) -> 'Variant':
-        """Returns the variant of a split."""
-        return cls(store.pad, store.node_min.shape[1], store.config_min.shape[1])
+        """Returns the variant of a split, which flags of collections do not change."""
+        node_features = store.node_min.shape[1] - len(store.flags)
+        return cls(store.pad, node_features, store.config_min.shape[1])
 
     @classmethod
     def from_json(

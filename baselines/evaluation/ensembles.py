@@ -157,7 +157,8 @@ def chosen_weights(
 
     Args:
         graphs: with scores of two members.
-        quality: (scores, runtimes) of a graph -> a figure, more is better.
+        quality: (scores, runtimes) of a graph -> a figure, more is better; NaN, for
+            equal scores, counts 0.
 
     Returns:
         A weight of `WEIGHTS`, the larger one 1, for each member.
@@ -168,7 +169,7 @@ def chosen_weights(
     if not graphs:
         return [1.0, 1.0]
     qualities = {
-        (one, other): np.array(
+        (one, other): np.nan_to_num(
             [
                 quality(average(g.scores, (one, other), by='standard'), g.runtimes)
                 for g in graphs
@@ -184,6 +185,27 @@ def chosen_weights(
         if low is not None and low > 0 and figures.mean() > qualities[best].mean():
             best = weights
     return list(best)
+
+
+def is_better(
+    scored: Sequence[np.ndarray],
+    than: Sequence[np.ndarray],
+    runtimes: Sequence[np.ndarray],
+    quality: Callable[[np.ndarray, np.ndarray], float],
+) -> bool:
+    """Returns whether scores rank graphs better than others do, on average.
+
+    Args:
+        scored: scores of each graph [c].
+        than: the others.
+        runtimes: of each graph [c].
+        quality: as in `chosen_weights`.
+    """
+    ours, theirs = (
+        np.nan_to_num([quality(*graph) for graph in zip(scores, runtimes)]).mean()
+        for scores in (scored, than)
+    )
+    return bool(ours > theirs)
 
 
 def _parts(graph: Graph) -> List[Graph]:

@@ -30,7 +30,7 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
 def of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Scores the different configurations of a program: float64 [groups]."""
     part = store.part
-    arrays = shapes.Arrays.read(part('node_opcode', number), part('node_feat', number))
+    arrays, _ = shapes.Arrays.of(store, number)
     chosen = np.asarray(part('node_config_ids', number))
     operands = shapes.operands(arrays, *np.asarray(part('edge_index', number)).T)
     products = padding.products(arrays, operands, chosen)

@@ -17,6 +17,7 @@ amounts of work, and of single ones:
                                 most first: its share of the multiply-adds, their
                                 padding, and the two fastest dimensions of each array
     log_<amount>                of the whole program
+    is_<source>_<search>        flags of a training on several collections
 
 Arrays that no configuration lays out are row major.
 """
@@ -72,6 +73,7 @@ class _Instructions(NamedTuple):
             input and of kernel, and multiply-adds.
         single: int64 [s], the instructions with columns of their own.
         totals: float32 [3], logarithms of the program's `_AMOUNTS`.
+        flags: float32, of its collection; empty for a split of one.
     """
 
     dims: np.ndarray
@@ -80,6 +82,7 @@ class _Instructions(NamedTuple):
     weights: np.ndarray
     single: np.ndarray
     totals: np.ndarray
+    flags: np.ndarray
 
 
 class LayoutTable:
@@ -100,14 +103,15 @@ class LayoutTable:
         self, store: layout_store.LayoutStore, names: Optional[Sequence[str]] = None
     ):
         self._store = store
-        self.names: List[str] = list(NAMES if names is None else names)
+        every = [*NAMES, *store.flags]
+        self.names: List[str] = list(every if names is None else names)
         for name in self.names:
-            if name not in NAMES:
+            if name not in every:
                 raise ValueError(
                     f'there is no column {name[:40]!r}, which the trees look at; train '
                     'them again'
                 )
-        self._used = [NAMES.index(name) for name in self.names]
+        self._used = [every.index(name) for name in self.names]
         self._read: Dict[int, _Instructions] = {}  # the last one alone
 
     @property
@@ -157,6 +161,7 @@ class LayoutTable:
                 sums,
                 _single_columns(program, places, padded, assigned),
                 np.tile(program.totals, (len(codes), 1)),
+                np.tile(program.flags, (len(codes), 1)),
             ],
             axis=1,
         )
@@ -164,9 +169,7 @@ class LayoutTable:
     def _read_program(self, graph: int) -> _Instructions:
         """Computes what all configurations of a program share."""
         part = self._store.part
-        arrays = shapes.Arrays.read(
-            part('node_opcode', graph), part('node_feat', graph)
-        )
+        arrays, flags = shapes.Arrays.of(self._store, graph)
         edges = np.asarray(part('edge_index', graph)).T
         chosen = np.asarray(part('node_config_ids', graph))
         operands = shapes.operands(arrays, *edges)
@@ -189,6 +192,7 @@ class LayoutTable:
                 :_SINGLE
             ],
             totals=np.log1p(np.array(amounts)).astype(np.float32),
+            flags=flags,
         )
 
 

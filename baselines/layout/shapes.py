@@ -1,9 +1,10 @@
 """The arrays that a program's nodes produce, and their operands, from raw columns."""
 
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Tuple
 
 import numpy as np
 
+from baselines.data.layout import store as layout_store
 from baselines.hlo import schema
 
 # Columns of a convolution's batch and features in its output, input and kernel.
@@ -47,6 +48,15 @@ class Arrays(NamedTuple):
             roles=feats[:, _ROLES].astype(np.int64),
             window=np.maximum(feats[:, _WINDOW], 0),
         )
+
+    @classmethod
+    def of(
+        cls, store: layout_store.LayoutStore, number: int
+    ) -> Tuple['Arrays', np.ndarray]:
+        """Reads the arrays of a program, and the flags of its collection, if any."""
+        feats = store.part('node_feat', number)
+        feats, flags = np.split(feats, [feats.shape[1] - len(store.flags)], axis=1)
+        return cls.read(store.part('node_opcode', number), feats), flags[0]
 
     def has_opcode(self, *names: str) -> np.ndarray:
         """Marks the nodes with one of the named opcodes: bool [n]."""

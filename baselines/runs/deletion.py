@@ -30,7 +30,7 @@ def paths_of(model_dir: str) -> List[str]:
     with contextlib.suppress(ValueError, OSError):  # damaged, or a published run
         run = run_files.read(model_dir)
         process = files.holder(run.lock_file)
-        paths.append(run.ranking_file)
+        paths.extend(run.ranking_files)
     if process:
         raise ValueError(
             f'--delete: {process} trains with the settings of {model_dir}; wait for it'

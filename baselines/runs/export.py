@@ -8,6 +8,7 @@ c configurations, k configurable nodes) and the output `scores`, float32 [c]:
 
 A tile model with computed columns (--estimate, --tile_columns, --loop_columns) has one
 more input, `config_table` [c, T]: see `features.tile_table`, which needs no TensorFlow.
+So has a layout model with --estimate: `prior` [c], see `tasks.layout.prior`.
 
 The normaliser is inside, and memory stays small: configurations are scored in slices,
 as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of nodes are checked
@@ -20,12 +21,13 @@ Trees are exported as LightGBM's own text file, with such a description.
 import json
 import os
 import shutil
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from baselines.core import files
+from baselines.data import collections
 from baselines.data import variants
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
@@ -55,6 +57,7 @@ _MEANINGS = {
     'config_table': 'one row per configuration, computed by features.tile_table',
     'node_config_ids': 'nodes whose layouts are configured, counted from 0',
     'node_config_feat': 'minor_to_major by configuration and configurable node',
+    'prior': 'scores by the formula, computed by tasks.layout.prior; they are added',
 }
 
 
@@ -66,12 +69,19 @@ class GraphModel(NamedTuple):
         model: the Keras model.
         scaling: of the features.
         variant: the columns of the raw features.
+        collection: of the graphs that it is to score.
+        adds_to_formula: whether its scores are added to those of --estimate.
+        flags: columns that all nodes have after those of `variant`, with the values of
+            the collection, in a run of several.
     """
 
     run: run_files.Run
     model: tf.keras.Model
     scaling: scaling_lib.Scaling
     variant: variants.Variant
+    collection: collections.Collection
+    adds_to_formula: bool = False
+    flags: Sequence[float] = ()
 
 
 def check_output(output: str) -> None:
@@ -92,18 +102,12 @@ def export(exported: GraphModel, output: str) -> Dict[str, List[Any]]:
         The inputs: their shapes by name, None where a size is free.
 
     Raises:
-        ValueError: the folder is in use, the model adds to a formula, or it cannot be
-            traced.
+        ValueError: the folder is in use, or the model cannot be traced.
         OSError: it cannot be written.
     """
     check_output(output)
     output = files.expand(output)
     model, name = exported.model, exported.run.args['model']
-    if exported.run.task == reading.LAYOUT and exported.run.args.get('estimate'):
-        raise ValueError(
-            f'{exported.run.model_dir} adds to the formula of --estimate, which is not '
-            'TensorFlow; `tpugraphs rank --json` serves it'
-        )
     if getattr(model, 'scores_depend_on_list', False):
         raise ValueError(
             f'{name} scores configurations together, in random lists; '
@@ -159,7 +163,7 @@ def export_trees(run: run_files.Run, output: str) -> booster.Trees:
     run.check_digest('trees', trees.digest())
     described = {
         'format': 1,
-        **_origin(run),
+        **_origin(run, run.collection()),
         'columns': trees.names,
         'prior': trees.prior and trees.prior._asdict(),
         'outputs': {'scores': {'dtype': 'float64', 'meaning': _SCORES}},
@@ -202,12 +206,12 @@ def _by_slices(
     return tf.reshape(scores, [-1])[:count]
 
 
-def _origin(run: run_files.Run) -> Dict[str, Any]:
+def _origin(run: run_files.Run, collection: collections.Collection) -> Dict[str, Any]:
     """Returns the fields of a description that say where a model comes from."""
     return {
         'run': run.model_dir.rpartition(os.sep)[2],
         'model': run.args['model'],
-        'collection': run.collection().name,
+        'collection': collection.name,
         'versions': {**run.info.get('versions', {}), 'exporter': tf.__version__},
     }
 
@@ -234,7 +238,7 @@ def _metadata(
     }
     return {
         'format': 1,
-        **_origin(exported.run),
+        **_origin(exported.run, exported.collection),
         'inputs': inputs,
         'absent_entries': exported.variant.pad,
         'opcodes': list(schema.OPCODES),
@@ -269,6 +273,8 @@ def _specs(exported: GraphModel) -> Dict[str, tf.TensorSpec]:
         shape = [None, None, columns]
         specs.append(tf.TensorSpec([None], tf.int32, 'node_config_ids'))
         specs.append(tf.TensorSpec(shape, tf.float32, 'node_config_feat'))
+        if exported.adds_to_formula:
+            specs.append(tf.TensorSpec([None], tf.float32, 'prior'))
     return {spec.name: spec for spec in specs}
 
 
@@ -312,6 +318,8 @@ def _checked(
     if 'node_config_ids' in inputs:
         require_range('node_config_ids', nodes, 'has a node that does not exist')
         require_rows('node_config_feat', 1, 'node_config_ids')
+    if 'prior' in inputs:
+        require_rows('prior', 0, 'node_config_feat')
     with tf.control_dependencies(checks):
         return {
             key: tf.ensure_shape(tf.identity(tensor), specs[key].shape)
@@ -319,13 +327,17 @@ def _checked(
         }
 
 
-def _nodes(inputs: _Inputs, scaling: scaling_lib.Scaling) -> Dict[str, tf.Tensor]:
+def _nodes(inputs: _Inputs, exported: GraphModel) -> Dict[str, tf.Tensor]:
     """Packs a graph's nodes and edges, which both tasks have."""
-    op = inputs['node_opcode']
+    op, scaling = inputs['node_opcode'], exported.scaling
+    features = inputs['node_feat']
+    if exported.flags:
+        of_all = tf.tile([[*map(float, exported.flags)]], [tf.shape(op)[0], 1])
+        features = tf.concat([features, of_all], axis=1)
     return {
         # Opcodes that the model has no row for get the number of unknown ones.
         'op': tf.where(op < scaling.num_ops, op, schema.UNKNOWN_OPCODE),
-        'feats': scaled(inputs['node_feat'], 'node', scaling.normalizer),
+        'feats': scaled(features, 'node', scaling.normalizer),
         'edges': inputs['edge_index'],
     }
 
@@ -348,7 +360,7 @@ def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             table = scaling.normalizer.table(inputs['config_table'])
             features = tf.concat([features, table], axis=1)
         packed = {
-            **_nodes(inputs, scaling),
+            **_nodes(inputs, exported),
             'config_feats': features,
             'runtimes': tf.ones([configs]),
             'normalizers': tf.ones([configs]),
@@ -370,7 +382,7 @@ def _layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
     scaling = exported.scaling
 
     def score(inputs: _Inputs) -> tf.Tensor:
-        graph = _nodes(inputs, scaling)
+        graph = _nodes(inputs, exported)
         features = inputs['node_config_feat']
         configurable = tf.shape(features)[1]
         rows = scaled(features, 'config', scaling.normalizer)
@@ -398,7 +410,8 @@ def _layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             batch, _ = layout_graphs.unpack(tensors, 0, 1, most)
             return tf.reshape(forward(batch, most), [most])
 
-        return _by_slices(score_slice, rows, most)
+        scores = _by_slices(score_slice, rows, most)
+        return scores + inputs['prior'] if 'prior' in inputs else scores
 
     return score
 

@@ -114,8 +114,10 @@ class Run:
         return trees_path(self.model_dir)
 
     @property
-    def ranking_file(self) -> str:
-        """The path of the CSV that its training wrote, unless --results_csv named one.
+    def ranking_files(self) -> List[str]:
+        """The CSVs that its training wrote, unless --results_csv named them.
+
+        There is one for each collection that it was trained on.
 
         Raises:
             ValueError: the run file does not say when it began, as published ones do.
@@ -123,8 +125,10 @@ class Run:
         started = self.info.get('started')
         if type(started) is not int:
             raise ValueError(f'{self.file}: started is not a number')
-        parts = ['results', str(started), *self.collection().flags.values()]
-        return os.path.join(os.path.dirname(self.model_dir), f'{"_".join(parts)}.csv')
+        folder, names = os.path.dirname(self.model_dir), []
+        for part in self.collection().parts:
+            names.append('_'.join(['results', str(started), *part.flags.values()]))
+        return [os.path.join(folder, f'{name}.csv') for name in names]
 
     @property
     def lock_file(self) -> str:
@@ -138,6 +142,8 @@ class Run:
     def member_weights(self) -> Optional[List[float]]:
         """The weights of graph model and trees in their mean; None: equal.
 
+        Where both are 0, the formula of --estimate scores alone.
+
         Raises:
             ValueError: they are damaged.
         """
@@ -145,7 +151,9 @@ class Run:
         if weights is None:
             return None
         pairs = itertools.product((0.0, 0.5, 1.0), repeat=2)
-        if weights not in [list(pair) for pair in pairs if any(pair)]:
+        # Without a formula to begin with, one of both scores.
+        formula = self.task == 'layout' and bool(self.args.get('estimate'))
+        if weights not in [list(pair) for pair in pairs if formula or any(pair)]:
             raise ValueError(
                 f'{self.file}: member_weights should be two of 0, 0.5 and 1, '
                 f'not {text.printable(str(weights))[:80]}'

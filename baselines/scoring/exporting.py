@@ -10,6 +10,7 @@ from baselines.core import starting
 from baselines.core import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
+from baselines.hlo import reading
 from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
@@ -20,7 +21,10 @@ _MEASURES = ('top_1_error', 'top_5_error', 'opa', 'kendall_tau')
 
 
 def export(
-    run: run_files.Run, output: str, models_file: registry.Own = ''
+    run: run_files.Run,
+    output: str,
+    models_file: registry.Own = '',
+    collection: str = '',
 ) -> List[str]:
     """Writes the graph model of a run as a SavedModel, or trees as LightGBM's file.
 
@@ -30,6 +34,7 @@ def export(
         run: the run.
         output: a folder that does not exist yet, or is empty.
         models_file: a models.py, or classes, next to ours.
+        collection: whose graphs the model is to score, of a run of several.
 
     Returns:
         Lines that describe what was written, and what leaving out the trees costs.
@@ -41,9 +46,10 @@ def export(
     starting.start_tensorflow()
     from baselines.runs import export as export_lib
 
-    title = f'{output}: {run.args["model"]} on {run.collection().name}'
     export_lib.check_output(output)
+    title = f'{output}: {run.args["model"]} on '
     if not run.has_model:
+        title += run.collection().name
         trees = export_lib.export_trees(run, output)
         count = text.count(trees.count, 'tree')
         lines = [title, f'  trees.txt: {count} of LightGBM; round columns to 2^-13']
@@ -53,14 +59,16 @@ def export(
                 f'  score = trees + {weight} * normal scores of {column} in the graph'
             )
         return lines
-    options = graph_source.Options(models_file=models_file)
+    options = graph_source.Options(models_file=models_file, collection=collection)
     source = graph_source.RunSource(run, options)
     scorer = loading.run_scorer(run, source)
-    shapes = export_lib.export(
-        export_lib.GraphModel(run, scorer.keras_model, scorer.scaling, scorer.variant),
-        output,
+    exported = export_lib.GraphModel(
+        *(run, scorer.keras_model, scorer.scaling, scorer.variant, source.collection),
+        adds_to_formula=scorer.estimate and run.task == reading.LAYOUT,
+        flags=scorer.flag.values if scorer.flag else (),
     )
-    lines = [title]
+    shapes = export_lib.export(exported, output)
+    lines = [title + source.collection.name]
     for name, shape in shapes.items():
         lines.append(f'  {name} {shape}'.replace('None', '?'))
     lines.append('  -> scores [?]')
@@ -79,9 +87,10 @@ def _cost_without_trees(
             return alone
     except (ValueError, OSError) as error:
         return f'{alone}; the cost is not measured: {text.one_line(error)}'
-    models = scorer.models._replace(trees=None)
+    models = scorer.models._replace(trees=None, weights=None)
     without = scorers.RunScorer(
-        models, scorer.scaling, scorer.variant, scorer.keras_model
+        *(models, scorer.scaling, scorer.variant, scorer.keras_model),
+        *(scorer.estimate, scorer.flag),
     )
     with_trees, without_trees = (
         prediction.Predictor(one, source, run).measure('valid')[0]

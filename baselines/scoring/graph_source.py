@@ -49,7 +49,8 @@ class Options:
         models_file: a models.py, or classes, next to ours.  The file that a run file
             names is never run: a run may come from someone else.
         task: of the latest run, or of the estimate; '' for any.
-        collection: of the estimate; '' for the first one of `task`, or of all.
+        collection: of the estimate; '' for the first one of `task`, or of all.  Of a
+            run of several, the one to score.
         once: the process ends after scoring: compiling for a few small graphs would
             take longer than it saves.
     """
@@ -105,11 +106,15 @@ class RunSource(Source):
 
     Args:
         run: the run.
-        options: where the graphs are.
+        options: where the graphs are, and of which collection.
+
+    Raises:
+        ValueError: the run is not of that collection, or of several and none is named.
     """
 
     def __init__(self, run: run_files.Run, options: Options):
-        super().__init__(run.collection(), with_training_data(run, options))
+        collection = collection_of(run, options.collection)
+        super().__init__(collection, with_training_data(run, options))
         self._run = run
         self._is_own_data = (
             not options.data_root
@@ -131,7 +136,9 @@ class RunSource(Source):
         trained_on = fingerprints.get(split) if isinstance(fingerprints, dict) else ''
         if not fold or split == 'test':
             store = super().open(split)
-            if self._is_own_data and trained_on not in ('', None, store.fingerprint):
+            # Of several collections there are as many, with spaces in between.
+            known = str(trained_on or store.fingerprint).split()
+            if self._is_own_data and store.fingerprint not in known:
                 text.note(
                     f'{store.source} is not as it was when {self._run.model_dir} '
                     'was trained'
@@ -158,6 +165,31 @@ class RunSource(Source):
             )
         if self._run.args.get('toy_data'):
             text.note(f'{self._run.model_dir} was trained with --toy_data; {part}')
+
+
+def collection_of(run: run_files.Run, name: str) -> collections.Collection:
+    """Returns the collection whose graphs a run is to score.
+
+    Args:
+        run: the run.
+        name: of the collection; '' for the run's, if it was trained on one alone.
+
+    Raises:
+        ValueError: the run is not of that collection, or of several and none is named.
+    """
+    parts = run.collection().parts
+    chosen = [part for part in parts if name in ('', part.name)]
+    if len(chosen) == 1:
+        return chosen[0]
+    names = ', '.join(part.name for part in parts)
+    if name:
+        raise ValueError(
+            f'--collection={name} is for --dir estimate, or for runs that were trained '
+            f'on it among others: {run.model_dir} is of {names}'
+        )
+    raise ValueError(
+        f'{run.model_dir} was trained on {names}: choose one with --collection'
+    )
 
 
 def with_training_data(run: run_files.Run, options: Options) -> Options:

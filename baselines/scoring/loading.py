@@ -4,6 +4,7 @@ predictor = load_predictor('latest', graph_source.Options())
 write_predictions(['latest'], graph_source.Options(), 'test.csv')
 """
 
+import dataclasses
 import os
 from typing import Any, Dict, List, Mapping, Sequence
 
@@ -38,11 +39,11 @@ def load_predictor(name: str, options: graph_source.Options) -> prediction.Predi
 
     Raises:
         ValueError: a run is incomplete or does not fit the model's code; there is no
-            such collection, or one is named for a run.
+            such collection, or the run is of others; it is of several, and none is
+            named.
     """
     if name == finding.ESTIMATE:
         return _of_estimate(options)
-    check_no_collection(options.collection)
     return of_run(finding.load(name, options.task), options)
 
 
@@ -51,19 +52,33 @@ def load_predictors(
 ) -> Dict[str, prediction.Predictor]:
     """Makes runs and the estimate ready to score; see `load_predictor`.
 
+    A run of several collections has a predictor for each, unless one is named.
+
     Returns:
-        By name of the predictor; the estimate comes last.
+        By name of the predictor, the model directory, with the collection if there are
+        several; the estimate comes last.
     """
     trained = [name for name in names if name != finding.ESTIMATE]
-    if len(trained) == len(names):
-        check_no_collection(options.collection)
-    predictors = {
-        model_dir: of_run(run, options)
-        for model_dir, run in finding.load_all(trained, options.task).items()
-    }
-    if len(trained) < len(names):
+    has_estimate = len(trained) < len(names)
+    predictors: Dict[str, prediction.Predictor] = {}
+    for model_dir, run in finding.load_all(trained, options.task).items():
+        parts = run.collection().parts
+        if has_estimate and len(parts) == 1:  # --collection is of the estimate
+            predictors[model_dir] = of_run(run, _of_collection(options, ''))
+        elif options.collection or len(parts) == 1:
+            predictors[model_dir] = of_run(run, options)
+        else:
+            for part in parts:
+                of_part = of_run(run, _of_collection(options, part.name))
+                predictors[f'{model_dir} {part.name}'] = of_part
+    if has_estimate:
         predictors[finding.ESTIMATE] = _of_estimate(options)
     return predictors
+
+
+def _of_collection(options: graph_source.Options, name: str) -> graph_source.Options:
+    """Returns options with the name of a collection."""
+    return dataclasses.replace(options, collection=name)
 
 
 def load_alike(
@@ -79,10 +94,13 @@ def load_alike(
         By model directory.
 
     Raises:
-        ValueError: the runs are of several collections, or one of them is unusable.
+        ValueError: the runs are of different collections, or one of them is unusable.
     """
     runs = finding.load_all(names)
-    collection_of = {name: run.collection().name for name, run in runs.items()}
+    collection_of = {
+        name: graph_source.collection_of(run, options.collection).name
+        for name, run in runs.items()
+    }
     first = next(iter(runs))
     for model_dir, collection in collection_of.items():
         if collection != collection_of[first]:
@@ -136,7 +154,9 @@ def run_scorer(run: run_files.Run, source: graph_source.RunSource) -> scorers.Ru
         )
     models = scorers.Models(source.task, graph_model, trees, run.member_weights)
     estimate = bool(run.args.get('estimate'))
-    return scorers.RunScorer(models, scaling, variant, keras_model, estimate)
+    known = [part.name for part in run.collection().parts]
+    flag = scorers.Flag(source.collection.name, known) if len(known) > 1 else None
+    return scorers.RunScorer(models, scaling, variant, keras_model, estimate, flag)
 
 
 def _read_model(
@@ -195,23 +215,14 @@ def _of_estimate(options: graph_source.Options) -> prediction.Predictor:
     )
 
 
-def check_no_collection(collection: str) -> None:
-    """Raises ValueError where --collection is given without the estimate."""
-    if collection:
-        raise ValueError(
-            f'--collection={collection} is for --dir estimate: a run is of the '
-            'collection that it was trained on'
-        )
-
-
 def labels_of(
     predictors: Mapping[str, prediction.Predictor],
 ) -> Dict[str, differences.Label]:
     """Returns labels by name of the predictor: their models, and differing settings."""
-    runs = {name: p.run for name, p in predictors.items() if p.run}
+    runs = {p.name: p.run for p in predictors.values() if p.run}
     labels = dict(zip(runs, differences.labels(list(runs.values()))))
     untrained = differences.Label(finding.ESTIMATE, finding.ESTIMATE)
-    return {name: labels.get(name, untrained) for name in predictors}
+    return {name: labels.get(p.name, untrained) for name, p in predictors.items()}
 
 
 def write_predictions(
@@ -226,7 +237,7 @@ def write_predictions(
         names: of the runs, see `load_predictors`.
         options: where graphs are, a models.py, and the task of 'latest'.
         output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
-            name.
+            name, and of a run of several collections `_<source>_<search>`.
         split: which graphs to rank.
 
     Returns:
@@ -237,15 +248,17 @@ def write_predictions(
         OSError: the CSV cannot be written.
     """
     files.check_file_writable(output, 'output')
-    predictors = load_predictors(names, options).values()
+    predictors = load_predictors(names, options)
     written = []
-    for predictor in predictors:
+    several = len({predictor.name for predictor in predictors.values()}) > 1
+    for name, predictor in predictors.items():
         store = predictor.open_split(split)
-        path = files.expand(output)
-        if len(predictors) > 1:
-            stem, ending = os.path.splitext(path)
-            suffix = predictor.run.hash if predictor.run else predictor.name
-            path = f'{stem}_{suffix}{ending}'
+        stem, ending = os.path.splitext(files.expand(output))
+        if several:
+            stem += f'_{predictor.run.hash if predictor.run else predictor.name}'
+        if name != predictor.name:
+            stem = '_'.join([stem, *predictor.collection.flags.values()])
+        path = stem + ending
         predictor.write(path, store, predictor.score(store))
         written.append(path)
     return written

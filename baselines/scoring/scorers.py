@@ -4,6 +4,7 @@ from typing import (
     Any,
     Iterable,
     Iterator,
+    List,
     NamedTuple,
     Optional,
     Protocol,
@@ -16,6 +17,7 @@ import numpy as np
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import variants
+from baselines.data.layout import joint
 from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.evaluation import metrics
@@ -73,7 +75,8 @@ class Models(NamedTuple):
         task: of the graphs that they score.
         graph_model: None where trees score alone.
         trees: None where the graph model scores alone.
-        weights: of both in their mean; None: equal.
+        weights: of both in their mean; None: equal.  Where both are 0, the formula
+            that they begin with scores alone.
     """
 
     task: protocol.Task[Any]
@@ -94,6 +97,8 @@ class Models(NamedTuple):
             graphs: the same split, from `Task.graphs`; None where trees score alone.
             numbers: int64, of the graphs, ascending; None for all.
         """
+        if self.is_formula_alone:
+            return zip(self.task.estimates(store, numbers))
         parts = []
         if self.graph_model is not None:
             parts.append(self.graph_model.scores(graphs, numbers))
@@ -101,6 +106,11 @@ class Models(NamedTuple):
             table = self.task.table(store, self.trees.used, graphs)
             parts.append(scoring.scores(self.trees, table, numbers))
         return zip(*parts)
+
+    @property
+    def is_formula_alone(self) -> bool:
+        """Whether nothing that was learned counts."""
+        return self.weights is not None and not any(self.weights)
 
     def scores(
         self,
@@ -115,12 +125,19 @@ class Models(NamedTuple):
         """Averages the members' scores of a graph with their weights."""
         return mean_score(members, self.weights)
 
-    def weighed(self, store: splits.PackedSplit, scored: Sequence[Members]) -> 'Models':
+    def weighed(
+        self,
+        store: splits.PackedSplit,
+        scored: Sequence[Members],
+        formula: Optional[Sequence[np.ndarray]] = None,
+    ) -> 'Models':
         """Returns the models with weights chosen on validation graphs; prints them.
 
         Args:
             store: the split, with runtimes.
             scored: the members' scores of each graph.
+            formula: scores of each graph by the formula that the members begin with,
+                if they do; it scores alone where they rank no better.
         """
         task = self.task
         if self.graph_model is None or self.trees is None:
@@ -132,6 +149,15 @@ class Models(NamedTuple):
             for number, (name, members) in enumerate(zip(store.graph_ids, scored))
         ]
         weights = ensembles.chosen_weights(graphs, quality)
+        if formula is not None:
+            learned = [mean_score(members, weights) for members in scored]
+            runtimes = [graph.runtimes for graph in graphs]
+            if not ensembles.is_better(learned, formula, runtimes, quality):
+                print(
+                    'note: nothing learned ranks validation better than the formula of '
+                    '--estimate,\nwhich scores alone'
+                )
+                return self._replace(weights=[0.0, 0.0])
         if min(weights) < 1:
             print(
                 f'note: validation is ranked better with weights of {weights[0]:g} for '
@@ -167,6 +193,27 @@ class Scorer(Protocol):
         """Averages the members' scores of a graph: float [configurations]."""
 
 
+class Flag(NamedTuple):
+    """The collection of the graphs that a run of several scores.
+
+    Attributes:
+        collection: its name.
+        known: names of all that the run was trained on.
+    """
+
+    collection: str
+    known: Sequence[str]
+
+    @property
+    def values(self) -> List[float]:
+        """What the flag columns of the collection's nodes hold."""
+        return [float(name == self.collection) for name in self.known]
+
+    def of(self, store: Any) -> joint.JointStore:
+        """Returns a split whose graphs are flagged; see `JointStore`."""
+        return joint.JointStore({self.collection: store}, self.known)
+
+
 class RunScorer:
     """Scores graphs with the models of a run.
 
@@ -177,6 +224,7 @@ class RunScorer:
         num_ops: the graph model knows the opcodes below this number.
         keras_model: the graph model as Keras made it; None where trees score alone.
         estimate: whether a graph model of layouts adds to the formula (--estimate).
+        flag: of the graphs, for a run of several collections; None for others.
     """
 
     def __init__(
@@ -186,15 +234,17 @@ class RunScorer:
         variant: variants.Variant,
         keras_model: Any,
         estimate: bool = False,
+        flag: Optional[Flag] = None,
     ):
         self.models, self.scaling, self.variant = models, scaling, variant
         self.num_ops, self.keras_model = scaling.num_ops, keras_model
         self.reads_opcodes = keras_model is not None
-        self.estimate = estimate
+        self.estimate, self.flag = estimate, flag
 
     def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
         """Returns a split with the columns of the training; see `Scorer.check`."""
-        return self.variant.check(store, 'the model was trained on')
+        store = self.variant.check(store, 'the model was trained on')
+        return self.flag.of(store) if self.flag else store
 
     def graphs(self, store: splits.PackedSplit) -> Any:
         """Returns the graphs of a split with features scaled as in the training.

@@ -66,7 +66,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         """Returns the programs of a split as models read them."""
         from baselines.layout import programs
 
-        prior = _prior if begin_with_estimate else None
+        prior = _prior_of_groups if begin_with_estimate else None
         return programs.StoredPrograms(store, normalizer, training, prior)
 
     def table(
@@ -87,9 +87,12 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         budget = (memory_budget << 20) or scoring.DEFAULT_MEMORY
         return scoring.LayoutInference(model, budget)
 
-    def estimates(self, store: layout_store.LayoutStore) -> Iterator[np.ndarray]:
+    def estimates(
+        self, store: layout_store.LayoutStore, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
         """Yields the padded work that `layout.estimate` counts for layouts."""
-        return (estimate.estimate(store, number) for number in range(store.num_graphs))
+        chosen = range(len(store)) if numbers is None else numbers
+        return (estimate.estimate(store, int(number)) for number in chosen)
 
     def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
         """Returns runtimes in nanoseconds, int64."""
@@ -107,7 +110,21 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         return store.part('config_group', number)
 
 
-def _prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+    """Returns what the scores of a model with --estimate are added to.
+
+    Args:
+        store: a split of programs.
+        number: of the program.
+
+    Returns:
+        float32 [configurations], scaled normal scores of the formula.
+    """
+    of_groups = _prior_of_groups(store, number).astype(np.float32)
+    return of_groups[store.part('config_group', number)]
+
+
+def _prior_of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Returns scaled normal scores of a program's different layouts by the formula."""
     scores = estimate.of_groups(store, number)
     return _PRIOR_SCALE * ensembles.normal_scores(scores)

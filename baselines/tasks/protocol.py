@@ -152,10 +152,14 @@ class Task(abc.ABC, Generic[_Split]):
         """
 
     @abc.abstractmethod
-    def estimates(self, store: _Split) -> Iterator[np.ndarray]:
+    def estimates(
+        self, store: _Split, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
         """Yields untrained scores [configurations] for each graph of a split.
 
-        The split has the published columns.
+        Args:
+            store: the split, with the published columns.
+            numbers: int64, of the graphs, ascending; None for all.
         """
 
     @abc.abstractmethod

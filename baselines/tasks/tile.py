@@ -74,11 +74,14 @@ class Tile(protocol.Task[tile_store.TileStore]):
 
         return scoring.TileInference(model, once)
 
-    def estimates(self, store: tile_store.TileStore) -> Iterator[np.ndarray]:
+    def estimates(
+        self, store: tile_store.TileStore, numbers: Optional[np.ndarray] = None
+    ) -> Iterator[np.ndarray]:
         """Yields logarithms of the times that `features.estimate` gives tiles."""
         table = tile_table.TileTable(store, ['estimate'])
         time = table.names.index('log_time')
-        for first, end in zip(store.config_offsets, store.config_offsets[1:]):
+        for number in range(len(store)) if numbers is None else numbers:
+            first, end = store.config_offsets[number : number + 2]
             yield table.rows(np.arange(first, end))[:, time]
 
     def labels(self, store: tile_store.TileStore, number: int) -> np.ndarray:

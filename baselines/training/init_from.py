@@ -45,6 +45,13 @@ def read(
         raise ValueError(
             f'{where} is of task {collection.task}, not {config.collection.task}'
         )
+    joint = len(collection.parts) > 1 or len(config.collection.parts) > 1
+    if joint and collection.name != config.collection.name:
+        raise ValueError(
+            f'{where} is of {collection.name}, not {config.collection.name}: with '
+            'several collections, each has a flag of its own; pass the same --source '
+            'and --search'
+        )
     defaults = config_lib.to_json(type(config)())
     for name, wanted in config_lib.to_json(config).items():
         if name in _ALIKE:

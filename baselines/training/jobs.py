@@ -6,6 +6,7 @@ model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 import contextlib
 import datetime
 import functools
+import os
 import platform
 import time
 import types
@@ -20,6 +21,7 @@ from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
 from baselines.core import text
+from baselines.data import collections
 from baselines.data import folds
 from baselines.data import hardware
 from baselines.data import variants
@@ -35,6 +37,7 @@ from baselines.scoring import scorers
 from baselines.tasks import lookup
 from baselines.training import checkpoints
 from baselines.training import devices as devices_lib
+from baselines.training import final_errors
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import own_code
@@ -125,7 +128,12 @@ def _check(config: config_lib.AnyConfig, models: registry.Own) -> None:
             '--trees' if config.trees else f'--model={registry.TREES}'
         )
     steps.parse_averaging(config.averaging)
-    folds.parse(config.fold)
+    parts = config.collection.parts
+    if folds.parse(config.fold) and len(parts) > 1:
+        raise ValueError(
+            f'--fold is for one collection, not for {len(parts)}: one program may be '
+            'in several of them'
+        )
     files.check_writable(config.out_dir)
     if config.results_csv:
         files.check_file_writable(config.results_csv, 'results_csv')
@@ -319,7 +327,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
     """Measures validation and ranks test; returns fields of the run file."""
     settings, stores = data.settings, data.stores
     task_name = settings.collection.task
-    final_error: Dict[str, Any] = {'val': None, 'test': None}
+    errors = final_errors.FinalErrors(settings.collection)
 
     def members(split: str, title: str) -> List[scorers.Members]:
         store = stores[split]
@@ -328,10 +336,14 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
 
     if stores['valid'].has_runtimes:
         of_valid = members('valid', 'measuring validation')
-        models = models.weighed(stores['valid'], of_valid)
-        scored = list(map(models.mean, of_valid))
+        formula = list(data.task.estimates(stores['valid'])) if data.has_prior else None
+        models = models.weighed(stores['valid'], of_valid, formula)
+        if formula is None or not models.is_formula_alone:
+            scored = list(map(models.mean, of_valid))
+        else:
+            scored = formula
         results = data.task.results(stores['valid'], scored)
-        final_error['val'] = report.final_error(task_name, results)
+        errors.measure('val', stores['valid'], results)
         _note_random(results)
         if data.task.has_default:
             print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
@@ -339,20 +351,17 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
     scored = list(scorers.noting_ties(settings.model, stores['test'], test_scores))
     if settings.test_mode == 'metrics':
         results = data.task.results(stores['test'], scored)
-        final_error['test'] = report.final_error(task_name, results)
-    for split, errors in final_error.items():
-        if errors:
-            print(f'{split} {report.format_final_error(task_name, errors)}')
-    rows = submission.make_rows(
-        settings.collection.name, stores['test'].graph_ids, scored
-    )
+        errors.measure('test', stores['test'], results)
+    for line in errors.lines():
+        print(line)
+    rows = _rows(settings.collection, stores['test'], scored)
     return {
         # The data root in full: predictions may be made from another folder.
         'args': {
             **config_lib.to_json(settings),
             'data_root': files.expand(settings.data_root),
         },
-        'final_error': final_error,
+        **errors.to_json(),
         'member_weights': models.weights,
         'test_predictions': {row.id: list(row.configs) for row in rows},
         'seed': settings.seed,
@@ -366,6 +375,19 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]
         'normalizer': data.normalizer.to_json(),
         'num_ops': data.num_ops,
     }
+
+
+def _rows(
+    collection: collections.Collection,
+    store: splits.PackedSplit,
+    scored: Sequence[np.ndarray],
+) -> List[submission.Row]:
+    """Ranks the graphs of a split, each in its own collection."""
+    names = [part.name for part in collection.parts]
+    return [
+        submission.make_row(names[part], graph_id, metrics.best_first(scores))
+        for part, graph_id, scores in zip(store.collection_of, store.graph_ids, scored)
+    ]
 
 
 def _note_random(results: Sequence[report.GraphResult]) -> None:
@@ -411,11 +433,25 @@ def _write_ranking(run: run_files.Run, config: config_lib.AnyConfig) -> None:
         submission.Row(graph_id, tuple(configs))
         for graph_id, configs in run.info['test_predictions'].items()
     ]
-    path = config.results_csv or run.ranking_file
-    submission.write_predictions(path, rows)
-    paths = (run.model_dir, run.file, files.expand(path))
-    for name, place in zip(('model:', 'run:', 'ranking:'), paths):
-        print(f'{name:<8} {files.shown(place)}')
+    places = {'model:': [run.model_dir], 'run:': [run.file], 'ranking:': []}
+    for path, part in zip(_csv_paths(run, config), config.collection.parts):
+        of_part = [row for row in rows if row.collection == part.name]
+        submission.write_predictions(path, of_part)
+        places['ranking:'].append(files.expand(path))
+    for name, paths in places.items():
+        for path in paths:
+            print(f'{name:<8} {files.shown(path)}')
+
+
+def _csv_paths(run: run_files.Run, config: config_lib.AnyConfig) -> List[str]:
+    """Returns the paths of the rankings of the collections of a training."""
+    parts = config.collection.parts
+    if not config.results_csv:
+        return run.ranking_files
+    if len(parts) == 1:
+        return [config.results_csv]
+    stem, ending = os.path.splitext(config.results_csv)
+    return ['_'.join([stem, *part.flags.values()]) + ending for part in parts]
 
 
 def versions() -> Dict[str, str]:

@@ -157,7 +157,9 @@ class Validator:
         tau = None
         if self._data.task.judged_by_tau:
             taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
-            tau = float(np.mean(taus))
+            # Collections count alike, however many programs they have.
+            of = self._data.stores['valid'].collection_of[: len(taus)]
+            tau = float(np.mean([taus[of == one].mean() for one in np.unique(of)]))
         return Validation(
             self._loss_of(pairs), float(correct / total) if total else None, tau
         )

@@ -16,10 +16,7 @@ import tensorflow as tf
 from baselines import config as config_lib
 from baselines.core import registry
 from baselines.core import text
-from baselines.data import collections
 from baselines.data import families
-from baselines.data import folds
-from baselines.data import variants
 from baselines.data.layout import sampling as layout_sampling
 from baselines.data.packed import splits
 from baselines.data.tile import sampling as tile_sampling
@@ -33,6 +30,7 @@ from baselines.tasks import lookup
 from baselines.tasks import protocol
 from baselines.tiles import graphs as tile_graphs
 from baselines.training import init_from
+from baselines.training import opening
 
 # Steps of kernels between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
@@ -308,47 +306,8 @@ def open_data(settings: config_lib.AnyConfig) -> TaskData:
         ValueError: the data or the run of --init_from are unusable; says why.
         OSError: the cache cannot be written.
     """
-    stores = _open_splits(settings)
+    stores = opening.open_splits(settings)
     return make(completed(settings, stores['train']), stores)
-
-
-def _open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit]:
-    """Opens the splits, of a fold if one is set; refuses those that do not match."""
-    collection, task = settings.collection, lookup.of(settings.collection)
-    whole = {
-        split: task.open_split(collection, settings, split)
-        for split in collections.SPLITS
-    }
-    stores = folds.with_fold(settings.fold, whole, task.program_of, settings.cache_dir)
-    if settings.extra:
-        stores = {split: store.with_extra() for split, store in stores.items()}
-    train, test = stores['train'], stores['test']
-    variant = variants.Variant.of(train)
-    for store in stores.values():
-        variant.check(store, f'is in {train.source}')
-    if not train.has_runtimes:
-        raise ValueError(f'{train.source}: all runtimes are 0; nothing to learn')
-    _check_validation_runtimes(stores['valid'])
-    if settings.test_mode == 'metrics' and not test.has_runtimes:
-        raise ValueError(
-            f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
-            'are in the published test files; use --test_mode=predictions'
-        )
-    return stores
-
-
-def _check_validation_runtimes(store: Any) -> None:
-    """Prints that nothing can be validated; raises ValueError where only a part can."""
-    if not store.has_runtimes:
-        text.note(f'{store.source}: all runtimes are 0; there is no validation')
-        return
-    zeros = np.flatnonzero(np.asarray(store.config_runtime) == 0)
-    if len(zeros):
-        graph = np.searchsorted(store.config_offsets, zeros[0], 'right') - 1
-        raise ValueError(
-            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0, with which '
-            'nothing can be compared; leave its file out'
-        )
 
 
 def completed(

@@ -38,7 +38,22 @@ def test_runs_from_before_a_flag_are_of_the_first_collection(monkeypatch):
     assert collections.of_flags({'source': 'nlp', 'search': 'random'}) is layouts[2]
 
 
-@pytest.mark.parametrize('source', ['tpu', '', None, ['xla']])
+def test_several_values_choose_a_joint_collection():
+    joint = collections.of_flags({'source': 'nlp,xla', 'search': 'random,default'})
+    assert joint.name == 'layout:nlp,xla:random,default'
+    assert joint.flags == {'source': 'nlp,xla', 'search': 'random,default'}
+    assert (joint.task, joint.config_columns, joint.toy_files) == ('layout', 18, 5)
+    assert [part.name for part in joint.parts] == [
+        'layout:nlp:random',
+        'layout:nlp:default',
+        'layout:xla:random',
+        'layout:xla:default',
+    ]
+    for collection in collections.COLLECTIONS:
+        assert collection.parts == [collection]
+
+
+@pytest.mark.parametrize('source', ['tpu', '', None, ['xla'], 'xla,xla', 'xla,tpu'])
 def test_flags_that_choose_none(source):
     with pytest.raises(ValueError) as caught:
         collections.of_flags({'source': source, 'search': 'random'})

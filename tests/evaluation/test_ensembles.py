@@ -65,6 +65,18 @@ def test_weights_of_one_program():
     assert ensembles.chosen_weights([same], metrics.ordered_pair_accuracy) == [1, 1]
 
 
+def test_scores_that_are_better_on_average():
+    runtimes = [np.array([1.0, 2.0])] * 3
+    right, wrong, equal = np.array([1, 2]), np.array([2, 1]), np.array([1, 1])
+
+    def is_better(scored, than):
+        return ensembles.is_better(scored, than, runtimes, metrics.kendall_tau)
+
+    # Equal scores count 0, whose tau is not defined: means of 1/3, 0 and 1/3.
+    assert is_better([right, equal, equal], [right, wrong, equal])
+    assert not is_better([right, equal, equal], [right, right, wrong])
+
+
 def test_ranks():
     assert ensembles.ranks([30, 10, 20]).tolist() == [1.0, 0.0, 0.5]
     # Places 0, 1.5, 1.5, 3 of 0..3 and 1, 1, 1, 3.5, 3.5 of 0..4.

@@ -29,3 +29,16 @@ class Tiny(tf.keras.Model):
         scores = tf.reshape(feats @ self.w, [-1, num_configs])
         batch = graph.node_sets['g'].sizes.shape[0]
         return tf.math.unsorted_segment_sum(scores, owner, batch)
+
+
+class Signed(Tiny):
+    """Tiny's scores times the last but one column of the nodes less the last one."""
+
+    def forward(self, graph, num_configs, dropout=None, backprop=None):
+        """Scores any number of configurations."""
+        scores = super().forward(graph, num_configs)
+        columns = graph.node_sets['op']['feats'][:, -2:]
+        owner = graph.edge_sets['g_op'].adjacency[tfgnn.SOURCE]
+        batch = graph.node_sets['g'].sizes.shape[0]
+        means = tf.math.unsorted_segment_mean(columns, owner, batch)
+        return scores * (means[:, :1] - means[:, 1:])

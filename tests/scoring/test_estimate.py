@@ -15,6 +15,7 @@ from baselines.scoring import loading
 from baselines.tasks import layout
 from tests.helpers import hlo_kernels
 from tests.helpers import layout_files
+from tests.helpers import made_runs
 from tests.helpers import places
 from tests.helpers import tile_records
 from tests.helpers.refusals import assert_refused
@@ -107,12 +108,6 @@ def test_predict_and_evaluate(data, tmp_path, capsys):
             ['--dir', 'estimate', '--collection=layout:xla:rand'],
             "there is no collection 'layout:xla:rand'; did you mean 'layout:xla:r",
         ),
-        (
-            'evaluate',
-            ['--dir', 'latest', '--collection=tile:xla'],
-            '--collection=tile:xla is for --dir estimate',
-        ),
-        ('evaluate', ['--compare', 'a', 'b', '--collection=tile:xla'], 'is for --dir'),
         ('predict', ['--dir', 'estimate', '--runner=DirectRunner'], '--runner is for'),
         ('ensemble', ['estimate', 'latest'], "'estimate' is the untrained estimate"),
     ],
@@ -126,11 +121,19 @@ def test_what_the_estimate_is_not_for(
     assert message in error and error.count('\n') == 1
 
 
-def test_a_loaded_run_has_its_own_collection():
-    assert_refused(
-        lambda: tpugraphs.load('latest', collection='tile:xla'),
-        "collection='tile:xla' is for 'estimate', not for a run",
-    )
+def test_a_run_has_a_collection_of_its_own(tmp_path):
+    model_dir = made_runs.make_layout_run(tmp_path)
+    run = finding.load(model_dir)
+    assert graph_source.collection_of(run, '').name == 'layout:xla:random'
+    for load in (
+        lambda: tpugraphs.load(model_dir, collection='tile:xla'),
+        lambda: graph_source.collection_of(run, 'tile:xla'),
+    ):
+        assert_refused(
+            load,
+            '--collection=tile:xla is for --dir estimate, or for runs that were',
+            f'{model_dir} is of layout:xla:random',
+        )
 
 
 def test_a_run_of_that_name_has_a_folder(tmp_path, monkeypatch):

@@ -1,15 +1,19 @@
 """What a layout training draws, measures, keeps, and goes on with."""
 
 import collections
+import dataclasses
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from baselines.data import families
+from baselines.data.layout import store as layout_store
 from baselines.scoring import exporting
 from baselines.scoring import graph_source
 from baselines.scoring import loading
+from baselines.tasks import layout
+from baselines.tasks import lookup
 from baselines.training import jobs
 from baselines.training import task_data
 from tests.helpers import finished_runs
@@ -113,10 +117,47 @@ def test_a_training_begins_with_the_formula(tmp_path):
     assert np.ptp(scores) > 0
     np.testing.assert_array_equal(np.sign(scores), np.sign(formula - formula.mean()))
     served, own = str(tmp_path / 'served'), options.models_file
-    refusals.assert_refused(
-        lambda: exporting.export(predictor.run, served, own),
-        'adds to the formula of --estimate, which is not TensorFlow',
+    assert '  prior [?]' in exporting.export(predictor.run, served, own)
+    kinds = {'node_feat': np.float32, 'node_config_feat': np.float32}
+    names = ('node_opcode', 'edge_index', 'node_config_ids', *kinds)
+    inputs = {
+        name: tf.constant(getattr(record, name).astype(kinds.get(name, np.int32)))
+        for name in names
+    }
+    prior = layout.prior(predictor.open_split('valid'), 0)
+    assert len(prior) == 4 and np.ptp(prior) > 0
+    score = tf.saved_model.load(served).signatures['serving_default']
+    found = score(prior=tf.constant(prior), **inputs)['scores']
+    np.testing.assert_allclose(found, scores, atol=1e-6)
+    with pytest.raises(tf.errors.InvalidArgumentError, match='prior: axis 0 should be'):
+        score(prior=tf.constant(prior[1:]), **inputs)
+
+
+def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
+    record = layout_files.two_dots()
+    [formula] = lookup.TASKS['layout'].estimates(
+        layout_store.LayoutStore.of_records('', [record])
     )
+    # It orders these runtimes without an error.
+    runtimes = 10 + np.unique(formula, return_inverse=True)[1]
+    record = dataclasses.replace(record, config_runtime=runtimes.astype(np.int64))
+    folder = tmp_path / 'data' / 'xla' / 'random'
+    for split in ('train', 'valid', 'test'):
+        layout_files.write_split(folder / split, [record])
+    flags = {**layout_runs.TINY, 'estimate': True, 'trees': True}
+    model_dir, printed = layout_runs.train(tmp_path, **flags, configs=2, lr=1e-9)
+    assert 'nothing learned ranks validation better than the formula' in printed
+    assert finished_runs.info_of(model_dir)['member_weights'] == [0, 0]
+    options = graph_source.Options(
+        cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
+    )
+    predictor = loading.load_predictor(str(model_dir), options)
+    store = predictor.open_split('test')
+    [scores] = predictor.score(store)
+    np.testing.assert_array_equal(scores, formula)
+    numbers = np.zeros(1, np.int64)
+    [[alone]] = predictor.scorer.models.members(store, None, numbers)
+    np.testing.assert_array_equal(alone, formula)
 
 
 def test_a_model_that_cannot_begin_with_the_formula():

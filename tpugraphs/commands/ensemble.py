@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from baselines.evaluation import ensembles
 
     command_line.add_run_arguments(parser)
+    command_line.add_collection(parser, estimate=False)
     ways = ensembles.WAYS
     command_line.option(parser, '--by', 'scores', 'what is averaged', choices=ways)
     parser.add_argument(

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_runs(parser)
     parser.add_argument('output', metavar='OUT', help='a new folder')
     command_line.add_models_file(parser)
+    command_line.add_collection(parser, estimate=False)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -29,4 +30,5 @@ def run(args: argparse.Namespace) -> None:
     from baselines.scoring import exporting
 
     found = finding.load(command_line.run_of(args))
-    print(*exporting.export(found, args.output, args.models_file), sep='\n')
+    lines = exporting.export(found, args.output, args.models_file, args.collection)
+    print(*lines, sep='\n')

@@ -21,6 +21,7 @@ from baselines.runs import run_files
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser, split='valid')
+    command_line.add_collection(parser, estimate=False)
     output = 'report.html'
     command_line.option(parser, '--output', output, 'the HTML file to write')
 

@@ -5,7 +5,18 @@ import os
 import pathlib
 import stat
 import sys
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Type, TypeVar
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Type,
+    TypeVar,
+)
 import zlib
 
 import numpy as np
@@ -81,6 +92,8 @@ class PackedSplit:
     config_min: np.ndarray
     config_max: np.ndarray
     max_opcode: np.ndarray
+    # Columns at the end of node_feat that say of which collection a graph is.
+    flags: Sequence[str] = ()
 
     columns: Mapping[str, str] = {
         'node_feat': 'node',
@@ -289,6 +302,11 @@ class PackedSplit:
     def default_of(self, unused_graph: int) -> Optional[int]:
         """Returns the compiler's default configuration of a graph; None: not known."""
         return None
+
+    @property
+    def collection_of(self) -> np.ndarray:
+        """int64 [G]: the place of each graph's collection among those of the split."""
+        return np.zeros(len(self), np.int64)
 
     @property
     def config_counts(self) -> np.ndarray:

@@ -1,0 +1,96 @@
+"""Opens the splits of a training, and checks that they fit together."""
+
+import itertools
+from typing import Any, Dict, Mapping
+
+import numpy as np
+
+from baselines import config as config_lib
+from baselines.core import text
+from baselines.data import collections
+from baselines.data import folds
+from baselines.data import variants
+from baselines.data.layout import joint
+from baselines.tasks import lookup
+
+
+def open_splits(settings: config_lib.AnyConfig) -> Dict[str, Any]:
+    """Opens the splits, of a fold if one is set; refuses those that do not match.
+
+    Those of several collections are joined, with a flag for each.
+
+    Args:
+        settings: of the training.
+
+    Returns:
+        The splits by name.
+
+    Raises:
+        ValueError: a split is missing or damaged, or does not fit another one; two
+            collections are one folder.
+        OSError: the cache cannot be written.
+    """
+    parts = {
+        collection.name: _open_collection(settings, collection)
+        for collection in settings.collection.parts
+    }
+    stores, *others = parts.values()
+    if not others:
+        return stores
+    _check_folders({name: stores['train'].source for name, stores in parts.items()})
+    return {
+        split: joint.JointStore({n: of[split] for n, of in parts.items()}, [*parts])
+        for split in collections.SPLITS
+    }
+
+
+def _check_folders(source_of: Mapping[str, str]) -> None:
+    """Raises ValueError where two collections would be the same files."""
+    for one, other in itertools.combinations(source_of, 2):
+        if source_of[one] == source_of[other]:
+            raise ValueError(
+                f'--source and --search choose {one} and {other}, but there is one '
+                f'folder for both, {source_of[one]}: --data_root should have a folder '
+                'for each, xla/random, xla/default, nlp/random, nlp/default'
+            )
+
+
+def _open_collection(
+    settings: config_lib.AnyConfig, collection: collections.Collection
+) -> Dict[str, Any]:
+    """Opens the splits of one collection; see `open_splits`."""
+    task = lookup.of(collection)
+    whole = {
+        split: task.open_split(collection, settings, split)
+        for split in collections.SPLITS
+    }
+    stores = folds.with_fold(settings.fold, whole, task.program_of, settings.cache_dir)
+    if settings.extra:
+        stores = {split: store.with_extra() for split, store in stores.items()}
+    train, test = stores['train'], stores['test']
+    variant = variants.Variant.of(train)
+    for store in stores.values():
+        variant.check(store, f'is in {train.source}')
+    if not train.has_runtimes:
+        raise ValueError(f'{train.source}: all runtimes are 0; nothing to learn')
+    _check_validation_runtimes(stores['valid'])
+    if settings.test_mode == 'metrics' and not test.has_runtimes:
+        raise ValueError(
+            f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
+            'are in the published test files; use --test_mode=predictions'
+        )
+    return stores
+
+
+def _check_validation_runtimes(store: Any) -> None:
+    """Prints that nothing can be validated; raises ValueError where only a part can."""
+    if not store.has_runtimes:
+        text.note(f'{store.source}: all runtimes are 0; there is no validation')
+        return
+    zeros = np.flatnonzero(np.asarray(store.config_runtime) == 0)
+    if len(zeros):
+        graph = np.searchsorted(store.config_offsets, zeros[0], 'right') - 1
+        raise ValueError(
+            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0, with which '
+            'nothing can be compared; leave its file out'
+        )
