@@ -108,8 +108,9 @@ def read(path: str, max_bytes: Optional[int] = None) -> bytes:
         OSError: it cannot be read.
     """
     with open_regular(path, max_bytes) as stream:
-        # It may have grown since it was opened.
-        return stream.read(-1 if max_bytes is None else max_bytes)
+        # It may have grown since it was opened.  A buffer of `max_bytes` would be
+        # reserved whole.
+        return stream.read(os.fstat(stream.fileno()).st_size)
 
 
 def loads(content: Union[bytes, str], finite: bool = True) -> Any:

@@ -83,6 +83,7 @@ _ONE_PARAMETER = measured_programs.pointwise(3)
 OWN = {
     'baselines.data.packed.splits._checksum': 'bytes, which nothing parses',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
+    'baselines.runs.notes.read': 'text; what is no UTF-8 is passed over',
     'baselines.runs.finding.about_pretrained': 'a file of the package',
     'tpugraphs.distribute.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
