@@ -3,6 +3,8 @@
   python tools/measured_data/export.py OUT --sizes small   # in its own environment
   python benchmarks/tuned_programs.py OUT --budget-minutes 5
   python benchmarks/tuned_programs.py OUT --dir latest --core 1
+  python benchmarks/tuned_programs.py OUT --records RECORDS
+  python benchmarks/tuned_programs.py OUT --start-from RECORDS
 
 Ten of the exported models, one of each kind: convolutions of two image networks, an
 encoder, its training step, a decoder, a translator, a vision transformer, a recurrent
@@ -12,10 +14,14 @@ A row has the share of the program's time in kernels that have tiles; the geomet
 gain per kernel, where those that keep XLA's default count as 1; and the gain of the
 whole program, next to what compiling the optimised program again gains without any
 other kernel.  Intervals are 95 %: for a program over passes, for a mean over its items.
+
+The last command starts each program's kernels from the most similar ones that the
+command before recorded for the other nine programs.
 """
 
 import argparse
 import os
+import tempfile
 import time
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -46,6 +52,9 @@ def main() -> None:
     parser.add_argument('--candidates', type=int, default=1000)
     parser.add_argument('--core', type=int, default=-1)
     parser.add_argument('--dir', default='', help='a run whose model proposes tiles')
+    parser.add_argument('--records', default='', help='folder for a file per program')
+    parser.add_argument('--start-from', default='', help='such a folder')
+    parser.add_argument('--only', nargs='*', default=[], help='names of programs')
     args = parser.parse_args()
     starting.start_tensorflow()
     results.head(
@@ -63,6 +72,8 @@ def main() -> None:
     rows: List[Dict[str, Any]] = []
     for model in _MODELS:
         name = os.path.basename(model)
+        if args.only and name not in args.only:
+            continue
         try:
             rows.append(_tuned(os.path.join(args.folder, f'{model}.pb'), args))
         except (ValueError, OSError) as error:
@@ -78,14 +89,40 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
     from tpugraphs.kernels import preparation
     from tpugraphs.tuning import program_search
 
-    options = program_search.Options(
-        candidates=args.candidates, minutes=args.budget_minutes, core=args.core
-    )
-    began = time.monotonic()
-    model = tile_scores.load(args.dir, options.platform) if args.dir else None
     program = preparation.load(path)
-    figures = program_search.tune(program, options, model=model).to_json()
+    with tempfile.TemporaryDirectory() as folder:
+        options = program_search.Options(
+            candidates=args.candidates,
+            minutes=args.budget_minutes,
+            core=args.core,
+            records=_records(path, args, folder),
+        )
+        began = time.monotonic()
+        model = tile_scores.load(args.dir, options.platform) if args.dir else None
+        figures = program_search.tune(program, options, model=model).to_json()
     return {**figures, 'minutes': (time.monotonic() - began) / 60}
+
+
+def _records(path: str, args: argparse.Namespace, folder: str) -> str:
+    """Returns the file for the records of a program, or ''.
+
+    Args:
+        path: of the program.
+        args: flags.
+        folder: for records of the other programs.
+    """
+    from tpugraphs.records import tables
+
+    own = os.path.splitext(os.path.basename(path))[0] + '.jsonl'
+    if args.records:
+        os.makedirs(args.records, exist_ok=True)
+        return os.path.join(args.records, own)
+    if not args.start_from:
+        return ''
+    names = sorted(set(os.listdir(args.start_from)) - {own})
+    others = [os.path.join(args.start_from, name) for name in names]
+    tables.merge(others, os.path.join(folder, own))
+    return os.path.join(folder, own)
 
 
 def _row(name: str, figures: Dict[str, Any]) -> None:

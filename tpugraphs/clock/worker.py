@@ -26,6 +26,7 @@ from tpugraphs.programs import conversion
 
 # The share of a result's values that have to be finite: others cannot be compared.
 _LEAST_FINITE = 0.99
+_TAMER_DRAWS = 4  # tried when results are not finite
 _DRAWS = 3  # of inputs that show how much rounding changes a value
 
 # The least standard deviation of drawn weights.
@@ -241,8 +242,10 @@ class _Default:
             for spec in inputs
         ]
         self._take(arrays)
-        if drawn and self._finite < _LEAST_FINITE:
-            self._take([scaled(array) for array in arrays])
+        for attempt in range(_TAMER_DRAWS if drawn else 0):
+            if self._finite >= _LEAST_FINITE:
+                break
+            self._take([tamer(array, attempt) for array in self._arrays])
         self.taken_ns = timing.time_once(self.run_of(program))
 
     def _take(self, arrays: List[np.ndarray]) -> None:
@@ -366,12 +369,20 @@ def _wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64)
 
 
-def scaled(array: np.ndarray) -> np.ndarray:
-    """Returns positive floats with which sums of products do not grow.
+def tamer(array: np.ndarray, attempt: int) -> np.ndarray:
+    """Returns values that are more likely to lead to finite results.
 
-    They are positive since training steps take square roots.
+    Sums of products of such floats do not grow, and they are positive since training
+    steps take square roots.  Integers become smaller with each attempt: JAX gathers
+    NaN for an index behind the last row.
+
+    Args:
+        array: drawn values, or those of the attempt before.
+        attempt: floats change in the first one, number 0, only.
     """
-    if array.ndim < 2 or array.dtype.kind in 'biu':
+    if array.dtype.kind in 'iu':
+        return array // np.array(4, array.dtype)
+    if array.ndim < 2 or array.dtype.kind == 'b' or attempt:
         return array
     inputs = math.prod(array.shape[:-1])
     return (np.abs(array) / max(1, inputs)).astype(array.dtype)

@@ -10,6 +10,8 @@ from tpugraphs.clock import timing
 # timed as XLA makes them; and the share that the kernels take in any case.
 _TIMING_SHARE = 0.25
 _KERNELS_SHARE = 0.5
+# The share of the proof's time in which the kernels of the program are chosen.
+_CHOOSING_SHARE = 0.5
 
 
 class Spent(session_lib.WorkerError):
@@ -55,6 +57,10 @@ class Budget:
             proof: seconds that timing the whole program will take, about.
         """
         return Budget(self.left - min(proof, self.left * (1 - _KERNELS_SHARE)))
+
+    def for_choosing(self) -> 'Budget':
+        """Returns the part for choosing the kernels that stay in the program."""
+        return Budget(self.left * _CHOOSING_SHARE)
 
     def protocol(self, passes: int, compiling: float = math.inf) -> timing.Protocol:
         """Returns the protocol of so many passes that ends with the budget.

@@ -187,7 +187,7 @@ def tune(
         )
         timing_budget = budget.for_timing()
         once_ns, problem = _time_program(whole, program.cut_out, timing_budget)
-        proof_s = timing_budget.spent * whole_program.COMPILED / 2
+        proof_s = timing_budget.spent / 2 * whole_program.COMPILATIONS
         kernels = _time_kernels(cut, session, options.seed, budget.for_timing())
         search = _KernelTuner(options, model, session, records)
         kernels = search.tune_all(kernels, budget.for_kernels(proof_s))

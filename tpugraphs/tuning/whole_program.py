@@ -9,6 +9,7 @@ results are compared with the original's on new inputs.
 
 import collections
 import dataclasses
+import functools
 import math
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -42,10 +43,11 @@ _JUDGING = _Limits(9, 40, 60.0)
 # Added to the seed for the inputs on which the chosen program is compared; measuring
 # takes the first ones.
 _SEEDS = (2, 3, 4)
-# Programs that are compiled at most: the original twice, in each of two processes,
-# next to the whole, the parts, and the program without any winner; and two that are
-# compared in the end.
-COMPILED = _PARTS + 10
+# The time of a proof in compilations of the original.  At most, it is compiled twice in
+# each of two processes, and so are the whole, the parts, and the program without any
+# winner; two are compared in the end.  What is assembled of optimised kernels takes
+# about twice as long to compile.
+COMPILATIONS = 2 * _PARTS + 13
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -140,10 +142,10 @@ class _Trial:
         optimised: the HloModuleProto that the kernels were cut from.
         faster: the kernels to put in.
         once_ns: nanoseconds of one run of the original, about.
-        budget: the wall time of all trials.
 
     Attributes:
         dropped: sets that could not be used -> why.
+        round_s: seconds that the last call of `gains` took.
     """
 
     def __init__(
@@ -152,11 +154,11 @@ class _Trial:
         optimised: Any,
         faster: Sequence[states.Tuned],
         once_ns: float,
-        budget: budget_lib.Budget,
     ):
         self._program, self._optimised, self._faster = program, optimised, faster
-        self._once_ns, self._budget = once_ns, budget
+        self._once_ns = once_ns
         self.dropped: Dict[Tuple[int, ...], str] = {}
+        self.round_s = 0.0
 
     def assembled(self, numbers: Sequence[int]) -> bytes:
         """Returns the program with a set of the faster kernels, serialised."""
@@ -170,6 +172,7 @@ class _Trial:
         sets: Sequence[Sequence[int]],
         limits: _Limits,
         seed: int,
+        budget: budget_lib.Budget,
         compiling: float = math.inf,
     ) -> timing.Measured:
         """Times the original, and the program with each of the sets.
@@ -178,6 +181,7 @@ class _Trial:
             sets: of faster kernels.
             limits: of the passes.
             seed: of inputs and order.
+            budget: the wall time.
             compiling: seconds after which no further set is compiled.
 
         Raises:
@@ -187,18 +191,25 @@ class _Trial:
         passes = limits.seconds * 1e9 / (self._once_ns * programs)
         passes = int(np.clip(passes, limits.least, limits.most))
         modules = [self.assembled(numbers) for numbers in sets]
-        protocol = self._budget.protocol(passes, compiling)
+        protocol = budget.protocol(passes, compiling)
         measured = self._program.measure(protocol, modules, seed)
         for number, why in measured.dropped.items():
             self.dropped[tuple(sets[number - 1])] = why
         return budget_lib.check_passes(measured, limits.least)
 
-    def gains(self, sets: Sequence[Sequence[int]]) -> List[float]:
+    def gains(
+        self, budget: budget_lib.Budget, sets: Sequence[Sequence[int]]
+    ) -> List[float]:
         """Returns the log speed-ups of the program with sets of faster kernels.
 
         That of a set which cannot be used is minus infinity.
+
+        Raises:
+            session_lib.WorkerError: as of `times`.
         """
-        measured = self.times(sets, _CHOOSING, 0, self._budget.left / 2)
+        before = budget.spent
+        measured = self.times(sets, _CHOOSING, 0, budget, budget.left / 2)
+        self.round_s = budget.spent - before
         logs = np.log(measured.passes)  # [passes, kept], the original first
         gains = np.median(logs[:, :1] - logs, axis=0)  # [kept]
         speedups = dict(zip(measured.kept, gains.tolist()))
@@ -226,8 +237,10 @@ def prove(
         cutting.Unsupported: the program cannot be assembled from its kernels.
     """
     faster = sorted(faster, key=lambda state: -state.saving_ns)
-    trial = _Trial(program, optimised, faster, once_ns, budget)
-    kept = kernels_to_keep(len(faster), trial.gains, lambda: budget.left > 0)
+    trial = _Trial(program, optimised, faster, once_ns)
+    choosing = budget.for_choosing()
+    gains = functools.partial(trial.gains, choosing)
+    kept = kernels_to_keep(len(faster), gains, lambda: choosing.left > trial.round_s)
     if kept:  # checked before the last measurement, which takes the time that is left
         problem = program.differences(trial.assembled(kept), budget.left)
         if problem:
@@ -235,7 +248,7 @@ def prove(
             kept = []
     sets = [kept, []] if kept else [[]]
     program.session.stop()
-    measured = trial.times(sets, _JUDGING, 1)
+    measured = trial.times(sets, _JUDGING, 1, budget)
     number, verdict = kernel_search.judge(measured)
     unchanged = None
     if len(sets) in measured.kept:
@@ -278,7 +291,10 @@ def kernels_to_keep(
             break
         parts = _parts(kept)
         rests = [[i for i in kept if i not in part] for part in parts]
-        whole, *without = gains([kept, *rests])
+        try:
+            whole, *without = gains([kept, *rests])
+        except session_lib.WorkerError:
+            break  # such as for lack of time; what is left is judged as it is
         idle = [
             part
             for part, gain in zip(parts, without)

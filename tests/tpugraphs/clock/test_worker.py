@@ -80,6 +80,29 @@ def test_the_least_configurations_are_compiled_however_long_it_takes(worker):
 # Which results agree ----------------------------------------------------------
 
 
+class _Gather(_Program):
+    """Its result is NaN for an index behind the last of 10 rows, as of jnp.take."""
+
+    def outputs(self, buffers):
+        self.runs += 1
+        return [np.where(buffers[0] < 10, 1.0, np.nan)]
+
+
+def test_inputs_are_drawn_until_results_are_finite():
+    specs = [{'type': 'int32', 'dims': [100], 'high': 150}]
+    program = _Gather([0], 0)
+    worker_lib._Default(program, specs, np.random.default_rng(0), 0.1).check_finite()
+    assert program.runs == 4  # indices below 150, 37 and 9; and timed once
+
+
+def test_given_inputs_are_not_changed():
+    default = worker_lib._Default(
+        _Gather([0], 0), [np.full(100, 12)], np.random.default_rng(0), 0.1
+    )
+    with pytest.raises(ValueError, match='only 0% of a result are finite'):
+        default.check_finite()
+
+
 def test_values_are_compared_one_by_one():
     expected, limits = np.array([1e8, 1], np.float32), np.array([100, 1e-6])
     close = lambda actual: worker_lib.are_close(

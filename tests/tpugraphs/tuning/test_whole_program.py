@@ -52,6 +52,23 @@ def test_without_time_all_stay():
     assert whole_program.kernels_to_keep(1, gains, lambda: False) == [0] and not asked
 
 
+def test_what_is_left_when_time_is_up_stays():
+    gains, asked = times([0.2, -0.1, 0.05])
+
+    def until_time_is_up(sets):
+        if asked:
+            raise budget.Spent()
+        return gains(sets)
+
+    assert whole_program.kernels_to_keep(3, until_time_is_up) == [0, 2]
+
+
+def test_choosing_kernels_leaves_half_the_time_to_judge_them():
+    left = budget.Budget(100).for_choosing().left
+    assert left == pytest.approx(50, abs=1)
+    assert budget.Budget().for_choosing().left == math.inf
+
+
 def test_inputs_of_a_program_keep_their_scale():
     module = measured_programs.pointwise(400, 300)
     [spec] = cutting.inputs_of(module, balanced=True)
@@ -59,8 +76,16 @@ def test_inputs_of_a_program_keep_their_scale():
     # As weights of 400 inputs each: a deviation of 1 / 20.
     assert drawn.std() == pytest.approx(0.05, rel=0.02)
     assert abs(drawn.mean()) < 0.001
-    positive = worker.scaled(drawn)
+    positive = worker.tamer(drawn, 0)
     assert positive.min() >= 0 and positive.sum(0).max() < 0.1
+    assert worker.tamer(positive, 1) is positive
+
+
+def test_integers_become_smaller_until_results_are_finite():
+    drawn = np.array([0, 5, 420], np.int32)
+    first = worker.tamer(drawn, 0)
+    assert first.tolist() == [0, 1, 105] and first.dtype == np.int32
+    assert worker.tamer(first, 1).tolist() == [0, 0, 26]
 
 
 class Clock(session_lib.Session):
