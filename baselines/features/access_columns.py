@@ -31,8 +31,8 @@ Columns that end in `change` are less their value of the untiled kernel.  `moved
 
 import numpy as np
 
-from baselines.data.packed import splits
 from baselines.features import kernel_facts
+from baselines.features import node_groups
 from baselines.features import node_tiles
 from baselines.hlo import schema
 
@@ -50,117 +50,54 @@ _CHANGING = (  # of `_OWN`, less their value of the untiled kernel
     ),
 )
 _RANK = schema.RANK
-_GROUPS = 8  # of nodes that are cut alike, per kernel: the largest
 _VECTORS = (8, 32)
-_BOUNDS = [schema.OUTPUT_BOUNDS, schema.KERNEL_BOUNDS]
 _CHANGED = [_OWN.index(name) for name in _CHANGING]
 
 
 class AccessColumns:
-    """The columns of a split's configurations."""
+    """The columns of a split's configurations.
+
+    Args:
+        groups: of nodes of its kernels.
+    """
 
     names = (
         *(f'access_{name}' for name in _OWN),
         *(f'access_{name}_change' for name in _CHANGING),
     )
 
-    def __init__(self, store: splits.PackedSplit):
-        whole = [np.asarray(store.config_max[:, block]) for block in _BOUNDS]
-        self._whole = np.concatenate(whole, axis=1).astype(np.float64)
-        self._group(store, node_tiles.NodeTiles(store, *whole))
-        # The fastest dimension of an array, of those above 1.
-        last = _RANK - 1 - (self._size[..., ::-1] > 1).argmax(axis=2)[..., np.newaxis]
-        fastest, times = (
-            np.take_along_axis(values, last, axis=2)[..., 0]
-            for values in (self._source, self._times)
-        )
-        self._fastest = np.where(times > 1, -1, fastest)  # a slice that skips jumps
+    def __init__(self, groups: node_groups.NodeGroups):
+        self._groups, self._fastest = groups, groups.fastest
         loops = np.arange(2 * _RANK)
-        self._follows = (self._source[..., np.newaxis] == loops).any(axis=2)
-        untiled = self._own(np.arange(store.num_graphs), self._whole)
+        self._follows = (groups.source[..., np.newaxis] == loops).any(axis=2)
+        untiled = self._own(np.arange(len(groups.whole)), groups.whole)
         self._untiled = untiled[:, _CHANGED]
-
-    def _group(self, store: splits.PackedSplit, tiles: node_tiles.NodeTiles) -> None:
-        """Groups nodes that tiles cut in the same way, and adds up their weights.
-
-        A kernel may have hundreds of nodes, but few distinct ways of being cut.  With
-        at most 8 groups per kernel, padded, configurations of different kernels are
-        computed in one array operation (`_own`).  Sets arrays [kernels, 8, ...].
-
-        Shapes below: N nodes of all kernels, n of them that count, G groups.
-        """
-        kernel, width = tiles.nodes.kernel, tiles.nodes.element_bytes
-        is_operand = tiles.nodes.have(('parameter',))
-        operations = kernel_facts.vector_operations(tiles.nodes.opcodes)
-        # [N]: bytes per element for operands, operations per element for the others.
-        weight = np.where(is_operand, width, operations)
-        self._result_width = np.zeros(store.num_graphs)
-        self._result_width[kernel[tiles.root]] = width[tiles.root]
-
-        is_array = tiles.nodes.dims[:, 0] > 0
-        nodes = np.flatnonzero(tiles.reached & is_array & (weight > 0))  # [n]
-        cut = (tiles.source, tiles.nodes.dims, tiles.times, tiles.plus)
-        keys = [kernel[nodes, np.newaxis], is_operand[nodes, np.newaxis]]
-        keys += [values[nodes] for values in cut]
-        # Rows of 1 + 1 + 4 x 6 numbers: [n, 26] -> groups [G, 26], group of each [n].
-        groups, group = np.unique(np.hstack(keys), axis=0, return_inverse=True)
-        weights = np.bincount(group.reshape(-1), weight[nodes], len(groups))
-        ends = np.cumsum([1, 1, *[_RANK] * 3])  # back into columns: [G, 1] or [G, 6]
-        kernel, is_operand, source, dims, times, plus = np.split(groups, ends, axis=1)
-        kernel, is_operand = kernel[:, 0].astype(np.int64), is_operand[:, 0] > 0
-        # By kernel, the groups with the most bytes or operations first; `place` is a
-        # group's rank in its kernel.  The small ones beyond `_GROUPS` are dropped.
-        order = np.lexsort((-weights * np.maximum(dims, 1).prod(axis=1), kernel))
-        place = np.arange(len(order)) - np.searchsorted(kernel[order], kernel[order])
-        order, place = order[place < _GROUPS], place[place < _GROUPS]
-
-        def spread(values: np.ndarray, empty: float, dtype: type = float) -> np.ndarray:
-            # [G, ...] -> [kernels, 8, ...], `empty` where a kernel has fewer groups.
-            shape = store.num_graphs, _GROUPS, *values.shape[1:]
-            table: np.ndarray = np.full(shape, empty, dtype)
-            table[kernel[order], place] = values[order]
-            return table
-
-        self._source = spread(source, node_tiles.WHOLE, int)
-        self._size = spread(np.maximum(dims, 1), 1)
-        self._times, self._plus = spread(times, 1), spread(plus, 0)
-        self._bytes = spread(np.where(is_operand, weights, 0), 0)
-        self._operations = spread(np.where(is_operand, 0, weights), 0)
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations; see `tile_table.PARTS`."""
-        bounds = np.concatenate([configs[:, block] for block in _BOUNDS], axis=1)
-        own = self._own(kernels, bounds)
+        own = self._own(kernels, node_groups.bounds_of(configs))
         change = own[:, _CHANGED] - self._untiled[kernels]
         return np.concatenate([own, change], axis=1)
 
     def _own(self, kernels: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """Computes the columns `_OWN` of rows with bounds [rows, 12]."""
-        whole = self._whole[kernels]
-        # [rows, 12]: sizes of the tile in the output's and the reduced dimensions.
-        tile, trips = kernel_facts.tiling(
-            np.maximum(whole, 1), np.where(whole > 0, bounds, 1)
+        groups = self._groups
+        tile, of_rows, part, is_cut = groups.cut(kernels, bounds)
+        rounds = of_rows[:, np.newaxis]
+        whole, source, size = (
+            values[kernels] for values in (groups.whole, groups.source, groups.size)
         )
-        rounds = kernel_facts.product(trips)[:, np.newaxis]
-        # [rows, 8, 6]: per group of nodes and dimension, the bound that cuts it.  Bound
-        # 12 is infinite: dimensions with the source `WHOLE` are clamped to their size.
-        source, size = self._source[kernels], self._size[kernels]
-        sources = np.concatenate([tile, np.full((len(tile), 1), np.inf)], axis=1)
-        part = np.take_along_axis(sources, source.reshape(len(tile), -1), axis=1)
-        # 7 x 75 x (1 / 75) is a little above 7.
-        part = np.ceil(part.reshape(size.shape) * self._times[kernels] - 1e-9)
-        part = np.maximum(np.minimum(part + self._plus[kernels], size), 1)
-        elements, is_cut = part.prod(axis=2), part < size  # [rows, 8], [rows, 8, 6]
+        elements = part.prod(axis=2)  # [rows, 8]
 
-        bytes_ = self._bytes[kernels] * elements
+        bytes_ = groups.bytes[kernels] * elements
         read = bytes_.sum(axis=1)
         shares = bytes_ / np.maximum(read, 1e-9)[:, np.newaxis]
         # What is not cut is computed once, before the loop.
-        operations, again = self._operations[kernels], is_cut.any(axis=2)
+        operations, again = groups.operations[kernels], is_cut.any(axis=2)
         work = (operations * elements * np.where(again, rounds, 1)).sum(axis=1)
         whole_work = (operations * size.prod(axis=2)).sum(axis=1)
         output = kernel_facts.product(np.maximum(whole[:, :_RANK], 1))
-        written = kernel_facts.product(tile[:, :_RANK]) * self._result_width[kernels]
+        written = kernel_facts.product(tile[:, :_RANK]) * groups.result_width[kernels]
         # Elements are contiguous along a dimension if all faster ones are whole: `kept`
         # [rows, 8, 5] is that for dimensions 0 to 4; dimension 5 always counts.
         kept = np.cumprod(~is_cut[..., :0:-1], axis=2)[..., ::-1]

@@ -14,11 +14,11 @@ it does not follow.
     time         = max(memory, matrix, vector) + trips x 250 ns
 
 Where two copies of a tile do not fit into vector memory, memory and computation
-take turns: their sum takes the place of the larger.
+alternate: their sum is used instead of the larger.
 
 Public figures, per core, half a chip (Norrie et al., "The Design Process for
 Google's Training Chips: TPUv2 and TPUv3", IEEE Micro 2021; Google Cloud's TPU
-system page).  The 250 ns per tile are no public figure: a round number of the
+system page).  The 250 ns per tile are not published: they are a round number of the
 order of a transfer's latency.
 
 The columns are natural logarithms of trips, padded / real elements of the loop tensor,

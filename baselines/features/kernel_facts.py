@@ -190,6 +190,7 @@ class _Reader:
         size, feature = self.shapes.size_of, self._features[product]
 
         def fit(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+            """Counts the roles in which dimension sizes of both operands agree."""
             return sum(
                 (size(a, feature[:, i]) == size(b, feature[:, j])).astype(int)
                 for a, i, b, j in (

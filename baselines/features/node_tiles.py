@@ -40,7 +40,6 @@ class NodeTiles:
         root: int64 [kernels with a root], the nodes of the results.
 
     Args:
-        store: a split of kernels.
         output: int64 [kernels, 6], sizes of the whole output as bounds have them.
         reduced: int64 [kernels, 6], sizes of the reduced dimensions.
     """

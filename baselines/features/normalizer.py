@@ -29,24 +29,16 @@ class Normalizer:
     F and K are the widths of the node and configuration features.  Rows of the latter
     are a tile configuration each, or one for every configuration and configurable node
     of a layout graph.
-
-    Attributes:
-        node_used: bool [F], the columns that are kept.
-        node_min: float32 [F].
-        node_max: float32 [F].
-        config_used: bool [K].
-        config_min: float32 [K].
-        config_max: float32 [K].
-        table_ranges: minima and maxima, float32 each, of the parts of a tile
-            configuration's table that a model sees; by name, as `PARTS` has them.
     """
 
-    node_used: np.ndarray
-    node_min: np.ndarray
-    node_max: np.ndarray
-    config_used: np.ndarray
-    config_min: np.ndarray
-    config_max: np.ndarray
+    node_used: np.ndarray  # bool [F], the columns that are kept
+    node_min: np.ndarray  # float32 [F]
+    node_max: np.ndarray  # float32 [F]
+    config_used: np.ndarray  # bool [K]
+    config_min: np.ndarray  # float32 [K]
+    config_max: np.ndarray  # float32 [K]
+    # minima and maxima, float32 each, of the parts of a tile configuration's table that
+    # a model sees; by name, as `PARTS` has them
     table_ranges: Dict[str, _Range] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -59,7 +51,6 @@ class Normalizer:
         """Fits to graphs of a training split, from their summaries alone.
 
         Args:
-            store: the training split, of either collection.
             graphs: indices of the graphs to fit to; None means all.
             parts: of a tile configuration's table, see `tile_table.PARTS`.
 
@@ -135,11 +126,7 @@ class Normalizer:
 
     @classmethod
     def from_json(cls, described: Dict[str, Any]) -> 'Normalizer':
-        """Makes a normaliser of the lists of `to_json`.
-
-        Raises:
-            ValueError: a list is missing or malformed.
-        """
+        """Makes a normaliser of the lists of `to_json`; raises ValueError."""
         if not isinstance(described, dict):
             raise ValueError('normalizer: expected an object with six lists')
         fields: Dict[str, Any] = {}
@@ -209,9 +196,6 @@ def num_ops(*max_opcodes: np.ndarray) -> int:
     """Returns 1 + the largest opcode, the size of an embedding table.
 
     Takes int [graphs] for each split, the largest opcodes of its graphs.
-
-    Raises:
-        ValueError: there is no graph.
     """
     opcodes = np.concatenate([*max_opcodes, []])
     if not len(opcodes):

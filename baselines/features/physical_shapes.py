@@ -63,7 +63,7 @@ class PhysicalShapes:
 
 
 def reverse(sizes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-    """Turns lists of dimensions round: the last one that is above 0 comes first.
+    """Reverses lists of dimensions: the last one that is above 0 comes first.
 
     Args:
         sizes: [n, 6], those above 0 first.

@@ -43,14 +43,17 @@ Rule = Tuple[np.ndarray, Union[float, np.ndarray], Union[float, np.ndarray]]
 
 
 def through_elementwise(pairs: Pairs) -> Rule:
+    """Dimensions of equal sizes follow the result; others are needed whole."""
     return np.where(pairs.operand == pairs.result, _PLACE, -1), 1, 0
 
 
 def _through_broadcast(pairs: Pairs) -> Rule:
+    """The operand's dimensions are those of the result that `axes` lists."""
     return pairs.axes, 1, 0
 
 
 def _through_transpose(pairs: Pairs) -> Rule:
+    """Dimension i of the result is the operand's dimension `axes`[i]."""
     at = np.full(pairs.axes.shape, -1)
     # Axes that do not exist are 0: the first to name a dimension is right.
     for place in reversed(range(_RANK)):
@@ -59,14 +62,17 @@ def _through_transpose(pairs: Pairs) -> Rule:
 
 
 def _through_same(pairs: Pairs) -> Rule:
+    """Each dimension follows the one of its place."""
     return _PLACE[np.newaxis], 1, 0
 
 
 def _through_concatenate(pairs: Pairs) -> Rule:
+    """The joined dimension is needed whole."""
     return np.where(_PLACE == pairs.axes[:, :1], -1, _PLACE), 1, 0
 
 
 def _through_slice(pairs: Pairs) -> Rule:
+    """A tile of t elements spans t times the stride."""
     strides = np.ones(pairs.axes.shape)
     strides[:, :2] = np.maximum(pairs.raw[:, _SLICE_STRIDES], 1)
     # Columns have the first two strides, and the product of all: the last one's.
@@ -77,6 +83,7 @@ def _through_slice(pairs: Pairs) -> Rule:
 
 
 def _through_reduce_window(pairs: Pairs) -> Rule:
+    """A tile of t windows spans t times the stride, and the rest of a window."""
     size = np.maximum(pairs.raw[:, schema.WINDOW], 1)
     stride = np.maximum(pairs.raw[:, _WINDOW_STRIDES], 1)
     return _PLACE[np.newaxis], stride, size - stride
@@ -89,6 +96,7 @@ def num_reduced(pairs: Pairs) -> np.ndarray:
 
 
 def _through_reduce(pairs: Pairs) -> Rule:
+    """Reduced dimensions are needed whole; the others follow in order."""
     is_reduced = np.zeros(pairs.axes.shape, bool)
     count = num_reduced(pairs)
     for place in range(_RANK):

@@ -4,12 +4,13 @@
     table.names                # of the columns, part by part
     table.rows(rows)           # float32 [rows, len(names)]
 
-There are five parts, each switched on by the flag of its name, but for the third,
-which `--loop_columns` switches on too:
+There are six parts, each switched on by the flag of its name, but for the third and
+fourth, which `--loop_columns` switches on too:
 
     tile_columns    the tile against its arrays (`features.tile_columns`)
     loop_columns    the same in elements, for loops of a CPU (`features.loop_columns`)
     access_columns  how these loops go through operands (`features.access_columns`)
+    cost_columns    an additive model of their time (`features.cost_columns`)
     release_columns  which runtime of XLA measured it (`features.release_columns`)
     estimate        an analytical estimate of the time (`features.estimate`)
 
@@ -17,7 +18,7 @@ Graph models get the rows scaled behind a configuration's own columns.  Trees
 (`--model=Trees`) get them as they are, in a `TreeTable`: those for a CPU where bounds
 count elements, else the other two, and:
 
-    config_<c>    the configuration's own 24 columns, as they are
+    config_<c>    the configuration's own 24 columns, unchanged
     <name>        the table's columns
     mean_<c>      mean over the kernel's nodes of sign(x) log(1 + |x|) of column c
     max_<c>       its maximum
@@ -32,10 +33,12 @@ from baselines.core import arrays
 from baselines.core import text
 from baselines.data.tile import store as tile_store
 from baselines.features import access_columns
+from baselines.features import cost_columns
 from baselines.features import estimate
 from baselines.features import kernel_facts
 from baselines.features import kernel_nodes
 from baselines.features import loop_columns
+from baselines.features import node_groups
 from baselines.features import release_columns
 from baselines.features import tile_columns
 from baselines.hlo import schema
@@ -47,11 +50,14 @@ PARTS: Dict[str, Any] = {
     'tile_columns': tile_columns.TileColumns,
     'loop_columns': loop_columns.LoopColumns,
     'access_columns': access_columns.AccessColumns,
+    'cost_columns': cost_columns.CostColumns,
     'release_columns': release_columns.ReleaseColumns,
     'estimate': estimate.Estimate,
 }
-# Those for bounds that count elements; they read a split, the others facts of it.
-_OF_ELEMENTS = ('loop_columns', 'access_columns', 'release_columns')
+# Those for bounds that count elements; they read a split
+# or groups of its nodes, the others facts of it.
+_OF_ELEMENTS = ('loop_columns', 'access_columns', 'cost_columns', 'release_columns')
+_OF_GROUPS = ('access_columns', 'cost_columns')  # of nodes
 # Configurations of each kernel that `value_range` looks at.
 _DRAWN = 64
 _OPCODES = 128
@@ -67,7 +73,6 @@ class TileTable:
         names: of the columns.
 
     Args:
-        store: a split of kernels.
         parts: names in `PARTS`.
 
     Raises:
@@ -84,20 +89,23 @@ class TileTable:
         facts = None
         if set(self.parts) - set(_OF_ELEMENTS):
             facts = kernel_facts.KernelFacts(store)
-        self._computed = [
-            PARTS[part](store if part in _OF_ELEMENTS else facts) for part in self.parts
-        ]
+        groups = None
+        if set(self.parts) & set(_OF_GROUPS):
+            groups = node_groups.NodeGroups(store)
+        self._computed = []
+        for part in self.parts:
+            of_what: Any = store if part in _OF_ELEMENTS else facts
+            self._computed.append(
+                PARTS[part](groups if part in _OF_GROUPS else of_what)
+            )
         self._kept: Tuple[int, np.ndarray] = 0, np.empty((0, 0))
 
     def rows(self, rows: np.ndarray, raw: Optional[np.ndarray] = None) -> np.ndarray:
-        """Computes rows.
+        """Computes rows: float32 [r, len(names)].
 
         Args:
             rows: int64 [r], rows of `config_feat`.
             raw: float32 [r, 24], if it was read before.
-
-        Returns:
-            float32 [r, len(names)].
         """
         follow = len(rows) > 0 and (np.diff(rows) == 1).all()
         start, kept = self._kept
@@ -111,7 +119,7 @@ class TileTable:
             configs = raw[chunk].astype(np.float64)
             columns = [part(kernels[chunk], configs) for part in self._computed]
             np.concatenate(columns, axis=1, out=table[chunk], casting='same_kind')
-        if follow:  # a graph model and trees ask for the same, one after the other
+        if follow:  # a graph model and then trees ask for the same rows
             self._kept = rows[0], table
         return table
 
@@ -152,7 +160,6 @@ class TreeTable:
         names: of the columns.
 
     Args:
-        store: a split of kernels.
         names: of the columns to compute; None means all.
         shared: a table of the same split, whose last rows are used again.
 
@@ -200,14 +207,11 @@ class TreeTable:
         return self._store.config_counts
 
     def rows(self, graphs: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes rows.
+        """Computes rows: float32 [r, len(names)], column by column in memory.
 
         Args:
             graphs: int64 [r], kernels.
             configs: int64 [r], a configuration of each.
-
-        Returns:
-            float32 [r, len(names)], column by column in memory.
         """
         rows = self._store.config_offsets[graphs] + configs
         raw = self._store.config_feat[rows]

@@ -43,8 +43,8 @@ class TaskData(abc.ABC):
         task: whose graphs they are.
         settings: of the training.
         stores: the splits, by name.
-        start: the run of --init_from, whose scaling of features is kept, or None.
-        drawable: int64 [training graphs], how many configurations can be drawn.
+        start: the run of --init_from, which also gives the scaling, or None.
+        drawable: int64 [training graphs], numbers of configurations to draw from.
         chosen: int64, numbers of the graphs to train on.
         normalizer: scales features.
         num_ops: more than the largest opcode.
@@ -55,10 +55,6 @@ class TaskData(abc.ABC):
         has_prior: whether a model's scores are added to those of a formula.
         patience_steps: fewest steps without a better score before training stops.
 
-    Args:
-        settings: of the training.
-        stores: the splits, by name.
-
     Raises:
         ValueError: no training graph has enough configurations, or the run of
             --init_from does not fit.
@@ -67,7 +63,7 @@ class TaskData(abc.ABC):
     label_scale = 1.0
     has_prior = False
     patience_steps = 0
-    start: Optional[run_files.Run] = None
+    start: Optional[run_files.RunFile] = None
 
     def __init__(self, settings: Any, stores: Mapping[str, Any]):
         self.task: protocol.Task[Any] = lookup.of(settings.collection)
@@ -104,13 +100,13 @@ class TaskData(abc.ABC):
     def rankable(self) -> np.ndarray:
         """int64, numbers of the graphs that trees learn from.
 
-        They take what graph models cannot put into a step: graphs with fewer than
-        `configs` configurations, which are often the large ones.
+        Unlike graph models, trees can use graphs with fewer than `configs`
+        configurations, which are often the large ones.
         """
         return np.flatnonzero(self.drawable > 1)
 
     def weights_of(self, graphs: np.ndarray) -> np.ndarray:
-        """Returns what training graphs count, float64 [graphs]; see `families`."""
+        """Returns the weights of training graphs, float64 [graphs]; see `families`."""
         ids = self.stores['train'].graph_ids
         programs = (self.task.program_of(ids[number]) for number in graphs)
         return families.weights(
@@ -129,7 +125,7 @@ class TaskData(abc.ABC):
 
     @abc.abstractmethod
     def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
-        """Draws the steps of an epoch; the same number draws the same.
+        """Draws the steps of an epoch; the draws depend on its number alone.
 
         Yields:
             Arrays [steps, batch, ...] for `pack`: the graphs int64 [steps, batch],
@@ -163,8 +159,8 @@ class TaskData(abc.ABC):
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Returns the graphs of an epoch's steps: int64 [steps, batch].
 
-        Each graph comes once in random order, but for --family_temperature; the last
-        step is filled up.
+        Each graph occurs once, in random order, unless --family_temperature is set;
+        the last step is filled up.
         """
         order = families.draw(rng, self.weights)
         return self.chosen[np.resize(order, [self.steps_per_epoch, self.batch])]
@@ -195,23 +191,22 @@ class TileData(TaskData):
         super().__init__(settings, stores)
 
     def _table_parts(self) -> Sequence[str]:
-        """Returns the parts of a tile table that the settings ask for."""
         settings = self.settings
         parts = ['estimate'] * settings.estimate
         parts += ['tile_columns'] * settings.tile_columns
-        parts += ['loop_columns', 'access_columns'] * settings.loop_columns
+        of_loops = ['loop_columns', 'access_columns', 'cost_columns']
+        parts += of_loops * settings.loop_columns
         return parts + ['release_columns'] * settings.release_columns
 
     @property
     def steps_per_epoch(self) -> int:
         """Batches of an epoch; kernels that do not fill one are left out, as published.
 
-        The order differs from epoch to epoch, so every kernel has its turn.
+        The order differs between epochs, so every kernel is drawn eventually.
         """
         return len(self.chosen) // self.batch
 
     def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
-        """Draws `configs` configurations of each kernel."""
         rng, k = self.epoch_rng(epoch), self.settings.configs
         order = self.order(rng)
         for start in range(0, len(order), _STEPS_PER_CHUNK):
@@ -221,18 +216,15 @@ class TileData(TaskData):
             yield kernels, configs.reshape(*kernels.shape, k)
 
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Packs kernels and configurations, see `TileGraphs.training_items`."""
         return self.graphs['train'].training_items(*drawn)
 
     def unpack(
         self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
     ) -> Tuple[Any, tf.Tensor, Any]:
-        """Cuts out a step of kernels, see `tiles.graphs.unpack`."""
         unpacked = tile_graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, 0.0)
 
     def describe(self) -> str:
-        """Says how many kernels and configurations are trained on."""
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
         return f'{text.count(len(self.chosen), "kernel")} with {configs}'
 
@@ -259,7 +251,6 @@ class LayoutData(TaskData):
         return -(-len(self.chosen) // self.batch)
 
     def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
-        """Draws `configs` configurations and a segment of each program."""
         rng = self.epoch_rng(epoch)
         sizes = np.diff(self.stores['train'].node_offsets)
         for programs in self.order(rng):
@@ -269,18 +260,15 @@ class LayoutData(TaskData):
             yield tuple(x[np.newaxis] for x in (programs, configs, kept))
 
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
-        """Packs programs, configurations and segments, see `layout.graphs.pack`."""
         return layout_graphs.pack(self.graphs['train'], *drawn)
 
     def unpack(
         self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
     ) -> Tuple[Any, tf.Tensor, Any]:
-        """Cuts out a step of programs, see `layout.graphs.unpack`."""
         unpacked = layout_graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
     def describe(self) -> str:
-        """Says how many programs and configurations are trained on."""
         collection = ':'.join(self.settings.collection.flags.values())
         configs = self.drawable[self.chosen].sum()
         return (
@@ -289,8 +277,8 @@ class LayoutData(TaskData):
         )
 
 
-# Here and not in `tasks`, which is below: what a training draws is made of packed
-# steps and settings.
+# Not in `tasks`, which this package imports: these classes use steps and settings of a
+# training.
 _DATA: Dict[str, Type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
 
 
@@ -316,12 +304,11 @@ def completed(
     """Returns the settings of a recipe, fitted to the data; prints what changed.
 
     Tiles of a CPU get --loop_columns, and --release_columns if both of XLA's runtimes
-    measured them.  Where fewer than half of the graphs have
-    --configs of configurations, --configs becomes as many as 85 % have.
+    measured them.  If fewer than half of the graphs have --configs configurations,
+    --configs becomes the number that 85 % have.
 
     Args:
         settings: of the training; those without a recipe stay as they are.
-        train: the training split.
     """
     if not settings.recipe:
         return settings

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from baselines.data import collections
 from baselines.data import hardware
 
 
@@ -28,6 +29,21 @@ def test_the_processor_of_a_folder(content, name, tmp_path):
 
 def test_where_nothing_says(tmp_path):
     assert hardware.measured_on(str(tmp_path)) == ''
+
+
+@pytest.mark.parametrize('flags', [{}, {'source': 'xla', 'search': 'random'}])
+def test_splits_of_a_collection(flags, tmp_path):
+    collection = collections.of_flags(flags)
+    splits = tmp_path / collection.subfolder
+    found = lambda: hardware.splits_at(str(tmp_path), collection)
+    assert found() == collections.SPLITS  # to be refused by name
+    (splits / 'train').mkdir(parents=True)
+    assert found() == collections.SPLITS  # incomplete: nobody measured it
+    (tmp_path / 'measured.json').touch()
+    assert found() == ('train',)
+    assert hardware.splits_at(str(splits), collection) == ('train',)
+    (splits / 'valid').mkdir()
+    assert found() == collections.SPLITS
 
 
 def test_the_shipped_data_say():

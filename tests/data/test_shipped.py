@@ -116,8 +116,18 @@ def test_folders_are_packed_together(tmp_path, monkeypatch):
     assert summary['configurations'] == 8 and summary['families'] == 4
     assert summary['graphs by split'] == {'train': 2, 'valid': 1, 'test': 1}
     assert json.loads((tmp_path / 'b.json').read_text()) == summary
-    root = shipped.folder('tile', str(tmp_path / 'unpacked'))
+    tests = [n for n, k in _kernels(tmp_path).items() if k['split'] == 'test']
+    program = families.program_of_kernel(tests[0])
+    archive = str(tmp_path / 'c.zip')
+    monkeypatch.setattr(shipped, 'archive_of', lambda task: archive)
+    summary = pack.pack('tile', sources, train=[families.family(program)])
+    assert summary['graphs by split'] == {'train': 3, 'valid': 1}
+
+
+def _kernels(folder):
+    root = shipped.folder('tile', str(folder / 'unpacked'))
     kernels = collection_folder.read_sidecar(root)['kernels']
     for name, kernel in kernels.items():
         assert kernel['file'] == f'{kernel["split"]}/{name}.npz'
         assert os.path.exists(os.path.join(root, kernel['file']))
+    return kernels

@@ -11,7 +11,8 @@ Noisy kernels are left out, kernels that are in a folder before, and kernels in 
 archive for tests alone (`by_others`, `by_others_real`): pack those first.  Families of
 programs that have no split yet are divided into train, valid and test, origin by
 origin; all of an archive for tests is test.  Of OLD, kernels of the origin `--without`
-are left out.  The same folders make the same archive, byte for byte.
+are left out.  Families in `--train` are trained on, whatever their split was.
+The same folders make the same archive, byte for byte.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import os
 import pathlib
 import sys
 import tempfile
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 import zipfile
 
 import numpy as np
@@ -84,15 +85,19 @@ def main() -> None:
     parser.add_argument('archive', choices=[*_ARCHIVES])
     parser.add_argument('sources', nargs='+', metavar='ORIGIN=OUT')
     parser.add_argument('--without', default='', metavar='ORIGIN')
+    parser.add_argument('--train', nargs='*', default=[], metavar='FAMILY')
     args = parser.parse_args()
     sources = [source.partition('=')[::2] for source in args.sources]
     if not all(folder for _, folder in sources):
         raise ValueError(f'{args.sources}: write ORIGIN=OUT')
-    print(json.dumps(pack(args.archive, sources, args.without), indent=1))
+    print(json.dumps(pack(args.archive, sources, args.without, args.train), indent=1))
 
 
 def pack(
-    archive: str, sources: List[Tuple[str, str]], without: str = ''
+    archive: str,
+    sources: List[Tuple[str, str]],
+    without: str = '',
+    train: Sequence[str] = (),
 ) -> Dict[str, Any]:
     """Writes an archive and its summary next to it; returns the summary.
 
@@ -100,6 +105,7 @@ def pack(
         archive: 'tile', 'layout', 'by_others' or 'by_others_real'.
         sources: name of an origin and a folder, of each collection.
         without: an origin of kernels of an unpacked archive that are left out.
+        train: families that are trained on, whatever their split was.
 
     Raises:
         ValueError: a folder is no collection.
@@ -119,7 +125,7 @@ def pack(
                 graphs.append(graph)
     splits = {g.family: 'test' for g in graphs}
     if archive not in _TEST_ALONE:
-        splits = _splits(graphs)
+        splits = {**_splits(graphs), **dict.fromkeys(train, 'train')}
     _write(archive, graphs, splits, abouts)
     path = shipped.archive_of(archive)
     summary = {

@@ -52,7 +52,7 @@ def main() -> None:
     print(finding.about_pretrained())
 
 
-def describe(out_dir: str, run: run_files.Run) -> Dict[str, Any]:
+def describe(out_dir: str, run: run_files.RunFile) -> Dict[str, Any]:
     """Returns what the run was trained on, and its figures on unseen programs.
 
     Args:

@@ -21,7 +21,7 @@ def folder(task: str, root: str = ROOT) -> str:
 
     Args:
         task: 'tile' or 'layout', or an archive for tests alone, such as 'by_others'.
-        root: where it goes, in a folder named by its content.
+        root: the parent of the folder, whose name has a hash of the content.
 
     Raises:
         ValueError: none ships for that task, or its file is damaged.
@@ -46,5 +46,5 @@ def folder(task: str, root: str = ROOT) -> str:
 
 
 def archive_of(task: str) -> str:
-    """Returns the path of a shipped archive; its sidecar is beside it."""
+    """Returns the path of a shipped archive; its sidecar is next to it."""
     return str(pathlib.Path(__file__).with_name(f'{task}.zip'))

@@ -187,7 +187,6 @@ def test_limit_takes_the_first_by_name(split):
 def test_other_entries_of_the_folder_do_not_count(split):
     (split / 'README.txt').write_text('text')
     (split / '.hidden.npz').write_text('text')
-    (split / 'folder.npz').mkdir()
     assert _open(split).num_graphs == 5
 
 
@@ -329,6 +328,13 @@ def test_damaged_files_stop_or_are_left_out(tmp_path, task, capsys):
     # Repaired, it is back.
     bad.write_bytes(whole)
     assert _open(split, task.kind).num_graphs == 5
+
+
+def test_a_folder_named_as_a_file_is_refused(split):
+    (split / 'folder.npz').mkdir()
+    message = _message(ValueError, split)
+    assert message.startswith(f'{split / "folder.npz"}: not a regular file')
+    assert _open(split, skip_bad_files=True).num_graphs == 5
 
 
 def test_nothing_but_damaged_files(split):
