@@ -2,6 +2,7 @@
 
   python benchmarks/full_size.py --folder ~/scratch/full            # hours, 40 GB
   python benchmarks/full_size.py --folder ~/scratch/full --task tile
+  python benchmarks/full_size.py --folder ~/scratch/part --scale 0.05
 
 Synthetic files (`tests/helpers/synthetic.py`) stand in for the published ones: 5,709,
 676 and 844 kernels with 400 to 4,096 tiles, and 200, 20 and 17 programs of 1,000 to
@@ -9,7 +10,8 @@ Synthetic files (`tests/helpers/synthetic.py`) stand in for the published ones: 
 quality.  Each step is a process of its own; printed are its seconds by the clock and of
 CPU, the most memory of its own (without files that it maps, which the system takes
 back), and the size of what it wrote.  A step that is done is not repeated: `done.json`
-keeps its figures.
+keeps its figures.  --scale takes that share of the kernels and programs, of the same
+sizes.
 """
 
 import dataclasses
@@ -31,6 +33,7 @@ from tests.helpers import synthetic
 
 _MODELS = {'tile': 'EarlyJoinSAGE', 'layout': 'ResModel'}
 _SCRIPTS = {'tile': 'tiles_train.py', 'layout': 'layout_train.py'}
+_COUNTS = {'tile': (5709, 676, 844), 'layout': (200, 20, 17)}
 _OWN = {'tile': [], 'layout': ['--source=nlp', '--search=random']}
 
 
@@ -39,29 +42,31 @@ def main() -> None:
     parser = results.parser(__doc__)
     parser.add_argument('--folder', required=True)
     parser.add_argument('--task', nargs='+', default=['tile', 'layout'])
+    parser.add_argument('--scale', type=float, default=1.0)
     parser.add_argument('--make', choices=('tile', 'layout'), help='only write files')
     args = parser.parse_args()
     folder = pathlib.Path(args.folder).expanduser()
     if args.make:
-        write(args.make, folder / args.make)
+        write(args.make, folder / args.make, args.scale)
         return
     heads = ('step', 'seconds', 'CPU seconds', 'own memory, MB', 'written, MB')
     results.head(*heads)
     for task in args.task:
-        for step, command in commands(task, folder).items():
+        for step, command in commands(task, folder, args.scale).items():
             figures = done(folder / task / 'done.json', step, command, folder / task)
             results.row(f'{task}: {step}', *(f'{value:,.0f}' for value in figures))
 
 
-def write(task: str, folder: pathlib.Path) -> None:
-    """Writes the files of a collection."""
+def write(task: str, folder: pathlib.Path, scale: float) -> None:
+    """Writes the files of a collection, or of a share of it."""
+    counts = [max(1, round(scale * count)) for count in _COUNTS[task]]
     if task == 'tile':
         sizes = dict(nodes=(10, 70), configs=(400, 4096))
-        synthetic.write_kernels(str(folder / 'npz'), 5709, 676, 844, **sizes)
+        synthetic.write_kernels(str(folder / 'npz'), *counts, **sizes)
         return
     sizes = dict(nodes=(1000, 43_000), configs=(14_000, 100_000))
     more = dict(subfolders=('nlp/random',), write=write_fast)
-    synthetic.write_programs(str(folder / 'npz'), 200, 20, 17, **sizes, **more)
+    synthetic.write_programs(str(folder / 'npz'), *counts, **sizes, **more)
 
 
 def write_fast(record: layout_records.LayoutRecord, path: str) -> None:
@@ -76,7 +81,7 @@ def write_fast(record: layout_records.LayoutRecord, path: str) -> None:
                     np.lib.format.write_array(member, np.asarray(array))
 
 
-def commands(task: str, folder: pathlib.Path) -> Dict[str, List[str]]:
+def commands(task: str, folder: pathlib.Path, scale: float) -> Dict[str, List[str]]:
     """Returns the command of each step, in order.
 
     The first training packs the splits, which the others find packed.
@@ -85,14 +90,16 @@ def commands(task: str, folder: pathlib.Path) -> Dict[str, List[str]]:
     data = [f'--data_root={place / "npz"}', f'--cache_dir={place / "cache"}']
     once = ['--epochs=1', '--test_mode=metrics'] if task == 'tile' else ['--epochs=1']
     script = [sys.executable, str(results.ROOT / _SCRIPTS[task]), *_OWN[task], *data]
+    model = [*script, *once, f'--model={_MODELS[task]}']
     tpugraphs = [sys.executable, '-m', 'tpugraphs']
     steps = {
         'write the files': [sys.executable, __file__, '--folder', str(folder)]
-        + ['--make', task],
+        + ['--make', task, f'--scale={scale}'],
         f'pack, and one epoch of {_MODELS[task]}': [
-            *(*script, *once, f'--model={_MODELS[task]}'),
-            f'--out_dir={place / "published"}',
+            *model,
+            f'--out_dir={place / "pack"}',
         ],
+        f'one epoch of {_MODELS[task]}': [*model, f'--out_dir={place / "published"}'],
         'one epoch of --recipe=strong': [
             *(*script, *once, '--recipe=strong', f'--out_dir={place / "strong"}')
         ],

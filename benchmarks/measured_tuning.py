@@ -88,7 +88,7 @@ def _of_copies(kernel, session, seed: int) -> kernel_search.Found:
         session,
         _CANDIDATES,
         seed,
-        machine_records.Records(),
+        machine_records.MachineRecords(),
         budget.Budget(),
         distinct=False,
     )

@@ -7,17 +7,18 @@
 them where that is less, and judged by the others; all measurements of a configuration
 are on one side.  `across`: trained on the twelve simulated programs in TPU format of
 ../shared/data/tpu_format, and judged by all measurements.  Figures are Kendall's tau,
-with the standard deviation over seeds.  `again` is the tau of two measurements of one
-configuration, `limit` that of a model that knows the runtimes without noise.  By
-default the programs are those in ../shared/data/real.  Trainings that are in --work
-already are not repeated.
+with the standard deviation over seeds.  Below are 95 % intervals of what trees and both
+have more than the formula: configurations are drawn again, with all measurements of
+them.  `again` is the tau of two measurements of one configuration, `limit` that of a
+model that knows the runtimes without noise.  By default the programs are those in
+../shared/data/real.  Trainings that are in --work already are not repeated.
 """
 
 import argparse
 import dataclasses
 import glob
 import os
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 import numpy as np
 import results
@@ -37,7 +38,13 @@ _TRAINED_ON = 1000
 _VALIDATED = 0.2  # of these
 _FEWEST = 20  # different configurations
 _PROTOCOLS = ('within', 'across')
-_ROWS = ('random', 'formula', 'graph model', 'trees', 'both', 'again', 'limit')
+_ROWS = ('random', 'formula', 'graph model', 'trees', 'both')
+_COMPARED = ('trees', 'both')  # with the formula
+_LIMITS = ('again', 'limit')
+_DRAWS = 500
+
+# A tau, an interval [2], or None where nothing was measured twice.
+_Figure = Union[float, np.ndarray, None]
 
 
 def main() -> None:
@@ -48,7 +55,7 @@ def main() -> None:
     parser.add_argument('--seeds', type=int, nargs='+', default=[0])
     parser.add_argument('--work', default='~/out/real_layouts')
     args = parser.parse_args()
-    columns: Dict[str, List[Dict[str, float]]] = {}
+    columns: Dict[str, List[Dict[str, _Figure]]] = {}
     for path in args.data:
         record = _read(path)
         if record.config_runtime.any() and len(np.unique(_groups(record))) >= _FEWEST:
@@ -58,7 +65,7 @@ def main() -> None:
                     _judged(args, path, record, protocol, seed) for seed in args.seeds
                 ]
     results.head('', *columns)
-    for row in _ROWS:
+    for row in (*_ROWS, *map(_less_formula, _COMPARED), *_LIMITS):
         cells = ([one[row] for one in by_seed] for by_seed in columns.values())
         results.row(row, *map(_cell, cells))
 
@@ -118,8 +125,8 @@ def _judged(
     record: records.LayoutRecord,
     protocol: str,
     seed: int,
-) -> Dict[str, float]:
-    """Trains the recipe, if that is not done; returns the tau of each row."""
+) -> Dict[str, _Figure]:
+    """Trains the recipe, if that is not done; returns the figures of each row."""
     judged, root, name = record, str(_SIMULATED), 'across'
     if protocol == 'within':
         name = f'{record.graph_id}_{_collection(path).replace(":", "_")}'
@@ -147,19 +154,54 @@ def _judged(
         'trees': members[1],
         'both': predictor.score_record(judged),
     }
-    runtimes = judged.config_runtime
-    repeated = noise.of_graph(runtimes, store.part('config_group', 0))
+    runtimes, groups = judged.config_runtime, store.part('config_group', 0)
+    repeated = noise.of_graph(runtimes, groups)
     return {
         **{row: metrics.kendall_tau(each, runtimes) for row, each in scores.items()},
+        **_intervals(scores, runtimes, groups),
         'again': repeated and repeated.tau_twice,
         'limit': repeated and repeated.tau_ceiling,
     }
 
 
-def _cell(taus: Sequence[float]) -> str:
-    """Returns a mean, and the deviation over several seeds, as text."""
-    if None in taus:
+def _less_formula(row: str) -> str:
+    """Returns the name of the row with what another one has more than the formula."""
+    return f'{row} - formula'
+
+
+def _intervals(
+    scores: Mapping[str, np.ndarray], runtimes: np.ndarray, groups: np.ndarray
+) -> Dict[str, np.ndarray]:
+    """Returns 95 % intervals of differences of tau, float [2], by row.
+
+    Args:
+        scores: by row, [c].
+        runtimes: [c].
+        groups: numbers of configurations, equal for equal ones: int [c].
+    """
+    rng = np.random.default_rng(0)
+    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    gains = []
+    for _ in range(_DRAWS):
+        drawn = rng.integers(len(members), size=len(members))
+        rows = np.concatenate([members[i] for i in drawn])
+        formula, *others = (
+            metrics.kendall_tau(scores[name][rows], runtimes[rows])
+            for name in ('formula', *_COMPARED)
+        )
+        gains.append([tau - formula for tau in others])
+    ends = np.percentile(gains, [2.5, 97.5], axis=0)  # [2, compared]
+    return dict(zip(map(_less_formula, _COMPARED), ends.T))
+
+
+def _cell(figures: Sequence[_Figure]) -> str:
+    """Returns a mean and the deviation over several seeds, or an interval, as text."""
+    taus = [figure for figure in figures if figure is not None]
+    if not taus:
         return ''
+    if isinstance(taus[0], np.ndarray):
+        low, high = np.mean(taus, axis=0)
+        return f'{low:+.3f} to {high:+.3f}'
     spread = f' ± {np.std(taus):.3f}' if len(taus) > 1 else ''
     return f'{np.mean(taus):.3f}{spread}'
 

@@ -40,13 +40,18 @@ def run(main: Callable[[], Optional[int]]) -> None:
 # Data and models --------------------------------------------------------------
 
 
-def train(settings: Any) -> Tuple[str, float]:
-    """Trains in silence; returns the model's folder, and seconds of CPU."""
+def train(settings: Any, **more: Any) -> Tuple[str, float]:
+    """Trains in silence; returns the model's folder, and seconds of CPU.
+
+    Args:
+        settings: of the training.
+        **more: of `jobs.train`.
+    """
     from baselines.training import jobs
 
     start = time.process_time()
     with contextlib.redirect_stdout(io.StringIO()):
-        model_dir = jobs.train(settings)
+        model_dir = jobs.train(settings, **more)
     return model_dir, time.process_time() - start
 
 
@@ -106,11 +111,11 @@ def run_of(out_dir: str) -> str:
 
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:
-    """Returns the predictor of a run on data; see `graph_source.Options`."""
+    """Returns the predictor of a run on data; see `graph_source.SourceOptions`."""
     from baselines.scoring import graph_source
     from baselines.scoring import loading
 
-    return loading.load_predictor(model_dir, graph_source.Options(*data, **more))
+    return loading.load_predictor(model_dir, graph_source.SourceOptions(*data, **more))
 
 
 # Time and memory --------------------------------------------------------------

@@ -91,7 +91,7 @@ def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
 
     program = preparation.load(path)
     with tempfile.TemporaryDirectory() as folder:
-        options = program_search.Options(
+        options = program_search.TuningOptions(
             candidates=args.candidates,
             minutes=args.budget_minutes,
             core=args.core,

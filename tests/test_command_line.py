@@ -155,6 +155,35 @@ def test_a_reader_that_has_left_is_no_error(size):
     assert (done.returncode, done.stderr) == (141, '')
 
 
+def test_help_whose_reader_has_left_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    done = _python('-m', 'tpugraphs', 'losses', '--help', stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, '')
+
+
+_AS_A_LIBRARY = """
+import os, sys
+from baselines import command_line
+def work():
+    print('output')
+    with open(sys.argv[1], 'wb'):
+        os.write(1, b'output')
+        os.write(2, b'log')
+sys.exit(command_line.guarded(work))
+"""
+
+
+def test_streams_closed_at_the_start_get_nothing(tmp_path):
+    """A file that is opened next is not taken for them."""
+    path = tmp_path / 'file'
+    command = [sys.executable, '-c', _AS_A_LIBRARY, str(path)]
+    closed = ['sh', '-c', 'exec "$@" <&- >&- 2>&-', 'sh', *command]
+    assert subprocess.run(closed, cwd=_ROOT, check=False).returncode == 0
+    assert path.read_bytes() == b''
+
+
 def test_full_disk_behind_stdout_is_an_error():
     if not os.path.exists('/dev/full'):
         pytest.skip('there is no /dev/full')

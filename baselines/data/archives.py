@@ -1,7 +1,7 @@
 """Unpacks an untrusted tar archive of .npz files.
 
-All members are checked before the first file is written.  What is written has
-a name that we made: a plain stem in the folder the archive is meant for.
+All members are checked before the first file is written.  File names are built here:
+a plain stem in the folder that the archive is for.
 """
 
 import os
@@ -19,22 +19,16 @@ _MAX_FILES = 100_000
 # Not hidden, no control characters, and short enough to append a suffix.
 _NAME = re.compile(r'[^.\x00-\x1f\x7f/\\][^\x00-\x1f\x7f/\\]{0,230}\.npz')
 _MAX_READ = 1 << 20
-# What tarfile raises on malicious headers, besides its own errors.
+# What tarfile raises on malicious headers, including its own errors.
 _DAMAGE = (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError)
 
 
 class Unpacked(NamedTuple):
-    """The result of `unpack`: numbers of files.
+    """The result of `unpack`: numbers of files."""
 
-    Attributes:
-        written: new files.
-        kept: files that were there already and stayed.
-        ignored: files in the right folder that are not .npz.
-    """
-
-    written: int
-    kept: int
-    ignored: int
+    written: int  # new files
+    kept: int  # files that were there already and stayed
+    ignored: int  # files in the right folder that are not .npz
 
 
 def unpack(path: str, root: str, folder: str) -> Unpacked:

@@ -15,20 +15,13 @@ class Collection(NamedTuple):
 
     A training on several of them has a joint one, 'layout:xla,nlp:random', whose
     graphs are those of its `parts`; it has no folder.
-
-    Attributes:
-        name: such as 'layout:xla:random'; the first word is the task.
-        flags: of the training, that choose it.
-        subfolder: where it is below --data_root.
-        config_columns: published width of its configurations' features.
-        toy_files: files of each split that --toy_data takes.
     """
 
-    name: str
-    flags: Mapping[str, str]
-    subfolder: str
-    config_columns: int
-    toy_files: int
+    name: str  # such as 'layout:xla:random'; the first word is the task
+    flags: Mapping[str, str]  # of the training, that choose it
+    subfolder: str  # where it is below --data_root
+    config_columns: int  # published width of its configurations' features
+    toy_files: int  # files of each split that --toy_data takes
 
     @property
     def task(self) -> str:
@@ -37,7 +30,7 @@ class Collection(NamedTuple):
 
     @property
     def parts(self) -> List['Collection']:
-        """The collections of a joint one; of any other, itself alone."""
+        """The collections that a joint one joins; any other has only itself."""
         if ',' not in self.name:
             return [self]
         values = [value.split(',') for value in self.flags.values()]
@@ -53,7 +46,7 @@ class Collection(NamedTuple):
         usual = os.path.join(root, self.subfolder)
         ways = ['npz', *self.name.split(':')]
         places = [usual, *(os.path.join(root, *ways[n:]) for n in range(len(ways)))]
-        # Splits right there are taken, unless they are those of another collection.
+        # Splits right below the root are used, unless it is another collection's.
         others = {c.subfolder for c in COLLECTIONS} - {self.subfolder, ''}
         if not root.endswith(tuple(others)):
             places.append(root)
@@ -94,7 +87,7 @@ def of_name(name: str) -> Collection:
 
 
 def _named(name: str) -> List[Collection]:
-    """Returns the collections with a name: one, or none."""
+    """Returns a list of the collection with a name; empty if there is none."""
     return [collection for collection in COLLECTIONS if collection.name == name]
 
 

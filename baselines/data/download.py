@@ -1,13 +1,13 @@
 """Fetches the published TpuGraphs archives and unpacks them.
 
-The archives lie at https://download.tensorflow.org/data/tpu_graphs/v0/, one per
+The archives are at https://download.tensorflow.org/data/tpu_graphs/v0/, one per
 collection and split.  (That address could not be reached from the machine this
-was developed on: the tests use a server of their own.)
+was developed on: the tests run their own server.)
 
 In `<data_dir>/archives/` there are, for one archive:
 
-    <name>.tar.part       what has come so far; a later call goes on from there
-    <name>.tar.part.json  which version of the file on the server that is
+    <name>.tar.part       what was received so far; a later call resumes it
+    <name>.tar.part.json  the version of the file on the server
     <name>.tar            complete; removed once unpacked
     <name>.json           the number of files unpacked
 """
@@ -47,13 +47,10 @@ _THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
 def splits_of(names: Sequence[str]) -> List[str]:
-    """Lists the splits of collections, as folders such as 'npz/tile/xla/train'.
+    """Lists the splits of collections, such as 'npz/tile/xla/train'; raises ValueError.
 
     Args:
         names: of collections, or 'all'.
-
-    Raises:
-        ValueError: no collection, or an unknown one.
     """
     choices = f'choose from all, {", ".join(collections.NAMES)}'
     chosen: List[str] = []
@@ -78,9 +75,7 @@ def download(
     Args:
         split: a folder from `splits_of`, below the data folder; the archive's name has
             '_' for each '/'.
-        data_dir: e.g. '~/data/tpugraphs'.
         base_url: where the archives are; https, or http on this machine.
-        keep_archive: keep the archive after unpacking.
 
     Returns:
         Numbers of the unpacked files; None if the split was complete.
@@ -117,11 +112,10 @@ def download(
 def fetch(url: str, path: str) -> None:
     """Downloads a file, resuming an interrupted earlier call.
 
-    Dropped connections are taken up again as long as every one brings bytes.
+    Dropped connections are resumed as long as each one delivers bytes.
 
     Args:
         url: https, or http on this machine; the server has to tell the length.
-        path: of the complete file.
 
     Raises:
         ValueError: the answer is malformed, another process is downloading the file,
@@ -164,7 +158,6 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
     """Appends the missing bytes of a file to `out`.
 
     Args:
-        url: of the file.
         out: the beginning of the file, opened to append.
         note: path of a JSON file with the version of the file that `out` holds.
     """
@@ -174,7 +167,7 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
     request = urllib.request.Request(url)
     if offset and version.get('validator'):
         request.add_header('Range', f'bytes={offset}-')
-        # Of a file that has changed since, all is sent.
+        # If the file has changed since, the server sends all of it.
         request.add_header('If-Range', version['validator'])
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
         _require_safe(response.url)
@@ -185,7 +178,7 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
                 raise ValueError(f'{url}: the server answers with {extent!r}')
         else:
             out.truncate(0)
-            out.seek(0)  # Appending knows where to write anyway; `tell` does not.
+            out.seek(0)  # for `tell`: appending writes at the end anyway
             version = _version(url, response.headers)
             with files.write_atomically(note) as stream:
                 json.dump(version, stream)

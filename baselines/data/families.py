@@ -5,8 +5,8 @@ inception_v3_batch_128_train                    its program
 inception_v3_train                              without its batch size
 inception                                       the family
 
-Collections have many variants of some architectures and one of others: graphs that are
-drawn evenly are families drawn unevenly.
+Collections have many variants of some architectures and one of others: drawing graphs
+evenly draws families unevenly.
 """
 
 import itertools
@@ -40,10 +40,10 @@ def without_batch(program: str) -> str:
 def family(program: str) -> str:
     """Returns a program's name without its sizes.
 
-    The name is cut at `_` and `.` into words.  The first word counts without
-    its digits and what follows them; further words count until one has a digit.
-    Of these, words of size (small, base, large, wide, batch, ...) are left out.
-    Where nothing is left, the family is the program itself.
+    The name is split at `_` and `.` into words.  The first word is cut at its first
+    digit; further words are kept up to the first one with a digit.  Words of size
+    (small, base, large, wide, batch, ...) are left out.  If no word is left, the
+    family is the program itself.
 
         resnet50.4x4.fp16                resnet
         mlperf_bert_batch_24_2x2         mlperf_bert
@@ -75,9 +75,9 @@ def weights(names: Sequence[str], temperature: float) -> np.ndarray:
 def draw(rng: np.random.Generator, expected: np.ndarray) -> np.ndarray:
     """Draws as many graphs as there are, in random order: int64 [n].
 
-    A graph that is expected 1.3 times is drawn once or twice, 1.3 times on average:
-    the points u, u + 1, u + 2, ... with a random u from 0 to 1 are dropped on a line on
-    which each graph has a piece of that length (systematic sampling).
+    A graph that is expected 1.3 times is drawn once or twice, 1.3 times on average.
+    This is systematic sampling: each graph is an interval of that length on a line, and
+    the points u, u + 1, u + 2, ..., with a random u from 0 to 1, choose the graphs.
 
     Args:
         rng: the source of randomness; the same state gives the same order.

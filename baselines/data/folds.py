@@ -36,11 +36,7 @@ class Fold(NamedTuple):
 
 
 def parse(text: str) -> Optional[Fold]:
-    """Parses --fold: 'i/k' with 1 <= i <= k and k >= 2; None for ''.
-
-    Raises:
-        ValueError: the text is neither.
-    """
+    """Parses --fold, 'i/k' with 1 <= i <= k >= 2; None for ''; raises ValueError."""
     if not text:
         return None
     numbers = re.fullmatch(r'([0-9]{1,6})/([0-9]{1,6})', text)
@@ -54,14 +50,13 @@ def parse(text: str) -> Optional[Fold]:
 
 
 def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndarray:
-    """Puts graphs into folds, a group of them into one: see `shares.share_out`.
+    """Assigns graphs to folds, each group to one fold; see `shares.share_out`.
 
     A group's size is its share of the graphs plus its share of the configurations.
 
     Args:
         groups: of each graph, n of them.
         configs: each graph's number of configurations.
-        count: how many folds.
 
     Returns:
         int64 [n], 0 to count - 1; no fold is empty.
@@ -76,7 +71,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
             f'in more than their batch size, not {len(names)}'
         )
     of_graphs = np.asarray(configs, np.int64)
-    # In whole numbers, so that equal is equal on every machine.
+    # In integers, so that ties are the same on every machine.
     sizes = {
         i: int((members == i).sum()) * int(of_graphs.sum())
         + int(of_graphs[members == i].sum()) * len(members)
@@ -99,14 +94,11 @@ def with_fold(
     Args:
         fold: as `parse` takes it; '' changes nothing.
         stores: packed splits by name, train and valid among them.
-        program_of: the program of a graph id.
-        cache_dir: where packed splits are kept.
 
     Raises:
         OSError: the cache cannot be written.
-        ValueError: `fold` is malformed; train and valid do not fit together,
-            share a graph, or one has no runtimes; there are more folds than
-            programs.
+        ValueError: `fold` is malformed; train and valid differ in columns, share a
+            graph, or one has no runtimes; there are more folds than programs.
     """
     parsed = parse(fold)
     if parsed is None:
@@ -149,6 +141,7 @@ def _packed(
     graphs = [(store, graph) for store in joined for graph in range(len(store))]
 
     def pack(writer: columns.Writer) -> Dict[str, Any]:
+        """Packs the chosen graphs; returns entries of the manifest."""
         packing = packer.Packer(writer, kind)
         for number in np.flatnonzero(chosen):
             packing.copy(*graphs[number])

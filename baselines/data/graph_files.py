@@ -1,8 +1,7 @@
 """The fields and checks that the npz files of tiles and of layouts share.
 
 The file formats are the published ones (docs/design-contracts.md, 1).  Integers of
-any width are accepted; what comes out has one dtype per array, and nobody checks it
-again.
+any width are accepted; the result has one dtype per array, and is not checked again.
 """
 
 import dataclasses
@@ -95,10 +94,9 @@ class GraphRecord:
 
     @staticmethod
     def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
-        """Checks arrays beyond their schema, and brings them into one form.
+        """Checks arrays beyond their schema, and normalises them in place.
 
         Args:
-            path: of the file, for messages.
             arrays: checked against the schema.
             whole: whether runtimes are checked, too, which scoring does not need.
 

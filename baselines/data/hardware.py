@@ -1,14 +1,15 @@
-"""The processor that the runtimes of a data set were measured on."""
+"""What the sidecar of a measured data set tells: its processor, and its splits."""
 
 import os
 import re
-from typing import Any
+from typing import Any, Sequence
 
 from baselines.core import files
 from baselines.core import untrusted
+from baselines.data import collections
 from baselines.data import shipped
 
-# What stands for every graphics processor: their names are not on record.
+# The name of every graphics processor: which one it was is not on record.
 GPU = 'gpu'
 SIDECAR = 'measured.json'  # of a folder that `tpugraphs collect` wrote
 MOST_SIDECAR = 1 << 30  # bytes
@@ -18,7 +19,6 @@ def measured_on(root: str, shipped_task: str = '') -> str:
     """Returns the processor that a data set's runtimes were measured on.
 
     Args:
-        root: the folder of its splits.
         shipped_task: of the shipped data, 'tile' or 'layout'; '' for other data.
 
     Returns:
@@ -34,6 +34,26 @@ def measured_on(root: str, shipped_task: str = '') -> str:
         return ', '.join(sorted({_processor(part) for part in parts} - {''}))
     except (OSError, *untrusted.DAMAGE):
         return ''
+
+
+def splits_at(root: str, collection: collections.Collection) -> Sequence[str]:
+    """Returns the splits that a training on a collection at a root reads.
+
+    These are all, which need not exist; but train alone where `tpugraphs collect`
+    measured it, and had too few kernels for other splits.
+
+    Args:
+        root: at or above the folder of the splits, expanded.
+        collection: of the training, with one part.
+    """
+    of_train, *others = (collection.folder_of(root, s) for s in collections.SPLITS)
+    top = os.path.dirname(of_train)
+    for _ in filter(None, collection.subfolder.split('/')):
+        top = os.path.dirname(top)
+    if not os.path.isdir(of_train) or any(map(os.path.isdir, others)):
+        return collections.SPLITS
+    is_measured = os.path.exists(os.path.join(top, SIDECAR))
+    return collections.SPLITS[: 1 if is_measured else None]
 
 
 def release_number(version: str) -> int:

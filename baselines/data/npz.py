@@ -37,43 +37,28 @@ Lengths = Dict[str, Tuple[int, str]]  # named dimension -> (length, key that has
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """The arrays that a file may hold under one key.
+    """The arrays that a file may hold under one key."""
 
-    Attributes:
-        kinds: the numpy dtype kinds that are accepted, of any width; 'iu' means
-            integers.
-        shape: an entry per axis: a number is its length; the same letter
-            anywhere in a schema stands for the same length.  None: any shape.
-        dtype: of the array that is returned; None keeps the file's.
-        low: smallest value allowed, if there are limits.
-        high: largest value allowed; a letter means below that length.
-        why: the meaning of a value outside [low, high], for the message.
-        optional: whether the key may be absent.
-    """
-
+    # the numpy dtype kinds that are accepted, of any width; 'iu' means integers
     kinds: str
+    # an entry per axis: a number is its length; the same letter anywhere in a schema
+    # stands for the same length. None: any shape.
     shape: Optional[Shape]
-    dtype: Optional[type] = None
-    low: Optional[int] = None
+    dtype: Optional[type] = None  # of the array that is returned; None keeps the file's
+    low: Optional[int] = None  # smallest value allowed, if there are limits
+    # largest value allowed; a letter means below that length
     high: Union[int, str, None] = None
-    why: str = ''
-    optional: bool = False
+    why: str = ''  # why values outside [low, high] are wrong, for the message
+    optional: bool = False  # whether the key may be absent
 
 
 class StreamedField(NamedTuple):
-    """An array that is written block by block.
+    """An array that is written block by block."""
 
-    Attributes:
-        key: its name in the file.
-        shape: of all of it.
-        dtype: of all of it.
-        blocks: its rows in order, [rows, *shape[1:]] each.
-    """
-
-    key: str
-    shape: Tuple[int, ...]
-    dtype: np.dtype
-    blocks: Iterable[np.ndarray]
+    key: str  # its name in the file
+    shape: Tuple[int, ...]  # of all of it
+    dtype: np.dtype  # of all of it
+    blocks: Iterable[np.ndarray]  # its rows in order, [rows, *shape[1:]] each
 
 
 def read_arrays(
@@ -86,10 +71,8 @@ def read_arrays(
     """Reads and checks the arrays of `schema`.
 
     Args:
-        path: an npz file.
-        schema: key to field.
         max_bytes: limit of these arrays' sizes, unpacked, added up.
-        others: keys that the file may hold besides; None means any.
+        others: other keys that the file may hold; None means any.
         max_file_bytes: limit of the file's size; None means `max_bytes`.
 
     Returns:
@@ -103,7 +86,7 @@ def read_arrays(
     with untrusted.open_archive(path, max_file_bytes or max_bytes) as archive:
         names = archive.namelist()
         arrays = _read_members(archive, schema, max_bytes)
-    # A key that is missing says more than one that is not expected.
+    # A missing key is reported before an unexpected one, as it says more.
     checked = check_arrays(path, arrays, schema)
     expected = sorted({*schema, *(others or ())})
     for name in names if others is not None else ():
@@ -119,7 +102,6 @@ def read_all(path: str, max_bytes: int) -> Dict[str, np.ndarray]:
     """Reads all arrays of an npz file, without a schema.
 
     Args:
-        path: the file.
         max_bytes: limit of its size, and of the arrays' sizes added up.
 
     Raises:
@@ -137,8 +119,6 @@ def read_blocks(
     """Reads one array block by block, for arrays larger than memory.
 
     Args:
-        path: the npz file.
-        key: the array's name.
         field: its kinds and shape, at least one row of at least one byte.
         lengths: of the named dimensions in that shape, and the keys that have them.
         max_bytes: limit of the file's size, and of the array's.
@@ -203,12 +183,10 @@ def write_arrays(
     """Atomically writes a compressed npz file.
 
     Args:
-        path: the file.
-        arrays: by key.
         streamed: one more array, which comes in blocks.
     """
-    # Packed in memory: on a full disk a zip file complains a second time, on
-    # stderr, when it is collected.
+    # Packed in memory: on a full disk, a zip file prints a second error when it is
+    # garbage-collected.
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     if streamed:

@@ -1,8 +1,8 @@
 """The configurations on which layouts are published: 1,000 of each validation graph.
 
 The lists are those of google-research-datasets/tpu_graphs (Apache-2.0), whose
-evaluation scores them and no others.  They keep their order; of a graph with fewer
-configurations some are there several times.
+evaluation scores only these.  They are in the published order; if a graph has fewer
+configurations, some are repeated.
 """
 
 import pathlib

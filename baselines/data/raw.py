@@ -24,9 +24,8 @@ _MAX_NAME = 180
 def graph_id(tuning: Any) -> str:
     """Returns `<module name>_<fingerprint in hex>` of a ModuleTuningData.
 
-    The name is made safe, as the published names are.  A module without a
-    fingerprint gets a hash of its bytes, so that two programs of one name are not
-    taken for one.
+    The name is made safe, as the published names are.  A module without a fingerprint
+    gets a hash of its bytes, so that programs with the same name stay distinct.
     """
     name = safe_name(tuning.module.name)[:_MAX_NAME]
     if not name or name.startswith('-'):
@@ -65,12 +64,9 @@ def record_of(
     """Makes the record of a kernel or program.
 
     Args:
-        name: the record's graph id.
-        nodes: the graph.
-        configs: its configurations.
         with_features: of layouts, whether the features of all configurations are
             unpacked; else node_config_feat is [0, k, 18].
-        xla_release: of tiles: what measures them; see `TileRecord`.
+        xla_release: for tiles, the release that measured them; see `TileRecord`.
     """
     fields: Dict[str, Any] = dict(
         graph_id=name,

@@ -1,4 +1,4 @@
-"""Shares of train, valid and test, and groups of graphs put into them."""
+"""Divides groups of graphs among train, valid and test."""
 
 from typing import Any, Dict, Mapping, Sequence, Tuple
 
@@ -9,7 +9,7 @@ def parse(text: str) -> Tuple[float, ...]:
     """Parses --split, such as '80/10/10'; returns its numbers, whatever their sum.
 
     Raises:
-        ValueError: these are not three numbers from 0 on, or all are 0.
+        ValueError: it is not three numbers of at least 0, or all are 0.
     """
     try:
         shares = tuple(float(share) for share in text.split('/'))
@@ -30,8 +30,8 @@ def parse(text: str) -> Tuple[float, ...]:
 def share_out(sizes: Mapping[Any, float], shares: Sequence[float]) -> Dict[Any, int]:
     """Assigns groups to parts, largest first, each to the part that lacks most.
 
-    Of equal groups the first by name goes first, a tie goes to the first part.  Every
-    part with a share gets a group at least: the smallest ones, if need be.
+    Groups of equal size are ordered by name, and ties go to the first part.  Every part
+    with a share gets at least one group, if necessary one of the smallest.
 
     Args:
         sizes: group -> size; at least as many groups as parts with a share.

@@ -1,7 +1,7 @@
 """The numbers of columns and the padding of a split, by which data sets can differ.
 
 Raw files can be extracted in several ways (`--pad`, `--extra`).  A run records the
-columns that it was trained on, so that nothing else is handed to it by mistake.
+columns that it was trained on, so that others are refused.
 """
 
 import dataclasses
@@ -15,18 +15,13 @@ from baselines.hlo import schema
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """The columns of a split; the defaults are the published ones, of tiles.
+    """The columns of a split; the defaults are the published ones, of tiles."""
 
-    Attributes:
-        pad: what absent list entries hold, 0 or -1.
-        node_features: columns of node_feat, with those of node_feat_extra for a run
-            that was trained with --extra.
-        config_features: columns of config_feat.
-    """
-
-    pad: int = 0
+    pad: int = 0  # what absent list entries hold, 0 or -1
+    # columns of node_feat, with those of node_feat_extra for a run that was trained
+    # with --extra
     node_features: int = len(schema.NODE)
-    config_features: int = len(schema.TILE)
+    config_features: int = len(schema.TILE)  # columns of config_feat
 
     @property
     def extra(self) -> bool:
@@ -73,11 +68,7 @@ class Variant:
         """Returns a split in this variant; raises ValueError for one in another.
 
         Args:
-            store: the split.
             than: ends the message 'but 140 in what ...': 'the model was trained on'.
-
-        Raises:
-            ValueError: they differ; says in what.
         """
         if self.extra:
             store = store.with_extra()

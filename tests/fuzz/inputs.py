@@ -402,7 +402,7 @@ def _read_weights(path: str) -> None:
         stream.write(_checkpoint_files()[1])
     run_files.check_weights(folder)
     with weights.limited(folder, {}):
-        weights.read(run_files.Run(folder, {'args': {'model': 'Tiny'}}), model)
+        weights.read(run_files.RunFile(folder, {'args': {'model': 'Tiny'}}), model)
 
 
 def _read_candidates(path: str) -> None:

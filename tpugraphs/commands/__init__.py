@@ -10,7 +10,7 @@ import argparse
 import importlib
 import pkgutil
 import types
-from typing import List, Optional, Sequence
+from typing import List, NoReturn, Optional, Sequence
 
 from baselines import command_line
 
@@ -26,10 +26,18 @@ def load(name: str) -> types.ModuleType:
     return importlib.import_module(f'{__name__}.{name}')
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose --help may be printed where nobody reads on, or nothing fits."""
+
+    def exit(self, status: int = 0, message: Optional[str] = None) -> NoReturn:
+        """Exits once what was printed is written."""
+        super().exit(command_line.guarded(lambda: status), message)
+
+
 def parser(name: str) -> argparse.ArgumentParser:
     """Makes the parser of the command line of a command."""
     command = load(name)
-    result = argparse.ArgumentParser(
+    result = _Parser(
         prog=f'tpugraphs {name}',
         description=command.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,13 +1,13 @@
 """`tpugraphs` and `python -m tpugraphs`: lists and runs the commands."""
 
 import gc
-import importlib.metadata
 import sys
 
 from baselines import command_line
 from baselines.core import registry
 from baselines.core import text
 from tpugraphs import commands
+from tpugraphs.programs import extras
 
 
 def main() -> int:
@@ -18,21 +18,14 @@ def main() -> int:
         gc.freeze()  # the process ends: its million objects need not be gone through
         return code
     if name == '--version':
-        return command_line.guarded(lambda: print(f'tpugraphs {_version()}'))
+        version = extras.version('tpugraphs') or 'is not installed; this is a checkout'
+        return command_line.guarded(lambda: print(f'tpugraphs {version}'))
     code = command_line.guarded(_list)
     if code or name in ('-h', '--help', 'help'):
         return code
     meant = registry.did_you_mean(name, commands.names())
     print(f'\nerror: no command is called {name!r}{meant}', file=sys.stderr)
     return 2
-
-
-def _version() -> str:
-    """Returns the version that is installed."""
-    try:
-        return importlib.metadata.version('tpugraphs')
-    except importlib.metadata.PackageNotFoundError:
-        return 'is not installed; this is a checkout'
 
 
 def _list() -> None:

@@ -82,11 +82,13 @@ def run(args: argparse.Namespace) -> None:
     if args.passes == 1:
         raise ValueError('--passes is 1; halves of them are compared: at least 2')
     options = settings_lib.from_options(
-        collection_folder.Options,
+        collection_folder.CollectionOptions,
         args,
         output=files.expand(output),
         split=None if args.split == 'none' else shares.parse(args.split),
-        passes=(args.passes,) * 2 if args.passes else collection_folder.Options.passes,
+        passes=(args.passes,) * 2
+        if args.passes
+        else collection_folder.CollectionOptions.passes,
     )
     families = [family for family in args.families.split(',') if family]
     if families and args.random is None:

@@ -45,6 +45,6 @@ def run(args: argparse.Namespace) -> None:
     from baselines.core import settings as settings_lib
     from tpugraphs import competition
 
-    options = settings_lib.from_options(competition.Options, args)
+    options = settings_lib.from_options(competition.CompetitionOptions, args)
     results = competition.compete(options, args.dirs)
     command_line.show(args, results.to_json(), results.to_text)

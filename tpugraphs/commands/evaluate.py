@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
-    """Prints the measurements of each run."""
+    """Prints the measurements of each run, or compares two models."""
     from tpugraphs import run_reports
 
     (run_reports.compare_runs if args.compare else run_reports.evaluate_runs)(args)

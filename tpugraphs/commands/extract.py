@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from tpugraphs.extract import jobs
 
     beam.check_arguments(args)
-    options = settings_lib.from_options(extractor.Options, args)
+    options = settings_lib.from_options(extractor.ExtractionOptions, args)
     return jobs.extract(
         args.inputs, options, args.runner, args.beam_options, args.split, args.by
     )

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     for model_dir, predictor in predictors.items():
         summary, graphs = predictor.measure(args.split)
         name, model = labels[model_dir]
-        run = cast(run_files.Run, predictor.run)  # none of them is the estimate
+        run = cast(run_files.RunFile, predictor.run)  # none of them is the estimate
         drawn.append(measured.MeasuredRun(name, model, run, summary, graphs))
     page.write(args.output, drawn)
     print(f'report: {files.expand(args.output)}')

@@ -79,11 +79,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _named(args: argparse.Namespace) -> List[str]:
-    """Returns the directories of the runs that are named.
-
-    Raises:
-        ValueError: there is no such run; or none is named, and one has to be.
-    """
+    """Returns the directories of the runs that are named; raises ValueError."""
     from baselines.runs import finding
 
     if (args.delete or args.note is not None) and not args.runs:
@@ -95,12 +91,7 @@ def _named(args: argparse.Namespace) -> List[str]:
 
 
 def _delete(model_dirs: List[str], is_sure: bool) -> None:
-    """Deletes runs, unless the user does not want to.
-
-    Raises:
-        ValueError: one of them may not be deleted, or nobody can be asked.
-        OSError: something cannot be removed.
-    """
+    """Deletes runs if the user agrees; raises ValueError or OSError."""
     from baselines.core import files
     from baselines.core import text
     from baselines.runs import deletion

@@ -112,6 +112,6 @@ def run(args: argparse.Namespace) -> None:
     out_dir = f'{_OUT}/{name.replace(":", "_")}'
     base = search.settings_of(name, {'out_dir': out_dir, **given})
     options = settings_lib.from_options(
-        trials.Options, args, pruning=not args.no_pruning
+        trials.SweepOptions, args, pruning=not args.no_pruning
     )
     search.run(base, options, given=given)

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         files.check_file_writable(args.json, 'json')
     options = settings_lib.from_options(
-        program_search.Options,
+        program_search.TuningOptions,
         args,
         output=files.expand(args.output) if args.output else '',
         minutes=args.budget_minutes,

@@ -107,16 +107,9 @@ def drawn_settings(trial: FrozenTrial) -> str:
 
 
 def write_best(study: optuna.Study, objective: trials_lib.Objective) -> None:
-    """Writes the best settings for --recipe, once a trial is complete.
+    """Writes the best settings for --recipe, once a trial is complete; raises OSError.
 
     Settings of the data, of files and of a single run are left out.
-
-    Args:
-        study: of the sweep.
-        objective: of its trials.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     best = study_lib.best_trial(study)
     if best is None:

@@ -26,10 +26,6 @@ _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
 def settings_of(name: str, given: Mapping[str, Any]) -> Any:
     """Returns the settings that all trials on a collection share, with their recipe.
 
-    Args:
-        name: of the collection.
-        given: the user's settings, by name.
-
     Raises:
         ValueError: a setting is not for the collection, or the recipe does not fit.
         OSError: the file of the recipe cannot be read.
@@ -50,7 +46,7 @@ def settings_of(name: str, given: Mapping[str, Any]) -> Any:
 
 def run(
     base: Any,
-    options: trials_lib.Options,
+    options: trials_lib.SweepOptions,
     train: training.Train = training.train_model,
     given: Collection[str] = (),
 ) -> None:
@@ -58,7 +54,6 @@ def run(
 
     Args:
         base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
-        options: of the search.
         train: see `training.train_model`.
         given: names of settings of `base` that are not searched.
 
@@ -79,10 +74,11 @@ def run(
     name = options.study or collection
     os.makedirs(files.expand(base.out_dir), exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    with warnings.catch_warnings():
+    storage = options.storage or study_lib.default_storage(base.out_dir)
+    with warnings.catch_warnings(), study_lib.errors_of(storage, study_lib.FAILURES):
         warnings.simplefilter('ignore')  # what is experimental, and odd defaults
         study = study_lib.create(
-            options.storage or study_lib.default_storage(base.out_dir),
+            storage,
             name,
             {
                 'collection': collection,
@@ -110,15 +106,15 @@ def run(
             objective = trials_lib.Objective(space, base, options, cores, train)
             with text.interruptible(f'kept the trials in {files.shown(base.out_dir)}'):
                 _optimize(study, objective)
-    failure = study_lib.common_failure(study)
-    if failure:
-        raise ValueError(
-            f'all of the first trials failed: {failure}; begin again with another '
-            '--study or --out_dir'
-        )
-    print('\n'.join(results.table(study)))
-    if study_lib.best_trial(study):
-        print(f'next: {results.training_command(base)}')
+        failure = study_lib.common_failure(study)
+        if failure:
+            raise ValueError(
+                f'all of the first trials failed: {failure}; begin again with another '
+                '--study or --out_dir'
+            )
+        print('\n'.join(results.table(study)))
+        if study_lib.best_trial(study):
+            print(f'next: {results.training_command(base)}')
 
 
 def _optimize(study: optuna.Study, objective: trials_lib.Objective) -> None:
@@ -147,7 +143,7 @@ def _optimize(study: optuna.Study, objective: trials_lib.Objective) -> None:
             objective,
             n_trials=num_trials - len(study_lib.ended_trials(study)),
             n_jobs=objective.workers,
-            catch=(trials_lib.Failed,),
+            catch=(trials_lib.TrialFailed,),
             callbacks=[after_trial],
         )
     finally:
@@ -159,14 +155,10 @@ def _optimize(study: optuna.Study, objective: trials_lib.Objective) -> None:
 
 
 def load(storage: str, name: str) -> optuna.Study:
-    """Loads a sweep, to show its trials.
+    """Loads a sweep, to show its trials; raises ValueError if there is none.
 
     Args:
-        storage: see `study.open_storage`.
         name: of the study; '' for the only one there is.
-
-    Raises:
-        ValueError: there is no such sweep.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():

@@ -47,17 +47,12 @@ _NOT_SEARCHED = {
 
 
 class Parameter(NamedTuple):
-    """A setting that is searched.
+    """A setting that is searched."""
 
-    Attributes:
-        name: of the setting, or `model_kwargs.<argument>`.
-        distribution: Optuna's, of its values.
-        when: by name, the values of earlier settings with which this one is drawn;
-            with others it keeps its default.
-    """
-
-    name: str
-    distribution: Any
+    name: str  # of the setting, or `model_kwargs.<argument>`
+    distribution: Any  # Optuna's, of its values
+    # by name, the values of earlier settings with which this one is drawn; with others
+    # it keeps its default
     when: Mapping[str, Tuple[Any, ...]]
 
     def is_active(self, settings: Mapping[str, Any]) -> bool:
@@ -86,24 +81,14 @@ class Parameter(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """The settings that a sweep tries.
+    """The settings that a sweep tries."""
 
-    Attributes:
-        source: the content of the TOML file.
-        fixed: settings that are the same in every trial.
-        parameters: settings that are searched, in the file's order.
-    """
-
-    source: Dict[str, Any]
-    fixed: Dict[str, Any]
-    parameters: List[Parameter]
+    source: Dict[str, Any]  # the content of the TOML file
+    fixed: Dict[str, Any]  # settings that are the same in every trial
+    parameters: List[Parameter]  # settings that are searched, in the file's order
 
     def without(self, given: Collection[str]) -> 'Space':
-        """Returns the space without settings, which keep the values of the base.
-
-        Raises:
-            ValueError: nothing is left to search.
-        """
+        """Returns the space without settings; raises ValueError if nothing is left."""
         source = {n: value for n, value in self.source.items() if n not in given}
         fixed = {n: value for n, value in self.fixed.items() if n not in given}
         left = [p for p in self.parameters if p.name not in given]
@@ -166,7 +151,6 @@ def read(path: str, config_class: type) -> Space:
     """Reads a space from a TOML file.
 
     Args:
-        path: the file.
         config_class: whose settings it names.
 
     Raises:
@@ -180,11 +164,7 @@ def read(path: str, config_class: type) -> Space:
 
 
 def parse(content: Mapping[str, Any], config_class: type) -> Space:
-    """Makes a space of the content of a TOML file.
-
-    Raises:
-        ValueError: see `read`.
-    """
+    """Makes a space of the content of a TOML file; errors are those of `read`."""
     fixed: Dict[str, Any] = {}
     parameters: List[Parameter] = []
     entries = _flat(content)

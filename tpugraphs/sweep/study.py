@@ -5,8 +5,9 @@ import os
 import re
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 import urllib.parse
+import warnings
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -30,6 +31,8 @@ _REDUCTION = 3
 _STARTUP_TRIALS = 8
 # A sweep whose first so many trials all failed for one reason is wrong.
 _ALIKE = 3
+# What a database raises that is full, locked or gone.
+FAILURES = (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError)
 # Attribute of a study, see `create`.
 _DEFINITION = 'definition'
 # Attribute of a trial: why it failed.
@@ -60,9 +63,10 @@ def best_file(out_dir: str) -> str:
 
 
 class _Database(optuna.storages.RDBStorage):
-    """A database whose queue gives a trial to one thread.
+    """A database whose queue gives a trial to one thread, on any disk.
 
-    SQLite locks no rows: threads that start together would all take the first one.
+    SQLite locks no rows: threads that start together would all take the first one.  A
+    sign of life that a full disk does not take is one that is missing.
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -74,6 +78,11 @@ class _Database(optuna.storages.RDBStorage):
         with self._lock:
             return super().set_trial_state_values(*args, **kwargs)
 
+    def record_heartbeat(self, trial_id: int) -> None:
+        """Records a sign of life, on a thread of Optuna that would print errors."""
+        with contextlib.suppress(*FAILURES):
+            super().record_heartbeat(trial_id)
+
 
 def open_storage(storage: str) -> optuna.storages.BaseStorage:
     """Opens a database by its URL.
@@ -84,7 +93,7 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
     Raises:
         ValueError: the storage cannot be used.
     """
-    with _errors_of(storage):
+    with errors_of(storage):
         is_sqlite = storage.startswith('sqlite')
         arguments = {'timeout': _LOCK_TIMEOUT} if is_sqlite else {}
         retry = optuna.storages.RetryHeartbeatStaleTrialCallback(_MOST_RETRIES)
@@ -98,7 +107,7 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
         )
         try:
             return make()
-        except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError):
+        except FAILURES:
             time.sleep(_TABLES_TIME)  # another process may be making the tables
             return make()
 
@@ -109,8 +118,6 @@ def create(
     """Opens the study of a sweep to go on with it, or makes it.
 
     Args:
-        storage: see `open_storage`.
-        name: of the study.
         definition: collection, space and options, of JSON's types; it is stored in the
             study, and everyone who joins must have the same.
         seed: of the sampler, together with the number of trials so far.
@@ -121,7 +128,7 @@ def create(
         ValueError: the storage cannot be used, or has another sweep of that name.
     """
     opened = open_storage(storage)
-    with _errors_of(storage):
+    with errors_of(storage):
         study = optuna.create_study(
             storage=opened, study_name=name, direction='maximize', load_if_exists=True
         )
@@ -140,6 +147,7 @@ def create(
                 f'there is another sweep {name}: its {key} is {theirs}, not {ours}; '
                 'choose another --study or --out_dir'
             )
+    _check(study, storage)
     study.sampler = optuna.samplers.TPESampler(
         n_startup_trials=_STARTUP_TRIALS,
         multivariate=True,
@@ -158,7 +166,6 @@ def load(storage: str, name: str) -> optuna.Study:
     """Opens the study of a sweep to look at it.
 
     Args:
-        storage: see `open_storage`.
         name: of the study; '' for the only one there is.
 
     Raises:
@@ -169,21 +176,33 @@ def load(storage: str, name: str) -> optuna.Study:
         if not os.path.isfile(files.expand(path)):
             raise ValueError(f'--storage: there is no file {path}')
     opened = open_storage(storage)
-    with _errors_of(storage):
+    with errors_of(storage):
         names = sorted(optuna.get_all_study_names(opened))
     name = names[0] if len(names) == 1 and not name else name
     if name not in names:
         there = ', '.join(names) or 'none'
         raise ValueError(f'there is no --study {name!r}; there are: {there}')
-    with _errors_of(storage):
-        return optuna.load_study(study_name=name, storage=opened)
+    with errors_of(storage):
+        study = optuna.load_study(study_name=name, storage=opened)
+    _check(study, storage)
+    return study
+
+
+def _check(study: optuna.Study, storage: str) -> None:
+    """Raises ValueError where a study in a damaged database lacks a part."""
+    with errors_of(storage):
+        if study.directions != [optuna.study.StudyDirection.MAXIMIZE]:
+            raise ValueError('the direction of its study is not ours')
+        for number, trial in enumerate(study.get_trials(deepcopy=False)):
+            has_score = trial.state.name != 'COMPLETE' or bool(trial.values)
+            if trial.number != number or not has_score:
+                raise ValueError(f'trial {number} is damaged')
 
 
 def trials_of(study: optuna.Study, *states: str) -> List[FrozenTrial]:
     """Returns the trials in order, without lost ones that were queued again.
 
     Args:
-        study: of the sweep.
         *states: of the trials, such as 'COMPLETE' and 'PRUNED'; none means any.
     """
     trials = study.get_trials(deepcopy=False)
@@ -213,11 +232,14 @@ def importances(study: optuna.Study) -> Dict[str, float]:
     Empty if too few trials are complete to tell.  Settings that only some trials have
     are left out.  (Watanabe et al., 2023: PED-ANOVA.)
     """
-    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-    try:
-        return optuna.importance.get_param_importances(study, evaluator=evaluator)
-    except (ValueError, RuntimeError):  # Optuna's, for too few trials
-        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # what is experimental
+        warnings.simplefilter('error', UserWarning)
+        try:
+            evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+            return optuna.importance.get_param_importances(study, evaluator=evaluator)
+        except (ValueError, RuntimeError, UserWarning):  # Optuna's, for too few trials
+            return {}
 
 
 def folder_of(trial: FrozenTrial) -> str:
@@ -236,17 +258,28 @@ def common_failure(study: optuna.Study) -> str:
 
 
 @contextlib.contextmanager
-def _errors_of(storage: str) -> Iterator[None]:
+def errors_of(
+    storage: str, kinds: Tuple[Type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
     """Turns errors in the block into a ValueError: the storage and the cause.
 
     The password in the storage's URL is left out.
+
+    Args:
+        storage: its URL.
+        kinds: of the errors.
     """
     try:
         yield
     except Exception as error:
+        cause: Optional[BaseException] = error
+        # Optuna fails its own assertions as it handles errors of the storage.
+        while cause is not None and not isinstance(cause, kinds):
+            cause = cause.__context__
+        if cause is None:
+            raise
         shown = re.sub(r'://([^:@/]*):[^@]*@', r'://\1:***@', storage)
         # Optuna's own message is general; the driver's is what helps.
-        cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
         first = str(cause).strip().partition('\n')[0].replace(storage, shown)

@@ -24,7 +24,6 @@ def train_model(config: Any, after_epoch: AfterEpoch) -> Curve:
     """Trains a model, or goes on with it; returns its curve.
 
     Args:
-        config: the settings.
         after_epoch: called with the curve after each epoch.
 
     Raises:

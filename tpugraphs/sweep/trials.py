@@ -25,38 +25,27 @@ from tpugraphs.sweep import training
 _PAUSE = 0.5
 
 
-class Failed(Exception):
+class TrialFailed(Exception):
     """A trial went wrong; the text says how."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class SweepOptions:
     """The options of a search.
-
-    Attributes:
-        space: a TOML file; '' for the one that ships for the collection.
-        storage: see `study.open_storage`; '' for a SQLite file in --out_dir.
-        study: its name there; '' for the collection's.
-        trials: that the sweep is to have, of all who join.
-        seeds: trainings of each trial with different seeds, averaged.
-        folds: of cross-validation, averaged; 0 for the splits as they are.
-        workers: trials at a time; they divide the cores of this machine.
-        minutes: the most that a trial may take; 0 for any.
-        pruning: whether bad trials are ended early.
 
     Raises:
         ValueError: a number is too small.
     """
 
-    space: str = ''
-    storage: str = ''
-    study: str = ''
-    trials: int = 40
-    seeds: int = 1
-    folds: int = 0
-    workers: int = 1
-    minutes: float = 0.0
-    pruning: bool = True
+    space: str = ''  # a TOML file; '' for the one that ships for the collection
+    storage: str = ''  # see `study.open_storage`; '' for a SQLite file in --out_dir
+    study: str = ''  # its name there; '' for the collection's
+    trials: int = 40  # that the sweep is to have, of all who join
+    seeds: int = 1  # trainings of each trial with different seeds, averaged
+    folds: int = 0  # of cross-validation, averaged; 0 for the splits as they are
+    workers: int = 1  # trials at a time; they divide the cores of this machine
+    minutes: float = 0.0  # the most that a trial may take; 0 for any
+    pruning: bool = True  # whether bad trials are ended early
 
     def __post_init__(self) -> None:
         for name, least in dict(trials=1, seeds=1, workers=1, minutes=0).items():
@@ -73,11 +62,8 @@ class Objective:
     The first three arguments are attributes, too.
 
     Args:
-        space: of the settings that are drawn.
         base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
-        options: of the search.
         cores: of each worker; empty for all.
-        train: see `training.train_model`.
 
     Attributes:
         interrupted: when set, trials end, and their settings go into the queue.
@@ -88,7 +74,7 @@ class Objective:
         self,
         space: space_lib.Space,
         base: Any,
-        options: Options,
+        options: SweepOptions,
         cores: Sequence[Sequence[int]],
         train: training.Train = training.train_model,
     ):
@@ -105,16 +91,16 @@ class Objective:
 
         Raises:
             optuna.TrialPruned: it falls behind.
-            Failed: it went wrong; its attribute REASON says how.
+            TrialFailed: it went wrong; its attribute REASON says how.
             KeyboardInterrupt: `interrupted` is set.
         """
         cores = self._cores.get()
         try:
             return self._mean_score(trial, cores)
-        except (Failed, ValueError, OSError) as error:
+        except (TrialFailed, ValueError, OSError) as error:
             reason = text.one_line(error)[:2000]
             trial.set_user_attr(study_lib.REASON, reason)
-            raise Failed(reason) from None
+            raise TrialFailed(reason) from None
         except KeyboardInterrupt:
             queue_again = optuna.storages.RetryHeartbeatStaleTrialCallback()
             queue_again(trial.study, trial.study.trials[trial.number])
@@ -201,25 +187,27 @@ class Objective:
                     self._check_time(deadline)
                 message = receiver.recv()
                 if isinstance(message, str):
-                    raise Failed(message)
+                    raise TrialFailed(message)
                 curve = message
                 report(curve)
         except EOFError:
             child.join()
             self._check_time(deadline)
             if child.exitcode:
-                raise Failed(_ending(child.exitcode)) from None
+                raise TrialFailed(_ending(child.exitcode)) from None
             return curve
         finally:
             child.kill()
             child.join()
 
     def _check_time(self, deadline: float) -> None:
-        """Raises Failed after the deadline, KeyboardInterrupt if `interrupted`."""
+        """Raises TrialFailed after the deadline, KeyboardInterrupt if `interrupted`."""
         if self.interrupted.is_set():
             raise KeyboardInterrupt
         if time.monotonic() > deadline:
-            raise Failed(f'out of time: more than {self.options.minutes:g} minutes')
+            raise TrialFailed(
+                f'out of time: more than {self.options.minutes:g} minutes'
+            )
 
 
 def best_so_far(curve: training.Curve) -> List[float]:

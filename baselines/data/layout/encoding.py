@@ -15,8 +15,8 @@ import numpy as np
 from baselines.data.layout import records as layout_records
 from baselines.hlo import schema
 
-# Almost all dimension numbers are from -1 to 5, digits in base 7; a vector with
-# others, of an array of rank 7 and more, is kept in a list.
+# Almost all dimension numbers are from -1 to 5, digits in base 7; vectors with others,
+# of arrays of rank 7 and more, are kept in a list.
 _USUAL = schema.RANK - 1
 _BASE = _USUAL - layout_records.LOWEST + 1
 _BEYOND = _BASE ** len(schema.LAYOUT)
@@ -32,19 +32,14 @@ class EncodedConfigs:
     """The configurations of one program.
 
     `vectors[codes[group]]` are the features.
-
-    Attributes:
-        vectors: int8 [d, 18], the distinct vectors in lexical order.
-        codes: uint8, uint16 or uint32 [u, k], the distinct configurations in
-            the order in which they first appear.
-        group: int32 [c], which of them each configuration is.
-        first: int32 [u], where each of them first appears.
     """
 
-    vectors: np.ndarray
+    vectors: np.ndarray  # int8 [d, 18], the distinct vectors in lexical order
+    # uint8, uint16 or uint32 [u, k], the distinct configurations in the order in which
+    # they first appear
     codes: np.ndarray
-    group: np.ndarray
-    first: np.ndarray
+    group: np.ndarray  # int32 [c], which of them each configuration is
+    first: np.ndarray  # int32 [u], where each of them first appears
 
 
 class ConfigEncoder:

@@ -3,9 +3,8 @@
     store = JointStore({'layout:xla:random': a, 'layout:nlp:random': b}, names)
     store.part('node_feat', 0)    # float32 [n, 140 + 2], the flags last
 
-A model is trained on several collections, and ranks each of them by itself: it reads
-that one alone with the same flags, `JointStore({name: a}, names)`.  Nothing is copied;
-the parts stay memory-mapped.
+A model is trained on several collections, and ranks each separately, with the same
+flags: `JointStore({name: a}, names)`.  Nothing is copied; the parts stay memory-mapped.
 """
 
 from typing import List, Mapping, Sequence
@@ -21,11 +20,11 @@ _FLAGGED = ('node_feat', 'node_min', 'node_max')
 class JointStore(layout_store.LayoutStore):
     """The programs of several collections; see `LayoutStore`.
 
-    Collections take turns, so that the first programs are of all of them.  Each node
-    has a flag for every collection, 1 for its program's and else 0: all models read
-    nodes, so all are shown the flags of a graph.
+    Collections alternate, so that the first programs are of all of them.  Each node
+    has a flag for every collection, 1 for that of its program and otherwise 0; nodes
+    are what all models read.
 
-    Only columns of a row for each graph are attributes; of others there is `part`.
+    Only columns with a row per graph are attributes; others are read with `part`.
 
     Attributes:
         flags: names of the flags, such as 'is_xla_random'.
@@ -80,7 +79,6 @@ class JointStore(layout_store.LayoutStore):
         return np.array([part for _, part in self._places], np.int64)
 
     def part(self, name: str, graph: int) -> np.ndarray:
-        """Returns the rows of a graph in column `name`; see the base class."""
         self.rows(self.columns[name], graph)  # IndexError: there is no such graph
         of_part, part = self._places[graph]
         rows = self._stores[part].part(name, of_part)
@@ -90,12 +88,10 @@ class JointStore(layout_store.LayoutStore):
         return np.concatenate([rows, flags], axis=1)
 
     def verify(self) -> None:
-        """Verifies the checksums of all packed data; see the base class."""
         for store in self._stores:
             store.verify()
 
     def with_opcodes_below(self, count: int) -> 'JointStore':
-        """Returns the split with opcodes >= `count` unknown; see the base class."""
         parts = {n: store.with_opcodes_below(count) for n, store in self._parts.items()}
         return JointStore(parts, self._names)
 

@@ -9,7 +9,7 @@ from baselines.data import graph_files
 from baselines.data import npz
 from baselines.hlo import schema
 
-# Most bytes of one file, and of what it holds besides the configurations.
+# Most bytes of one file, and of all that it holds except the configurations.
 MAX_FILE_BYTES = 16 << 30
 _MAX_PROGRAM_BYTES = 1 << 30
 # Output, input and kernel layout, 6 dimensions each; -1 where there is none.
@@ -71,7 +71,6 @@ def write_program(
     """Writes `<graph id>.npz` with features that come in blocks, as `write` does.
 
     Args:
-        path: the file.
         program: all but the features, of which it has none.
         configs: of all configurations in order, float32 [configurations, k, 18] each.
     """
@@ -110,7 +109,6 @@ def read_configs(path: str, program: LayoutRecord) -> Iterator[np.ndarray]:
     """Reads the features of a file's configurations block by block.
 
     Args:
-        path: the file.
         program: that of `read_program`, whose errors this raises, too.
 
     Yields:
@@ -139,7 +137,6 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
     """Makes sure that features are whole numbers from -1 to 127.
 
     Args:
-        path: the file, for messages.
         features: [configurations, k, 18] of any number type.
         first: the number of the first of these configurations.
 

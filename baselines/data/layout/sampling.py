@@ -35,14 +35,12 @@ class ConfigSampler:
         """Chooses the candidates and the strategy.
 
         Args:
-            store: the split.
             strategy: 'skewed' or 'uniform'.
-            max_configs: the most candidates per graph; None means all.  If
-                there are more, a uniform subset is chosen, the same every time,
-                so a model that learns from it learns about all.  The published
-                trainer's cap keeps the best and the worst third instead and
-                fills up from the middle with repetitions, which shifts the
-                distribution of runtimes that the model sees.
+            max_configs: the most candidates per graph; None means all.  If there are
+                more, a fixed uniform subset is used, which is representative.  (The
+                published trainer keeps the best and the worst third, and repeats
+                configurations from the middle, which shifts the distribution of
+                runtimes that the model sees.)
             seed: chooses that subset.
         """
         self._store = store
@@ -70,15 +68,12 @@ class ConfigSampler:
     def draw(
         self, rng: np.random.Generator, graphs: Sequence[int], k: int
     ) -> np.ndarray:
-        """Draws `k` candidates of each graph, none twice, in random order.
+        """Draws `k` distinct candidates of each graph: int64 [graphs, k].
 
         Args:
             rng: the source of randomness; the same state draws the same.
             graphs: indices of graphs; one that is there twice is drawn twice.
             k: how many, at least 1 and at most each graph's candidates.
-
-        Returns:
-            int64 [graphs, k], indices of configurations in their graphs.
 
         Raises:
             ValueError: a graph has no runtimes, and sampling is not uniform.
@@ -120,15 +115,14 @@ def _skewed_many(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
 def _skewed_few(rng: np.random.Generator, count: int, k: int) -> np.ndarray:
     """Draws from the same distribution, in time that depends on `k` alone.
 
-    Gumbel top-k is drawing with weights exp(logit) one after the other, leaving
-    out what was drawn before.  exp(-rank / n), summed up to a rank, has an
-    inverse in closed form.
+    Gumbel top-k draws one at a time with weights exp(logit), without replacement.  The
+    sum of exp(-rank / n) up to a rank has an inverse in closed form.
     """
     drawn = np.zeros(0, np.int64)
     while len(drawn) < k:
         share = rng.random(2 * k) * (1 - np.exp(-1))
         more = (-count * np.log1p(-share)).astype(np.int64)
-        # Rounding may lead one too far.
+        # Rounding may give `count`.
         drawn = np.append(drawn, np.minimum(more, count - 1))
         _, first = np.unique(drawn, return_index=True)
         drawn = drawn[np.sort(first)]

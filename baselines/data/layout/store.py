@@ -95,7 +95,6 @@ class LayoutStore(splits.PackedSplit):
 
     @staticmethod
     def read(path: str) -> EncodedProgram:
-        """Reads and checks `<graph id>.npz` block by block; see the base class."""
         record = records.read_program(path)
         nodes = len(record.node_config_ids)
         encoder = encoding.ConfigEncoder(record.num_configs, nodes)
@@ -107,7 +106,6 @@ class LayoutStore(splits.PackedSplit):
     def pack(
         writer: columns_lib.Writer, record: EncodedProgram
     ) -> Dict[str, np.ndarray]:
-        """Appends a program, its configurations as codes; see the base class."""
         configs = record.configs
         arrays = {
             **{key: getattr(record, key) for key in _ARRAYS},
@@ -133,7 +131,6 @@ class LayoutStore(splits.PackedSplit):
     def of_records(
         cls, source: str, records: Iterable[records.LayoutRecord]
     ) -> 'LayoutStore':
-        """Packs programs, once they are checked; see the base class."""
         return super().of_records(source, map(encoded, records))
 
     @property
@@ -179,11 +176,7 @@ class LayoutStore(splits.PackedSplit):
         return codes[: shape[0] * shape[1]].reshape(shape)
 
     def record(self, graph: int) -> records.LayoutRecord:
-        """Returns the record of a graph, with all features: it may be large.
-
-        Raises:
-            IndexError: there is no such graph.
-        """
+        """Returns the record of a graph, with all features: it may be large."""
         fields = self._fields(graph, (*_ARRAYS, 'node_splits'))
         vectors = self.vectors(graph).astype(np.float32)
         codes = self.group_codes(graph)[self.part('config_group', graph)]

@@ -2,13 +2,13 @@
 
 In the cache folder there are, for one source:
 
-    <key>.lock              held while building; stays
-    .<key>.<listing hash>.* a build in progress, or what a killed one left behind
+    <key>.lock              held while building; never removed
+    .<key>.<listing hash>.* a build in progress, or the remains of a killed one
     <key>.<listing hash>    the finished folder, renamed into place
 
-The listing (see `Listing`) is part of the folder's name and of its manifest, so a
-file that changed, appeared or vanished leads elsewhere.
-A folder that was replaced stays usable for those who have it mapped.
+The listing (see `Listing`) is part of the folder's name and of its manifest, so that
+another folder is used after a file has changed, appeared or vanished.  Processes that
+have mapped a replaced folder can still use it.
 """
 
 import contextlib
@@ -91,7 +91,7 @@ def open_or_build(
             if packed:
                 return packed
             files.remove_leftovers(cache_dir, re.compile(rf'\.{re.escape(key)}\..*'))
-            # Where there is one, it is damaged, or it would have been opened.
+            # An existing folder is damaged, or it would have been opened.
             with files.folder_atomically(final, replace=True) as folder:
                 with columns.Writer(folder) as writer:
                     writer.finish({**build(writer), **stamp})
@@ -144,8 +144,8 @@ def _lock(path: str, label: str) -> Iterator[None]:
 def _explain_errors(cache_dir: str, source: Sequence[str]) -> Iterator[None]:
     """Adds the cache folder and advice to errors of writing there.
 
-    An error about a file elsewhere comes from the source and stays; one without a
-    file comes from a write, on a full disk for example.
+    An error about a file elsewhere is of the source and is raised as it is; one without
+    a file is of a write, for example on a full disk.
     """
     try:
         yield

@@ -5,9 +5,9 @@ rows belong to which record is a column of offsets like any other.  Building
 takes as much memory as one record, opening maps the files and reads only small
 ones.  The caller decides what the columns mean.
 
-Against bits that flip on a disk the manifest has a checksum for each column's
-rows and for itself.  Opening compares its own, and those of columns of up to
-16 MB (all offsets and limits, and data of that size), or all on request.
+To detect disk errors, the manifest has a checksum of each column and of itself.
+Opening verifies its own, and those of columns of up to 16 MB (all offsets and limits,
+and data of that size), or all on request.
 """
 
 import contextlib
@@ -56,9 +56,8 @@ class _Column:
 class Writer:
     """Writes columns; a column is created by the first append to it.
 
-    With a folder they are its files, of which nothing is usable before `finish`: the
-    manifest is written last.  Without one they are in memory.  Leaving the `with`
-    block closes the files either way.
+    With a folder, columns are its files, unusable before `finish` writes the manifest;
+    without one, they are in memory.  Leaving the `with` block closes the files.
     """
 
     def __init__(self, folder: str = ''):
@@ -130,7 +129,6 @@ def open_folder(
     """Maps the columns of a packed folder.
 
     Args:
-        folder: one that a `Writer` has finished.
         read_all: compare all columns with their checksums, not only small ones.
 
     Returns:

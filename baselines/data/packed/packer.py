@@ -1,4 +1,4 @@
-"""Packs the files of a split, one after the other, into columns.
+"""Packs the files of a split into columns.
 
 Collections define what a file holds; this module handles files that are damaged or
 do not fit together.
@@ -33,12 +33,7 @@ def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
 
 
 class Packer:
-    """Appends graphs to a writer, and records the offsets of their rows.
-
-    Args:
-        writer: of the columns.
-        kind: the `splits.PackedSplit` whose columns they are.
-    """
+    """Appends graphs to a writer, and records the offsets of their rows."""
 
     def __init__(self, writer: columns.Writer, kind: Any):
         self._writer, self._kind = writer, kind

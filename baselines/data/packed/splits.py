@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import stat
 import sys
 from typing import (
     Any,
@@ -154,6 +153,7 @@ class PackedSplit:
         packed_now = False
 
         def pack(writer: columns_lib.Writer) -> Dict[str, Any]:
+            """Packs the files of the split; returns entries of the manifest."""
             nonlocal packed_now
             packed_now = True
             return packer.pack_files(writer, cls, split_dir, names, skip_bad_files)
@@ -189,7 +189,6 @@ class PackedSplit:
         """Packs graphs in memory, in the given order.
 
         Args:
-            source: where they come from, for messages.
             records: at least one, all of one width, padding and column names.
         """
         writer = columns_lib.Writer()
@@ -235,7 +234,6 @@ class PackedSplit:
 
         Args:
             owner: as in `columns`: 'graph', 'node', 'edge', 'config', ...
-            graph: the graph's index.
 
         Raises:
             IndexError: the index is negative or too large.
@@ -261,12 +259,9 @@ class PackedSplit:
         return type(self)(self.source, self.manifest, arrays)
 
     def with_extra(self: SplitType) -> SplitType:
-        """Returns the split with the columns of `node_feat_extra` after the published.
+        """Returns the split with `node_feat_extra` in node_feat; raises ValueError.
 
         Its node_feat, node_min and node_max have the columns `schema.NODE_AND_EXTRA`.
-
-        Raises:
-            ValueError: a graph does not have them.
         """
         if self.node_feat.shape[1] == len(schema.NODE_AND_EXTRA):
             return self
@@ -337,11 +332,10 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
     listing = []
     for path in sorted(pathlib.Path(split_dir).glob('[!.]*.npz')):
-        # A link to nothing is listed: reading it will say so.
+        # A folder or a link to nothing is listed: reading it will say so.
         state = path.stat() if path.exists() else path.lstat()
-        if not stat.S_ISDIR(state.st_mode):
-            times = state.st_mtime_ns, state.st_ctime_ns
-            listing.append((path.name, state.st_size, *times, _checksum(str(path))))
+        times = state.st_mtime_ns, state.st_ctime_ns
+        listing.append((path.name, state.st_size, *times, _checksum(str(path))))
     if not listing:
         raise ValueError(f'{split_dir}: there is no .npz file in it; {advice}')
     return listing[:limit]

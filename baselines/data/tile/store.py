@@ -46,14 +46,12 @@ class TileStore(splits.PackedSplit):
 
     @staticmethod
     def read(path: str) -> records.TileRecord:
-        """Reads and checks `<graph id>.npz`."""
         return records.read_tile(path)
 
     @staticmethod
     def pack(
         writer: columns_lib.Writer, record: records.TileRecord
     ) -> Dict[str, np.ndarray]:
-        """Appends a kernel; see the base class."""
         arrays = {key: getattr(record, key) for key in records.ARRAYS}
         release = np.array([record.xla_release], np.int64)
         extremes = packer.extremes(record, record.config_feat)

@@ -37,7 +37,7 @@ def _run(folder, space=_SPACE, settings=(), **options):
     file = folder / 'space.toml'
     file.write_text(space)
     base = config.TileConfig(out_dir=str(folder / 'out'), **dict(settings))
-    options = trials_lib.Options(**{'space': str(file), 'trials': 1, **options})
+    options = trials_lib.SweepOptions(**{'space': str(file), 'trials': 1, **options})
     search.run(base, options, stub_trial.train)
     return _trials(folder)
 
@@ -193,10 +193,64 @@ def test_storages_that_cannot_be_used_are_one_line(tmp_path):
         assert 'secret' not in str(bad.value)
 
 
+def _execute(storage, command):
+    path = sqlalchemy.engine.make_url(storage).database
+    with sqlite3.connect(path) as database:
+        database.execute(command)
+
+
+def _fill_up(storage, table):
+    """Makes insertions into a table fail as on a full disk."""
+    _execute(
+        storage,
+        f'create trigger full before insert on {table} begin '
+        "select raise(abort, 'database or disk is full'); end",
+    )
+
+
+@pytest.mark.parametrize('table', ['trials', 'trial_values'])
+def test_a_storage_that_fills_up_is_one_line(tmp_path, monkeypatch, table):
+    monkeypatch.setattr(
+        trials_lib.Objective, '_train', lambda *unused: {'val_opa': [0.5]}
+    )
+    storage = f'sqlite:///{tmp_path}/sweep.db'
+    study_lib.open_storage(storage)
+    _fill_up(storage, table)
+    # Optuna keeps some errors of its threads to itself.
+    full = 'used: database or disk is full$|^a worker has ended early; the same'
+    with pytest.raises(ValueError, match=full):
+        _run(tmp_path, storage=storage)
+
+
+def test_a_sign_of_life_that_cannot_be_written_is_missing(storage):
+    study = _sweep(storage)
+    _fill_up(storage, 'trial_heartbeats')
+    study._storage.record_heartbeat(study.ask()._trial_id)
+
+
+@pytest.mark.parametrize(
+    'damage, cause',
+    [
+        ('delete from study_directions', 'the direction of its study is not ours'),
+        ('delete from trial_values', 'trial 0 is damaged'),
+        ('update trials set number = 7', 'trial 0 is damaged'),
+        ("update trials set state = 'x'", "'x'"),
+    ],
+)
+def test_damaged_studies_are_one_line(storage, damage, cause):
+    study = _sweep(storage)
+    study.tell(study.ask(), 0.5)
+    _execute(storage, damage)
+    for opening in (_sweep, lambda storage: study_lib.load(storage, '')):
+        with pytest.raises(ValueError, match=f'cannot be used: {cause}'):
+            opening(storage)
+
+
 def test_the_importance_of_settings_is_shown(storage):
     study = _sweep(storage)
-    assert study_lib.importances(study) == {}
-    for _ in range(20):
+    for number in range(20):
+        if number < 2:
+            assert study_lib.importances(study) == {}
         trial = study.ask()
         lr = trial.suggest_float('lr', 0, 1)
         trial.suggest_float('l2', 0, 1)
@@ -288,7 +342,7 @@ if __name__ == '__main__':
     from tpugraphs.sweep import search
     from tpugraphs.sweep import trials
 
-    options = trials.Options('space.toml', trials=2, workers=2, pruning=False)
+    options = trials.SweepOptions('space.toml', trials=2, workers=2, pruning=False)
     base = config.TileConfig(out_dir='out')
     run = lambda: search.run(base, options, stub_trial.train)
     sys.exit(command_line.guarded(run))

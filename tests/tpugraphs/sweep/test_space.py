@@ -5,6 +5,7 @@ import datetime
 import pytest
 
 from baselines import config
+from tests.helpers import documents
 
 pytest.importorskip('optuna')
 
@@ -184,3 +185,19 @@ def test_both_tasks_have_a_space_with_their_defaults(task):
     config_class = config.CONFIGS[task]
     found = space.read(space.shipped(task), config_class)
     assert {'lr', 'model', 'batch'} <= set(found.defaults(config_class()))
+
+
+def test_the_space_of_the_documents(tmp_path):
+    [block] = [
+        b for b in documents.blocks('docs/guide/sweeps.md') if b.language == 'toml'
+    ]
+    path = tmp_path / 'space.toml'
+    path.write_text(block.text)
+    drawn = _Drawn(model='LateJoinResSAGE', lr=0.01)
+    found = space.read(str(path), config.TileConfig).suggest(drawn, config.TileConfig())
+    assert {k: found[k] for k in ('epochs', 'lr', 'model', 'estimate')} == {
+        'epochs': 30,
+        'lr': 0.01,
+        'model': 'LateJoinResSAGE',
+        'estimate': True,
+    }

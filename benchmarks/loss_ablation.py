@@ -1,0 +1,147 @@
+"""Losses next to each other, on families left out, in several seeds.
+
+  python benchmarks/loss_ablation.py --task tile --epochs 15 --every 8
+  python benchmarks/loss_ablation.py --task layout --epochs 15
+
+Trains the graph model of `--recipe=strong` without its trees, and for layouts without
+the formula, which is of TPUs, on the train and valid splits that ship.  Their families
+make five groups: in a fold three train, one chooses the epoch, and one judges.  Figures
+are means over the graphs that are judged, with the standard deviation over seeds; the
+last column is the gain in OPA or tau over the recipe's loss, with half its 95 %
+interval over programs.  `relative pairs` compares differences of scores with relative
+differences of runtimes; `no logarithms` has the recipe's loss.  Trainings that are in
+--work already are not repeated.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+from typing import Dict, List, Mapping, Sequence
+
+import judging
+import numpy as np
+import results
+import tensorflow as tf
+
+from baselines import config
+from baselines import recipes
+from baselines.core import files
+from baselines.core import starting
+from baselines.data import families
+from baselines.data import shares
+
+_GROUPS = 5  # of families
+_OWN = 'relative pairs'
+_LOSSES = {name: {'losses': name} for name in ('PairwiseRuntimeLoss', _OWN)}
+# The first is the recipe.  MSE of layouts would compare the runtimes of programs.
+_VARIANTS = {
+    'tile': {
+        'recipe: ListMLELoss:1,MSE:0.02': {},
+        **_LOSSES,
+        'MSE': {'losses': 'MSE'},
+        'recipe, no logarithms': {'model_kwargs_json': '{"log_scales": []}'},
+    },
+    'layout': {'recipe: ListMLELoss': {}, **_LOSSES},
+}
+_WITHOUT = {'tile': {}, 'layout': {'estimate': False}}
+_JUDGES = {'tile': judging.tile_figures, 'layout': judging.layout_figures}
+# The first figures of a judge, and the place of that whose gain is printed.
+_FIGURES = {
+    'tile': (('top-1 error', 'top-5 error', 'OPA'), 2),
+    'layout': (('tau', 'slowdown@1', 'slowdown@10'), 0),
+}
+_Parts = Mapping[str, Sequence[judging.Graph]]  # by split
+
+
+def main() -> None:
+    """Trains what is missing, and prints a row for each loss."""
+    parser = results.parser(__doc__)
+    parser.add_argument('--task', choices=tuple(_VARIANTS), default='tile')
+    parser.add_argument('--epochs', type=int, default=15)
+    parser.add_argument('--every', type=int, default=1, help='use each n-th graph')
+    parser.add_argument('--folds', type=int, default=2, help=f'of {_GROUPS}')
+    parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
+    parser.add_argument('--work', default='~/out/loss_ablation')
+    args = parser.parse_args()
+    starting.start_tensorflow()
+    graphs = [graph for graph in judging.load(args.task) if graph.split != 'test']
+    parts = [_parts(graphs[:: args.every], fold) for fold in range(args.folds)]
+    judged = [graph for of_fold in parts for graph in of_fold['test']]
+    by_name: Dict[str, List[np.ndarray]] = collections.defaultdict(list)
+    for seed in args.seeds:
+        for name in _VARIANTS[args.task]:
+            rows = [_figures(args, name, i, seed, part) for i, part in enumerate(parts)]
+            by_name[name].append(np.concatenate(rows))
+    names, main_place = _FIGURES[args.task]
+    results.head('', *names, f'gain in {names[main_place]}')
+    recipe, *_ = (np.mean(by_seed, axis=0) for by_seed in by_name.values())
+    for name, by_seed in by_name.items():
+        figures = judging.summary(by_seed, judged)
+        cells = [f'{mean:.3f}' for mean in figures['mean']]
+        if figures['seeds']:
+            cells = [f'{c} ± {s:.3f}' for c, s in zip(cells, figures['seeds'])]
+        gains = (np.mean(by_seed, axis=0) - recipe)[:, main_place]
+        gain = f'{gains.mean():+.3f} ± {judging.interval(judged, gains):.3f}'
+        results.row(name, *cells[: len(names)], gain if gains.any() else '')
+
+
+def relative_pairs(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Averages (s_i - s_j - 2 (y_i - y_j) / (y_i + y_j))^2 over pairs."""
+    one, other = labels[:, :, tf.newaxis], labels[:, tf.newaxis, :]  # [lists, n, n]
+    given = scores[:, :, tf.newaxis] - scores[:, tf.newaxis, :]
+    return tf.reduce_mean((given - 2.0 * (one - other) / (one + other)) ** 2)
+
+
+def _parts(graphs: Sequence[judging.Graph], fold: int) -> _Parts:
+    """Returns the splits of a fold: one group judges, the next chooses the epoch."""
+    names = [families.family(graph.program) for graph in graphs]
+    group = shares.share_out(collections.Counter(names), [1] * _GROUPS)
+    split_of = {fold: 'test', (fold + 1) % _GROUPS: 'valid'}
+    parts: Dict[str, List[judging.Graph]] = {'train': [], 'valid': [], 'test': []}
+    for name, graph in zip(names, graphs):
+        parts[split_of.get(group[name], 'train')].append(graph)
+    return parts
+
+
+def _figures(
+    args: argparse.Namespace, name: str, fold: int, seed: int, parts: _Parts
+) -> np.ndarray:
+    """Trains a variant, unless that is done; returns figures [graphs, figures]."""
+    place = pathlib.Path(files.expand(args.work), f'{args.task}_{args.every}_{fold}')
+    words = ''.join(c if c.isalnum() else '_' for c in name)
+    out_dir = place / f'{words}_{args.epochs}_{seed}'
+    done = out_dir / 'figures.npy'
+    if not done.exists():
+        root, kind = place / 'npz', config.CONFIGS[args.task]
+        _link(root / ('xla/random' if args.task == 'layout' else ''), parts)
+        settings = dict(recipes.settings('strong', kind().collection.name))
+        settings.update(recipe='strong', trees=False, epochs=args.epochs, seed=seed)
+        settings.update(_WITHOUT[args.task], **_VARIANTS[args.task][name])
+        where = dict(
+            data_root=str(root), cache_dir=f'{root}_cache', out_dir=str(out_dir)
+        )
+        tf.keras.backend.clear_session()
+        own = {_OWN: relative_pairs}
+        model_dir, _ = results.train(kind(**settings, **where), own_losses=own)
+        predictor = results.load(model_dir)
+        store = predictor.open_split('test')
+        by_name = dict(zip(store.graph_ids, predictor.score(store)))
+        scores = [np.asarray(by_name[graph.name]) for graph in parts['test']]
+        np.save(done, judging.figures(_JUDGES[args.task], parts['test'], scores))
+    return np.load(done)
+
+
+def _link(root: pathlib.Path, parts: _Parts) -> None:
+    """Makes the folders of a fold, with links to the files that ship."""
+    for split, graphs in parts.items():
+        folder = root / split
+        folder.mkdir(parents=True, exist_ok=True)
+        for graph in graphs:
+            link = folder / os.path.basename(graph.path)
+            if not link.is_symlink():
+                link.symlink_to(graph.path)
+
+
+if __name__ == '__main__':
+    results.run(main)
