@@ -56,7 +56,9 @@ def main(argv: Sequence[str]) -> int:
         from baselines.scoring import graph_source
         from baselines.scoring import loading
 
-        options = settings_lib.from_options(graph_source.Options, values, task='tile')
+        options = settings_lib.from_options(
+            graph_source.SourceOptions, values, task='tile'
+        )
         loading.write_predictions(dirs, options, values.output)
 
     return command_line.guarded(work)

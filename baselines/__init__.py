@@ -22,7 +22,8 @@ def check_numpy(numpy: str, tensorflow: str) -> None:
         )
 
 
-def _version(package: str) -> str:
+def version(package: str) -> str:
+    """Returns the version of an installed package; '' if it is missing."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -33,5 +34,5 @@ if importlib.util.find_spec('tf_keras'):
     os.environ['TF_USE_LEGACY_KERAS'] = '1'
 # Start-up messages of TensorFlow, unless the user has asked for them.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-if _version('numpy') and _version('tensorflow'):
-    check_numpy(_version('numpy'), _version('tensorflow'))
+if version('numpy') and version('tensorflow'):
+    check_numpy(version('numpy'), version('tensorflow'))

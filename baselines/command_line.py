@@ -2,7 +2,7 @@
 
 Mistakes of the user (`ValueError`, `OSError`) become one line on stderr and
 exit code 1; set TPUGRAPHS_DEBUG=1 to see where they came from.  Anything else
-is a defect of ours and keeps its traceback.
+is a bug of this package and keeps its traceback.
 """
 
 import argparse
@@ -33,10 +33,8 @@ def option(parser: Any, flag: str, default: Any, about: str, **rules: Any) -> No
     """Declares an option of its default's type; --help names the default.
 
     Args:
-        parser: of the command, or a group of it.
-        flag: its name.
-        default: '' and infinity go without saying; a type stands for None.
-        about: the help text; it may speak of the default in other words.
+        default: the help omits '' and infinity; a type means None.
+        about: the help text; it may describe the default in other words.
         **rules: as for `add_argument`.
     """
     kind = default if isinstance(default, type) else type(default)
@@ -60,9 +58,7 @@ def show(args: argparse.Namespace, content: Any, shown: Callable[[], Any]) -> No
     """Prints the result of a command on stdout: as JSON for --json, else as text.
 
     Args:
-        args: of a command that has `add_json`.
         content: what JSON has; values that are not defined are None.
-        shown: returns the text.
     """
     print(text.to_json(content) if args.json else shown())
 
@@ -108,11 +104,7 @@ def add_dir(parser: argparse.ArgumentParser, several: bool = False) -> None:
 
 
 def runs_of(args: argparse.Namespace) -> List[str]:
-    """Returns the names of the runs that a command works on, at least one.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Returns the names of the runs of a command; raises ValueError for none."""
     names = [*getattr(args, 'runs', ()), *args.dirs]
     if not names:
         raise ValueError(f'name a run, such as --dir latest; it is {finding.FORMS}')
@@ -120,11 +112,7 @@ def runs_of(args: argparse.Namespace) -> List[str]:
 
 
 def run_of(args: argparse.Namespace) -> str:
-    """Returns the name of the one run that a command works on.
-
-    Raises:
-        ValueError: there is none, or there are several.
-    """
+    """Returns the name of the one run of a command; raises ValueError otherwise."""
     names = runs_of(args)
     if len(names) > 1:
         raise ValueError(f'one run is wanted, not {len(names)}: {" ".join(names)}')
@@ -132,12 +120,7 @@ def run_of(args: argparse.Namespace) -> str:
 
 
 def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> None:
-    """Declares which runs, and which data, a command works on.
-
-    Args:
-        parser: of the command.
-        split: the default of --split.
-    """
+    """Declares which runs, and which data, a command works on."""
     add_runs(parser, several=True)
     splits = ('train', 'valid', 'test')
     option(parser, '--split', split, 'which kernels', choices=splits)
@@ -165,7 +148,6 @@ def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> No
     """Declares which collection a run of several scores.
 
     Args:
-        parser: of the command.
         estimate: whether the command takes the untrained estimate, too.
     """
     about = 'of a run that was trained on several, the collection to score'
@@ -235,9 +217,10 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
     Its output may quote an untrusted file: control characters are escaped,
     so that none reaches the terminal.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # a log is read while it grows
+    _open_closed_streams()
     try:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(line_buffering=True)  # a log is read while it grows
         with contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))):
             code = work() or 0
         _flush_output()
@@ -261,6 +244,19 @@ def guarded(work: Callable[[], Optional[int]]) -> int:
         with contextlib.suppress(OSError):
             _flush_output()  # or drops what a full disk does not take
         return 1
+
+
+def _open_closed_streams() -> None:
+    """Opens standard streams that the process was started without, as by `>&-`.
+
+    Else Python has None there, and the next files that are opened take their numbers:
+    what libraries print would go into them.
+    """
+    for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # takes the lowest free number
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
 
 
 def this_command(*flags: str) -> str:

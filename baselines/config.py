@@ -173,11 +173,7 @@ class _Config(Optimisation):
 
     @property
     def collection(self) -> collections.Collection:
-        """The collection that the flags choose.
-
-        Raises:
-            ValueError: there is no such collection.
-        """
+        """The collection that the flags choose; raises ValueError if there is none."""
         return collections.of_flags(to_json(self))
 
 
@@ -379,7 +375,6 @@ def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     """Returns `config` with the settings of its recipe, checked; prints them.
 
     Args:
-        config: the settings.
         chosen: names of those that the user set.
 
     Raises:
@@ -398,11 +393,7 @@ def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
 
 
 def model_kwargs(text: str) -> Dict[str, Any]:
-    """Parses --model_kwargs_json.
-
-    Raises:
-        ValueError: it is not a JSON object.
-    """
+    """Parses --model_kwargs_json; raises ValueError unless it is a JSON object."""
     try:
         kwargs = untrusted.loads(text)
     except ValueError as error:

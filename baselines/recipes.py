@@ -105,7 +105,6 @@ def is_local(name: str, value: Any) -> bool:
     """Returns whether a setting names files, folders or code of one machine.
 
     Args:
-        name: of the setting.
         value: of the setting; of losses, those of a file do: 'my_file.py:my_loss:1'.
     """
     return name in LOCAL or name == 'losses' and '.py:' in str(value)

@@ -19,6 +19,7 @@ from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.core import text
+from baselines.data import hardware
 
 _AnyConfig = TypeVar('_AnyConfig')
 
@@ -150,7 +151,10 @@ def next_steps(settings: Any) -> str:
         latest += ['--out_dir', settings.out_dir]
     first, *others = settings.collection.parts
     one = ['--collection', first.name] if others else []
-    commands = [['evaluate', *latest], ['rank', 'FILE.pb', *latest, *one]]
+    commands = [['rank', 'FILE.pb', *latest, *one]]
+    root = files.expand(settings.data_root)
+    if settings.sample_data or len(hardware.splits_at(root, first)) > 1:
+        commands.insert(0, ['evaluate', *latest])
     if not settings.recipe:
         data = config.as_flags(settings, config.DATA)
         commands.append(['train', task, *data, '--recipe=strong'])

@@ -3,9 +3,10 @@
 import pathlib
 import posixpath
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure import files as files_lib
+if TYPE_CHECKING:  # the tests of the documents do without mkdocs
+    from mkdocs.structure import files as files_lib
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Documents of the repository -> pages of the site.
@@ -15,19 +16,26 @@ _PAGES = {
     'CHANGELOG.md': 'CHANGELOG.md',
     'benchmarks/README.md': 'benchmarks.md',
 }
-_LINK = re.compile(r'(?<!!)\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)')
+_LINK = re.compile(r'\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)')
 
 
-def on_files(files: files_lib.Files, config: Any) -> files_lib.Files:
+def on_files(files: 'files_lib.Files', config: Any) -> 'files_lib.Files':
     """Adds pages."""
+    from mkdocs.structure import files as files_lib
+
     for source, page in _PAGES.items():
         content = (_ROOT / source).read_text(encoding='utf-8')
         files.append(files_lib.File.generated(config, page, content=content))
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, files: files_lib.Files, **_: Any) -> str:
-    """Points links to the pages of the site; of those to other files the text stays."""
+def on_page_markdown(
+    markdown: str, page: Any, files: 'files_lib.Files', **_: Any
+) -> str:
+    """Points links and pictures to the files of the site.
+
+    Of links to other files the text stays.
+    """
     place = page.file.src_uri
     sources = {to: source for source, to in _PAGES.items()}
     folder = posixpath.dirname(sources.get(place, f'docs/{place}'))

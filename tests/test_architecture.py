@@ -108,7 +108,7 @@ def test_two_models_of_one_name_say_how_they_differ():
 # Those of graph models; trees and the estimate need not wait for it.
 _RUNS_WITH_TENSORFLOW = {
     'baselines/runs/export.py',
-    'baselines/runs/tensorflow_trees.py',
+    'baselines/runs/raw_scoring.py',
     'baselines/runs/weights.py',
     'baselines/trees/growing.py',
 }

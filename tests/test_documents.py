@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import types
 
 import pytest
 
@@ -39,8 +40,14 @@ if not importlib.util.find_spec('jax'):
 if not importlib.util.find_spec('jinja2'):
     _SKIPPED['tpugraphs report'] = 'needs jinja2, which an installation brings'
 
-# Whose blocks of Python are run; those of others are fragments, or measure.
-_PYTHON = ('README.md', 'docs/guide/python.md', 'docs/guide/raw-files.md')
+# Whose blocks of Python are run, but for those that measure, and the client of
+# models.md, which `tests/runs/test_export.py` runs.
+_PYTHON = [
+    document
+    for document in _DOCUMENTS
+    if any(block.language == 'python' for block in documents.blocks(document))
+]
+_NOT_RUN = r'tpugraphs\.tune\(|load_program\(|sys\.argv'
 
 _TRAINING = r'(tiles|layout)_train|tpugraphs train (tile|layout)'
 _SMALL = ['--toy_data', '--epochs=1', '--batch=2', '--validation_configs=20']
@@ -119,6 +126,21 @@ def test_every_page_is_in_the_navigation_of_the_site():
         assert f': {page}\n' in listed, page
 
 
+def test_pictures_of_the_first_page_are_on_the_site():
+    spec = importlib.util.spec_from_file_location(
+        'site_hooks', documents.ROOT / 'docs/site_hooks.py'
+    )
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    page = types.SimpleNamespace(file=types.SimpleNamespace(src_uri='index.md'))
+    there = lambda path: (documents.ROOT / 'docs' / path).exists() or None
+    files = types.SimpleNamespace(get_file_from_path=there)
+    readme = (documents.ROOT / 'README.md').read_text(encoding='utf-8')
+    shown = hooks.on_page_markdown(readme, page, files)
+    pictures = re.findall(r'!\[[^\]]*\]\(([^)]*)\)', shown)
+    assert pictures and all(map(there, pictures))
+
+
 def test_every_benchmark_has_its_line():
     text = (documents.ROOT / 'benchmarks/README.md').read_text(encoding='utf-8')
     for path in (documents.ROOT / 'benchmarks').glob('*.py'):
@@ -188,6 +210,6 @@ def test_python_runs_as_pasted(document, shell, monkeypatch):
     monkeypatch.chdir(shell.folder)
     names = {}
     for block in documents.blocks(document):
-        if block.language == 'python':
+        if block.language == 'python' and not re.search(_NOT_RUN, block.text):
             code = compile(block.text, f'{document}:{block.line}', 'exec')
             exec(code, names)

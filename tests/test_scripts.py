@@ -216,3 +216,12 @@ def test_a_training_says_what_to_try_next(settings, lines):
     found = scripts.next_steps(settings).splitlines()
     assert found[0][:9] == 'next:    '
     assert [line[9:] for line in found] == lines
+
+
+def test_without_a_validation_split_no_evaluation_is_proposed(tmp_path):
+    (tmp_path / 'train').mkdir()
+    (tmp_path / 'measured.json').touch()
+    settings = config.TileConfig(data_root=str(tmp_path), recipe='strong')
+    assert scripts.next_steps(settings) == (
+        'next:    tpugraphs rank FILE.pb --dir latest'
+    )

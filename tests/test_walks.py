@@ -94,7 +94,7 @@ def test_a_prediction_of_tiles(tmp_path):
     model_dir = made_runs.make_tile_run(tmp_path)
     rng = np.random.default_rng(0)
     tile_records.write_split(tmp_path / 'test', [tile_records.make_record(rng)])
-    options = graph_source.Options(str(tmp_path), str(tmp_path / 'cache'))
+    options = graph_source.SourceOptions(str(tmp_path), str(tmp_path / 'cache'))
     predictor = loading.load_predictor(model_dir, options)
     store = predictor.open_split('test')
     output = str(tmp_path / 'test.csv')
@@ -125,7 +125,7 @@ def _program(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_collect(program, tmp_path):
-    options = collection_folder.Options(
+    options = collection_folder.CollectionOptions(
         output=str(tmp_path / 'out'),
         configs=4,
         passes=(2, 2),
@@ -137,13 +137,15 @@ def test_collect(program, tmp_path):
 
 @pytest.mark.slow
 def test_tune(program, tmp_path, capsys):
-    options = program_search.Options(
+    options = program_search.TuningOptions(
         output=str(tmp_path / 'out'),
         measure=2,
         candidates=4,
         records=str(tmp_path / 'records.jsonl'),
     )
-    model = program_search.Model('model', lambda tuning: np.arange(len(tuning.runs)))
+    model = program_search.ScoringModel(
+        'model', lambda tuning: np.arange(len(tuning.runs))
+    )
     call = lambda: program_search.tune_and_write(program, (), options, model)
     walked = _walked(call)
     assert '; 1 of 1 kernel changed' in capsys.readouterr().out

@@ -44,30 +44,7 @@ _MODULES = {
     'tune': 'tpugraphs.api',
 }
 # Without `open`: `from tpugraphs import *` leaves Python its own.
-__all__ = [
-    'Callback',
-    'Catalogue',
-    'KernelTime',
-    'Profile',
-    'Ranked',
-    'Ranker',
-    'Ranking',
-    'Records',
-    'Run',
-    'Runs',
-    'Training',
-    'hlo_module',
-    'load',
-    'load_program',
-    'losses',
-    'models',
-    'open_records',
-    'profile',
-    'read_program',
-    'runs',
-    'train',
-    'tune',
-]
+__all__ = [name for name in _MODULES if name != 'open']
 
 
 def __getattr__(name: str) -> Any:

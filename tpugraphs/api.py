@@ -235,7 +235,7 @@ class Run:
         with self._lock:
             key = (data, cache_dir)
             if key not in self._predictors:
-                options = graph_source.Options(
+                options = graph_source.SourceOptions(
                     cache_dir=cache_dir,
                     models_file=self._own,
                     collection=self._collection,
@@ -271,7 +271,7 @@ def load(
     if name == finding.ESTIMATE and out_dir is None:
         chosen = collections.of_name(collection or collections.NAMES[0])
         settings = {'model': finding.ESTIMATE, **chosen.flags}
-        estimate = run_files.Run(finding.ESTIMATE, {'args': settings})
+        estimate = run_files.RunFile(finding.ESTIMATE, {'args': settings})
         return Run(estimate, collection=chosen.name)
     if out_dir is not None:
         name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
@@ -444,10 +444,10 @@ def tune(
     """
 
     settings = {'records': machine_records.FOLDER, 'minutes': minutes, **settings}
-    settings = settings_lib.typed(program_search.Options, settings, 'argument')
+    settings = settings_lib.typed(program_search.TuningOptions, settings, 'argument')
     if output:
         settings['output'] = files.expand(data_lib.path_of('output', output))
-    options = program_search.Options(**settings)
+    options = program_search.TuningOptions(**settings)
     if which == finding.PRETRAINED:
         model = tile_scores.pretrained(options.platform)
     else:

@@ -4,41 +4,33 @@ import importlib.util
 import inspect
 from typing import Dict
 
+from baselines import config
+from baselines.core import registry
 from baselines.core import starting
+from baselines.core import text
+from baselines.data import collections
+from baselines.tasks import lookup
+from baselines.trees import booster
 
 
 class Catalogue(Dict[str, str]):
     """A dict of names and one-line descriptions that is displayed as a table."""
 
     def __repr__(self) -> str:
-        from baselines.core import text
-
         return '\n'.join(text.table([list(item) for item in self.items()], '<<'))
 
     def _repr_html_(self) -> str:
-        from baselines.core import text
-
         return text.html_table([['name', 'what it is'], *map(list, self.items())])
 
 
 def models(task: str = 'tile') -> Catalogue:
-    """Returns the models of a task, and the first lines of their docstrings.
+    """Returns the models of a task with the first lines of their docstrings.
 
     Args:
         task: 'tile' or 'layout'.
-
-    Raises:
-        ValueError: there is no such task.
     """
-    from baselines import config
-    from baselines.core import registry
-    from baselines.data import collections
-
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
-    from baselines.tasks import lookup
-    from baselines.trees import booster
-
     [collection, *_] = [c for c in collections.COLLECTIONS if c.task == task]
     classes = registry.distinct(lookup.of(collection).models(''))
     return Catalogue(
@@ -54,8 +46,6 @@ def losses() -> Catalogue:
 
     Those of TensorFlow Ranking are one entry, where that is installed.
     """
-    from baselines.core import registry
-
     lines = registry.declared('baselines.training.losses', 'register')
     if importlib.util.find_spec('tensorflow_ranking'):
         lines['tfr.<class>'] = (

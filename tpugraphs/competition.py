@@ -1,6 +1,7 @@
 """Trains a model for each collection of the Kaggle competition, and ranks its test.
 
-results = compete(Options(data_root='~/data/tpugraphs/npz', out_dir='~/out/compete'))
+options = CompetitionOptions('~/data/tpugraphs/npz', out_dir='~/out/compete')
+results = compete(options)
 print(results.score)
 """
 
@@ -28,7 +29,7 @@ _SUBMISSION = 'submission.csv'
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class CompetitionOptions:
     """The options of a competition entry."""
 
     data_root: str  # folder with tile/xla and layout/{xla,nlp}/{random,default}
@@ -54,17 +55,11 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Results:
-    """The entries of a competition.
+    """The entries of a competition."""
 
-    Attributes:
-        entries: one for each collection, in Kaggle's order.
-        missing: names of the collections without data or run.
-        submission: path of the combined CSV.
-    """
-
-    entries: List[Entry]
-    missing: List[str]
-    submission: str
+    entries: List[Entry]  # one for each collection, in Kaggle's order
+    missing: List[str]  # names of the collections without data or run
+    submission: str  # path of the combined CSV
 
     @property
     def score(self) -> float:
@@ -94,7 +89,7 @@ class Results:
         return {'score': self.score, **dataclasses.asdict(self)}
 
 
-def compete(options: Options, runs: Sequence[str] = ()) -> Results:
+def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     """Trains a model for each collection that has data, and writes the submission.
 
     Rankings of the test splits are in `<collection>.csv`, all together in
@@ -103,7 +98,6 @@ def compete(options: Options, runs: Sequence[str] = ()) -> Results:
     stderr.
 
     Args:
-        options: of the trainings.
         runs: model directories to take instead of training, one for a collection.
 
     Raises:
@@ -155,12 +149,12 @@ def _by_collection(runs: Sequence[str]) -> Dict[str, str]:
     return given
 
 
-def _folder(options: Options, name: str) -> str:
+def _folder(options: CompetitionOptions, name: str) -> str:
     """Returns the folder with the splits of a collection."""
     return os.path.join(files.expand(options.data_root), *name.split(':'))
 
 
-def _entry(name: str, options: Options, model_dir: str) -> Entry:
+def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     """Trains on a collection, or takes a run; ranks test and measures valid."""
     collection = collections.of_name(name)
     print(f'\n{name}')
@@ -169,7 +163,7 @@ def _entry(name: str, options: Options, model_dir: str) -> Entry:
     stem = name.replace(':', '_')
     csv = os.path.join(files.expand(options.out_dir), f'{stem}.csv')
     if model_dir:
-        data = graph_source.Options(
+        data = graph_source.SourceOptions(
             data_root=root, toy_data=options.toy_data, collection=name
         )
         loading.write_predictions([model_dir], data, csv)

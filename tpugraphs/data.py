@@ -6,6 +6,15 @@ import glob
 import os
 from typing import Any, Dict, Union
 
+from baselines import config
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import text
+from baselines.data import collections
+from baselines.tasks import lookup
+from tpugraphs.inspect import contents
+from tpugraphs.programs import reader
+
 # Either name means the measured data that ship.
 PACKAGED = ('sample', 'measured')
 
@@ -34,8 +43,6 @@ class Records(Sequence):
             return [self._store.record(n) for n in range(len(self))[which]]
         if isinstance(which, str):
             if which not in self.ids:
-                from baselines.core import registry
-
                 raise KeyError(f'no graph {which!r}{registry.suggest(which, self.ids)}')
             return self._store.record(self.ids.index(which))
         return self._store.record(range(len(self))[which])
@@ -44,8 +51,6 @@ class Records(Sequence):
         return f'<{len(self):,} records of {self._store.source}>'
 
     def _repr_html_(self) -> str:
-        from baselines.core import text
-
         offsets, counts = self._store.node_offsets, self._store.config_counts
         nodes = offsets[1:] - offsets[:-1]
         sizes = ([f'{n:,}', f'{c:,}'] for n, c in zip(nodes, counts))
@@ -80,12 +85,6 @@ def open_records(
         ValueError: there is no such split, or a file in it is damaged.
         OSError: the cache cannot be written.
     """
-    from baselines import config
-    from baselines.core import files
-    from baselines.core import registry
-    from baselines.data import collections
-    from baselines.tasks import lookup
-
     check_split(split)
     options = data_settings(root)
     if 'data_root' in options:
@@ -120,16 +119,11 @@ def path_of(argument: str, value: Any) -> str:
 
 def check_split(split: str) -> None:
     """Raises ValueError unless there is a split of that name."""
-    from baselines.core import registry
-    from baselines.data import collections
-
     registry.resolve(split, dict.fromkeys(collections.SPLITS), 'split')
 
 
 def _task_of(folder: str) -> str:
     """Returns the task of the first file of a split; '' if it is damaged."""
-    from tpugraphs.inspect import contents
-
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*.npz')))[:1]:
         with contextlib.suppress(ValueError, OSError):  # opening it raises them again
             return contents.task_of(path)
@@ -167,6 +161,4 @@ def read_program(x: Any, *args: Any, name: str = '') -> Any:
             jaxlib is needed and not installed.
         OSError: a file cannot be read.
     """
-    from tpugraphs.programs import reader
-
     return reader.read_program(x, *args, name=name)

@@ -2,7 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+
 from tpugraphs import results
+from tpugraphs.inspect import profile as profile_lib
+from tpugraphs.kernels import preparation
+from tpugraphs.tuning import signatures
 
 
 def profile(program: Any, *args: Any, core: int = -1) -> results.Profile:
@@ -20,12 +25,6 @@ def profile(program: Any, *args: Any, core: int = -1) -> results.Profile:
         ValueError: the program cannot be traced, compiled or measured; says why.
         OSError: a file cannot be read.
     """
-    import numpy as np
-
-    from tpugraphs.inspect import profile as profile_lib
-    from tpugraphs.kernels import preparation
-    from tpugraphs.tuning import signatures
-
     if callable(program):
         read, signature = signatures.trace(program, args)
     else:

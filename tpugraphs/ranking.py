@@ -1,15 +1,12 @@
 """Ranks the configurations of raw files, programs and records.
 
 outcome = outcomes.Outcome()
-predictor = loading.load_predictor('latest', graph_source.Options())
+predictor = loading.load_predictor('latest', graph_source.SourceOptions())
 for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.row(0))
 """
 
-import collections
-import contextlib
 import dataclasses
-import difflib
 import functools
 import os
 from typing import (
@@ -28,8 +25,6 @@ from typing import (
 
 import numpy as np
 
-from baselines.core import phases
-from baselines.core import text
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
@@ -38,44 +33,34 @@ from baselines.evaluation import ensembles
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import config_text
 from baselines.hlo import graph
-from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
-from baselines.runs import finding
 from baselines.scoring import prediction
 from baselines.scoring import scorers
+from tpugraphs import rank_sources
 from tpugraphs.extract import outcomes
-from tpugraphs.kernels import proposals
-from tpugraphs.kernels import removal
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
 
 # Nodes and configurations that are scored together, since every group costs a second of
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
 _GROUP_ROWS = 1 << 20
-# Configurations of a kernel that comes without any, and the seed they are drawn with.
-_CANDIDATES = 200
-_SEED = 0
 
 _Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
-_Candidates = Optional[Sequence[Mapping[str, Any]]]
-# What a path holds.
-_Source = Union[reader.Program, reading.RawFile]
-# A file or program and one of its modules, a ModuleTuningData.
-_Module = Tuple[str, Any]
 # (members' scores, their mean) -> the ranking of a graph.
-_Ranking = Callable[[scorers.Members, np.ndarray], choices.Ranked]
+_Ranking = Callable[[scorers.Members, np.ndarray], choices.RankedModule]
 _Graph = Tuple[_Record, _Ranking]
 
 
 def rank(
-    predictor: prediction.Predictor, source: Any, candidates: _Candidates = None
-) -> Tuple[List[choices.Ranked], outcomes.Outcome]:
+    predictor: prediction.Predictor,
+    source: Any,
+    candidates: rank_sources.Candidates = None,
+) -> Tuple[List[choices.RankedModule], outcomes.Outcome]:
     """Ranks the configurations of raw files, records or an HLO module.
 
     Args:
-        predictor: the run.
         source: a path of raw files and programs or several, a record or several, an
             HloModuleProto, or a `reader.Program`.
         candidates: configurations instead of its own, as in `hlo.candidates`.
@@ -89,7 +74,9 @@ def rank(
     outcome = outcomes.Outcome()
     if isinstance(source, reader.Program) or hasattr(source, 'SerializeToString'):
         program, bare = reader.read_program(source), candidates is not None
-        kernels = _kernels_of(program, predictor.collection.task, outcome, bare)
+        kernels = rank_sources.kernels_of(
+            program, predictor.collection.task, outcome, bare
+        )
         modules = [(program.source, tuning) for tuning in kernels]
         ranked = list(rank_modules(modules, predictor, outcome, candidates))
     else:
@@ -111,92 +98,14 @@ def rank(
     return ranked, outcome
 
 
-def task_of(paths: Sequence[str], candidates: _Candidates = None) -> str:
-    """Returns the task of raw files: 'tile', 'layout', or '' if none can be read.
-
-    Args:
-        paths: the files; the first readable one decides.
-        candidates: configurations instead of the files' runs, which decide first.
-    """
-    if candidates:
-        layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
-        return reading.LAYOUT if layouts else reading.TILE
-    for path in paths:
-        with contextlib.suppress(ValueError, OSError):  # raised again when it is ranked
-            if kind := reader.tuning_kind(path):
-                return kind
-    return ''
-
-
-def default_run(paths: Sequence[str], sources: Dict[str, _Source], task: str) -> str:
-    """Returns the run for those who name none: pretrained, or the estimate.
-
-    The run that ships was trained on tiles of a CPU; formulas of a TPU know more about
-    layouts, and about modules that were compiled for a TPU.
-
-    Args:
-        paths: files and programs; the first readable one decides.
-        sources: from `read_programs`; the file that decides is added.
-        task: from `task_of`.
-    """
-    if task == reading.LAYOUT:
-        return finding.ESTIMATE
-    for path in paths:
-        # What cannot be read, or is empty, is an error when it is ranked.
-        with contextlib.suppress(ValueError, OSError, IndexError):
-            source = sources.get(path)
-            if isinstance(source, reader.Program):
-                module = source.module
-            else:
-                sources[path] = tuning = reading.read_tuning(path)
-                module = tuning.modules[0].module
-            return finding.ESTIMATE if _is_of_tpu(module) else finding.PRETRAINED
-    return finding.PRETRAINED
-
-
-def _is_of_tpu(module: Any) -> bool:
-    """Returns whether a module was compiled for a TPU, whose layouts have tiles."""
-    return any(
-        instruction.shape.layout.tiles
-        for computation in module.computations
-        for instruction in computation.instructions
-    )
-
-
-def read_programs(paths: Sequence[str]) -> Dict[str, _Source]:
-    """Reads programs, of any form but tuning data, for `rank_files`.
-
-    Args:
-        paths: files and programs as of `reader.find_sources`.
-
-    Returns:
-        Path -> program, without those that cannot be read.
-
-    Raises:
-        ValueError: nothing can be read: there is nothing to load a model for.
-    """
-    programs: Dict[str, _Source] = {}
-    failed: List[str] = []
-    for path in paths:
-        try:
-            if not reader.tuning_kind(path):
-                programs[path] = reader.read_program(path)
-        except (ValueError, OSError) as error:
-            failed.append(text.one_line(error, path))
-    if paths and len(failed) == len(paths):
-        more = f' (and {len(failed) - 1:,} others)' if len(failed) > 1 else ''
-        raise ValueError(failed[0] + more)
-    return programs
-
-
 def rank_files(
     paths: Sequence[str],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
     module: Optional[str] = None,
-    candidates: _Candidates = None,
-    sources: Optional[Mapping[str, _Source]] = None,
-) -> Iterator[choices.Ranked]:
+    candidates: rank_sources.Candidates = None,
+    sources: Optional[Mapping[str, rank_sources.Source]] = None,
+) -> Iterator[choices.RankedModule]:
     """Ranks the configurations of every module of raw files.
 
     All runs without error mark are ranked, measured or not.
@@ -204,13 +113,11 @@ def rank_files(
     Args:
         paths: files of the collection that the run is of, and programs as of
             `reader.read_program`, which are cut into kernels.
-        predictor: the run.
         outcome: files and modules that cannot be ranked are added.
         module: only this one, by its name or graph id.
         candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
-        sources: those of `paths` that are read already, by `read_programs` and
-            `default_run`.
+        sources: those of `paths` that `rank_sources` has read already.
 
     Yields:
         Modules in the order of the files.
@@ -219,23 +126,21 @@ def rank_files(
         ValueError: there is no such module, or a candidate is not as it should be.
     """
     kind, bare = predictor.collection.task, candidates is not None
-    modules = _modules(paths, kind, module, outcome, bare, sources or {})
+    modules = rank_sources.modules(paths, kind, module, outcome, bare, sources or {})
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 
 def rank_modules(
-    modules: Iterable[_Module],
+    modules: Iterable[rank_sources.Module],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
-    candidates: _Candidates = None,
-) -> Iterator[choices.Ranked]:
+    candidates: rank_sources.Candidates = None,
+) -> Iterator[choices.RankedModule]:
     """Ranks modules in memory; see `rank_files`.
 
     Args:
         modules: pairs (file or program, ModuleTuningData).
-        predictor: the run.
         outcome: modules that cannot be ranked are added.
-        candidates: configurations instead of the modules' runs.
     """
     kind = predictor.collection.task
     # A program of layouts may be larger than many kernels.
@@ -259,7 +164,7 @@ def rank_modules(
 
 def _score(
     predictor: prediction.Predictor, source: str, group: List[_Graph]
-) -> Iterator[choices.Ranked]:
+) -> Iterator[choices.RankedModule]:
     """Scores graphs together, and yields their rankings."""
     records = [record for record, _ in group]
     store = predictor.task.store_class.of_records(source, records)
@@ -348,10 +253,10 @@ def _ranked_by(
     tile = isinstance(record, tile_records.TileRecord)
     as_text = config_text.tile_text if tile else config_text.layout_text
 
-    def ranked(members: scorers.Members, mean: np.ndarray) -> choices.Ranked:
+    def ranked(members: scorers.Members, mean: np.ndarray) -> choices.RankedModule:
         """Ranks by the mean of the members; what agreement tells is known of tiles."""
         both = tile and len(members) > 1
-        return choices.Ranked(
+        return choices.RankedModule(
             scores=mean,
             module=record.graph_id,
             source=source,
@@ -365,80 +270,11 @@ def _ranked_by(
     return ranked
 
 
-def _modules(
-    paths: Sequence[str],
-    kind: str,
-    chosen: Optional[str],
-    outcome: outcomes.Outcome,
-    bare: bool,
-    sources: Mapping[str, _Source],
-) -> Iterator[_Module]:
-    """Yields modules of files and programs: all, or the one called `chosen`."""
-    names, exists = [], False
-    for number, path in enumerate(paths, start=1):
-        try:
-            source = sources.get(path) or _read(path)
-            modules = _modules_of(source, kind, outcome, bare)
-        except (ValueError, OSError) as error:
-            outcome.failed.append(text.one_line(error, path))
-            continue
-        title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
-        for tuning in phases.each(modules, title, len(modules), 'module'):
-            name = tuning.module.name
-            own_names = name, raw_lib.safe_name(name), raw_lib.graph_id(tuning)
-            if chosen is None or chosen in own_names:
-                exists = True
-                yield path, tuning
-            names.append(name)
-    if chosen is not None and names and not exists:
-        near = difflib.get_close_matches(chosen, names, n=1, cutoff=0.3)
-        raise ValueError(
-            f'--module: none of {text.count(len(names), "module")} is called '
-            f'{chosen!r}; there is {(near or names)[0]!r}'
-        )
-
-
-def _read(path: str) -> _Source:
-    """Reads a file or program; raises ValueError or OSError."""
-    if reader.tuning_kind(path):
-        return reading.read_tuning(path)
-    return reader.read_program(path)
-
-
-def _modules_of(
-    source: _Source, kind: str, outcome: outcomes.Outcome, bare: bool
-) -> Sequence[Any]:
-    """Returns the ModuleTuningData of a file or program of one kind."""
-    if isinstance(source, reader.Program):
-        return _kernels_of(source, kind, outcome, bare)
-    if source.kind != kind and not bare:
-        raise ValueError(
-            f'is a {source.kind} file, and the model ranks {kind} files; give a '
-            f'model that was trained on {source.kind}s'
-        )
-    return source.modules
-
-
-def _kernels_of(
-    program: reader.Program, kind: str, outcome: outcomes.Outcome, bare: bool
-) -> List[Any]:
-    """Returns a program's kernels with candidates; if `bare`, the whole program."""
-    if bare:
-        return [protos.protos().ModuleTuningData(module=program.module)]
-    cut_out = removal.counts(program.module)
-    if cut_out:
-        text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
-    skipped: collections.Counter[str] = collections.Counter()
-    kernels = list(proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped))
-    for reason, count in skipped.items():
-        where = text.count(count, 'kernel') + f' of {program.name}'
-        outcome.skipped.setdefault(reason, []).append(where)
-    return kernels
-
-
 def _rank_record(
-    predictor: prediction.Predictor, record: _Record, candidates: _Candidates
-) -> choices.Ranked:
+    predictor: prediction.Predictor,
+    record: _Record,
+    candidates: rank_sources.Candidates,
+) -> choices.RankedModule:
     """Ranks the configurations of a record, or candidates in their place."""
     if candidates is not None:
         record = with_configs(record, candidates)
@@ -458,7 +294,6 @@ def with_configs(record: _Record, configs: Any) -> _Record:
     """Returns a record with other configurations, not measured.
 
     Args:
-        record: a `TileRecord` or `LayoutRecord`.
         configs: for a tile float32 [c, 24], or candidates as in `hlo.candidates`;
             for layouts [c, k, 18].
 

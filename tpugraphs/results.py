@@ -4,7 +4,11 @@ import io
 import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
+from baselines.core import files
 from baselines.core import text
+from baselines.evaluation import choices
+from baselines.evaluation import choices_output
+from baselines.runs import listing
 
 Path = Union[str, 'os.PathLike[str]']
 
@@ -78,8 +82,6 @@ class Ranking(List[Ranked]):
         Raises:
             ValueError: pandas is not installed.
         """
-        from baselines.evaluation import choices_output
-
         rows = [
             {'source': graph.source, 'module': graph.module, **row}
             for graph in self._graphs
@@ -89,10 +91,6 @@ class Ranking(List[Ranked]):
 
     def _write(self, suffix: str, path: Optional[Path]) -> str:
         """Returns text in the format of an ending, and writes it to `path`, if any."""
-        from baselines.core import files
-        from baselines.evaluation import choices
-        from baselines.evaluation import choices_output
-
         stream, summary = io.StringIO(), choices.Summary()
         writer = choices_output.WRITERS[suffix](stream, self._model_dir)
         for graph in self._graphs:
@@ -113,13 +111,9 @@ class Runs(List[Any]):
     """
 
     def __repr__(self) -> str:
-        from baselines.runs import listing
-
         return '\n'.join(listing.table(self)) if self else '<no runs>'
 
     def _repr_html_(self) -> str:
-        from baselines.runs import listing
-
         return text.html_table(listing.cells(self))
 
     def to_pandas(self) -> Any:
@@ -128,9 +122,7 @@ class Runs(List[Any]):
         Raises:
             ValueError: pandas is not installed.
         """
-        from baselines.runs import listing
-
-        return _pandas().DataFrame(list(self), columns=listing.Row._fields)
+        return _pandas().DataFrame(list(self), columns=listing.RunRow._fields)
 
 
 class KernelTime(NamedTuple):

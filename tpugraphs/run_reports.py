@@ -29,6 +29,7 @@ from baselines.runs import listing
 from baselines.scoring import ensemble
 from baselines.scoring import graph_source
 from baselines.scoring import loading
+from tpugraphs import rank_sources
 from tpugraphs import ranking
 from tpugraphs.distribute import beam
 from tpugraphs.extract import outcomes
@@ -199,16 +200,16 @@ def rank_modules(args: argparse.Namespace) -> int:
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     name, task = command_line.run_of(args) if args.dirs else '', ''
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
-        task = ranking.task_of(paths, candidates)
-    sources = ranking.read_programs(paths)  # before a model, which takes seconds
+        task = rank_sources.task_of(paths, candidates)
+    sources = rank_sources.read_programs(paths)  # before a model, which takes seconds
     if not name:
-        name = ranking.default_run(paths, sources, task)
+        name = rank_sources.default_run(paths, sources, task)
     if name == finding.PRETRAINED:
         text.note(finding.about_pretrained())
     elif not args.dirs:
         text.note(f'{name}: formulas of a TPU v3; --dir names a run of yours')
     options = settings_lib.from_options(
-        graph_source.Options, args, task=task, once=True
+        graph_source.SourceOptions, args, task=task, once=True
     )
     predictor = loading.load_predictor(name, options)
     model_dir = predictor.name

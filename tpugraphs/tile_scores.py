@@ -22,19 +22,18 @@ from tpugraphs.tuning import program_search
 _PUBLISHED = 'TPU v3'
 
 
-def load(name: str, platform: str) -> program_search.Model:
+def load(name: str, platform: str) -> program_search.ScoringModel:
     """Loads a model for `program_search.tune`.
 
     Prints a warning if the model's data were measured on other hardware.
 
     Args:
         name: of the run, as `--dir` takes it, or 'estimate'.
-        platform: of the measurements, 'cpu' or 'gpu'.
 
     Raises:
         ValueError: the model cannot be used, or does not rank tiles.
     """
-    options = graph_source.Options(task=reading.TILE)
+    options = graph_source.SourceOptions(task=reading.TILE)
     predictor = loading.load_predictor(name, options)
     if predictor.collection.task != reading.TILE:
         raise ValueError(f'{name}: a model of layouts; give one of tiles')
@@ -56,14 +55,11 @@ def load(name: str, platform: str) -> program_search.Model:
         return scores
 
     shown = 'the estimate' if name == finding.ESTIMATE else files.shown(name)
-    return program_search.Model(shown, score)
+    return program_search.ScoringModel(shown, score)
 
 
-def pretrained(platform: str) -> Optional[program_search.Model]:
+def pretrained(platform: str) -> Optional[program_search.ScoringModel]:
     """Loads the model that ships, and prints a note about it.
-
-    Args:
-        platform: of the measurements.
 
     Returns:
         None, with a note, where LightGBM is missing or the platform is no CPU.
@@ -82,8 +78,6 @@ def other_hardware(name: str, measured_on: str, platform: str) -> str:
     """Returns a warning if a model's data were measured on another processor.
 
     Args:
-        name: of the model.
-        measured_on: as of `hardware.measured_on`.
         platform: of the measurements now, 'cpu' or 'gpu'.
     """
     here = hardware.GPU if platform == 'gpu' else machine.describe(-1)['cpu']

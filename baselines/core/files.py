@@ -31,7 +31,6 @@ def check_writable(folder: str, flag: str = 'out_dir') -> None:
     """Makes a folder and tests that it is writable, before hours of work.
 
     Args:
-        folder: its path.
         flag: which flag names it, for the message.
 
     Raises:
@@ -166,7 +165,6 @@ def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
 
     Args:
         path: where the file goes; missing folders are made.
-        mode: 'w' or 'wb'.
         **kwargs: passed on to `open` (`newline`, `encoding`, ...).
 
     Raises:
@@ -183,7 +181,9 @@ def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
         else:
             with _replacing(path, folder, prefix, mode, kwargs) as stream:
                 yield stream
-            _sync_folder(folder)
+            # Makes the rename durable, where folders can be synced.
+            with contextlib.suppress(OSError), _opened(os.path.realpath(folder)) as one:
+                os.fsync(one)
 
 
 @contextlib.contextmanager
@@ -259,12 +259,6 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
         except OSError:
             if not os.path.isdir(path):
                 raise
-
-
-def _sync_folder(folder: str) -> None:
-    """Makes a rename durable; a no-op where folders cannot be synced."""
-    with contextlib.suppress(OSError), _opened(os.path.realpath(folder)) as handle:
-        os.fsync(handle)
 
 
 def environment() -> Dict[str, str]:

@@ -33,9 +33,7 @@ class Phase:
 
     Args:
         title: of the work, such as 'ranking test'.
-        total: the number of items.
         unit: an item; 'B' for bytes, which a bar shows in megabytes.
-        done: how many were done before.
 
     Attributes:
         done: the number of items that are done.

@@ -60,8 +60,6 @@ def resolve(name: str, choices: Mapping[str, Any], noun: str) -> Any:
     """Returns `choices[name]`.
 
     Args:
-        name: as the user wrote it.
-        choices: values by name.
         noun: for the message, such as 'model'.
 
     Raises:
@@ -126,12 +124,9 @@ def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> N
 
 
 def options(model_class: type) -> Optional[List[str]]:
-    """Names the keywords that a model's constructor takes.
+    """Names the keywords that a model's constructor takes; None for any.
 
     A constructor with `**kwargs` hands them on to the one that it overrides.
-
-    Returns:
-        The names; None for a constructor that takes any.
     """
     names: List[str] = []
     for one in model_class.__mro__:
@@ -165,6 +160,7 @@ def layout_models(own: Own = '') -> Dict[str, type]:
 
 
 def _models(task: str, own: Own) -> Dict[str, type]:
+    """Returns the models of `tiles` or `layout`, its zoo, and the user, by name."""
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
     models = models_in(importlib.import_module(f'baselines.{task}.models'))
@@ -200,10 +196,6 @@ def construct(
     """Makes a model with the options of --model_kwargs_json, and its variables.
 
     Args:
-        model_class: from `tile_models` or `layout_models`.
-        num_configs: its first argument.
-        num_ops: its second.
-        kwargs: the others.
         first_call: calls the model on a small graph.
 
     Raises:
@@ -272,7 +264,6 @@ def load_models_file(
     This runs the file's code.
 
     Args:
-        path: the file.
         task: 'tiles' or 'layout', or 'training' for losses; relative imports are
             resolved there.
         flag: that named the file, for messages.

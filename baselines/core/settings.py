@@ -37,7 +37,6 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
     """Raises ValueError for a value that its `setting` does not accept.
 
     Args:
-        settings: a dataclass of settings.
         prefix: of a setting's name, in the message.
     """
     for field in dataclasses.fields(settings):
@@ -75,9 +74,7 @@ def typed(
     """Converts values of settings to their types: 1 to 1.0, paths to text.
 
     Args:
-        config_class: whose settings.
         values: by name; model_kwargs_json may be a dict.
-        noun: for a setting, in messages.
 
     Raises:
         ValueError: there is no such setting, or a value is of another type.
@@ -108,9 +105,7 @@ def from_options(kind: Any, options: Any, **others: Any) -> Any:
     """Makes a dataclass of the parsed options that have the names of its fields.
 
     Args:
-        kind: the dataclass.
-        options: parsed by argparse or absl.
-        **others: fields that are no options, or not as they were parsed.
+        **others: fields that are not options, or differ from the parsed values.
     """
     names = [field.name for field in dataclasses.fields(kind)]
     parsed = {name: getattr(options, name) for name in names if hasattr(options, name)}
@@ -119,10 +114,6 @@ def from_options(kind: Any, options: Any, **others: Any) -> Any:
 
 def read_toml(path: str, flag: str) -> Dict[str, Any]:
     """Reads a TOML file, which is untrusted.
-
-    Args:
-        path: the file.
-        flag: which names it, for messages.
 
     Raises:
         ValueError: it is not TOML, or too large.

@@ -9,7 +9,7 @@ from typing import Any, Iterator
 
 
 def core_count() -> int:
-    """Returns the number of cores: those that the process is bound to, if it is."""
+    """Returns the number of cores that this process may use."""
     if hasattr(os, 'sched_getaffinity'):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -21,8 +21,8 @@ def start_tensorflow() -> None:
     On a terminal it says so at once: this takes seconds.
 
     A model's operations are small: run side by side they use the cores better
-    than split up (benchmarks/tile_speed.py).  TensorFlow's own
-    variables TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS go first.
+    than split up (benchmarks/tile_speed.py).  TensorFlow's own variables
+    TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS take precedence.
 
     Raises:
         ValueError: it is not installed, or was imported with a Keras that TF-GNN
@@ -63,15 +63,12 @@ def has_lightgbm() -> bool:
 
 
 def import_lightgbm() -> Any:
-    """Imports LightGBM, whose threads then spin only briefly before they sleep.
+    """Imports LightGBM, with threads that sleep soon after work; raises ImportError.
 
-    GNU's OpenMP lets a thread that waits for another spin 300,000 times.  On a machine
-    with other work it keeps the one it waits for from its core: growing trees took ten
-    times as long there.  1,000 times cost nothing where it is quiet.  The user's
-    GOMP_SPINCOUNT or OMP_WAIT_POLICY goes first.
-
-    Raises:
-        ImportError: it is not installed.
+    GNU's OpenMP lets a waiting thread spin 300,000 times.  On a busy machine it keeps
+    the thread that it waits for from running: growing trees took ten times as long.
+    1,000 times cost nothing on an idle machine.  The user's GOMP_SPINCOUNT or
+    OMP_WAIT_POLICY takes precedence.
     """
     if 'OMP_WAIT_POLICY' not in os.environ:
         os.environ.setdefault('GOMP_SPINCOUNT', '1000')  # read when it is loaded
@@ -82,10 +79,10 @@ def import_lightgbm() -> Any:
 
 @contextlib.contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disables garbage collection where it is wasted: all objects stay.
+    """Disables garbage collection in a block whose objects all stay.
 
-    To look for it among them took a quarter of the time of an import, and a fifth of
-    that of reading 60,000 records.
+    It took a quarter of the time of an import, and a fifth of that of reading 60,000
+    records.
     """
     is_enabled = gc.isenabled()
     gc.disable()

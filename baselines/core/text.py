@@ -17,7 +17,7 @@ _NO_LINE = re.compile(r'[^\n\t]+')
 _FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
 
 _NAMED_ERROR = re.compile(r'[\w.]*(Error|Exit|Exception): ')
-# Errors of the system on a path of the user's -> advice.
+# Errors of the system on a user's path -> advice.
 _ADVICE = {
     errno.ENOENT: 'check the path',
     errno.EISDIR: 'name a file',
@@ -41,10 +41,8 @@ def table(
     """Lays out rows of one length in columns, two spaces apart.
 
     Args:
-        rows: the cells.
         align: '<' or '>' for each column; the last one is for all that follow.
         rules: numbers of the rows that a line of dashes goes before.
-        indent: spaces before each line.
         width: the most characters of a line; the first column is shortened to it.
 
     Returns:
@@ -201,7 +199,7 @@ def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
 def one_line(error: BaseException, where: str = '') -> str:
     """Returns an error's text in one line that names `where` it was.
 
-    Letters that a terminal would not show, such as control characters, are escaped.
+    Characters that a terminal does not show, such as control characters, are escaped.
     """
     message = str(error)
     if isinstance(error, OSError) and error.errno in _ADVICE:
@@ -221,7 +219,7 @@ def with_advice(error: OSError) -> str:
 def cause_of(error: BaseException) -> str:
     """Returns the line of an error that states its cause, with its type.
 
-    Libraries put the place before the cause, and advice after it.
+    Libraries write the location before the cause, and advice after it.
     """
     try:
         content = str(error)
@@ -248,15 +246,13 @@ def without_folders(content: str) -> str:
 
 def printable(content: str) -> str:
     """Escapes everything but letters, digits, punctuation and spaces."""
-    return content if content.isprintable() else ''.join(map(_escaped, content))
+    if content.isprintable():
+        return content
+    return ''.join(
+        c if c.isprintable() else c.encode('unicode_escape').decode() for c in content
+    )
 
 
 def printable_lines(content: str) -> str:
     """Escapes as `printable` does, but keeps line ends and tabs."""
     return _NO_LINE.sub(lambda line: printable(line[0]), content)
-
-
-def _escaped(letter: str) -> str:
-    if letter.isprintable():
-        return letter
-    return letter.encode('unicode_escape').decode()

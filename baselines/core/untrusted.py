@@ -70,7 +70,6 @@ def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
 
     Args:
         path: the file, or a link to it.
-        max_bytes: the most that it may have.
 
     Raises:
         ValueError: it is no regular file, a link to nothing, or too large.
@@ -117,7 +116,6 @@ def loads(content: Union[bytes, str], finite: bool = True) -> Any:
     """Parses JSON.
 
     Args:
-        content: the text.
         finite: whether to refuse infinity and NaN, which are not JSON, but which
             Python writes.
 
@@ -137,10 +135,6 @@ def loads(content: Union[bytes, str], finite: bool = True) -> Any:
 @contextlib.contextmanager
 def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
     """Opens an npz file, a zip archive; names it in errors raised inside the block.
-
-    Args:
-        path: the file.
-        max_bytes: limit of its size.
 
     Raises:
         ValueError: it is no regular file, too large or damaged, or has a member

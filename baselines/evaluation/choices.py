@@ -1,8 +1,8 @@
 """Ranked configurations, and what choosing by them costs where times are known.
 
-An autotuner that trusts a model runs its first choice, or measures the first
-few; the compiler by itself runs its default.  Here both are compared with the
-fastest configuration.  Nothing here knows of models or files.
+An autotuner that trusts a model runs its first choice, or measures the first few;
+without one, the compiler runs its default.  Here both are compared with the fastest
+configuration.  This module does not use models or files.
 """
 
 import dataclasses
@@ -14,38 +14,28 @@ import numpy as np
 from baselines.evaluation import metrics
 
 TOP_K = (1, 5, 10)
-# On three quarters of the kernels of the shipped validation split, the members of the
-# strong recipe order more pairs alike (benchmarks/uncertainty.py).
+# The members of the strong recipe agree on more pairs in three quarters of the kernels
+# of the shipped validation split (benchmarks/uncertainty.py).
 LEAST_AGREEMENT = 0.86
 
 
 @dataclasses.dataclass(eq=False)
-class Ranked:
-    """A module's c configurations, given in any order; the one predicted fastest first.
+class RankedModule:
+    """A module's c configurations, the one predicted fastest first."""
 
-    Attributes:
-        module: its graph id.
-        source: the file that it is from.
-        nodes: number of nodes of its graph.
-        run_index: int64 [c], the position of each among the file's runs.
-        scores: float32 [c], ascending; lower = predicted faster.
-        config_text: from an entry of run_index to the configuration as text.
-        runtimes: int64 [c], nanoseconds; 0 where not measured.
-        default: which of the c the compiler takes by itself, or None.
-        as_json: from an entry of run_index to what JSON says of the configuration.
-        agreement: the share of pairs that the model's members order alike, see
-            `ensembles.agreement`; None of a model without members.
-    """
-
-    module: str
-    source: str
-    nodes: int
-    run_index: np.ndarray
-    scores: np.ndarray
+    module: str  # its graph id
+    source: str  # the file that it is from
+    nodes: int  # number of nodes of its graph
+    run_index: np.ndarray  # int64 [c], the position of each among the file's runs
+    scores: np.ndarray  # float32 [c], ascending; lower = predicted faster
+    # from an entry of run_index to the configuration as text
     config_text: Callable[[int], str]
-    runtimes: np.ndarray
-    default: Optional[int]
+    runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
+    default: Optional[int]  # the index of the compiler's default among the c, or None
+    # from an entry of run_index to what JSON says of the configuration
     as_json: Callable[[int], Dict[str, Any]] = lambda run: {}
+    # the share of pairs that the model's members order alike, see
+    # `ensembles.agreement`; None of a model without members
     agreement: Optional[float] = None
 
     def __post_init__(self):
@@ -92,7 +82,7 @@ class Ranked:
         return map(self.row, range(len(self.scores))[:top])
 
 
-def figures(ranked: Ranked) -> Optional[Dict[str, Any]]:
+def figures(ranked: RankedModule) -> Optional[Dict[str, Any]]:
     """Measures what the choices of a module cost, as ratios of measured times.
 
     Returns:
@@ -136,7 +126,7 @@ class Summary:
         self.unsure = 0
         self._figures: List[Dict[str, Any]] = []
 
-    def add(self, ranked: Ranked) -> None:
+    def add(self, ranked: RankedModule) -> None:
         """Adds a module."""
         self.modules += 1
         self.configurations += len(ranked.scores)

@@ -15,7 +15,7 @@ COLUMNS = (
 _MOST_LETTERS = 100
 
 
-def module_table(ranked: choices.Ranked, top: int) -> str:
+def module_table(ranked: choices.RankedModule, top: int) -> str:
     """Returns a heading, the first `top` configurations, and the default."""
     rows = list(ranked.rows(top))
     if ranked.default is not None and ranked.default >= len(rows):
@@ -42,6 +42,7 @@ def module_table(ranked: choices.Ranked, top: int) -> str:
 
 
 def _cells(row: Dict[str, Any]) -> List[str]:
+    """Returns the cells of a ranked configuration in `module_table`."""
     config, time = row['config'], row['runtime_ns']
     if len(config) > _MOST_LETTERS:
         config = config[: _MOST_LETTERS - 3] + '...'
@@ -122,7 +123,7 @@ class Csv:
         self._rows = csv.DictWriter(stream, COLUMNS, lineterminator='\n')
         self._rows.writeheader()
 
-    def add(self, ranked: choices.Ranked) -> None:
+    def add(self, ranked: choices.RankedModule) -> None:
         """Writes the rows of a module."""
         of_module = {'source': ranked.source, 'module': ranked.module}
         for row in ranked.rows():
@@ -137,8 +138,6 @@ class Json:
     """Writes one object, modules as they come; `finish` is to be called last.
 
     Args:
-        stream: where to.
-        model_dir: the run that ranked.
         top: the most configurations of a module; None for all.
     """
 
@@ -147,7 +146,7 @@ class Json:
         self._stream.write(f'{{"model": {json.dumps(model_dir)},\n"modules": [')
         self._comma = ''
 
-    def add(self, ranked: choices.Ranked) -> None:
+    def add(self, ranked: choices.RankedModule) -> None:
         """Writes the object of a module."""
         described = {
             'source': ranked.source,

@@ -1,4 +1,4 @@
-"""Models side by side, on the same graphs: gains, tests, and tables of both."""
+"""Compares models on the same graphs: gains, tests, and tables."""
 
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 import warnings
@@ -20,12 +20,12 @@ def paired_test(
 ) -> Dict[str, Dict[str, Any]]:
     """Tests whether one model is better than another, on the same graphs.
 
-    Two questions, kept apart.  Would it be so on other programs?  The interval
-    draws whole programs, and Wilcoxon's signed-rank test asks whether programs
-    gain as often and as much as they lose.  A difference is seen where the
-    interval leaves out 0 and the test has p < 0.05, which takes six programs.
-    Would it be so with other seeds?  A graph's figures are means over the runs
-    of a model, and the deviation of these runs is given by itself.
+    Two questions are answered separately.  Would the result hold on other programs?
+    The interval draws whole programs, and Wilcoxon's signed-rank test asks whether
+    programs gain as often and as much as they lose.  A difference is seen if the
+    interval excludes 0 and the test has p < 0.05, which takes six programs.
+    Would it hold with other seeds?  A graph's figures are means over the runs of a
+    model, and the standard deviation over these runs is returned, too.
 
     Args:
         task: 'tile' or 'layout'.
@@ -160,9 +160,6 @@ def _with_spread(one: Mapping[str, Any], name: str, show: str) -> str:
 
 def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
     """Lays out a line for each run, and mean and deviation of those that repeat one.
-
-    Args:
-        summaries: see `runs_tables`.
 
     Returns:
         A table for each collection, with an empty line in between.

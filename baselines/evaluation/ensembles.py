@@ -2,9 +2,9 @@
 
     average([[3.0, 1.0, 2.0], [0.9, 0.2, 0.1]], by='ranks')    # [1.0, 0.25, 0.25]
 
-Models score on scales of their own: a ranking loss leaves scores free up to any
-increasing function.  So each model's scores of a graph are first mapped to
-one scale.  Nothing here knows of models or files.
+Each model has its own scale of scores: a ranking loss determines them only up to an
+increasing function.  So each model's scores of a graph are first mapped to one scale.
+This module does not use models or files.
 """
 
 import itertools
@@ -21,37 +21,23 @@ WEIGHTS = (1.0, 0.5, 0.0)  # of a member in the mean of two
 _PARTS = 10  # of the configurations of a single program
 
 
-class Graph(NamedTuple):
-    """A graph that members have scored.
+class ScoredGraph(NamedTuple):
+    """A graph that members have scored."""
 
-    Attributes:
-        program: that it is of.
-        scores: of each member [c].
-        runtimes: [c].
-    """
-
-    program: str
-    scores: Sequence[np.ndarray]
-    runtimes: np.ndarray
+    program: str  # that it is of
+    scores: Sequence[np.ndarray]  # of each member [c]
+    runtimes: np.ndarray  # [c]
 
 
 def min_max(scores: ArrayLike) -> np.ndarray:
-    """Maps scores [c] to [0, 1]: (s - min) / (max - min).
-
-    Returns:
-        float64 [c]; all 0 where all scores are equal.
-    """
+    """Maps scores [c] to [0, 1]: (s - min) / (max - min); equal scores to 0."""
     scores = np.asarray(scores, np.float64)
     low, high = scores.min(), scores.max()
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
 def standard(scores: ArrayLike) -> np.ndarray:
-    """Maps scores [c] to mean 0 and standard deviation 1.
-
-    Returns:
-        float64 [c]; all 0 where all scores are equal.
-    """
+    """Maps scores [c] to mean 0 and standard deviation 1; equal scores to 0."""
     scores = np.asarray(scores, np.float64)
     spread = scores.std()
     if not spread:
@@ -90,17 +76,17 @@ def normal_scores(scores: ArrayLike) -> np.ndarray:
 def agreement(members: Sequence[ArrayLike]) -> float:
     """Returns the share of a graph's pairs of configurations that models order alike.
 
-    Where models disagree, their mean is less often right: what an ensemble knows of
-    its own errors (Lakshminarayanan et al., "Simple and Scalable Predictive
-    Uncertainty Estimation using Deep Ensembles", NeurIPS 2017).
+    Where models disagree, their mean is less often right (Lakshminarayanan et al.,
+    "Simple and Scalable Predictive Uncertainty Estimation using Deep Ensembles",
+    NeurIPS 2017).
 
     Args:
         members: for each of two or more models [c], without NaN.
 
     Returns:
-        The mean over pairs of models, between 0 and 1.  Pairs of configurations that
-        the second model scores alike are left out; if that is all, it is 1/2, as of
-        a random order.
+        The mean over pairs of models, between 0 and 1.  Pairs of configurations with
+        equal scores by the second model are left out; without any other pair it is
+        1/2, as for a random order.
     """
     shares = []
     for first, second in itertools.combinations(members, 2):
@@ -147,16 +133,15 @@ def average(
 
 
 def chosen_weights(
-    graphs: Sequence[Graph], quality: Callable[[np.ndarray, np.ndarray], float]
+    graphs: Sequence[ScoredGraph], quality: Callable[[np.ndarray, np.ndarray], float]
 ) -> List[float]:
     """Chooses the weights of two members in their mean, on graphs to validate on.
 
-    Both count alike, unless half the weight for one, or none, is better by more than
-    its interval: the 95 % interval of the mean gain, with programs drawn as a whole,
-    is above 0.  Of one program, parts of its configurations are drawn.
+    Weights are equal, unless half the weight for one member, or none, is better by more
+    than its interval: the 95 % interval of the mean gain, drawing whole programs, is
+    above 0.  With a single program, parts of its configurations are drawn.
 
     Args:
-        graphs: with scores of two members.
         quality: (scores, runtimes) of a graph -> a figure, more is better; NaN, for
             equal scores, counts 0.
 
@@ -196,8 +181,6 @@ def is_better(
     """Returns whether scores rank graphs better than others do, on average.
 
     Args:
-        scored: scores of each graph [c].
-        than: the others.
         runtimes: of each graph [c].
         quality: as in `chosen_weights`.
     """
@@ -208,12 +191,14 @@ def is_better(
     return bool(ours > theirs)
 
 
-def _parts(graph: Graph) -> List[Graph]:
+def _parts(graph: ScoredGraph) -> List[ScoredGraph]:
     """Cuts a graph's configurations into random parts, as if of different programs."""
     order = np.random.default_rng(0).permutation(len(graph.runtimes))
     parts = np.array_split(order, min(_PARTS, len(order) // 2))
     cut = [
-        Graph(str(number), [one[rows] for one in graph.scores], graph.runtimes[rows])
+        ScoredGraph(
+            str(number), [one[rows] for one in graph.scores], graph.runtimes[rows]
+        )
         for number, rows in enumerate(parts)
     ]
     return [part for part in cut if np.ptp(part.runtimes) > 0]

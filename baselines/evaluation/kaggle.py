@@ -26,7 +26,6 @@ def combine(
 
     Args:
         paths: prediction files; no ID may be in two of them.
-        output: the submission to write.
         template: Kaggle's, an earlier submission, or '' to look for
             Kaggle's in `TEMPLATE_FOLDERS`.  None, for data whose IDs are not Kaggle's:
             the predicted rows alone are written, collection by collection.
@@ -72,27 +71,22 @@ def combine(
 
 
 class Merged(NamedTuple):
-    """Rows to submit, in order.
+    """Rows to submit, in order."""
 
-    Attributes:
-        rows: in the order of the file.
-        notes: numbers of rows, a line for each collection.
-        warnings: probable mistakes, one line each, with IDs.
-    """
-
-    rows: List[submission.Row]
-    notes: List[str]
-    warnings: List[str]
+    rows: List[submission.RankingRow]  # in the order of the file
+    notes: List[str]  # numbers of rows, a line for each collection
+    warnings: List[str]  # probable mistakes, one line each, with IDs
 
 
 def merge_into_template(
-    template: Sequence[submission.Row], predicted: Sequence[submission.Row]
+    template: Sequence[submission.RankingRow],
+    predicted: Sequence[submission.RankingRow],
 ) -> Merged:
     """Fills the predictions into a template, by ID and never by position.
 
-    IDs without a prediction keep the template's row.  For a collection without
-    any prediction that is what a submission for some collections means, and is
-    noted; where only some IDs of a collection are missing, it is a warning.
+    IDs without a prediction keep the template's row.  If a whole collection has no
+    predictions, that is a note, as submissions for some collections are allowed; if
+    only some IDs of a collection are missing, it is a warning.
 
     Args:
         template: Kaggle's sample_submission.csv, or an earlier submission.
@@ -139,9 +133,9 @@ def merge_into_template(
     return Merged([five.get(row.id, row) for row in template], notes, warnings)
 
 
-def _read_all(paths: Sequence[str]) -> List[submission.Row]:
+def _read_all(paths: Sequence[str]) -> List[submission.RankingRow]:
     """Reads the rows of all files; raises ValueError for an ID in two of them."""
-    rows: List[submission.Row] = []
+    rows: List[submission.RankingRow] = []
     origin: Dict[str, str] = {}
     for path in paths:
         for row in submission.read_predictions(path):
@@ -156,6 +150,7 @@ def _read_all(paths: Sequence[str]) -> List[submission.Row]:
 
 
 def _find_template() -> str:
+    """Returns the path of Kaggle's template; raises ValueError if it is nowhere."""
     for folder in TEMPLATE_FOLDERS:
         path = os.path.join(folder, TEMPLATE_NAME)
         if os.path.isfile(files.expand(path)):
@@ -166,11 +161,11 @@ def _find_template() -> str:
     )
 
 
-def _with_five_indices(row: submission.Row) -> submission.Row:
+def _with_five_indices(row: submission.RankingRow) -> submission.RankingRow:
     """Returns a row in which a kernel has the five indices that Kaggle wants."""
     if not row.is_tile:
         return row
-    # The score takes the fastest of the five, so that a repeat changes nothing, and
-    # unlike a made-up index it names a configuration that exists.
+    # The score takes the fastest of the five, so that a repeat changes nothing; a
+    # made-up index might not exist.
     padding = (row.configs[0],) * (submission.TILE_CHOICES - len(row.configs))
     return row._replace(configs=row.configs[: submission.TILE_CHOICES] + padding)

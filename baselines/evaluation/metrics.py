@@ -3,7 +3,7 @@
 A graph is a pair of 1-D arrays of one length c, its number of configurations:
 `scores` (what a model predicts, lower = faster; only their order matters) and
 `runtimes` (what was measured, in any one positive unit; tile runtimes are
-divided by their normalizers first).  Nothing here knows of models or files.
+divided by their normalizers first).  This module does not use models or files.
 """
 
 import math
@@ -55,9 +55,9 @@ def expected_best(
 ) -> float:
     """Computes the expected cost of the cheapest of the k configurations ranked first.
 
-    Equal scores say nothing about an order, so every order of such configurations is
-    taken to be equally likely.  Of the n that share the k-th score, d = k - (those with
-    a lower one) are then drawn at random.  Sorted by cost, the first i of them are all
+    Equal scores do not imply an order, so every order of such configurations is taken
+    to be equally likely.  Of the n that share the k-th score, d = k - (those with a
+    lower one) are then drawn at random.  Sorted by cost, the first i of them are all
     missed with probability S_i = C(n-i, d) / C(n, d), and the expectation is
     v_1 + sum_i (v_{i+1} - v_i) S_i, where the v end with the cheapest configuration
     that has a lower score, if any.  S_i is S_{i-1} times a factor in [0, 1], so that
@@ -91,8 +91,8 @@ def expected_best(
 def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     """Divides the best runtime of the k configurations ranked first by the best.
 
-    This is what an autotuner pays that measures only the model's k favourites:
-    1 means that the fastest configuration is among them.
+    This is the cost of measuring only the model's k favourites: 1 means that the
+    fastest configuration is among them.
 
     Args:
         scores: [c], lower = predicted faster; of ties the expectation over all orders
@@ -165,7 +165,7 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     scores, runtimes = (
         x.astype(np.float64) if x.dtype.kind == 'f' else x for x in (scores, runtimes)
     )
-    from scipy import stats  # late: a ranking by itself need not wait for it
+    from scipy import stats  # late: a ranking need not wait for it
 
     return float(stats.kendalltau(scores, runtimes)[0])
 
@@ -189,15 +189,14 @@ def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
 def bootstrap_interval(values: ArrayLike) -> Interval:
     """Estimates a confidence interval of the mean over graphs, by BCa bootstrap.
 
-    Says how far the mean could move with other graphs of the same kind; it
-    knows nothing of the noise between training runs.
+    It is how far the mean could move with other graphs of the same kind, without the
+    noise between training runs.
 
     Args:
         values: [n], one finite figure per graph, of one at least.
 
     Returns:
-        (low, high), the same every time; both None for a single graph, which says
-        nothing about others.
+        (low, high), the same every time; both None for a single graph.
     """
     values = np.asarray(values, np.float64)
     if len(values) == 1:
@@ -221,17 +220,15 @@ def bootstrap_interval(values: ArrayLike) -> Interval:
 def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:
     """Estimates a confidence interval of a mean over graphs that come in groups.
 
-    Kernels of one program are alike, so they are not that many independent
-    measurements: whole groups are drawn with replacement, and the mean over all
-    graphs of those drawn has the percentiles that are returned.
+    Kernels of one program are similar, so they are not independent measurements: whole
+    groups are drawn with replacement, and percentiles of the mean over all their graphs
+    are returned.
 
     Args:
         values: [n], one figure per graph, none NaN.
-        groups: the group of each graph.
 
     Returns:
-        (low, high), the same every time; both None for a single group, which says
-        nothing of others.
+        (low, high), the same every time; both None for a single group.
     """
     _, members = np.unique(np.asarray(groups), return_inverse=True)
     sums, sizes = np.bincount(members, values), np.bincount(members)
@@ -245,38 +242,30 @@ def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:
 
 
 class Measure(NamedTuple):
-    """A figure of a graph, for reports.
+    """A figure of a graph, for reports."""
 
-    Attributes:
-        key: its name in JSON.
-        title: the head of its column.
-        of_graph: (scores, runtimes) -> the figure; NaN where it is not defined.
-        of_random: runtimes -> what random scores are expected to get.
-        legend: what the title means; measures may share one.
-        final: its name among the final errors of a training; '' if it is none.
-        of_first: whether it looks at nothing but the configurations ranked first.
-        more_is_better: which way is up.
-        show: format of a value.
-    """
-
-    key: str
-    title: str
+    key: str  # its name in JSON
+    title: str  # the head of its column
+    # (scores, runtimes) -> the figure; NaN where it is not defined
     of_graph: Callable[[np.ndarray, np.ndarray], float]
+    # runtimes -> what random scores are expected to get
     of_random: Callable[[np.ndarray], float]
-    legend: str = ''
-    final: str = ''
+    legend: str = ''  # what the title means; measures may share one
+    final: str = ''  # its name among the final errors of a training; '' if it is none
+    # whether it looks at nothing but the configurations ranked first
     of_first: bool = False
-    more_is_better: bool = False
-    show: str = '.3f'
+    more_is_better: bool = False  # which way is up
+    show: str = '.3f'  # format of a value
 
 
 def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
-    """Returns tau, 0 of equal scores: leaving them out of means would reward them."""
+    """Returns tau; 0 for equal scores: leaving them out of means would reward them."""
     tau = kendall_tau(scores, runtimes)
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
 
 
 def _top_k_measure(k: int) -> Measure:
+    """Returns the measure of `top_k_error`."""
     return Measure(
         f'top_{k}_error',
         f'top-{k}',
@@ -289,6 +278,7 @@ def _top_k_measure(k: int) -> Measure:
 
 
 def _slowdown_measure(k: int) -> Measure:
+    """Returns the measure of `slowdown`."""
     return Measure(
         f'slowdown_{k}',
         f'slowd@{k}',
@@ -317,7 +307,7 @@ _KAGGLE = Measure(
     more_is_better=True,
 )
 
-# What is reported, in order.  Here a new measure gets its line.
+# What is reported, in order.  Add a new measure here.
 MEASURES: Dict[str, List[Measure]] = {
     'tile': [*map(_top_k_measure, (1, 5, 10)), _OPA, _TAU, _KAGGLE],
     'layout': [
@@ -329,11 +319,7 @@ MEASURES: Dict[str, List[Measure]] = {
 
 
 def _ascending_pairs(ranks: np.ndarray) -> Tuple[int, np.ndarray]:
-    """Counts i < j with ranks[i] < ranks[j], in the way of merge sort.
-
-    Returns:
-        Their number, and the ranks sorted.
-    """
+    """Counts i < j with ranks[i] < ranks[j] by merge sort; and sorts the ranks."""
     if len(ranks) <= _FEW_RANKS:
         return int(np.triu(ranks[:, np.newaxis] < ranks).sum()), np.sort(ranks)
     middle = len(ranks) // 2

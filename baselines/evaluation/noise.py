@@ -1,8 +1,8 @@
 """Estimates from repeated measurements how well any model could do.
 
-Where configurations were measured more than once, the clock has told how far it
-can be trusted.  A tau of .3 is a failure where two measurements of one
-configuration agree at .8, and about all there is where they agree at .2.
+Repeated measurements of configurations show how far the clock can be trusted.  A tau
+of .3 is poor if two measurements agree with a tau of .8, and about the best possible
+if they agree with one of .2.
 """
 
 from typing import NamedTuple, Optional, Sequence
@@ -16,38 +16,29 @@ _MOST = 2000  # different configurations that are drawn: the cost is their squar
 
 
 class Noise(NamedTuple):
-    """The noise of a graph whose configurations were measured repeatedly.
+    """The noise of a graph whose configurations were measured repeatedly."""
 
-    Attributes:
-        repeated: how many configurations have more than one measurement.
-        repeats: how many measurements they have beyond the first.
-        relative_std: standard deviation of a measurement over its mean.
-        tau_twice: Kendall's tau of two measurements of each repeated
-            configuration with each other, mean over drawings; None where there
-            are fewer than two, or all are equal.
-        tau_ceiling: the tau that a perfect model could reach, which knows the
-            true runtimes but not the noise, see `of_graph`; None for
-            configurations that do not differ.
-    """
-
-    repeated: int
-    repeats: int
-    relative_std: float
+    repeated: int  # how many configurations have more than one measurement
+    repeats: int  # how many measurements they have beyond the first
+    relative_std: float  # standard deviation of a measurement over its mean
+    # Kendall's tau of two measurements of each repeated configuration with each other,
+    # mean over drawings; None where there are fewer than two, or all are equal
     tau_twice: Optional[float]
+    # the tau of a perfect model, which predicts the true runtimes but not the noise,
+    # see `of_graph`; None if configurations do not differ
     tau_ceiling: Optional[float]
 
 
 def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise]:
     """Measures the noise of a graph, and what it leaves to a perfect model.
 
-    The spread of measured runtimes is that of true ones and of noise together,
-    so means of measurements are taken back by Tweedie's formula (Efron,
-    "Tweedie's Formula and Selection Bias", 2011), E[true | x] = x + s^2 d/dx log
-    f(x), with the density f of their logarithms smoothed by the noise s itself.
-    Noise, normal in the logarithm, is then added to these again; the tau of the
-    two is the ceiling.  Where true runtimes differ by less than half of the
-    noise it is up to .3 too high, and `tau_twice` says so; elsewhere it is right
-    to .06 (`tests/evaluation/test_noise.py`).
+    Measured runtimes vary more than true ones, by the noise, so means of measurements
+    are corrected by Tweedie's formula (Efron, "Tweedie's Formula and Selection Bias",
+    2011), E[true | x] = x + s^2 d/dx log f(x), with the density f of their logarithms
+    smoothed by the noise s itself.  Noise, normal in the logarithm, is then added
+    again; the tau of the two is the ceiling.  If true runtimes differ by less than half
+    of the noise, it is up to .3 too high, and `tau_twice` shows it; otherwise it is
+    right to .06 (`tests/evaluation/test_noise.py`).
 
     Args:
         runtimes: [c], positive.
@@ -93,7 +84,7 @@ def _denoised(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
 
     Args:
         means: [n], of the measurements of a configuration.
-        stds: [n], standard deviations of the noise in them, which say what is near.
+        stds: [n], standard deviations of the noise in them, which define nearby.
     """
     if not stds.any():
         return means

@@ -18,24 +18,17 @@ PROTOCOLS = {ALL: 'all configurations', PUBLISHED: 'published protocol'}
 
 
 class GraphResult(NamedTuple):
-    """One graph, scored and measured.
+    """One graph, scored and measured."""
 
-    Attributes:
-        graph_id: stem of its file.
-        scores: [c], lower = predicted faster.
-        runtimes: [c], positive; tile runtimes divided by their normalizers.
-        configurations: [c], equal numbers for equal configurations, whose runtimes
-            are repeated measurements; None where that is not known.
-        estimate: [c], scores of the untrained estimate, to compare with; or None.
-        default: the compiler's default configuration, to compare with; None where it
-            is not known.
-    """
-
-    graph_id: str
-    scores: np.ndarray
-    runtimes: np.ndarray
+    graph_id: str  # stem of its file
+    scores: np.ndarray  # [c], lower = predicted faster
+    runtimes: np.ndarray  # [c], positive; tile runtimes divided by their normalizers
+    # [c], equal numbers for equal configurations, whose runtimes are repeated
+    # measurements; None where that is not known
     configurations: Optional[np.ndarray] = None
+    # [c], scores of the untrained estimate, to compare with; or None
     estimate: Optional[np.ndarray] = None
+    # the compiler's default configuration, to compare with; None where it is not known
     default: Optional[int] = None
 
 
@@ -62,7 +55,6 @@ def summarise(
     Args:
         task_name: 'tile' or 'layout'.  Kernels are grouped by program, the graph
             id without its last `_<hash>`; a layout graph is a group of its own.
-        results: one per graph.
         protocol: of `PROTOCOLS`.  The published one takes equal scores in the order of
             the configurations; otherwise figures are expectations over all orders of
             them.
@@ -76,21 +68,21 @@ def summarise(
           overall: a group over all graphs.
           groups: {name: group}, sorted by name.
         A group is a dict with the integers `graphs` and `configurations`,
-        `opa_pooled` (all pairs of the group in one pot, as published), and per
+        `opa_pooled` (over all pairs of the group together, as published), and per
         measure a dict:
           mean: over the graphs where the measure is defined.
           low, high: bootstrap interval of that mean; None for a single graph,
             and overall for a single program.  It is over other graphs or programs
-            of the kind, and knows nothing of other seeds.
+            of the kind, not over seeds.
           random: the same mean, expected for random scores.
           estimate: the same mean of the estimate's scores, where results have them.
           default: the same mean, expected where the compiler's default is the first
             choice and the others are random; only for measures of the first choices,
             and None unless the default of every graph is known.
           graphs: how many graphs the mean is of.
-        In a layout summary, `noise` says what repeated measurements tell, as
-        `noise.Noise` does: means over the `graphs` that have some, and `tau` of
-        the model on these; None where there is none.
+        In a layout summary, `noise` has the fields of `noise.Noise`: means over the
+        `graphs` with repeated measurements, and `tau` of the model on these; None if
+        there are no such graphs.
         OPA and tau are not defined for a graph whose runtimes are all equal;
         tau of constant scores counts 0.  Whatever is not defined is None.
 
@@ -214,7 +206,6 @@ def _summarise_group(
     """Summarises measured graphs; see `summarise`.
 
     Args:
-        graphs: from `_measure_graph`.
         units: of each graph; intervals draw all graphs of a unit together.
     """
     correct, total = np.sum([graph['pairs'] for graph in graphs], axis=0)
@@ -236,7 +227,7 @@ def _summarise_group(
 def _mean_with_interval(
     figures: Sequence[Dict[str, float]], units: np.ndarray
 ) -> Dict[str, Any]:
-    """Averages a measure where it is defined, with an interval of the mean."""
+    """Averages a measure where it is defined; the interval draws whole `units`."""
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     defined = ~np.isnan(table[:, 0])
     table, units = table[defined], units[defined]
@@ -288,9 +279,6 @@ def format_table(summary: Dict[str, Any]) -> str:
 
     A row per program (layout: per graph), sorted by name; then all graphs
     together, the bootstrap interval of that mean, and random choice.
-
-    Returns:
-        Lines without a newline at the end.
     """
     grouping, overall = GROUPINGS[summary['task']], summary['overall']
     measures = metrics.MEASURES[summary['task']]
@@ -351,7 +339,7 @@ def _as_published(overall: Dict[str, Any]) -> List[str]:
 def _remarks(
     grouping: Grouping, measures: Sequence[metrics.Measure], overall: Dict[str, Any]
 ) -> List[str]:
-    """Returns the lines below a table, which say what its figures are."""
+    """Returns the lines below a table, which explain its figures."""
     pooled = text.cell(overall['opa_pooled'], '.3f')
     remarks = [
         '  '.join(dict.fromkeys(m.legend for m in measures if m.legend)),
@@ -391,4 +379,5 @@ def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
 
 
 def _counts(group: Dict[str, Any]) -> List[str]:
+    """Returns the cells with the numbers of graphs and of configurations."""
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

@@ -32,16 +32,11 @@ _INDEX = re.compile(r'[0-9]{1,9}')
 _MAX_BYTES = 1 << 30  # the published template has 240 kB
 
 
-class Row(NamedTuple):
-    """One graph's ranking.
+class RankingRow(NamedTuple):
+    """One graph's ranking."""
 
-    Attributes:
-        id: e.g. 'tile:xla:d6f5f54247bd1e58a10b9e7062c636ab'.
-        configs: configuration indices, best first.
-    """
-
-    id: str
-    configs: Tuple[int, ...]
+    id: str  # e.g. 'tile:xla:d6f5f54247bd1e58a10b9e7062c636ab'
+    configs: Tuple[int, ...]  # configuration indices, best first
 
     @property
     def collection(self) -> str:
@@ -54,12 +49,11 @@ class Row(NamedTuple):
         return self.id.startswith('tile:')
 
 
-def make_row(collection: str, graph_id: str, order: ArrayLike) -> Row:
+def make_row(collection: str, graph_id: str, order: ArrayLike) -> RankingRow:
     """Builds the row of a graph.
 
     Args:
         collection: such as 'layout:xla:random'.
-        graph_id: stem of the graph's file.
         order: configuration indices, best first (`metrics.best_first(scores)`);
             of a kernel the best five are kept.
 
@@ -73,7 +67,7 @@ def make_row(collection: str, graph_id: str, order: ArrayLike) -> Row:
             f'a ranking holds integers of shape [c], not {order.dtype} of shape '
             f'{order.shape}'
         )
-    row = Row(f'{collection}:{graph_id}', tuple(order.tolist()))
+    row = RankingRow(f'{collection}:{graph_id}', tuple(order.tolist()))
     if row.is_tile:
         row = row._replace(configs=row.configs[:TILE_CHOICES])
     check_row(row)
@@ -82,12 +76,10 @@ def make_row(collection: str, graph_id: str, order: ArrayLike) -> Row:
 
 def make_rows(
     collection: str, graph_ids: Sequence[str], scored: Iterable[ArrayLike]
-) -> List[Row]:
+) -> List[RankingRow]:
     """Ranks the configurations of graphs: their rows, best first.
 
     Args:
-        collection: its name.
-        graph_ids: of the graphs.
         scored: scores of each graph, [configurations]; lower is faster.
     """
     return [
@@ -96,11 +88,10 @@ def make_rows(
     ]
 
 
-def check_row(row: Row, padded: bool = False) -> None:
+def check_row(row: RankingRow, padded: bool = False) -> None:
     """Raises ValueError, naming the row, unless it has the right format.
 
     Args:
-        row: any row.
         padded: a tile row may end with repeats of its first index, as
             `kaggle` fills up kernels of fewer than five configurations.
     """
@@ -126,12 +117,13 @@ def check_row(row: Row, padded: bool = False) -> None:
         )
 
 
-def write_predictions(path: str, rows: Iterable[Row], padded: bool = False) -> int:
+def write_predictions(
+    path: str, rows: Iterable[RankingRow], padded: bool = False
+) -> int:
     """Atomically writes a ranking CSV.
 
     Args:
-        path: the file; one that is there is replaced.
-        rows: in the order of the file.
+        path: the file; an existing one is replaced.
         padded: as in `check_row`.
 
     Returns:
@@ -153,14 +145,13 @@ def write_predictions(path: str, rows: Iterable[Row], padded: bool = False) -> i
     return len(seen)
 
 
-def read_predictions(path: str, padded: bool = False) -> List[Row]:
+def read_predictions(path: str, padded: bool = False) -> List[RankingRow]:
     """Reads a ranking CSV.
 
     A byte order mark, Windows line ends, quotes around a field and empty lines
-    at the end are tolerated; anything else that is off is an error.
+    at the end are accepted; any other deviation is an error.
 
     Args:
-        path: the file.
         padded: as in `check_row`.
 
     Returns:
@@ -183,7 +174,7 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_fields(lines[0])) != HEADER:
         raise ValueError(f'{path}, line 1: is {_shown(lines[0])}, must be {HEADER}')
-    rows: List[Row] = []
+    rows: List[RankingRow] = []
     seen: Dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):
         with text.located(f'{path}, line {number}'):
@@ -199,10 +190,11 @@ def read_predictions(path: str, padded: bool = False) -> List[Row]:
 
 
 def _fields(line: str) -> List[str]:
+    """Splits a line at commas; removes spaces and quotes around the fields."""
     return [field.strip().strip('"') for field in line.split(',')]
 
 
-def _parse(line: str) -> Row:
+def _parse(line: str) -> RankingRow:
     """Parses a line; raises ValueError unless it is a valid row."""
     fields = _fields(line)
     if len(fields) != 2:
@@ -212,7 +204,7 @@ def _parse(line: str) -> Row:
     for index in indices:
         if not _INDEX.fullmatch(index):
             raise ValueError(f'{fields[0]}: {_shown(index)} is not an index')
-    return Row(fields[0], tuple(map(int, indices)))
+    return RankingRow(fields[0], tuple(map(int, indices)))
 
 
 def _shown(content: str) -> str:

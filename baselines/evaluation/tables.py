@@ -12,7 +12,7 @@ from baselines.core import text
 Table = Sequence[Sequence[str]]
 
 _JSON = ('.json', '')
-# What LaTeX reads otherwise, and what stands for it.
+# Characters that are special in LaTeX, and how they are written.
 _LATEX = {
     **{sign: f'\\{sign}' for sign in '#$%&_{}'},
     '\\': r'\textbackslash{}',
@@ -28,13 +28,12 @@ def check_ending(path: str) -> None:
 
 
 def write(path: str, tables: Sequence[Table], content: Dict[str, Any]) -> None:
-    """Writes tables, or as JSON all that is known.
+    """Writes tables, or JSON with the full content.
 
     Args:
-        path: the file; its ending tells the format: .csv, .md, .tex, or JSON for
+        path: the file; its ending selects the format: .csv, .md, .tex, or JSON for
             .json and none, as in /dev/stdout.
         tables: rows of cells, the first of each the head.
-        content: what JSON has.
 
     Raises:
         ValueError: there is no such format.

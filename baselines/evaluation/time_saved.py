@@ -1,9 +1,9 @@
 """How much kernel time a model saves, by size of the kernel.
 
 Means over kernels count a kernel of microseconds as much as one of milliseconds, where
-most of a program's time is.  These figures are weighted by time instead, and told
-apart by the time that a kernel takes with XLA's default configuration.  The share that
-is saved of several kernels is the ratio of the sums.
+most of a program's time is.  These figures are weighted by time instead, and grouped by
+the time that a kernel takes with XLA's default configuration.  The share saved of
+several kernels is the ratio of the sums.
 """
 
 import dataclasses
@@ -59,8 +59,7 @@ def time_saved(
         scores: float [c], lower = faster.
         search: nanoseconds [c], which choose among measured configurations.
         judge: nanoseconds [c] of another measurement.
-        default: the number of XLA's default.
-        count: configurations to measure, besides the default.
+        count: configurations to measure, in addition to the default.
     """
     saved = np.subtract(judge[default], judge, dtype=float)
     # The default's time is known, so it is measured first.

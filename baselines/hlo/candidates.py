@@ -56,7 +56,6 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
     """Copies a module's tuning data, with the candidates instead of its runs.
 
     Args:
-        tuning: a ModuleTuningData.
         candidates: at least two, see above.
         kind: 'tile' or 'layout'.
 

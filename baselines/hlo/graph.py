@@ -24,26 +24,17 @@ _SEGMENT_MARKS = ('cluster', 'while', 'cond')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Graph:
-    """The arrays of one module, n nodes and m edges.
+    """The arrays of one module, n nodes and m edges."""
 
-    Attributes:
-        node_feat: float32 [n, 140], the columns `schema.NODE`.
-        node_opcode: uint8 [n]; 0 is an opcode outside the table.
-        edge_index: int64 [m, 2], rows (consumer, producer), sorted.
-        node_splits: int64 [s], the ends of the segments, preceded by 0.
-        pad: what absent list entries hold in node_feat.
-        unknown_opcodes: opcode name -> number of nodes, for names outside the table.
-        warnings: about repeated edges that were dropped.
-        node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, if asked for.
-    """
-
-    node_feat: np.ndarray
-    node_opcode: np.ndarray
-    edge_index: np.ndarray
-    node_splits: np.ndarray
-    pad: int
+    node_feat: np.ndarray  # float32 [n, 140], the columns `schema.NODE`
+    node_opcode: np.ndarray  # uint8 [n]; 0 is an opcode outside the table
+    edge_index: np.ndarray  # int64 [m, 2], rows (consumer, producer), sorted
+    node_splits: np.ndarray  # int64 [s], the ends of the segments, preceded by 0
+    pad: int  # what absent list entries hold in node_feat
+    # opcode name -> number of nodes, for names outside the table
     unknown_opcodes: Mapping[str, int]
-    warnings: Tuple[str, ...]
+    warnings: Tuple[str, ...]  # about repeated edges that were dropped
+    # float32 [n, k], the columns `schema.EXTRA`, if asked for
     node_feat_extra: Optional[np.ndarray] = None
 
 
@@ -53,7 +44,6 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
     Nodes are numbered in stored order: computations, and their instructions.
 
     Args:
-        module: the HloModuleProto.
         pad: what absent list entries hold, 0 (as published) or -1.
         extra: whether to compute `node_feat_extra`, too.
 
@@ -105,11 +95,7 @@ def _features(fields: gather.Fields, is_root: np.ndarray, pad: int) -> np.ndarra
 
 
 def list_instructions(module: Any) -> List[Any]:
-    """Returns the instructions of all computations, in stored order.
-
-    Raises:
-        ValueError: there are more than MAX_NODES.
-    """
+    """Returns the instructions of all computations, in order; raises ValueError."""
     count = sum(len(c.instructions) for c in module.computations)
     if count > MAX_NODES:
         raise ValueError(

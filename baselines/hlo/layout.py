@@ -18,17 +18,12 @@ _BLOCK_BYTES = 16 << 20
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LayoutConfigs(configs.Configs):
-    """The usable runs of a program, of k configurable nodes.
+    """The usable runs of a program, of k configurable nodes."""
 
-    Attributes:
-        node_config_ids: int64 [k], node numbers.
-        vectors: int32 [d, 18], the distinct layouts; -1 where an entry is absent.
-        codes: int32 [c, k], the row of `vectors` that each node has.
-    """
-
-    node_config_ids: np.ndarray
+    node_config_ids: np.ndarray  # int64 [k], node numbers
+    # int32 [d, 18], the distinct layouts; -1 where an entry is absent
     vectors: np.ndarray
-    codes: np.ndarray
+    codes: np.ndarray  # int32 [c, k], the row of `vectors` that each node has
 
     @property
     def node_config_feat(self) -> np.ndarray:
@@ -53,8 +48,6 @@ def extract_configs(
     mark.
 
     Args:
-        tuning: a ModuleTuningData.
-        num_nodes: number of nodes of its graph.
         measured: whether runs need a profile; to be ranked, they do not.
 
     Raises:

@@ -31,14 +31,10 @@ _FREE_MEMORY = 256 << 20
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RawFile:
-    """A raw file.
+    """A raw file."""
 
-    Attributes:
-        kind: 'tile' (TuningData) or 'layout' (ModuleTuningData).
-        modules: its ModuleTuningData messages; one if the kind is 'layout'.
-    """
-
-    kind: str
+    kind: str  # 'tile' (TuningData) or 'layout' (ModuleTuningData)
+    # its ModuleTuningData messages; one if the kind is 'layout'
     modules: Tuple[Any, ...]
 
 
@@ -101,7 +97,6 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
     """Reads a raw file of tuning data.
 
     Args:
-        path: the file.
         kind: 'tile' or 'layout', for the few files whose bytes fit both; None detects
             it.
 
@@ -158,7 +153,6 @@ def check_memory(data: bytes, name: str) -> None:
     counted in outlines, before any is unpacked.
 
     Args:
-        data: the message.
         name: its type, a field of `protos.Protos`.
 
     Raises:
@@ -185,7 +179,6 @@ def _sizes_within(
     """Yields the memory in bytes that the messages inside one take, field by field.
 
     Args:
-        actual: the message's type.
         outline: the message, as `protos.outlines` has it.
         depth: of messages around it; parsing itself goes no deeper than 100.
     """

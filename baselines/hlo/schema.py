@@ -12,17 +12,11 @@ RANK = 6  # most dimensions in a list of columns
 
 
 class ElementType(NamedTuple):
-    """The type of an array's elements.
+    """The type of an array's elements."""
 
-    Attributes:
-        name: as XLA writes it, in lower case.
-        number: XLA's PrimitiveType.
-        bytes: of an element; 0 where there is none.
-    """
-
-    name: str
-    number: int
-    bytes: int
+    name: str  # as XLA writes it, in lower case
+    number: int  # XLA's PrimitiveType
+    bytes: int  # of an element; 0 where there is none
 
 
 # In the order of their columns.  Newer types (8-bit floats, 4-bit integers) have
@@ -52,23 +46,15 @@ ELEMENT_TYPES = (
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Columns of a matrix of features, by name.
+    """Columns of a matrix of features, by name."""
 
-    Attributes:
-        names: in order.
-    """
-
-    names: Tuple[str, ...]
+    names: Tuple[str, ...]  # in order
 
     def __len__(self) -> int:
         return len(self.names)
 
     def at(self, name: str) -> int:
-        """Returns the position of a column.
-
-        Raises:
-            ValueError: there is no such column.
-        """
+        """Returns the position of a column; raises ValueError for an unknown one."""
         return self.names.index(name)
 
     def block(self, name: str) -> slice:

@@ -20,13 +20,9 @@ MAX_CONFIGS = 10_000_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TileConfigs(configs.Configs):
-    """The usable runs of a kernel.
+    """The usable runs of a kernel."""
 
-    Attributes:
-        config_feat: float32 [c, 24].
-    """
-
-    config_feat: np.ndarray
+    config_feat: np.ndarray  # float32 [c, 24]
 
 
 def why_unusable(tuning: Any, measured: bool = True) -> Optional[str]:

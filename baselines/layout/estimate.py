@@ -6,7 +6,7 @@
 
 share_i is what dot or convolution i has of the program's multiply-adds, and padded_i
 how many times as much work its output's layout makes of it (`padding`).  Of most
-programs few configurations have scores of their own: many change no product.
+programs few configurations have distinct scores: many change no product.
 """
 
 import numpy as np
@@ -22,7 +22,6 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
 
     Args:
         store: a split of programs, with published columns.
-        number: of the program.
     """
     return of_groups(store, number)[store.part('config_group', number)]
 

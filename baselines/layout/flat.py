@@ -42,7 +42,7 @@ _EFFECTS = (
     *(f'is_{role}_{place}' for place in range(2) for role in ('batch', 'feature')),
 )
 _AMOUNTS = ('bytes', 'multiply_adds', 'instructions')
-_SINGLE = 64  # instructions with columns of their own; one of few can matter most
+_SINGLE = 64  # instructions with their own columns, as a few can dominate
 _OF_SINGLE = (
     'share',
     'log_padded',
@@ -62,27 +62,19 @@ NAMES: Tuple[str, ...] = (
 
 
 class _Instructions(NamedTuple):
-    """A program's k configurable instructions without their layouts.
+    """A program's k configurable instructions without their layouts."""
 
-    Attributes:
-        dims: float32 [k, 3, 6], sizes of output, input and kernel; 0 for none.
-        roles: int64 [k, 3, 2], batch and feature dimension of each array of a
-            convolution; _NO_ROLE else.
-        products: multiply-adds.
-        weights: float32 [k, 4], shares of the program's: bytes of output, of
-            input and of kernel, and multiply-adds.
-        single: int64 [s], the instructions with columns of their own.
-        totals: float32 [3], logarithms of the program's `_AMOUNTS`.
-        flags: float32, of its collection; empty for a split of one.
-    """
-
-    dims: np.ndarray
+    dims: np.ndarray  # float32 [k, 3, 6], sizes of output, input and kernel; 0 for none
+    # int64 [k, 3, 2], batch and feature dimension of each array of a convolution;
+    # _NO_ROLE else
     roles: np.ndarray
-    products: padding.Products
+    products: padding.Products  # multiply-adds
+    # float32 [k, 4], shares of the program's: bytes of output, of input and of kernel,
+    # and multiply-adds
     weights: np.ndarray
-    single: np.ndarray
-    totals: np.ndarray
-    flags: np.ndarray
+    single: np.ndarray  # int64 [s], the instructions with their own columns
+    totals: np.ndarray  # float32 [3], logarithms of the program's `_AMOUNTS`
+    flags: np.ndarray  # float32, of its collection; empty for a split of one
 
 
 class LayoutTable:
@@ -92,7 +84,6 @@ class LayoutTable:
         names: of the columns.
 
     Args:
-        store: a split of programs.
         names: of the columns to compute; None means all.
 
     Raises:
@@ -120,14 +111,11 @@ class LayoutTable:
         return self._store.config_counts
 
     def rows(self, graphs: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes rows.
+        """Computes rows: float32 [r, len(names)].
 
         Args:
-            graphs: int64 [r], programs; quickest where equal ones stand together.
+            graphs: int64 [r], programs; fastest if equal ones are adjacent.
             configs: int64 [r], a configuration of each.
-
-        Returns:
-            float32 [r, len(names)].
         """
         table = np.empty((len(graphs), len(self._used)), np.float32)
         for graph in np.unique(graphs):
@@ -228,7 +216,6 @@ def assignments(
 
     Args:
         codes: int [c, k], the vectors of k instructions in c configurations.
-        num_vectors: number of vectors.
 
     Returns:
         int64 [a], the instruction of each assignment; int64 [a], its vector; and

@@ -35,29 +35,18 @@ class ScaledProgram:
 
     n nodes, m edges, c configurations of k nodes, of which u differ, with d
     distinct vectors.
-
-    Attributes:
-        graph_id: its name.
-        op: int32 [n], opcodes.
-        feats: float32 [n, f], scaled node features.
-        edges: int32 [m, 2], rows (consumer, producer).
-        config_ops: int32 [k], different numbers of the configurable nodes.
-        vectors: float32 [d, q], scaled configuration features.
-        codes: any integer type, [u, k]: rows of `vectors`.
-        group: int [c], rows of `codes`.
-        runtimes: float [c], nanoseconds.
-        prior: float32 [u], scores that those of a model are added to; None: 0.
     """
 
-    graph_id: str
-    op: np.ndarray
-    feats: np.ndarray
-    edges: np.ndarray
-    config_ops: np.ndarray
-    vectors: np.ndarray
-    codes: np.ndarray
-    group: np.ndarray
-    runtimes: np.ndarray
+    graph_id: str  # its name
+    op: np.ndarray  # int32 [n], opcodes
+    feats: np.ndarray  # float32 [n, f], scaled node features
+    edges: np.ndarray  # int32 [m, 2], rows (consumer, producer)
+    config_ops: np.ndarray  # int32 [k], different numbers of the configurable nodes
+    vectors: np.ndarray  # float32 [d, q], scaled configuration features
+    codes: np.ndarray  # any integer type, [u, k]: rows of `vectors`
+    group: np.ndarray  # int [c], rows of `codes`
+    runtimes: np.ndarray  # float [c], nanoseconds
+    # float32 [u], scores that those of a model are added to; None: 0
     prior: Optional[np.ndarray] = None
 
     @property
@@ -224,9 +213,7 @@ def pack(
     """Packs batches of programs with the configurations chosen of each.
 
     Args:
-        programs: of a split, by number.
-        numbers: int [items, b], programs of the split; the same one may
-            come again.
+        numbers: int [items, b], programs of the split; repetitions are allowed.
         configs: int [items, b, c], configurations of each.
         segments: int [items, b, 2], the selected nodes of each, from a
             first one to before an end; None selects all.
@@ -301,7 +288,6 @@ def draw_segments(
     A program is cut every `keep_nodes` nodes; all its segments are equally likely.
 
     Args:
-        rng: the source of randomness.
         sizes: int [programs], nodes of each, at least 1.
         keep_nodes: most nodes of a segment; negative for no limit.
 

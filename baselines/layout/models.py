@@ -164,16 +164,13 @@ class ResModel(tf.keras.Model):
         dropout: Optional[str] = None,
         backprop: Any = None,
     ) -> tf.Tensor:
-        """Scores configurations.
+        """Scores configurations: float32 [b, c].
 
         Args:
             graph: b programs, as `baselines.layout.graphs` makes them.
             num_configs: configurations of each program in `graph`, c.
             dropout: use this mode instead of the constructor's.
             backprop: ignored; older callers pass it.
-
-        Returns:
-            float32 [b, c].
         """
         del backprop
         mode = self._mode if dropout is None else dropout
@@ -227,7 +224,6 @@ class ResModel(tf.keras.Model):
         """Sorts nodes by hops, and computes values that no configuration changes.
 
         Args:
-            graph: the programs.
             nodes: of `node_inputs`.
             prefix: '' for whole programs, 'sampled_' for their segments.
             member: float32 [n, b], what a node counts in a program's sums.

@@ -8,8 +8,8 @@ multiple of 128, the second fastest (s elements) to one of 8:
     r    = all other elements of the output; r' the same, with s filled up
 
 In the gradient of a window, which sums over more pixels than it has, each of its
-pixels needs other weights, and r is s alone.  Fewer than 32 rows take as long as
-32: so it is where this was measured, on two programs; the rest is public.
+pixels needs other weights, and r is s alone.  Fewer than 32 rows take as long as 32,
+as measured on two programs; the rest is public.
 
 An assignment, one of a, is a configurable instruction with one of its layouts.
 """
@@ -23,24 +23,18 @@ from baselines.layout import shapes
 
 _COLUMNS, _SUBLANES, _LEAST_ROWS = 128, 8, 32
 _REGISTER = np.array([_COLUMNS, _SUBLANES], np.float32)
-_MOST_WASTE = 4.0  # padding by more than that counts as that
+_MOST_WASTE = 4.0  # larger padding factors are clipped
 # Of output, input and kernel, in a configuration.
 _FASTEST = [schema.LAYOUT.block(array).start for array in schema.LAYOUT_ARRAYS]
 
 
 class Products(NamedTuple):
-    """The multiply-adds of k configurable nodes.
+    """The multiply-adds of k configurable nodes."""
 
-    Attributes:
-        share: float32 [k], of the program's multiply-adds.
-        total: multiply-adds of the program.
-        dims: float32 [k, 6], sizes of the output.
-        of_window: bool [k], whether the node computes the gradient of a window.
-    """
-
-    share: np.ndarray
-    total: float
-    dims: np.ndarray
+    share: np.ndarray  # float32 [k], of the program's multiply-adds
+    total: float  # multiply-adds of the program
+    dims: np.ndarray  # float32 [k, 6], sizes of the output
+    # bool [k], whether the node computes the gradient of a window
     of_window: np.ndarray
 
 
@@ -49,13 +43,11 @@ def products(
 ) -> Products:
     """Counts the multiply-adds of configurable nodes.
 
-    The size k that a dot sums over is no feature.  For [b, m, k] and [b, k, n]
-    it follows from the sizes of the arrays if b = 1; else it comes out sqrt(b)
-    times as large.
+    The size k that a dot sums over is not a feature.  For [b, m, k] and [b, k, n] it
+    follows from the sizes of the arrays if b = 1; otherwise the result is sqrt(b) times
+    too large.
 
     Args:
-        arrays: of n nodes.
-        operands: their inputs and kernels.
         chosen: int [k], the configurable nodes.
     """
     elements = arrays.elements
@@ -82,24 +74,17 @@ def fastest_dimensions(vectors: np.ndarray, dims: np.ndarray) -> np.ndarray:
     Args:
         vectors: int [a, 18], layouts of output, input and kernel; -1: none.
         dims: float32 [a, 3, 6], their sizes; 0: none.
-
-    Returns:
-        int64 [a, 3, 2].
     """
     listed = np.stack([vectors[:, start : start + 2] for start in _FASTEST], axis=1)
     return np.where(listed < 0, _row_major(dims), listed)
 
 
 def padded(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndarray:
-    """Computes the factors by which padding multiplies the work of products.
+    """Computes how much padding multiplies the work of products: float32 [a].
 
     Args:
-        products: of k nodes.
         node: int [a], the node of each assignment, one of the k.
         fastest: int [a, 2], the two fastest dimensions of the output.
-
-    Returns:
-        float32 [a].
     """
     dims = products.dims[node]
     columns, second = _sizes(fastest, dims).T
@@ -143,7 +128,7 @@ def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndar
 
 
 def _row_major(dims: np.ndarray) -> np.ndarray:
-    """Returns the last two dimensions of arrays, the last one first: [..., 2]."""
+    """Returns the two fastest dimensions of row-major arrays: [..., 2]."""
     return np.count_nonzero(dims, axis=-1)[..., np.newaxis] - np.array([1, 2])
 
 

@@ -15,12 +15,10 @@ _KEPT_BYTES = 2 << 30
 class StoredPrograms(Sequence[graphs.ScaledProgram]):
     """A split's programs by number.
 
-    Node features are scaled when a program is first asked for, and kept until those
-    of later ones take 2 GiB; codes stay memory-mapped.
+    Node features are scaled at the first access to a program, and kept until those of
+    later ones take 2 GiB; codes stay memory-mapped.
 
     Args:
-        store: the split; also an attribute.
-        normalizer: scales features.
         mean_runtimes: whether equal configurations get the mean of their runtimes, for
             training, or keep their own.
         prior: (store, number) -> scores of a program's different configurations,
@@ -38,7 +36,7 @@ class StoredPrograms(Sequence[graphs.ScaledProgram]):
         self._normalizer = normalizer
         self._mean_runtimes = mean_runtimes
         self._prior = prior
-        self._programs: Dict[int, graphs.ScaledProgram] = {}  # the longest kept first
+        self._programs: Dict[int, graphs.ScaledProgram] = {}  # the oldest first
         self._kept = 0  # bytes
 
     def __len__(self) -> int:

@@ -1,8 +1,7 @@
 """Scores configurations of programs, computing each distinct state once.
 
-See `pruning`.  The arrays that say what is a cell are made by numpy, and one
-compiled function, for programs and configurations of all shapes, evaluates the
-model on them.
+See `pruning`.  NumPy makes the arrays that define the cells, and one compiled function,
+for programs and configurations of all shapes, evaluates the model on them.
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence

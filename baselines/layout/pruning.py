@@ -34,18 +34,13 @@ class SparseMatrix(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class States:
-    """The states of groups of nodes, at one layer.
+    """The states of groups of nodes, at one layer."""
 
-    Attributes:
-        of_config: int32 [groups, c], the state in each configuration.
-        start: int64 [groups + 1]; group g has states start[g] .. start[g + 1]
-            when those of all groups are counted through.
-        example: int64 [states], a configuration with that state.
-    """
-
-    of_config: np.ndarray
+    of_config: np.ndarray  # int32 [groups, c], the state in each configuration
+    # int64 [groups + 1]; group g has states start[g] .. start[g + 1] when those of all
+    # groups are counted through.
     start: np.ndarray
-    example: np.ndarray
+    example: np.ndarray  # int64 [states], a configuration with that state
 
     @property
     def counts(self) -> np.ndarray:

@@ -56,7 +56,7 @@ class LayoutInference:
     def chosen(
         self, graphs: Sequence[graphs_lib.ScaledProgram], configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Scores some configurations of programs; see `tasks.protocol.Inference`."""
+        """Returns a function that scores given configurations; see `Inference`."""
         programs = [_subset(graphs[n], chosen) for n, chosen in enumerate(configs)]
         return lambda: self.scores(programs)
 
@@ -149,6 +149,7 @@ class ForwardInference:
             self._compiled[size] = tile_graphs.traced_once(score)
 
         def scores_of(cut: np.ndarray) -> np.ndarray:
+            """Scores distinct configurations, by their numbers, in one slice."""
             # The last slice is filled up with its last configuration.
             rows = np.pad(cut, (0, (size or len(cut)) - len(cut)), 'edge')
             configs = distinct[rows][np.newaxis, np.newaxis]

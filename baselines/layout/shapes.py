@@ -86,7 +86,6 @@ def operands(
     with the output's batch.
 
     Args:
-        arrays: of n nodes.
         consumer: int [m], where each edge begins.
         producer: int [m], where it ends.
     """

@@ -1,16 +1,16 @@
 """The user's own models and losses files: copies in a run directory, and their hashes.
 
-The copies are for the user to read, and to name as --models_file.  They are never run
-unless they are named: a run may come from someone else.
+The copies are for the user to read, and to pass as --models_file.  They are never
+executed otherwise, as a run may come from someone else.
 """
 
 import hashlib
-import importlib.metadata
 import os
 import re
 import subprocess
 from typing import Any, Dict, List, NamedTuple, Sequence
 
+import baselines
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import text
@@ -23,17 +23,11 @@ _LOSS_FILE = re.compile(r'(?:^|,)\s*([^,]*\.py):')
 
 
 class CodeFile(NamedTuple):
-    """A user's file with its content at the start of a training.
+    """A user's file with its content at the start of a training."""
 
-    Attributes:
-        flag: that named it: 'models_file' or 'losses'.
-        path: absolute.
-        content: its bytes.
-    """
-
-    flag: str
-    path: str
-    content: bytes
+    flag: str  # that named it: 'models_file' or 'losses'
+    path: str  # absolute
+    content: bytes  # its bytes
 
     @property
     def sha256(self) -> str:
@@ -43,10 +37,6 @@ class CodeFile(NamedTuple):
 
 def read(models_file: registry.Own, losses: str) -> List[CodeFile]:
     """Reads the files that two settings name; none for classes, or a missing file.
-
-    Args:
-        models_file: --models_file, or classes.
-        losses: --losses.
 
     Raises:
         ValueError: a file is too large, or not a regular file.
@@ -75,7 +65,7 @@ def save(code: Sequence[CodeFile], folder: str) -> None:
 def described(code: Sequence[CodeFile]) -> Dict[str, Any]:
     """Returns the description of the user's code that a run file has, as JSON."""
     return {
-        'package': _version(),
+        'package': baselines.version('tpugraphs'),
         'commit': _commit(),
         'files': [
             {'flag': c.flag, 'path': c.path, 'sha256': c.sha256, 'copy': name}
@@ -93,7 +83,7 @@ def _names(code: Sequence[CodeFile]) -> List[str]:
     ]
 
 
-def check_unchanged(run: run_files.Run, code: Sequence[CodeFile]) -> None:
+def check_unchanged(run: run_files.RunFile, code: Sequence[CodeFile]) -> None:
     """Raises ValueError if a run to resume was made with other files than `code`."""
     now = {(one.flag, one.path): one.sha256 for one in code}
     for stored in _stored(run):
@@ -105,7 +95,6 @@ def refuse(path: str, copy: str) -> None:
     """Raises the ValueError of --resume for a file that has changed.
 
     Args:
-        path: of the file.
         copy: path of the file as it was.
     """
     raise ValueError(
@@ -114,11 +103,10 @@ def refuse(path: str, copy: str) -> None:
     )
 
 
-def note_difference(run: run_files.Run, models_file: registry.Own) -> None:
+def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     """Prints a line if a run's own models file is not the one that is used now.
 
     Args:
-        run: the run.
         models_file: the file that the user has named, or classes.
     """
     of_model = [stored for stored in _stored(run) if stored['flag'] == 'models_file']
@@ -148,12 +136,8 @@ def note_difference(run: run_files.Run, models_file: registry.Own) -> None:
         )
 
 
-def _stored(run: run_files.Run) -> List[Dict[str, str]]:
-    """Returns the files in a run file, which is untrusted.
-
-    Raises:
-        ValueError: an entry is damaged.
-    """
+def _stored(run: run_files.RunFile) -> List[Dict[str, str]]:
+    """Returns the files in a run file, which is untrusted; raises ValueError."""
     code = run.info.get('code')
     entries = code.get('files') if isinstance(code, dict) else None
     keys = ('flag', 'path', 'sha256', 'copy')
@@ -163,14 +147,6 @@ def _stored(run: run_files.Run) -> List[Dict[str, str]]:
         ):
             raise ValueError(f'{run.file}: code.files is damaged')
     return entries if isinstance(entries, list) else []
-
-
-def _version() -> str:
-    """Returns the version of this package; '' where it is not installed."""
-    try:
-        return importlib.metadata.version('tpugraphs')
-    except importlib.metadata.PackageNotFoundError:
-        return ''
 
 
 def _commit() -> str:

@@ -1,4 +1,4 @@
-"""Deletes finished runs: what a training has left behind, and nothing else."""
+"""Deletes finished runs: only the files that their trainings wrote."""
 
 import contextlib
 import os
@@ -13,8 +13,8 @@ from baselines.runs import run_files
 def paths_of(model_dir: str) -> List[str]:
     """Returns what `delete` removes of a run: its directory, CSV and run file.
 
-    The CSV is the one that the training named.  A file of --results_csv stays: a run
-    file may be someone else's and name any.
+    The CSV is the one at the default path.  A file of --results_csv is kept: a run file
+    may come from someone else, and name any path.
 
     Args:
         model_dir: absolute.
@@ -43,13 +43,9 @@ def paths_of(model_dir: str) -> List[str]:
 
 
 def delete(model_dir: str) -> None:
-    """Removes a run; see `paths_of`.  Links are removed, not followed.
+    """Removes a run; raises ValueError, see `paths_of`, or OSError.
 
     The run file is removed last, so that an interrupted deletion can be repeated.
-
-    Raises:
-        ValueError: see `paths_of`.
-        OSError: something cannot be removed.
     """
     for path in paths_of(model_dir):
         if os.path.isdir(path) and not os.path.islink(path):

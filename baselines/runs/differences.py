@@ -1,7 +1,7 @@
 """Finds the settings in which runs differ, and labels and groups runs by them.
 
-Runs that differ in nothing but seed and fold repeat one experiment; their figures
-may be averaged.  Any other difference between runs of a model is named.
+Runs that differ only in seed and fold repeat one experiment, and their figures may be
+averaged.  Any other difference between runs of a model is named.
 """
 
 import collections
@@ -13,7 +13,7 @@ from baselines import config
 from baselines import recipes
 from baselines.runs import run_files
 
-# Of two runs that differ in these alone one repeats the other.
+# Runs that differ only in these repeat one experiment.
 REPEATS = ('seed', 'fold')
 # Settings of the places of data and results, and of additional output.
 _NO_SETTINGS = (
@@ -21,28 +21,23 @@ _NO_SETTINGS = (
     'memory_budget skip_bad_files test_mode eval_every model_kwargs_json '
     'tensorboard'
 ).split()
-# All that trees alone take from the settings; they ignore the others.
+# The settings that a run of trees alone depends on.
 _OF_TREES = (
     *('model', 'model_kwargs_json', 'extra', 'validation_configs'),
     *('family_temperature', *config.DATA, *REPEATS),
 )
-# Settings that every label or table has in a place of its own.
+# Settings that labels and tables show separately.
 _APART = ('model', 'source', 'search', *REPEATS)
 
 
 class Label(NamedTuple):
-    """The name of a run among others.
+    """The name of a run among others."""
 
-    Attributes:
-        name: such as 'MLP lr=.01 seed 0'; no two are alike.
-        group: such as 'MLP lr=.01'; alike for runs that repeat one another.
-    """
-
-    name: str
-    group: str
+    name: str  # such as 'MLP lr=.01 seed 0'; no two are alike
+    group: str  # such as 'MLP lr=.01'; alike for runs that repeat one another
 
 
-def collection_name(run: run_files.Run) -> str:
+def collection_name(run: run_files.RunFile) -> str:
     """Returns the name of a run's collection; '' where its run file names none."""
     try:
         return run.collection().name
@@ -50,11 +45,11 @@ def collection_name(run: run_files.Run) -> str:
         return ''
 
 
-def settings_of(run: run_files.Run) -> Dict[str, Any]:
+def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
     """Returns the settings that shape a run, with defaults for those that it lacks.
 
-    The options of its model (--model_kwargs_json) are settings like others; those that
-    trees ignore are none of a run of trees alone.
+    The options of its model (--model_kwargs_json) are settings like others.  For a run
+    of trees alone, settings that trees ignore are left out.
     """
     settings = {**_defaults(run), **run.args}
     if not run.has_model:
@@ -67,7 +62,7 @@ def settings_of(run: run_files.Run) -> Dict[str, Any]:
     return {name: v for name, v in settings.items() if name not in _NO_SETTINGS}
 
 
-def from_defaults(run: run_files.Run) -> Dict[str, Any]:
+def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
     """Returns the settings that differ from the defaults, or from its recipe."""
     usual = _defaults(run)
     recipe = str(run.args.get('recipe') or '')
@@ -80,12 +75,12 @@ def from_defaults(run: run_files.Run) -> Dict[str, Any]:
     return differing
 
 
-def labels(runs: Sequence[run_files.Run]) -> List[Label]:
+def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
     """Names different runs, at least one, by model and by what differs within it.
 
     'MLP + trees' is a graph model whose scores are averaged with those of trees.
     """
-    alike: Dict[Tuple[str, str], List[run_files.Run]] = {}
+    alike: Dict[Tuple[str, str], List[run_files.RunFile]] = {}
     for run in runs:
         alike.setdefault((collection_name(run), _model_of(run)), []).append(run)
     named = {
@@ -96,19 +91,19 @@ def labels(runs: Sequence[run_files.Run]) -> List[Label]:
     return [named[id(run)] for run in runs]
 
 
-def _model_of(run: run_files.Run) -> str:
+def _model_of(run: run_files.RunFile) -> str:
     """Returns the name of a run's model, and whether trees score next to it."""
     has_both = run.has_model and bool(run.args.get('trees'))
     return run.args['model'] + ' + trees' * has_both
 
 
-def _labels(model: str, runs: Sequence[run_files.Run]) -> List[Label]:
+def _labels(model: str, runs: Sequence[run_files.RunFile]) -> List[Label]:
     """Names the runs of a model on one collection; see `labels`."""
     settings = [settings_of(run) for run in runs]
     differing = [
         name
         for name in sorted({name for of_run in settings for name in of_run})
-        if len({_hashable(of_run.get(name)) for of_run in settings}) > 1
+        if len({json.dumps(one.get(name), sort_keys=True) for one in settings}) > 1
     ]
     named = []
     for of_run in settings:
@@ -133,11 +128,12 @@ def _labels(model: str, runs: Sequence[run_files.Run]) -> List[Label]:
 def in_order(labelled: Mapping[str, Label]) -> List[str]:
     """Returns the keys of labels: runs that repeat one another by seed and fold.
 
-    A pattern of directories lists them by their hashes, that is in no order.
+    Needed since a pattern lists directories by their hashes.
     """
     groups = [label.group for label in labelled.values()]
 
     def place(key: str) -> Tuple[int, List[Any]]:
+        """Returns what keys are sorted by: the group, then the numbers in the name."""
         label = labelled[key]
         parts = re.split(r'(\d+)', label.name)  # text and numbers in turn
         numbers = [int(part) if n % 2 else part for n, part in enumerate(parts)]
@@ -159,11 +155,7 @@ def format_settings(settings: Mapping[str, Any]) -> str:
     return ' '.join(parts)
 
 
-def _defaults(run: run_files.Run) -> Dict[str, Any]:
+def _defaults(run: run_files.RunFile) -> Dict[str, Any]:
     """Returns the default settings of a run's task."""
     task = collection_name(run).partition(':')[0] or 'tile'
     return config.to_json(config.CONFIGS[task]())
-
-
-def _hashable(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)

@@ -10,9 +10,8 @@
     find('pretrained')                                 the run that ships, of tiles
     load('latest')                                     its run file, read
 
-Names without a folder are looked up where trainings write by default; those of
-another folder stand behind it: `~/out/mine/latest`.  A folder stands for the one
-run in it.
+Names without a folder are looked up where trainings write by default; another folder
+precedes the name: `~/out/mine/latest`.  A folder alone names the only run in it.
 """
 
 import contextlib
@@ -87,7 +86,7 @@ def as_flag(flag: str) -> Iterator[None]:
 
 
 def find(name: str, task: str = '') -> List[str]:
-    """Returns the model directories that a name stands for.
+    """Returns the model directories that a name refers to.
 
     Args:
         name: as the user wrote it; see above.
@@ -147,7 +146,7 @@ def find(name: str, task: str = '') -> List[str]:
 
 
 def find_one(name: str, task: str = '') -> str:
-    """Returns the one model directory that a name stands for; see `find`.
+    """Returns the one model directory that a name refers to; see `find`.
 
     Raises:
         ValueError: there is none, or there are several; lists them.
@@ -164,10 +163,7 @@ def find_one(name: str, task: str = '') -> str:
 def find_all(names: Sequence[str], task: str = '') -> List[str]:
     """Returns the model directories of several names, in the order of first mention.
 
-    A run that is named repeatedly is there once, and a note on stderr says so.
-
-    Raises:
-        ValueError: see `find`.
+    A run that is named repeatedly is returned once, with a note on stderr.
     """
     named: Dict[str, List[str]] = {}
     first: Dict[str, str] = {}
@@ -184,12 +180,8 @@ def find_all(names: Sequence[str], task: str = '') -> List[str]:
     return list(named)
 
 
-def load(name: str, task: str = '') -> run_files.Run:
-    """Reads the one run that a name stands for, and makes sure that it has weights.
-
-    Args:
-        name: of the run; see `find`.
-        task: of the latest run; see `find`.
+def load(name: str, task: str = '') -> run_files.RunFile:
+    """Reads the one run that a name refers to, and makes sure that it has weights.
 
     Raises:
         ValueError: there is no such run, or its run file is missing or damaged.
@@ -201,20 +193,13 @@ def load(name: str, task: str = '') -> run_files.Run:
     return run_files.read(model_dir)
 
 
-def load_all(names: Sequence[str], task: str = '') -> Dict[str, run_files.Run]:
-    """Reads several runs, all of which are looked up before; see `find_all`.
-
-    Returns:
-        By model directory.
-
-    Raises:
-        ValueError: see `load`.
-    """
+def load_all(names: Sequence[str], task: str = '') -> Dict[str, run_files.RunFile]:
+    """Reads several runs, by model directory; all names are resolved first."""
     return {model_dir: load(model_dir) for model_dir in find_all(names, task)}
 
 
-def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.Run], List[str]]:
-    """Reads run files, the oldest first; returns directories of damaged ones apart."""
+def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.RunFile], List[str]]:
+    """Reads run files, the oldest first; returns runs and damaged directories."""
     runs, damaged = [], []
     for model_dir in model_dirs:
         try:
@@ -225,11 +210,7 @@ def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.Run], List[str]]:
 
 
 def _by_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
-    """Returns the directory whose hash begins with a word, in a list; [] for none.
-
-    Raises:
-        ValueError: there are several.
-    """
+    """Returns directories with a hash that begins so; raises ValueError for several."""
     start = word[len('model_') :] if word.startswith('model_') else word
     if len(start) < _SHORTEST:
         return []
@@ -243,7 +224,7 @@ def _by_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
 
 
 def _by_name(
-    word: str, runs: Sequence[run_files.Run], damaged: Sequence[str], task: str
+    word: str, runs: Sequence[run_files.RunFile], damaged: Sequence[str], task: str
 ) -> List[str]:
     """Returns directories of runs of a --run_id, a pattern, a model, or the latest.
 
@@ -262,7 +243,7 @@ def _by_name(
     return [run.model_dir for run in matches]
 
 
-def _latest(runs: Sequence[run_files.Run], task: str) -> List[run_files.Run]:
+def _latest(runs: Sequence[run_files.RunFile], task: str) -> List[run_files.RunFile]:
     """Returns the last run, of a task if one is given, in a list; [] for none."""
     of_task = [run for run in runs if task in ('', run.task)]
     if of_task and of_task[-1] is not runs[-1]:
@@ -273,7 +254,7 @@ def _latest(runs: Sequence[run_files.Run], task: str) -> List[run_files.Run]:
     return of_task[-1:]
 
 
-def _names_of(run: run_files.Run) -> List[str]:
+def _names_of(run: run_files.RunFile) -> List[str]:
     """Returns the names of a run: its directory, its hash, its --run_id."""
     names = [f'model_{run.hash}', run.hash]
     run_id = run.args.get('run_id')
@@ -281,7 +262,7 @@ def _names_of(run: run_files.Run) -> List[str]:
 
 
 def _only_run(folder: str) -> str:
-    """Returns the model directory in a folder; raises ValueError unless it is alone."""
+    """Returns the only model directory in a folder; raises ValueError otherwise."""
     inside = run_files.list_dirs(folder)
     if not inside:
         raise ValueError(f'--dir: {no_runs_message([folder])}')

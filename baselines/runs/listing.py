@@ -20,42 +20,28 @@ _UNFINISHED = re.compile(r'(unfinished_(\w+)\.npz|\.unfinished_(\w+)\.lock)')
 _NUMBERS = ('seed', 'best valid', 'minutes')
 
 
-class Row(NamedTuple):
-    """One run.
+class RunRow(NamedTuple):
+    """One run."""
 
-    Attributes:
-        when: when it was finished, ISO 8601 with the zone.
-        model: its name.
-        collection: such as 'tile:xla'.
-        seed: of the training; None where an old run does not say.
-        differs: settings that are not the defaults.
-        measure: of validation, that chose the best epoch: 'OPA' or 'tau'.
-        score: its best value on the validation split; None where there is none.
-        minutes: of the training; None where an old run does not say.
-        run_id: the user's own label.
-        note: the user's own remark, see `notes`.
-        command: the command line, where the run file has it.
-        path: of the model directory.
-    """
-
-    when: str
-    model: str
-    collection: str
-    seed: Optional[int]
-    differs: Dict[str, Any]
-    measure: str
+    when: str  # when it was finished, ISO 8601 with the zone
+    model: str  # its name
+    collection: str  # such as 'tile:xla'
+    seed: Optional[int]  # of the training; None where an old run does not say
+    differs: Dict[str, Any]  # settings that are not the defaults
+    measure: str  # of validation, that chose the best epoch: 'OPA' or 'tau'
+    # its best value on the validation split; None where there is none
     score: Optional[float]
-    minutes: Optional[float]
-    run_id: str
-    note: str
-    command: str
-    path: str
+    minutes: Optional[float]  # of the training; None where an old run does not say
+    run_id: str  # the user's own label
+    note: str  # the user's own remark, see `notes`
+    command: str  # the command line, where the run file has it
+    path: str  # of the model directory
 
 
 SORTS = ('when', 'model', 'collection', 'score', 'minutes')
 
 
-def rows(folders: Sequence[str]) -> List[Row]:
+def rows(folders: Sequence[str]) -> List[RunRow]:
     """Reads the runs in folders; a damaged run file is named on stderr."""
     listed = []
     for folder in dict.fromkeys(map(files.expand, folders)):
@@ -68,13 +54,13 @@ def rows(folders: Sequence[str]) -> List[Row]:
     return listed
 
 
-def row(run: run_files.Run) -> Row:
+def row(run: run_files.RunFile) -> RunRow:
     """Describes one run."""
     measure, score = best_score(run)
     differs = differences.from_defaults(run)
     if run.args.get('fold'):
         differs['fold'] = run.args['fold']
-    return Row(
+    return RunRow(
         when=run.finished.isoformat(timespec='seconds'),
         model=run.args['model'],
         collection=differences.collection_name(run),
@@ -90,18 +76,18 @@ def row(run: run_files.Run) -> Row:
     )
 
 
-def best_score(run: run_files.Run) -> Tuple[str, Optional[float]]:
+def best_score(run: run_files.RunFile) -> Tuple[str, Optional[float]]:
     """Returns ('OPA' or 'tau', its best validation value or None)."""
     taus = [x for x in run.curve.get('val_tau') or [] if x is not None]
     opas = [x for x in run.curve.get('val_opa') or [] if x is not None]
     return ('tau', max(taus)) if taus else ('OPA', max(opas, default=None))
 
 
-def ordered(rows: Sequence[Row], by: str) -> List[Row]:
+def ordered(rows: Sequence[RunRow], by: str) -> List[RunRow]:
     """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
-    def key(one: Row):
+    def key(one: RunRow):
         value = getattr(one, by)
         missing = value is None
         number = isinstance(value, (int, float))
@@ -110,7 +96,7 @@ def ordered(rows: Sequence[Row], by: str) -> List[Row]:
     return sorted(rows, key=key)
 
 
-def table(rows: Sequence[Row]) -> List[str]:
+def table(rows: Sequence[RunRow]) -> List[str]:
     """Lays rows out, names of directories shortened.
 
     Runs of one folder have its name above the table, unless trainings write there.
@@ -136,7 +122,7 @@ def _wrapped(head: Sequence[str], row: Sequence[str]) -> List[List[str]]:
     return [list(line) for line in itertools.zip_longest(*columns, fillvalue='')]
 
 
-def in_words(run: run_files.Run) -> str:
+def in_words(run: run_files.RunFile) -> str:
     """Returns what a run is of, when it was finished, and where it is."""
     one = row(run)
     when = one.when[:16].replace('T', ' ')
@@ -160,7 +146,7 @@ def note_unfinished(folders: Sequence[str]) -> None:
                 )
 
 
-def cells(rows: Sequence[Row]) -> List[List[str]]:
+def cells(rows: Sequence[RunRow]) -> List[List[str]]:
     """Returns the headings of a table of runs, and its rows.
 
     The column `run` has names for `--dir`; runs of several folders, or of others than

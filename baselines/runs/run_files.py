@@ -1,8 +1,8 @@
 """A finished training on disk: `run_<hash>.jsonz` next to `model_<hash>/`.
 
-The run file is gzipped JSON with all that prediction needs besides weights: flags,
-curves, errors and the normaliser.  It is read without trust, and without TensorFlow:
-commands that only list runs need not wait for it.
+The run file is gzipped JSON with all that prediction needs except the weights: flags,
+curves, errors and the normaliser.  It is untrusted, and is read without TensorFlow, so
+that commands that only list runs are quick.
 """
 
 import dataclasses
@@ -27,21 +27,16 @@ _MAX_RUN_BYTES = 64 << 20
 _MAX_VALUES = 4_000_000
 _MAX_CONTAINERS = 1_000_000
 _MODEL_DIR = re.compile(r'model_(\w+)')
-# Arguments in a run file that are places of a machine; all others are settings.
+# Arguments in a run file that are paths on a machine; all others are settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-    """A finished training, as its run file describes it.
+class RunFile:
+    """A finished training, as its run file describes it."""
 
-    Attributes:
-        model_dir: the model directory, absolute.
-        info: the run file's JSON object.
-    """
-
-    model_dir: str
-    info: Dict[str, Any]
+    model_dir: str  # the model directory, absolute
+    info: Dict[str, Any]  # the run file's JSON object
 
     @property
     def args(self) -> Dict[str, Any]:
@@ -50,15 +45,11 @@ class Run:
 
     @property
     def task(self) -> str:
-        """'tile' or 'layout', whichever it was trained on."""
+        """The task that it was trained on: 'tile' or 'layout'."""
         return 'layout' if 'source' in self.args else 'tile'
 
     def collection(self) -> collections.Collection:
-        """Returns the collection that it was trained on.
-
-        Raises:
-            ValueError: there is no such collection.
-        """
+        """Returns the collection that it was trained on; raises ValueError for none."""
         with text.located(self.file):
             return collections.of_flags(self.args)
 
@@ -140,12 +131,9 @@ class Run:
 
     @property
     def member_weights(self) -> Optional[List[float]]:
-        """The weights of graph model and trees in their mean; None: equal.
+        """The weights of graph model and trees in their mean; raises ValueError.
 
         Where both are 0, the formula of --estimate scores alone.
-
-        Raises:
-            ValueError: they are damaged.
         """
         weights = self.info.get('member_weights')
         if weights is None:
@@ -171,7 +159,6 @@ class Run:
 
         Args:
             kind: 'weights' or 'trees'.
-            digest: the hash of those in the directory.
 
         Raises:
             ValueError: they, or the settings, are not those that were saved.
@@ -263,13 +250,9 @@ def list_dirs(folder: str) -> List[str]:
     return [d for d in folders if os.path.isdir(d) and os.path.isfile(run_file(d))]
 
 
-def read(model_dir: str) -> Run:
-    """Reads the run file of a model directory.
-
-    Raises:
-        ValueError: it is missing or damaged.
-    """
-    return Run(model_dir, _read(run_file(model_dir)))
+def read(model_dir: str) -> RunFile:
+    """Reads the run file of a model directory; raises ValueError if it is damaged."""
+    return RunFile(model_dir, _read(run_file(model_dir)))
 
 
 def _read(path: str) -> Dict[str, Any]:
@@ -326,11 +309,7 @@ def check_size(content: bytes) -> None:
 
 
 def _check_numbers(info: Dict[str, Any]) -> None:
-    """Makes sure that the curves and the duration of a run are numbers.
-
-    Raises:
-        ValueError: they are not.
-    """
+    """Raises ValueError unless the curves and the duration of a run are numbers."""
     curve = info.get('train_curve')
     for name, values in curve.items() if isinstance(curve, dict) else ():
         if not isinstance(values, list) or not all(map(_is_number_or_none, values)):

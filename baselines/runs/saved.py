@@ -1,8 +1,8 @@
 """Saves runs: `model_<hash>/` and `run_<hash>.jsonz`.
 
 The directory is a Keras SavedModel, which the course's own script loads.  Trees are a
-text file in the same directory, next to the SavedModel or alone.  TensorFlow is
-imported where there is a model: trees need not wait for it.
+text file in the same directory, with a SavedModel or alone.  TensorFlow is imported
+only for a graph model.
 """
 
 import errno
@@ -41,15 +41,12 @@ def save(
     model: Optional[Any] = None,
     trees: Optional[trees_lib.Trees] = None,
     code: Sequence[code_files.CodeFile] = (),
-) -> run_files.Run:
+) -> run_files.RunFile:
     """Writes a run atomically: both the directory and the run file appear, or neither.
 
     Args:
-        out_dir: where to.
-        run_hash: from `new_hash`.
         info: the run file's content; must not hold NaN.
         model: a model that was called on a graph; None for a run without.
-        trees: trees that go into the directory, if any.
         code: the user's files that it was trained with, which are copied there.
 
     Raises:
@@ -82,7 +79,7 @@ def save(
         if not os.path.isdir(final) and os.path.exists(run_files.run_file(final)):
             os.unlink(run_files.run_file(final))
         raise
-    return run_files.Run(final, info)
+    return run_files.RunFile(final, info)
 
 
 def _content(
@@ -115,8 +112,8 @@ def save_model(model: Any, path: str) -> None:
     """Writes a Keras SavedModel; raises OSError where that fails."""
     import tensorflow as tf
 
-    # TF-GNN's types are announced one by one, and Keras says that the model
-    # was not compiled; both are as they should be.
+    # TF-GNN logs each of its types, and Keras that the model was not compiled; both
+    # are expected.
     logger, verbosity = tf.get_logger(), absl_logging.get_verbosity()
     level = logger.level
     logger.setLevel(logging.ERROR)

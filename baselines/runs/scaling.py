@@ -13,12 +13,8 @@ class Scaling(NamedTuple):
     num_ops: int
 
 
-def stored(run: run_files.Run) -> Optional[Scaling]:
-    """Returns the scaling in a run file; None for a run of the published code.
-
-    Raises:
-        ValueError: it is damaged.
-    """
+def stored(run: run_files.RunFile) -> Optional[Scaling]:
+    """Returns the scaling in a run file; None in published runs; raises ValueError."""
     info = run.info
     if 'normalizer' not in info:
         return None

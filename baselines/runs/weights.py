@@ -19,12 +19,12 @@ from baselines.core import text
 from baselines.runs import run_files
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
-# Weights and variables that a model may have beyond its checkpoint, so
-# that small differences are named as what they are.
+# Weights and variables that a model may have beyond its checkpoint, so that small
+# differences get their own error message.
 _FREE_WEIGHTS = 1 << 20
 _FREE_VARIABLES = 100
-# A number among a model's options is a width, a count of layers, or a setting that
-# is no larger than this; as many layers are begun in seconds.
+# Numbers in a model's options are widths, counts of layers, or settings up to this
+# value; building this many layers takes seconds.
 _FREE_NUMBER = 4096
 
 
@@ -32,13 +32,9 @@ _FREE_NUMBER = 4096
 def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
     """Stops building a model that is far larger than its checkpoint.
 
-    The model's options are untrusted.  A width stands in a shape of the
-    checkpoint and each layer has a variable there, so a larger number is refused
-    before anything is made; then each variable by its shape, before it takes memory.
-
-    Args:
-        model_dir: the directory of the checkpoint.
-        options: of the model.
+    The model's options are untrusted.  Widths occur in shapes of the checkpoint, and
+    each layer has variables there, so larger numbers are refused before anything is
+    built, and then variables by their shapes, before memory is allocated.
 
     Raises:
         ValueError: now, the checkpoint is damaged, or no model of its size
@@ -70,11 +66,10 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def read(run: run_files.Run, model: tf.keras.Model) -> None:
+def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
     """Copies a run's weights into a built model, by position.
 
     Args:
-        run: the run.
         model: an instance of its architecture, called once.
 
     Raises:
@@ -113,7 +108,7 @@ def digest(model: tf.keras.Model) -> str:
 
 
 def _integers(value: Any) -> Iterator[int]:
-    """Yields the integers in a JSON value, however deep."""
+    """Yields the integers in a JSON value at any depth."""
     if isinstance(value, (dict, list)):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _integers(one)
@@ -141,7 +136,7 @@ def _naming(model_dir: str) -> Iterator[None]:
         raise ValueError(f'{model_dir}: the weights cannot be read: {error}') from None
 
 
-def _note_version(run: run_files.Run) -> None:
+def _note_version(run: run_files.RunFile) -> None:
     """Prints a note if a run was trained with another version of TensorFlow."""
     versions = run.info.get('versions')
     trained_with = versions.get('tensorflow') if isinstance(versions, dict) else None
@@ -156,7 +151,7 @@ def _note_version(run: run_files.Run) -> None:
 
 
 def _difference(
-    run: run_files.Run, stored: List[List[int]], expected: List[List[int]]
+    run: run_files.RunFile, stored: List[List[int]], expected: List[List[int]]
 ) -> str:
     """Describes how the shapes of stored variables and of a model's differ."""
     variables = text.count(len(stored), 'variable')

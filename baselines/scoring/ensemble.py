@@ -13,16 +13,11 @@ from baselines.scoring import prediction
 
 
 class Scored(NamedTuple):
-    """A split, scored by several runs.
+    """A split, scored by several runs."""
 
-    Attributes:
-        predictors: the runs, by model directory.
-        store: the split.
-        scores: for each run a list with float32 [configurations] of each graph.
-    """
-
-    predictors: Mapping[str, prediction.Predictor]
-    store: Any
+    predictors: Mapping[str, prediction.Predictor]  # the runs, by model directory
+    store: Any  # the split
+    # for each run a list with float32 [configurations] of each graph
     scores: List[List[np.ndarray]]
 
     @property
@@ -43,7 +38,6 @@ class Scored(NamedTuple):
         """Measures averaged scores and each run, and compares them graph by graph.
 
         Args:
-            averaged: scores of each graph.
             by: how they were averaged, see `ensembles.average`.
 
         Returns:
@@ -77,13 +71,9 @@ class Scored(NamedTuple):
 
 
 def load(
-    names: Sequence[str], options: graph_source.Options
+    names: Sequence[str], options: graph_source.SourceOptions
 ) -> Dict[str, prediction.Predictor]:
-    """Loads the runs of an ensemble, two at least; see `loading.load_alike`.
-
-    Raises:
-        ValueError: there are fewer, or as of `loading.load_alike`.
-    """
+    """Loads the runs of an ensemble, two or more; errors as of `loading.load_alike`."""
     model_dirs = finding.find_all(names)
     if len(model_dirs) < 2:
         raise ValueError(
@@ -99,11 +89,6 @@ def score(
     must_measure: bool = False,
 ) -> Scored:
     """Scores a split with each of several runs, one after the other.
-
-    Args:
-        predictors: the runs, from `load`.
-        split: which graphs.
-        must_measure: refuse a split without runtimes.
 
     Raises:
         ValueError: they would score different graphs; the data are unusable;

@@ -21,7 +21,7 @@ _MEASURES = ('top_1_error', 'top_5_error', 'opa', 'kendall_tau')
 
 
 def export(
-    run: run_files.Run,
+    run: run_files.RunFile,
     output: str,
     models_file: registry.Own = '',
     collection: str = '',
@@ -31,7 +31,6 @@ def export(
     Of a run with both, the trees are left out.
 
     Args:
-        run: the run.
         output: a folder that does not exist yet, or is empty.
         models_file: a models.py, or classes, next to ours.
         collection: whose graphs the model is to score, of a run of several.
@@ -45,6 +44,7 @@ def export(
     """
     starting.start_tensorflow()
     from baselines.runs import export as export_lib
+    from baselines.runs import raw_scoring
 
     export_lib.check_output(output)
     title = f'{output}: {run.args["model"]} on '
@@ -59,10 +59,10 @@ def export(
                 f'  score = trees + {weight} * normal scores of {column} in the graph'
             )
         return lines
-    options = graph_source.Options(models_file=models_file, collection=collection)
+    options = graph_source.SourceOptions(models_file=models_file, collection=collection)
     source = graph_source.RunSource(run, options)
     scorer = loading.run_scorer(run, source)
-    exported = export_lib.GraphModel(
+    exported = raw_scoring.GraphModel(
         *(run, scorer.keras_model, scorer.scaling, scorer.variant, source.collection),
         adds_to_formula=scorer.estimate and run.task == reading.LAYOUT,
         flags=scorer.flag.values if scorer.flag else (),
@@ -78,7 +78,7 @@ def export(
 
 
 def _cost_without_trees(
-    run: run_files.Run, source: graph_source.Source, scorer: scorers.RunScorer
+    run: run_files.RunFile, source: graph_source.Source, scorer: scorers.RunScorer
 ) -> str:
     """Says how much accuracy is lost on the validation split without the trees."""
     alone = 'note: the graph model alone, without the trees of the run'

@@ -21,19 +21,17 @@ class Workers(Protocol):
     """Scores splits in other processes than this one."""
 
     def scores(
-        self, run: run_files.Run, source: 'Source', store: splits.PackedSplit
+        self, run: run_files.RunFile, source: 'Source', store: splits.PackedSplit
     ) -> Sequence[np.ndarray]:
         """Returns float32 [configurations] for each graph of a split.
 
         Args:
-            run: whose models score.
             source: of the split, which it has opened last.
-            store: the split.
         """
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class SourceOptions:
     """Where graphs are, and how a run is made ready to score them.
 
     Attributes:
@@ -81,7 +79,7 @@ class Source:
         split: name of the one that was opened last; '' before.
     """
 
-    def __init__(self, collection: collections.Collection, options: Options):
+    def __init__(self, collection: collections.Collection, options: SourceOptions):
         self.collection, self.task = collection, lookup.of(collection)
         defaults = config_lib.CONFIGS[collection.task]
         default_root = '' if options.sample_data else defaults.data_root
@@ -104,15 +102,11 @@ class Source:
 class RunSource(Source):
     """The splits for a run: by default those that it was trained on.
 
-    Args:
-        run: the run.
-        options: where the graphs are, and of which collection.
-
     Raises:
         ValueError: the run is not of that collection, or of several and none is named.
     """
 
-    def __init__(self, run: run_files.Run, options: Options):
+    def __init__(self, run: run_files.RunFile, options: SourceOptions):
         collection = collection_of(run, options.collection)
         super().__init__(collection, with_training_data(run, options))
         self._run = run
@@ -167,11 +161,10 @@ class RunSource(Source):
             text.note(f'{self._run.model_dir} was trained with --toy_data; {part}')
 
 
-def collection_of(run: run_files.Run, name: str) -> collections.Collection:
+def collection_of(run: run_files.RunFile, name: str) -> collections.Collection:
     """Returns the collection whose graphs a run is to score.
 
     Args:
-        run: the run.
         name: of the collection; '' for the run's, if it was trained on one alone.
 
     Raises:
@@ -192,7 +185,7 @@ def collection_of(run: run_files.Run, name: str) -> collections.Collection:
     )
 
 
-def with_training_data(run: run_files.Run, options: Options) -> Options:
+def with_training_data(run: run_files.RunFile, options: SourceOptions) -> SourceOptions:
     """Returns options with the run's training data, unless they name other data."""
     if options.data_root or options.sample_data:
         return options

@@ -1,7 +1,7 @@
 """Makes finished runs, and the untrained estimate, ready to score.
 
-predictor = load_predictor('latest', graph_source.Options())
-write_predictions(['latest'], graph_source.Options(), 'test.csv')
+predictor = load_predictor('latest', graph_source.SourceOptions())
+write_predictions(['latest'], graph_source.SourceOptions(), 'test.csv')
 """
 
 import dataclasses
@@ -30,7 +30,9 @@ from baselines.tasks import lookup
 from baselines.trees import booster
 
 
-def load_predictor(name: str, options: graph_source.Options) -> prediction.Predictor:
+def load_predictor(
+    name: str, options: graph_source.SourceOptions
+) -> prediction.Predictor:
     """Makes a run, or the estimate, ready to score.
 
     Args:
@@ -48,7 +50,7 @@ def load_predictor(name: str, options: graph_source.Options) -> prediction.Predi
 
 
 def load_predictors(
-    names: Sequence[str], options: graph_source.Options
+    names: Sequence[str], options: graph_source.SourceOptions
 ) -> Dict[str, prediction.Predictor]:
     """Makes runs and the estimate ready to score; see `load_predictor`.
 
@@ -76,22 +78,20 @@ def load_predictors(
     return predictors
 
 
-def _of_collection(options: graph_source.Options, name: str) -> graph_source.Options:
+def _of_collection(
+    options: graph_source.SourceOptions, name: str
+) -> graph_source.SourceOptions:
     """Returns options with the name of a collection."""
     return dataclasses.replace(options, collection=name)
 
 
 def load_alike(
-    names: Sequence[str], options: graph_source.Options
+    names: Sequence[str], options: graph_source.SourceOptions
 ) -> Dict[str, prediction.Predictor]:
-    """Makes runs of one collection ready to score.
+    """Makes runs of one collection ready to score; returns them by model directory.
 
     Args:
         names: of the runs, as `finding.find` takes them.
-        options: where graphs are, and a models.py.
-
-    Returns:
-        By model directory.
 
     Raises:
         ValueError: the runs are of different collections, or one of them is unusable.
@@ -112,7 +112,8 @@ def load_alike(
 
 
 def of_run(
-    run: run_files.Run, options: graph_source.Options = graph_source.Options()
+    run: run_files.RunFile,
+    options: graph_source.SourceOptions = graph_source.SourceOptions(),
 ) -> prediction.Predictor:
     """Makes a run ready to score; reads its models.
 
@@ -123,11 +124,12 @@ def of_run(
     return prediction.Predictor(run_scorer(run, source), source, run)
 
 
-def run_scorer(run: run_files.Run, source: graph_source.RunSource) -> scorers.RunScorer:
+def run_scorer(
+    run: run_files.RunFile, source: graph_source.RunSource
+) -> scorers.RunScorer:
     """Reads the models of a run.
 
     Args:
-        run: the run.
         source: its options say how to score; a run of the published code is scaled
             as its training split.
 
@@ -160,13 +162,9 @@ def run_scorer(run: run_files.Run, source: graph_source.RunSource) -> scorers.Ru
 
 
 def _read_model(
-    run: run_files.Run, scaling: scaling_lib.Scaling, models_file: registry.Own
+    run: run_files.RunFile, scaling: scaling_lib.Scaling, models_file: registry.Own
 ) -> Any:
-    """Makes the graph model of a run and reads its weights.
-
-    Raises:
-        ValueError: the weights are damaged, or do not fit the model's code.
-    """
+    """Makes the graph model of a run and reads its weights; raises ValueError."""
     starting.start_tensorflow()
     from baselines.runs import weights
 
@@ -184,13 +182,13 @@ def _read_model(
     return model
 
 
-def _configs(run: run_files.Run) -> int:
+def _configs(run: run_files.RunFile) -> int:
     """Returns the number of configurations of a graph in each step of the training."""
     return int(run.args.get('configs', config_lib.CONFIGS[run.task].configs))
 
 
 def _fitted_scaling(
-    run: run_files.Run, source: graph_source.Source, variant: variants.Variant
+    run: run_files.RunFile, source: graph_source.Source, variant: variants.Variant
 ) -> scaling_lib.Scaling:
     """Fits the scaling to the training data again, as the published code does."""
     text.note(
@@ -205,7 +203,8 @@ def _fitted_scaling(
     return scaling_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
 
-def _of_estimate(options: graph_source.Options) -> prediction.Predictor:
+def _of_estimate(options: graph_source.SourceOptions) -> prediction.Predictor:
+    """Makes the untrained estimate ready to score."""
     if options.workers:
         raise ValueError('--runner is for runs: the estimate needs no workers')
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
@@ -227,21 +226,16 @@ def labels_of(
 
 def write_predictions(
     names: Sequence[str],
-    options: graph_source.Options,
+    options: graph_source.SourceOptions,
     output: str,
     split: str = 'test',
 ) -> List[str]:
-    """Ranks a split with each run and writes a CSV for each.
+    """Ranks a split with each run and writes a CSV for each; returns their paths.
 
     Args:
-        names: of the runs, see `load_predictors`.
         options: where graphs are, a models.py, and the task of 'latest'.
         output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
             name, and of a run of several collections `_<source>_<search>`.
-        split: which graphs to rank.
-
-    Returns:
-        The paths written.
 
     Raises:
         ValueError: a run or the data are unusable.

@@ -1,6 +1,6 @@
 """Ranks and measures graphs with a run, or with the untrained estimate.
 
-predictor = loading.load_predictor('latest', graph_source.Options())
+predictor = loading.load_predictor('latest', graph_source.SourceOptions())
 for scores in predictor.score(predictor.open_split('test')):  # a graph's
     print(scores.argmin())
 """
@@ -40,8 +40,6 @@ class Predictor:
         options: where graphs are, with the task's defaults.
 
     Args:
-        scorer: scores graphs.
-        source: opens splits.
         run: whose models score; None for the estimate.
     """
 
@@ -49,7 +47,7 @@ class Predictor:
         self,
         scorer: scorers.Scorer,
         source: graph_source.Source,
-        run: Optional[run_files.Run] = None,
+        run: Optional[run_files.RunFile] = None,
     ):
         self.scorer, self.source, self.run = scorer, source, run
         self.name = run.model_dir if run else finding.ESTIMATE
@@ -190,11 +188,7 @@ class Predictor:
             )
 
     def score_members(self, store: splits.PackedSplit) -> Iterator[scorers.Members]:
-        """Yields the members' scores of each graph, whose mean `score` yields.
-
-        Raises:
-            ValueError: the graphs cannot be scored; says why.
-        """
+        """Yields the members' scores of each graph, whose mean `score` yields."""
         store = self.scorer.check(store)
         title = f'ranking {os.path.basename(store.source)}'
         with splits.verifying(store):

@@ -38,7 +38,6 @@ def mean_score(
     """Averages the scores of a graph over members, each scaled to a deviation of 1.
 
     Args:
-        members: their scores.
         weights: of the members; None: equal.
     """
     if len(members) == 1:
@@ -53,8 +52,6 @@ def noting_ties(
 
     Args:
         name: what made the scores, for the note.
-        store: the split.
-        scored: scores of each graph.
     """
     tied = []
     for scores in scored:
@@ -69,19 +66,13 @@ def noting_ties(
 
 
 class Models(NamedTuple):
-    """A graph model, trees, or both.
+    """A graph model, trees, or both."""
 
-    Attributes:
-        task: of the graphs that they score.
-        graph_model: None where trees score alone.
-        trees: None where the graph model scores alone.
-        weights: of both in their mean; None: equal.  Where both are 0, the formula
-            that they begin with scores alone.
-    """
-
-    task: protocol.Task[Any]
-    graph_model: Optional[protocol.Inference]
-    trees: Optional[booster.Trees]
+    task: protocol.Task[Any]  # of the graphs that they score
+    graph_model: Optional[protocol.Inference]  # None where trees score alone
+    trees: Optional[booster.Trees]  # None where the graph model scores alone
+    # of both in their mean; None: equal. Where both are 0, the formula that they begin
+    # with scores alone.
     weights: Optional[Sequence[float]] = None
 
     def members(
@@ -93,7 +84,6 @@ class Models(NamedTuple):
         """Yields for each graph a float [configurations] of each member.
 
         Args:
-            store: a split.
             graphs: the same split, from `Task.graphs`; None where trees score alone.
             numbers: int64, of the graphs, ascending; None for all.
         """
@@ -134,8 +124,6 @@ class Models(NamedTuple):
         """Returns the models with weights chosen on validation graphs; prints them.
 
         Args:
-            store: the split, with runtimes.
-            scored: the members' scores of each graph.
             formula: scores of each graph by the formula that the members begin with,
                 if they do; it scores alone where they rank no better.
         """
@@ -145,7 +133,9 @@ class Models(NamedTuple):
         key = 'kendall_tau' if task.judged_by_tau else 'opa'
         [quality] = [m.of_graph for m in metrics.MEASURES[task.name] if m.key == key]
         graphs = [
-            ensembles.Graph(task.program_of(name), members, task.labels(store, number))
+            ensembles.ScoredGraph(
+                task.program_of(name), members, task.labels(store, number)
+            )
             for number, (name, members) in enumerate(zip(store.graph_ids, scored))
         ]
         weights = ensembles.chosen_weights(graphs, quality)
@@ -194,15 +184,10 @@ class Scorer(Protocol):
 
 
 class Flag(NamedTuple):
-    """The collection of the graphs that a run of several scores.
+    """The collection of the graphs that a run of several scores."""
 
-    Attributes:
-        collection: its name.
-        known: names of all that the run was trained on.
-    """
-
-    collection: str
-    known: Sequence[str]
+    collection: str  # its name
+    known: Sequence[str]  # names of all that the run was trained on
 
     @property
     def values(self) -> List[float]:
@@ -275,9 +260,6 @@ class EstimateScorer:
     Attributes:
         variant: the published columns.
         num_ops: it knows the opcodes below this number.
-
-    Args:
-        collection: whose graphs it scores.
     """
 
     def __init__(self, collection: collections.Collection):

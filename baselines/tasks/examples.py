@@ -11,12 +11,7 @@ OPCODES = 10
 
 
 def graph_fields(rng: np.random.Generator, configs: int) -> Dict[str, Any]:
-    """Makes up the fields of a record: a chain of nodes with random features.
-
-    Args:
-        rng: the source of randomness.
-        configs: number of configurations.
-    """
+    """Makes up the fields of a record: a chain of nodes with random features."""
     ends = np.arange(NODES - 1)
     return {
         'graph_id': 'made up',

@@ -35,11 +35,9 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     prior = 'padded_work'
 
     def models(self, own: registry.Own) -> Dict[str, type]:
-        """Returns the layout models by name, with the user's own."""
         return registry.layout_models(own)
 
     def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
-        """Makes a small program, as models read it."""
         from baselines.layout import graphs
 
         return graphs.example_graph(normalizer)
@@ -63,7 +61,6 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         training: bool,
         begin_with_estimate: bool,
     ) -> Any:
-        """Returns the programs of a split as models read them."""
         from baselines.layout import programs
 
         prior = _prior_of_groups if begin_with_estimate else None
@@ -75,7 +72,6 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         names: Optional[Sequence[str]],
         graphs: Any,
     ) -> flat.LayoutTable:
-        """Returns the columns of programs and layouts that trees read."""
         return flat.LayoutTable(store, names)
 
     def inference(
@@ -111,15 +107,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
 
 
 def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
-    """Returns what the scores of a model with --estimate are added to.
-
-    Args:
-        store: a split of programs.
-        number: of the program.
-
-    Returns:
-        float32 [configurations], scaled normal scores of the formula.
-    """
+    """Returns what --estimate adds to the scores of a model: float32 [c]."""
     of_groups = _prior_of_groups(store, number).astype(np.float32)
     return of_groups[store.part('config_group', number)]
 

@@ -120,8 +120,6 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the graphs of a split as models read them, with scaled features.
 
         Args:
-            store: the split.
-            normalizer: scales features.
             training: whether for training, where equal layouts have their mean runtime.
             begin_with_estimate: of layouts: scores of models are added to the formula
                 of `layout.estimate`.  Tiles show it as columns, if the normaliser has
@@ -135,7 +133,6 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the columns that trees read.
 
         Args:
-            store: the split.
             names: of the columns; None for all.
             graphs: from `graphs`, whose computed columns are reused; or None.
         """
@@ -145,7 +142,6 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns what scores graphs with a model.
 
         Args:
-            model: a Keras model.
             memory_budget: megabytes that scoring may take; 0 for the default.
             once: the process ends after scoring: compiling for a few small graphs
                 would take longer than it saves.
@@ -176,15 +172,7 @@ class Task(abc.ABC, Generic[_Split]):
 
     @abc.abstractmethod
     def drawable(self, store: _Split, settings: Any) -> np.ndarray:
-        """Counts the configurations of each graph that a training can draw.
-
-        Args:
-            store: the training split.
-            settings: of the training.
-
-        Returns:
-            int64 [graphs].
-        """
+        """Counts the configurations that a training draws: int64 [graphs]."""
 
     def program_of(self, graph_id: str) -> str:
         """Returns the name of the program that a graph is of."""
@@ -210,12 +198,7 @@ class Task(abc.ABC, Generic[_Split]):
         A model whose constructor takes `scaling` is given the normaliser, to undo it.
 
         Args:
-            name: of the model.
-            kwargs: options of the model (--model_kwargs_json).
-            own: the user's models.
             num_configs: configurations of a graph in a training step.
-            num_ops: number of opcodes.
-            normalizer: scales the features that the model reads.
 
         Raises:
             ValueError: the name or an option is unknown.
@@ -238,9 +221,8 @@ class Task(abc.ABC, Generic[_Split]):
         """Opens a split, packing it on first use.
 
         Args:
-            collection: of the split.
-            options: where the graphs are: `graph_source.Options`, or the settings of
-                a training.
+            options: where the graphs are: `graph_source.SourceOptions`, or the
+                settings of a training.
             split: 'train', 'valid' or 'test'.
 
         Raises:
@@ -272,8 +254,6 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the graphs of a split with their scores and measured runtimes.
 
         Args:
-            store: the split.
-            scored: scores of each graph.
             estimates: untrained scores of each graph, to compare with, if any.
         """
         untrained = itertools.repeat(None) if estimates is None else estimates

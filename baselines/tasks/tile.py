@@ -28,11 +28,9 @@ class Tile(protocol.Task[tile_store.TileStore]):
     prior = ''
 
     def models(self, own: registry.Own) -> Dict[str, type]:
-        """Returns the tile models by name, with the user's own."""
         return registry.tile_models(own)
 
     def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
-        """Makes a small kernel, as models read it."""
         from baselines.tiles import graphs
 
         return graphs.example_graph(normalizer)
@@ -40,7 +38,6 @@ class Tile(protocol.Task[tile_store.TileStore]):
     def example_record(
         self, rng: np.random.Generator, configs: int
     ) -> records.TileRecord:
-        """Makes a random kernel of a few nodes."""
         return records.TileRecord(
             config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
             config_runtime_normalizers=np.full(configs, 100),
@@ -54,7 +51,6 @@ class Tile(protocol.Task[tile_store.TileStore]):
         training: bool,
         begin_with_estimate: bool,
     ) -> Any:
-        """Returns the kernels of a split as models read them."""
         from baselines.tiles import graphs
 
         return graphs.TileGraphs(store, normalizer)
@@ -62,7 +58,6 @@ class Tile(protocol.Task[tile_store.TileStore]):
     def table(
         self, store: tile_store.TileStore, names: Optional[Sequence[str]], graphs: Any
     ) -> tile_table.TreeTable:
-        """Returns the columns of kernels and tiles that trees read."""
         shared = None if graphs is None else graphs.table
         return tile_table.TreeTable(store, names, shared)
 

@@ -38,7 +38,6 @@ def unpack(
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
-        packed: tensors of `TileGraphs.training_items`.
         item: which one, an int or scalar int32 tensor.
         batch: kernels in each item; static, as models read it from the shape.
         configs: configurations per kernel where they are static.

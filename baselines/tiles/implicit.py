@@ -1,6 +1,6 @@
 """Matrices that are multiplied with but never formed, over a GraphTensor.
 
-A multiplier stands for a sparse matrix.  `multiplier @ x` is one sparse-dense
+A multiplier represents a sparse matrix.  `multiplier @ x` is one sparse-dense
 product over the first axis of `x`, whatever the other axes are: for
 `x: [nodes, configurations, features]` the rows are used as they lie in
 memory, so nothing large is transposed or copied.

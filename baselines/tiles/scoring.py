@@ -84,7 +84,7 @@ class TileInference:
     def chosen(
         self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Scores some configurations of kernels; see `tasks.protocol.Inference`.
+        """Returns a function that scores given configurations; see `Inference`.
 
         A model that compares configurations sees those of a kernel together.
         """

@@ -28,15 +28,10 @@ _MAX_STATE_BYTES = 1 << 40
 
 
 class Unfinished:
-    """An unfinished run, identified by its settings and data; its state is a file.
+    """An unfinished run, identified by its settings and data, with its state on disk.
 
     As a context manager it prevents other processes from running the same training,
     and prints on Ctrl-C how many epochs are saved.
-
-    Args:
-        config: the settings.
-        stores: the splits, by name.
-        code: the user's own files that the training uses.
 
     Attributes:
         key: hash of the settings and data.
@@ -75,9 +70,9 @@ class Unfinished:
                 self.started = int(described.pop('started'))
                 self._before = float(described.pop('seconds'))
             except untrusted.DAMAGE as error:
-                raise self._damaged(str(error)) from None
+                raise _damaged(self._path, str(error)) from None
             if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
-                raise self._damaged('run_hash')
+                raise _damaged(self._path, 'run_hash')
             self._check_code(self._interrupted[0], described.pop('code', []))
 
     def __enter__(self) -> 'Unfinished':
@@ -95,7 +90,7 @@ class Unfinished:
         self._lock.close()
         if not text.is_interrupt(error):
             return
-        # Ctrl-C may have come as the file took its name: it alone knows.
+        # Ctrl-C may have come while the file was renamed, so only the file says.
         kept = read(self._path) if self._keeps else None
         if kept is not None:
             epochs = text.count(len(kept[1]['curve']['epoch']), 'epoch')
@@ -103,21 +98,10 @@ class Unfinished:
         if not isinstance(error, KeyboardInterrupt):  # Keras has failed cleaning up
             raise KeyboardInterrupt from None
 
-    def _damaged(self, reason: str) -> ValueError:
-        """Returns the error for a damaged file."""
-        return ValueError(
-            f'{self._path} is damaged ({reason}); delete it to start over'
-        )
-
     def _check_code(
         self, arrays: Mapping[str, np.ndarray], stored: Sequence[Sequence[str]]
     ) -> None:
-        """Raises ValueError for a file of the user's that has changed.
-
-        Args:
-            arrays: of the state, with the contents of the files at first.
-            stored: their flags and paths.
-        """
+        """Raises ValueError if a file of the user, (flag, path), has changed."""
         now = {(one.flag, one.path): one.content for one in self.code}
         for number, (flag, path) in enumerate(stored):
             content = arrays[f'code_{number:04d}'].tobytes()
@@ -133,13 +117,13 @@ class Unfinished:
         """Time spent on this run, including before interruptions."""
         return self._before + time.monotonic() - self._began
 
-    def finished(self) -> Optional[run_files.Run]:
+    def finished(self) -> Optional[run_files.RunFile]:
         """Returns the run to resume if it is finished; removes a half-saved one.
 
         A training may have been killed between saving its run and removing its
-        state, or be asked to go on where there is nothing left to do.  `saved.save`
-        writes the run file before the directory takes its name: without the directory
-        it is left over from an interruption.
+        state, or be resumed when nothing is left to do.  `saved.save` writes the run
+        file before it renames the directory: a run file without a directory is left
+        over from an interruption.
         """
         if not self._config.resume:
             return None
@@ -155,7 +139,7 @@ class Unfinished:
             os.unlink(run_files.run_file(model_dir))
         return None
 
-    def _saved_run(self) -> Optional[run_files.Run]:
+    def _saved_run(self) -> Optional[run_files.RunFile]:
         """Returns a saved run with these settings and data in the folder, or None."""
         for model_dir in run_files.list_dirs(self._folder):
             with contextlib.suppress(ValueError, OSError):
@@ -230,8 +214,8 @@ def write(path: str, arrays: Dict[str, np.ndarray], described: Dict[str, Any]) -
     # The names, as a damaged zip directory may leave a member out.
     listed = {**described, _NAMES: sorted(arrays)}
     described_json = np.frombuffer(json.dumps(listed).encode(), np.uint8)
-    # In memory first: on a full disk a zip file complains once more, on
-    # stderr, when it is collected.
+    # In memory first: on a full disk, a zip file prints a second error when it is
+    # garbage-collected.
     content = io.BytesIO()
     np.savez(content, json=described_json, **arrays)
     with files.write_atomically(path, 'wb') as stream:
@@ -239,11 +223,7 @@ def write(path: str, arrays: Dict[str, np.ndarray], described: Dict[str, Any]) -
 
 
 def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]]:
-    """Returns the arrays and the JSON of a state, or None where there is no file.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
+    """Returns arrays and JSON of a state; None without a file; raises ValueError."""
     if not os.path.exists(path):
         return None
     try:
@@ -254,7 +234,10 @@ def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]]:
             raise ValueError(f'without {min(missing)}')
     except Exception as error:  # zip, zlib, header, JSON: all the same
         reason = str(error).removeprefix(f'{path}: ')
-        raise ValueError(
-            f'{path} is damaged ({reason}); delete it to start over'
-        ) from None
+        raise _damaged(path, reason) from None
     return arrays, described
+
+
+def _damaged(path: str, reason: str) -> ValueError:
+    """Returns the error for a damaged file."""
+    return ValueError(f'{path} is damaged ({reason}); delete it to start over')

@@ -41,8 +41,8 @@ class Devices:
     """The replicas of a training, and this process's share of them.
 
     Args:
-        strategy: how they work together; None for one replica.
-        rank: number of this process among those of the training.
+        strategy: of tf.distribute; None for one replica.
+        rank: number of this process in the training.
 
     Attributes:
         replicas: their number, in all processes.
@@ -60,11 +60,7 @@ class Devices:
         self._broadcast = tf.function(self._values_of_chief)
 
     def batch(self, size: int) -> int:
-        """Returns the number of graphs of a batch that each replica takes.
-
-        Raises:
-            ValueError: the batch cannot be divided.
-        """
+        """Returns how many graphs of a batch each replica takes; raises ValueError."""
         if size % self.replicas:
             raise ValueError(
                 f'a batch of {size} cannot be divided among {self.replicas} replicas; '
@@ -73,14 +69,14 @@ class Devices:
         return size // self.replicas
 
     def share(self, *arrays: np.ndarray) -> List[np.ndarray]:
-        """Cuts out of steps the shares of this process's replicas.
+        """Returns the shares of this process's replicas in the arrays of steps.
 
         Args:
             *arrays: [steps, batch, ...].
 
         Returns:
-            [steps * local replicas, share of a batch, ...] of each; those of one step
-            stand together.
+            [steps * local replicas, share of a batch, ...] of each; rows of a step are
+            adjacent.
         """
         mine = slice(self._first, self._first + self.local)
         shares = []
@@ -91,7 +87,7 @@ class Devices:
         return shares
 
     def item(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the row in the arrays of `share` of a step of the current replica."""
+        """Returns the row of a step of the current replica in the arrays of `share`."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
@@ -106,7 +102,7 @@ class Devices:
         return list(self._broadcast(tf.constant(values, tf.float64)).numpy())
 
     def _values_of_chief(self, values: tf.Tensor) -> tf.Tensor:
-        """Returns the first replica's values, as a sum in which all others are 0."""
+        """Returns the first replica's values: a sum in which all others are 0."""
 
         def chosen(values: tf.Tensor) -> tf.Tensor:
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
@@ -117,11 +113,7 @@ class Devices:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Turns TensorFlow's error for a lost worker into an error of one line.
-
-        Raises:
-            ValueError: another process has ended.
-        """
+        """Turns TensorFlow's error for a lost worker into a ValueError of one line."""
         try:
             yield
         except tf.errors.OpError as error:
@@ -143,7 +135,6 @@ def update(
 
     Args:
         change: assigns a variable: (variable, *arguments) -> the operation.
-        variables: to change.
         *arguments: sequences of one value per variable.
     """
 
@@ -156,11 +147,7 @@ def update(
 
 
 def of(name: str) -> Devices:
-    """Finds the devices of --strategy; call it before any other use of TensorFlow.
-
-    Raises:
-        ValueError: TF_CONFIG is missing or malformed.
-    """
+    """Returns the devices of --strategy; call it before any other use of TensorFlow."""
     if name == 'mirrored':
         devices = tf.config.list_logical_devices('GPU')
         devices = devices or tf.config.list_logical_devices('CPU')
@@ -218,11 +205,11 @@ def _cluster(text: str) -> Any:
 def _wait_for_workers(addresses: List[str], rank: int) -> None:
     """Waits until each worker has sent its greeting to all others.
 
-    TensorFlow would wait for ever, and deaf to Ctrl-C, for one that is not there, or in
-    whose place another program listens.
+    TensorFlow would wait forever, ignoring Ctrl-C, for a worker that is missing, or
+    whose port another program uses.
 
     Raises:
-        ValueError: a worker has not come in time, or the own port is taken.
+        ValueError: a worker did not appear in time, or this worker's port is in use.
     """
     seconds = _seconds_to_wait()
     deadline = time.monotonic() + seconds

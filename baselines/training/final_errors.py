@@ -1,6 +1,6 @@
 """The errors of a finished training, of each of its collections."""
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import numpy as np
 
@@ -9,29 +9,10 @@ from baselines.data.packed import splits
 from baselines.evaluation import report
 
 
-def _by_collection(
-    collection: collections.Collection, store: splits.PackedSplit
-) -> List[Tuple[collections.Collection, np.ndarray]]:
-    """Returns the collections of a training, each with the numbers of its graphs.
-
-    Args:
-        collection: of the training.
-        store: one of its splits.
-    """
-    return [
-        (part, np.flatnonzero(store.collection_of == number))
-        for number, part in enumerate(collection.parts)
-    ]
-
-
 class FinalErrors:
     """The errors of a training's splits, as the run file keeps them.
 
-    Of several collections those of each are kept, too, under
-    `final_error_by_collection`.
-
-    Args:
-        collection: of the training.
+    With several collections, `final_error_by_collection` has those of each.
     """
 
     def __init__(self, collection: collections.Collection):
@@ -46,15 +27,15 @@ class FinalErrors:
     ) -> None:
         """Measures the scored graphs of a split, 'val' or 'test'."""
         collection = self._collection
-        parts = _by_collection(collection, store)
-        numbers_of = {part.name: numbers for part, numbers in parts}
-        numbers_of.setdefault(collection.name, np.arange(len(results)))
+        numbers_of = {collection.name: np.arange(len(results))}
+        for number, part in enumerate(collection.parts):
+            numbers_of[part.name] = np.flatnonzero(store.collection_of == number)
         for name, numbers in numbers_of.items():
             chosen = [results[number] for number in numbers]
             self._errors[name][split] = report.final_error(collection.task, chosen)
 
     def lines(self) -> List[str]:
-        """Returns the lines to print: a split each, also of each collection."""
+        """Returns the lines to print: one for each split, and for each collection."""
         lines = []
         for name, of_splits in self._errors.items():
             where = '' if name == self._collection.name else f'{name} '
@@ -66,9 +47,8 @@ class FinalErrors:
 
     def to_json(self) -> Dict[str, Any]:
         """Returns entries of the run file."""
-        overall, *_ = self._errors.values()
-        if len(self._errors) == 1:
-            return {'final_error': overall}
-        names = [part.name for part in self._collection.parts]
-        of_parts = {name: self._errors[name] for name in names}
-        return {'final_error': overall, 'final_error_by_collection': of_parts}
+        of_parts = dict(self._errors)
+        entries = {'final_error': of_parts.pop(self._collection.name)}
+        if of_parts:
+            entries['final_error_by_collection'] = of_parts
+        return entries

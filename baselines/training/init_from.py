@@ -10,30 +10,25 @@ from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import scaling as scaling_lib
 
-# Settings that decide about the shapes and the meaning of weights.
+# Settings that determine the shapes and the meaning of weights.
 _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 
 def read(
     config: Any, train: splits.PackedSplit, num_ops: int
-) -> Tuple[run_files.Run, scaling_lib.Scaling]:
-    """Reads the run that --init_from names, and compares it with the settings.
+) -> Tuple[run_files.RunFile, scaling_lib.Scaling]:
+    """Reads the run of --init_from and its scaling; compares it with the settings.
 
-    Weights have a meaning only with the features that they were trained on, so its
-    scaling comes with them, and that of the new data is not used: a column that
-    was constant there is left out here, and values may lie outside [0, 1].
+    Weights are meaningful only with the scaling that they were trained with, so that is
+    used, not one of the new data: a column that was constant there is left out here,
+    and values may be outside [0, 1].
 
     Args:
-        config: the settings.
-        train: the training split.
-        num_ops: more than the largest opcode of the data.
-
-    Returns:
-        The run, and its scaling of features.
+        num_ops: 1 + the largest opcode of the data.
 
     Raises:
-        ValueError: there is no such run, or it is of other models, options, columns
-            or opcodes; says what to do.
+        ValueError: there is no such run, or its model, options, columns or opcodes
+            differ; says what to do.
     """
     if config.model == registry.TREES:
         raise ValueError(f'--init_from: {registry.TREES} have no weights to start from')

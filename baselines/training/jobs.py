@@ -164,12 +164,12 @@ def _model_maker(
     return functools.partial(make, config.model, kwargs, models, config.configs)
 
 
-def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.Options]:
+def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.TreeOptions]:
     """Returns the options for growing trees, alone or with a graph model, or None."""
     of_tiles = isinstance(config, config_lib.TileConfig)
     if config.model == registry.TREES:
         kwargs = config_lib.model_kwargs(config.model_kwargs_json)
-        alone = growing.OF_TILES if of_tiles else growing.Options()
+        alone = growing.OF_TILES if of_tiles else growing.TreeOptions()
         return alone.changed(kwargs)
     fewer = growing.FEWER_OF_TILES if of_tiles else growing.FEWER
     return fewer if config.trees else None
@@ -229,7 +229,7 @@ def _begin_at_zero(model: tf.keras.Model) -> None:
 def _describe(
     data: task_data.TaskData,
     trainer: Optional[loop.Trainer],
-    options: Optional[growing.Options],
+    options: Optional[growing.TreeOptions],
 ) -> str:
     """Describes the models and the graphs of a training, as text to print."""
     parts = []
@@ -241,11 +241,11 @@ def _describe(
         parts.append(f'at most {text.count(options.trees, "tree")}')
     valid = data.stores['valid']
     fold = f' of fold {data.settings.fold}' if data.settings.fold else ''
-    return (
-        f'{data.settings.model}: {" and ".join(parts)}\n'
-        f'training on {data.describe()}\n'
-        f'validating on {text.count(valid.num_graphs, valid.noun)}{fold}'
-    )
+    lines = [f'{data.settings.model}: {" and ".join(parts)}']
+    lines.append(f'training on {data.describe()}')
+    if valid.has_runtimes:
+        lines.append(f'validating on {text.count(valid.num_graphs, valid.noun)}{fold}')
+    return '\n'.join(lines)
 
 
 def _descend(
@@ -274,7 +274,7 @@ def _descend(
 def _grow_and_measure(
     data: task_data.TaskData,
     trainer: Optional[loop.Trainer],
-    options: Optional[growing.Options],
+    options: Optional[growing.TreeOptions],
     state: Optional[loop.State],
 ) -> Tuple[Optional[trees_lib.Trees], Dict[str, Any]]:
     """Grows the trees, if any; measures validation, and ranks test.
@@ -296,7 +296,7 @@ def _grow_and_measure(
 
 
 def _grow(
-    data: task_data.TaskData, options: growing.Options
+    data: task_data.TaskData, options: growing.TreeOptions
 ) -> Tuple[trees_lib.Trees, Dict[str, List[Any]]]:
     """Grows trees.  There is no state to resume, as this takes about a minute.
 
@@ -381,7 +381,7 @@ def _rows(
     collection: collections.Collection,
     store: splits.PackedSplit,
     scored: Sequence[np.ndarray],
-) -> List[submission.Row]:
+) -> List[submission.RankingRow]:
     """Ranks the graphs of a split, each in its own collection."""
     names = [part.name for part in collection.parts]
     return [
@@ -408,7 +408,7 @@ def _save(
     content: Dict[str, Any],
     trainer: Optional[loop.Trainer],
     trees: Optional[trees_lib.Trees],
-) -> run_files.Run:
+) -> run_files.RunFile:
     """Saves the run; returns it with the predictions that its file may be without."""
     now = datetime.datetime.now().astimezone()
     content.update(
@@ -421,16 +421,16 @@ def _save(
     model, code = trainer and trainer.model, checkpoint.code
     content['code'] = code_files.described(code)
     run = saved.save(config.out_dir, checkpoint.run_hash, content, model, trees, code)
-    return run_files.Run(run.model_dir, content)
+    return run_files.RunFile(run.model_dir, content)
 
 
-def _write_ranking(run: run_files.Run, config: config_lib.AnyConfig) -> None:
+def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None:
     """Writes the CSV, and prints where model, run file and CSV are."""
     if not run.info['test_predictions']:
         print(f'note: {run.model_dir} has no predictions: `tpugraphs predict`')
         return
     rows = [
-        submission.Row(graph_id, tuple(configs))
+        submission.RankingRow(graph_id, tuple(configs))
         for graph_id, configs in run.info['test_predictions'].items()
     ]
     places = {'model:': [run.model_dir], 'run:': [run.file], 'ranking:': []}
@@ -443,7 +443,7 @@ def _write_ranking(run: run_files.Run, config: config_lib.AnyConfig) -> None:
             print(f'{name:<8} {files.shown(path)}')
 
 
-def _csv_paths(run: run_files.Run, config: config_lib.AnyConfig) -> List[str]:
+def _csv_paths(run: run_files.RunFile, config: config_lib.AnyConfig) -> List[str]:
     """Returns the paths of the rankings of the collections of a training."""
     parts = config.collection.parts
     if not config.results_csv:

@@ -70,8 +70,6 @@ class State:
 
         Args:
             row: values of `CURVES`.
-            measured: the model after the epoch.
-            weights: of the model that was measured.
         """
         for name, value in zip(CURVES, row):
             self.curve[name].append(value)
@@ -90,22 +88,16 @@ AfterEpoch = Callable[[State], None]
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """Measurements of a model; a value is None where it could not be measured.
+    """Measurements of a model; a value is None where it could not be measured."""
 
-    Attributes:
-        loss: the training loss on validation lists.
-        opa: ordered-pair accuracy.
-        tau: Kendall's tau; where it is given it chooses the best epoch, and
-            otherwise OPA does.
-    """
-
-    loss: Optional[float]
-    opa: Optional[float]
+    loss: Optional[float]  # the training loss on validation lists
+    opa: Optional[float]  # ordered-pair accuracy
+    # Kendall's tau; if given, it chooses the best epoch instead of OPA
     tau: Optional[float] = None
 
     @property
     def score(self) -> Optional[float]:
-        """The figure that chooses the best epoch, tau or OPA; None: not measured."""
+        """The value that chooses the best epoch, tau or OPA; None: not measured."""
         return self.opa if self.tau is None else self.tau
 
     def agreed(self, devices: devices_lib.Devices) -> 'Validation':
@@ -123,14 +115,9 @@ _UNMEASURED = Validation(None, None)
 class Validator:
     """Measures a model on configurations that are drawn once for all epochs.
 
-    OPA over few configurations per graph, newly drawn each epoch, moves by more than
-    an epoch's progress.  Here it is over up to --validation_configs of each, the same
-    ones every time.
-
-    Args:
-        data: has the graphs to validate on.
-        loss: (labels, scores) -> scalar.
-        inference: scores with the model.
+    OPA over a few configurations per graph that are redrawn each epoch varies by more
+    than an epoch's progress.  Here it is over the same --validation_configs of each
+    graph in every epoch.
     """
 
     def __init__(
@@ -157,7 +144,7 @@ class Validator:
         tau = None
         if self._data.task.judged_by_tau:
             taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
-            # Collections count alike, however many programs they have.
+            # Collections have equal weights, whatever their numbers of programs.
             of = self._data.stores['valid'].collection_of[: len(taus)]
             tau = float(np.mean([taus[of == one].mean() for one in np.unique(of)]))
         return Validation(
@@ -190,13 +177,11 @@ class Trainer:
     Args:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
-        settings: how long, and how weights move.
-        inference: scores with the model in validation; an attribute, as is the model.
-        devices: where the replicas are; None: here.
-        replica: of several devices, a model like the first that was made in their
-            scope; it is trained, and the first one gets its weights.
-        is_known: the first weights mean something: they are measured, too, and kept
-            if no epoch is better.
+        devices: of the replicas; None: one replica in this process.
+        replica: with several devices, a copy of the model that was made in their
+            scope; it is trained, and `model` gets its weights.
+        validate_first: whether to validate the initial weights, too, which come from
+            a run or a formula, and to keep them if no epoch is better.
     """
 
     def __init__(
@@ -207,14 +192,14 @@ class Trainer:
         inference: protocol.Inference,
         devices: Optional[devices_lib.Devices] = None,
         replica: Optional[tf.keras.Model] = None,
-        is_known: bool = False,
+        validate_first: bool = False,
     ):
         self.model, self.inference = model, inference
         self._loss = loss
         self._settings = settings
         self._devices = devices or devices_lib.Devices()
         self._replica = replica
-        self._is_known = is_known
+        self._validate_first = validate_first
 
     def fit(
         self,
@@ -224,14 +209,9 @@ class Trainer:
     ) -> State:
         """Trains until the validation score stops rising.
 
-        It stops after --early_stop epochs without a better score, once they are
-        `data.patience_steps` long.  The same epoch draws the same, so that a resumed
-        training sees what it would have seen.
-
-        Args:
-            data: the graphs to train and to validate on.
-            state: where an interrupted training stood.
-            after_epoch: called with the state after every epoch.
+        It stops after --early_stop epochs, of at least `data.patience_steps` steps,
+        without a better score.  An epoch's draws depend on its number alone, so that a
+        resumed training repeats them.
 
         Returns:
             The state; the model has the weights of the best epoch.
@@ -251,7 +231,7 @@ class Trainer:
                 steps.restore(state.variables)
             except ValueError as error:
                 raise MisfitError(str(error)) from None
-        if self._is_known and not done:
+        if self._validate_first and not done:
             score = self._validate(validator).score
             if score is not None:
                 state.best_score, state.best_weights = score, steps.model.get_weights()
@@ -271,7 +251,7 @@ class Trainer:
                 row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
                 is_better = state.add(row, measured, weights)
                 state.variables = steps.state()
-                after_epoch(state)  # before its row: an epoch that is shown is kept
+                after_epoch(state)  # first: an epoch that is shown is saved
                 shown.epoch(state.curve, is_better)
         if state.best_weights:
             measure = 'tau' if state.curve.get('val_tau') else 'OPA'
@@ -285,7 +265,7 @@ class Trainer:
     def steps(self, data: task_data.TaskData) -> steps_lib.Steps:
         """Compiles the steps on the model, or on its replica."""
         if self._replica is not None:
-            # The model is not trained itself, and Keras saves none that was not called.
+            # The model itself is not trained, and Keras cannot save it before a call.
             tf.function(
                 lambda packed: self.model(data.unpack(packed, 0, data.batch)[0]),
                 input_signature=[data.signature()],
@@ -345,12 +325,7 @@ class Trainer:
         return loss / done, correct / total if total else None
 
     def _check_scores(self, data: task_data.TaskData, graphs: np.ndarray) -> None:
-        """Raises ValueError if the model gives a training graph no finite scores.
-
-        Args:
-            data: has the graphs.
-            graphs: int64, their numbers in the training split.
-        """
+        """Raises ValueError if the model gives a training graph no finite scores."""
         store = data.stores['train']
         for graph, nodes in zip(graphs, np.diff(store.node_offsets)[graphs]):
             try:

@@ -226,7 +226,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         noise: float = NOISE,
         own: Optional[Mapping[str, _Function]] = None,
     ):
-        # A scalar already; replicas add theirs up.
+        # The loss is a scalar already; those of replicas are added up.
         super().__init__(tf.keras.losses.Reduction.SUM, name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)

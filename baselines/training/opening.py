@@ -6,9 +6,11 @@ from typing import Any, Dict, Mapping
 import numpy as np
 
 from baselines import config as config_lib
+from baselines.core import files
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import folds
+from baselines.data import hardware
 from baselines.data import variants
 from baselines.data.layout import joint
 from baselines.tasks import lookup
@@ -60,10 +62,12 @@ def _open_collection(
 ) -> Dict[str, Any]:
     """Opens the splits of one collection; see `open_splits`."""
     task = lookup.of(collection)
-    whole = {
-        split: task.open_split(collection, settings, split)
-        for split in collections.SPLITS
-    }
+    present: Sequence[str] = collections.SPLITS
+    if not settings.sample_data and not settings.fold:
+        present = hardware.splits_at(files.expand(settings.data_root), collection)
+    whole = {split: task.open_split(collection, settings, split) for split in present}
+    if len(whole) == 1:
+        whole = _with_stand_ins(whole['train'])
     stores = folds.with_fold(settings.fold, whole, task.program_of, settings.cache_dir)
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
@@ -73,13 +77,29 @@ def _open_collection(
         variant.check(store, f'is in {train.source}')
     if not train.has_runtimes:
         raise ValueError(f'{train.source}: all runtimes are 0; nothing to learn')
-    _check_validation_runtimes(stores['valid'])
+    if len(present) > 1:
+        _check_validation_runtimes(stores['valid'])
     if settings.test_mode == 'metrics' and not test.has_runtimes:
         raise ValueError(
             f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
             'are in the published test files; use --test_mode=predictions'
         )
     return stores
+
+
+def _with_stand_ins(train: Any) -> Dict[str, Any]:
+    """Returns a training split, and itself without runtimes in place of the others.
+
+    So nothing is validated on what was trained on.  Prints a note.
+    """
+    text.note(
+        f'{train.source}: {text.count(len(train), train.noun)} of `collect` cannot be '
+        'divided, and there is no valid and no test: nothing is validated, and the '
+        f'ranking is of the training {train.noun}s; collect more programs'
+    )
+    manifest = {**train.manifest, 'has_runtimes': False}
+    other = type(train)(train.source, manifest, train.arrays)
+    return {**dict.fromkeys(collections.SPLITS, other), 'train': train}
 
 
 def _check_validation_runtimes(store: Any) -> None:

@@ -1,7 +1,7 @@
 """Tries a user's model and loss on one small batch, before data are read.
 
-One line names mistakes that a training would show after minutes, or never: scores of
-another shape, a variable without a gradient, a loss that ignores the scores.
+Mistakes that a training would show after minutes, or never, become errors of one line:
+scores of a wrong shape, a variable without a gradient, a loss that ignores the scores.
 """
 
 import contextlib
@@ -39,10 +39,6 @@ class _Batch(NamedTuple):
 def check_loss(name: str, loss: Loss) -> None:
     """Tries a loss on made-up labels and scores.
 
-    Args:
-        name: of the loss, for messages.
-        loss: the function, of labels and scores.
-
     Raises:
         ValueError: it does not take two arguments, raises, does not give finite
             numbers, or has no gradient with respect to the scores.
@@ -74,17 +70,14 @@ def check_loss(name: str, loss: Loss) -> None:
 def check_model(
     settings: config_lib.AnyConfig, model_class: type, make: MakeModel, loss: Loss
 ) -> None:
-    """Tries a model on a batch of made-up graphs, of ten at most.
+    """Tries a model on a batch of at most ten made-up graphs.
 
     Args:
-        settings: of the training.
-        model_class: the model's class.
         make: makes a model of it, of the number of opcodes and a normaliser.
-        loss: of the training.
 
     Raises:
-        ValueError: the model raises, its scores are of another shape than [graphs,
-            configurations] or not finite, or a variable has no finite gradient.
+        ValueError: the model raises, its scores are not [graphs, configurations] or
+            not finite, or a variable has no finite gradient.
     """
     name = model_class.__name__
     if not callable(getattr(model_class, 'forward', None)):
@@ -97,7 +90,7 @@ def check_model(
     with tf.GradientTape() as tape:
         with _explained(f'{name}.call raised', model_class):
             scores = model(several.graph, training=True)
-        # `call` mostly hands on what `forward` returns.
+        # `call` usually returns what `forward` does.
         _check_scores(f'{name}.forward', scores, several.labels)
         total = tf.add_n([loss(several.labels, scores), *model.losses])
     with _explained(f'{name}.forward raised', model_class):
@@ -142,12 +135,7 @@ def _explained(beginning: str, model_class: type) -> Iterator[None]:
 
 
 def _one_line(error: BaseException, code: Any) -> str:
-    """Returns the type of an error, the first line of its cause, and its place.
-
-    Args:
-        error: the error.
-        code: the user's class or function that raised it.
-    """
+    """Returns the type of an error, the first line of its cause, and its place."""
     cause = registry.cause_in_layer(error).strip().partition('\n')[0]
     return f'{type(error).__name__}: {cause[:300]}{_place(error, code)}'
 

@@ -12,8 +12,8 @@ from baselines.core import text
 
 _BAR = '{desc} {percentage:3.0f}%|{bar}| {elapsed}, at most {remaining} left{postfix}'
 _LEGEND = '* best so far'
-# A larger validation loss says nothing: it is of features outside their range in the
-# training split, or of a training that diverges.
+# A larger validation loss means nothing: features are outside their range in the
+# training split, or the training diverges.
 _MOST_LOSS = 1e9
 _HUGE_LOSS = (
     'note: the validation loss is {:.1e}: features of the validation split are far\n'
@@ -23,21 +23,14 @@ _DIVERGED = 'note: losses are huge ({:.1e} in training): lower --lr'
 
 
 class Progress:
-    """The table of epochs and the bar; a context manager that ends the bar.
-
-    Args:
-        say: prints a line.
-        epochs: most epochs.
-        steps: steps of an epoch.
-        done: epochs that are done already.
-    """
+    """The table of epochs and the bar; a context manager that ends the bar."""
 
     def __init__(self, say: Callable[[str], None], epochs: int, steps: int, done: int):
         self._say = say
         self._epochs = epochs
         self._headed = False
         self._noted = False  # a huge loss
-        # The mean speed, for validation is no step but takes its time.
+        # Smoothing 0 is the mean speed: validation takes time without being a step.
         self._bar = tqdm.tqdm(
             total=epochs * steps,
             initial=done * steps,
@@ -65,7 +58,7 @@ class Progress:
 
         Args:
             curve: see `loop.State`.
-            is_better: than all epochs before.
+            is_better: whether it is the best epoch so far.
         """
         last = {name: values[-1] for name, values in curve.items()}
         loss = last['val_loss']
@@ -95,6 +88,7 @@ class Progress:
 
 
 def _is_huge(loss: Optional[float]) -> bool:
+    """Returns whether a loss is too large to mean anything."""
     return loss is not None and abs(loss) > _MOST_LOSS
 
 
@@ -102,11 +96,11 @@ def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
     """Writes the line below the table: the best epoch, and why training stopped.
 
     Args:
-        epoch: the best one, from 0; -1: as it began.
-        score: its validation score; not finite: it has none.
+        epoch: the best one, from 0; -1 for the initial weights.
+        score: its validation score; not finite if there is none.
         measure: its name, 'OPA' or 'tau'.
-        patience: epochs without a better one, after which training was stopped; 0:
-            it went on to the last.
+        patience: epochs without a better one after which training was stopped; 0 if
+            it was not.
     """
     best = f'epoch {epoch + 1}' if epoch >= 0 else 'the start'
     if math.isfinite(score):

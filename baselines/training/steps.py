@@ -1,8 +1,8 @@
 """Compiled optimiser steps.
 
-An epoch is handed over as a few chunks of packed arrays, each holding many
-steps.  One compiled function runs all steps of a chunk, so that neither Python
-nor the input pipeline stands between two steps.
+An epoch is a few chunks of packed arrays, each with many steps.  One compiled function
+runs all steps of a chunk, so that neither Python nor an input pipeline runs between
+two steps.
 """
 
 import contextlib
@@ -33,12 +33,10 @@ class Steps:
 
     Args:
         model: a built model: `model(graph, training=True)` gives scores.
-        loss: (labels, scores) -> scalar.
-        settings: learning rate, clipping, weight decay and averaging.
         unpack: cuts a step's graph, labels and prior out of packed tensors.
         signature: types of the packed tensors, by name.
         total_steps: of the whole training; schedules need it.
-        devices: where the replicas are; the model is one of theirs.
+        devices: of the replicas, in whose scope the model was made.
     """
 
     def __init__(
@@ -61,26 +59,23 @@ class Steps:
         self._averaged = [] if self._average_decay is None else list(variables)
         with self._devices.scope():
             self.optimizer = make_adam(settings, total_steps)
-            # Moments have to exist before the compiled loop: it can make none.
+            # Moments have to exist before the compiled loop, which cannot create them.
             self.optimizer._create_all_weights(variables)
             self._averages = [tf.Variable(v, trainable=False) for v in self._averaged]
         self._compiled = tf.function(
             self._take_steps, input_signature=[signature, tf.TensorSpec([], tf.int32)]
         )
-        # Traced here: Keras saves only a model that was called, and a resumed
-        # run may have no step left.
+        # Traced here, as Keras cannot save a model before a call, and a resumed run
+        # may have no step left.
         self._compiled.get_concrete_function()
 
     def run_chunk(
         self, packed: Mapping[str, np.ndarray], steps: int
     ) -> Tuple[float, float, float]:
-        """Takes `steps` steps.
+        """Takes `steps` steps; raises LossError if the loss is not finite.
 
         Returns:
             (sum of the losses, ordered pairs right, ordered pairs), floats.
-
-        Raises:
-            LossError: the loss is not finite.
         """
         loss, correct, total = (float(x) for x in self._compiled(packed, steps))
         if not np.isfinite(loss):
@@ -176,7 +171,7 @@ class Steps:
     def _update_averages(self) -> None:
         """Updates the moving averages of the weights after a step."""
         step = tf.cast(self.optimizer.iterations, tf.float32)
-        # While few weights have been seen, the first do not count for more.
+        # Early averages are over few steps, so the first weights count less in them.
         share = 1.0 - tf.minimum(self._average_decay, step / (9.0 + step))
         devices_lib.update(
             lambda average, v, share: average.assign_add(share * (v - average)),

@@ -71,30 +71,20 @@ def rounded(columns: np.ndarray) -> np.ndarray:
 
 
 class Importance(NamedTuple):
-    """What trees owe to a column.
+    """What trees owe to a column."""
 
-    Attributes:
-        column: its name.
-        gain: the share of what its splits took off the squared error in training, of
-            all splits; None where the file of the trees does not have it.
-        splits: how many splits look at it.
-    """
-
-    column: str
+    column: str  # its name
+    # the share of what its splits took off the squared error in training, of all
+    # splits; None where the file of the trees does not have it
     gain: Optional[float]
-    splits: int
+    splits: int  # how many splits look at it
 
 
 class Prior(NamedTuple):
-    """An untrained score that trees correct: a column's normal scores in each graph.
+    """An untrained score that trees correct: a column's normal scores in each graph."""
 
-    Attributes:
-        column: the name of the column, which is lower where it is faster.
-        weight: what these normal scores are multiplied by.
-    """
-
-    column: str
-    weight: float
+    column: str  # the name of the column, which is lower where it is faster
+    weight: float  # what these normal scores are multiplied by
 
 
 class Trees:
@@ -107,7 +97,6 @@ class Trees:
             these alone.
 
     Args:
-        text: LightGBM's.
         prior: what the trees correct; None: what the text says.
 
     Raises:

@@ -1,6 +1,6 @@
 """Grows gradient-boosted trees on packed splits, with LightGBM.
 
-trees, losses = grow(task, train, valid, Options())
+trees, losses = grow(task, train, valid, TreeOptions())
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ _STOPPING = 50  # trees that are no better before growing ends
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-    """Options of growing trees, as in --model_kwargs_json.
+class TreeOptions:
+    """TreeOptions of growing trees, as in --model_kwargs_json.
 
     Attributes:
         trees: most of them; fewer where validation stops getting better.
@@ -55,7 +55,7 @@ class Options:
     row_share: float = settings_lib.setting(0.8, low=1e-3, high=1)
     rows: int = settings_lib.setting(1 << 19, low=100, high=1 << 24)
 
-    def changed(self, kwargs: Mapping[str, Any]) -> 'Options':
+    def changed(self, kwargs: Mapping[str, Any]) -> 'TreeOptions':
         """Returns these with the options of --model_kwargs_json.
 
         Raises:
@@ -71,26 +71,20 @@ class Options:
 
 
 # With a graph model: they score three times as fast, and the mean of both is as good.
-FEWER = Options(trees=250, learning_rate=0.15)
+FEWER = TreeOptions(trees=250, learning_rate=0.15)
 # Of kernels.  With half of the columns, half of the trees would not see which of XLA's
 # runtimes measured a kernel (docs/findings/experiments.md#trees-of-tiles).
-OF_TILES = Options(trees=1500, learning_rate=0.05, column_share=0.9)
+OF_TILES = TreeOptions(trees=1500, learning_rate=0.05, column_share=0.9)
 FEWER_OF_TILES = dataclasses.replace(FEWER, column_share=OF_TILES.column_share)
 
 
 class Rows(NamedTuple):
-    """Configurations that trees are grown on, or checked with.
+    """Configurations that trees are grown on, or checked with."""
 
-    Attributes:
-        columns: float32 [rows, columns].
-        targets: float64 [rows].
-        weights: float64 [rows]; None: all 1.
-        prior: float64 [rows], normal scores of the prior's column; None without one.
-    """
-
-    columns: np.ndarray
-    targets: np.ndarray
-    weights: Optional[np.ndarray] = None
+    columns: np.ndarray  # float32 [rows, columns]
+    targets: np.ndarray  # float64 [rows]
+    weights: Optional[np.ndarray] = None  # float64 [rows]; None: all 1
+    # float64 [rows], normal scores of the prior's column; None without one
     prior: Optional[np.ndarray] = None
 
 
@@ -101,20 +95,16 @@ def grow(
     weights: Union[float, np.ndarray],
     valid: splits.PackedSplit,
     valid_configs: int,
-    options: Options,
+    options: TreeOptions,
     seed: int,
 ) -> Tuple[trees_lib.Trees, Dict[str, List[float]]]:
     """Grows trees on a split until another one says that they get no better.
 
     Args:
-        task: of the splits.
-        train: the split to learn from.
         chosen: int64, numbers of its graphs to learn from.
         weights: float64, what each of these counts; a number: all alike.
         valid: the split that decides when to stop, if its runtimes are known.
         valid_configs: how many of its configurations to use, per graph on average.
-        options: how to grow them.
-        seed: the same one gives the same trees.
 
     Returns:
         The trees, and the losses by tree; see `fit`.
@@ -152,12 +142,6 @@ def draw(
     configurations: by its square root.
 
     Args:
-        rng: the source of randomness.
-        task: knows the labels.
-        store: the split.
-        table: its columns.
-        graphs: int64, numbers of the graphs.
-        most: the most configurations to draw.
         weights: float64 [graphs], what each graph counts; a number: all alike.
     """
     counts = table.counts[graphs]
@@ -182,7 +166,7 @@ def draw(
 
 def fit(
     names: Sequence[str],
-    options: Options,
+    options: TreeOptions,
     train: Rows,
     valid: Optional[Rows],
     seed: int,
@@ -191,11 +175,8 @@ def fit(
     """Fits trees to rows; stops when validation does not get better.
 
     Args:
-        names: of the columns.
-        options: how to grow them.
         train: at least two rows.
         valid: rows that decide when to stop; None for no validation.
-        seed: the same one gives the same trees.
         prior: name of the column that the trees correct: they are grown on what its
             normal scores, times the weight that fits best, leave of the targets.
 

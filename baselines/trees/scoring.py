@@ -18,7 +18,6 @@ def scores(
     """Yields the scores of each graph's configurations, in bounded memory.
 
     Args:
-        trees: fitted.
         table: of the columns that they use.
         numbers: int64, of the graphs; None for all.
     """

@@ -19,7 +19,9 @@ def _ranked(scores, runtimes, default=0, **changes):
         runtimes=np.array(runtimes, np.int64),
         default=default,
     )
-    return choices.Ranked(scores=np.array(scores, np.float32), **{**fields, **changes})
+    return choices.RankedModule(
+        scores=np.array(scores, np.float32), **{**fields, **changes}
+    )
 
 
 def test_everything_follows_the_scores_and_ties_stay_in_order():

@@ -32,7 +32,7 @@ def _graphs(signs, programs):
     """Graphs of two configurations, ranked right (1) or wrong (-1) by each member."""
     runtimes = np.array([1.0, 2.0])
     return [
-        ensembles.Graph(program, [runtimes * sign for sign in pair], runtimes)
+        ensembles.ScoredGraph(program, [runtimes * sign for sign in pair], runtimes)
         for pair, program in zip(signs, programs)
     ]
 
@@ -57,11 +57,11 @@ def test_weights_differ_where_the_mean_gains_from_it(signs, programs, wanted):
 def test_weights_of_one_program():
     # In every part of its configurations the second member is right, the first is not.
     runtimes = np.arange(1.0, 201)
-    graph = ensembles.Graph('a', [-runtimes, runtimes], runtimes)
+    graph = ensembles.ScoredGraph('a', [-runtimes, runtimes], runtimes)
     found = ensembles.chosen_weights([graph], metrics.ordered_pair_accuracy)
     assert found == [0.5, 1]
     # Runtimes that are all the same tell nothing.
-    same = ensembles.Graph('a', [-runtimes, runtimes], np.ones(200))
+    same = ensembles.ScoredGraph('a', [-runtimes, runtimes], np.ones(200))
     assert ensembles.chosen_weights([same], metrics.ordered_pair_accuracy) == [1, 1]
 
 

@@ -4,15 +4,15 @@ import pytest
 
 from baselines.evaluation import kaggle
 from baselines.evaluation import submission
-from baselines.evaluation.submission import Row
+from baselines.evaluation.submission import RankingRow
 from tests.helpers import places
 
 _TEMPLATE = places.SHARED / 'sample_submission.csv'
 _KAGGLE = [
-    Row('tile:xla:a', (0, 1, 2, 3, 4)),
-    Row('tile:xla:b', (0, 1, 2, 3, 4)),
-    Row('layout:xla:random:c', (0, 1, 2)),
-    Row('tile:xla:d', (0, 1, 2, 3, 4)),
+    RankingRow('tile:xla:a', (0, 1, 2, 3, 4)),
+    RankingRow('tile:xla:b', (0, 1, 2, 3, 4)),
+    RankingRow('layout:xla:random:c', (0, 1, 2)),
+    RankingRow('tile:xla:d', (0, 1, 2, 3, 4)),
 ]
 
 
@@ -20,16 +20,16 @@ def test_merging_is_by_id_in_the_order_of_the_template():
     merged = kaggle.merge_into_template(
         _KAGGLE,
         [
-            Row('tile:xla:d', (9, 8, 7, 6, 5)),
-            Row('tile:xla:a', (5, 3, 1, 0, 2)),
-            Row('tile:xla:b', (1, 2, 3, 4, 5)),
+            RankingRow('tile:xla:d', (9, 8, 7, 6, 5)),
+            RankingRow('tile:xla:a', (5, 3, 1, 0, 2)),
+            RankingRow('tile:xla:b', (1, 2, 3, 4, 5)),
         ],
     )
     assert merged.rows == [
-        Row('tile:xla:a', (5, 3, 1, 0, 2)),
-        Row('tile:xla:b', (1, 2, 3, 4, 5)),
-        Row('layout:xla:random:c', (0, 1, 2)),
-        Row('tile:xla:d', (9, 8, 7, 6, 5)),
+        RankingRow('tile:xla:a', (5, 3, 1, 0, 2)),
+        RankingRow('tile:xla:b', (1, 2, 3, 4, 5)),
+        RankingRow('layout:xla:random:c', (0, 1, 2)),
+        RankingRow('tile:xla:d', (9, 8, 7, 6, 5)),
     ]
     assert merged.notes == [
         'tile:xla: 3 predicted, 0 from the template',
@@ -42,9 +42,9 @@ def test_tile_rows_get_five_indices():
     merged = kaggle.merge_into_template(
         _KAGGLE,
         [
-            Row('tile:xla:a', (1, 0)),
-            Row('tile:xla:b', (7,)),
-            Row('tile:xla:d', (6, 5, 4, 3, 2, 1)),
+            RankingRow('tile:xla:a', (1, 0)),
+            RankingRow('tile:xla:b', (7,)),
+            RankingRow('tile:xla:d', (6, 5, 4, 3, 2, 1)),
         ],
     )
     assert [row.configs for row in merged.rows if row.collection == 'tile:xla'] == [
@@ -55,7 +55,9 @@ def test_tile_rows_get_five_indices():
 
 
 def test_gaps_in_a_covered_collection_are_warned_about():
-    merged = kaggle.merge_into_template(_KAGGLE, [Row('tile:xla:d', (0, 1, 2, 3, 5))])
+    merged = kaggle.merge_into_template(
+        _KAGGLE, [RankingRow('tile:xla:d', (0, 1, 2, 3, 5))]
+    )
     assert merged.warnings == [
         "tile:xla: 2 of 3 IDs have no prediction and keep the template's row: "
         'tile:xla:a, tile:xla:b'
@@ -63,7 +65,7 @@ def test_gaps_in_a_covered_collection_are_warned_about():
 
 
 def test_unknown_ids_are_named():
-    rows = [Row(f'tile:xla:new{i}', (0,)) for i in range(5)]
+    rows = [RankingRow(f'tile:xla:new{i}', (0,)) for i in range(5)]
     with pytest.raises(
         ValueError,
         match='5 of 6 predicted IDs are not in the template: tile:xla:new0, '
@@ -81,10 +83,10 @@ def test_repeated_ids_are_named(tmp_path):
 
 
 def test_layout_rows_of_another_length():
-    short = Row('layout:xla:random:c', (1, 0))
+    short = RankingRow('layout:xla:random:c', (1, 0))
     with pytest.raises(ValueError, match='c ranks 2 configurations, the temp'):
         kaggle.merge_into_template(_KAGGLE, [short])
-    long = Row('layout:xla:random:c', (3, 1, 0, 2))
+    long = RankingRow('layout:xla:random:c', (3, 1, 0, 2))
     merged = kaggle.merge_into_template(_KAGGLE, [long])
     assert merged.rows[2] == long
     assert merged.warnings == [

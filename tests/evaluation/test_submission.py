@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.evaluation import submission
-from baselines.evaluation.submission import Row
+from baselines.evaluation.submission import RankingRow
 
 
 def _written(tmp_path, content) -> str:
@@ -19,7 +19,7 @@ def _written(tmp_path, content) -> str:
 def test_tile_row_keeps_the_best_five():
     order = np.array([7, 3, 9, 0, 1, 2])
     row = submission.make_row('tile:xla', 'fusion_1_abc', order)
-    assert row == Row('tile:xla:fusion_1_abc', (7, 3, 9, 0, 1))
+    assert row == RankingRow('tile:xla:fusion_1_abc', (7, 3, 9, 0, 1))
     assert row.collection == 'tile:xla'
     # Fewer configurations than five: nothing is repeated.
     assert submission.make_row('tile:xla', 'a', [1, 0]).configs == (1, 0)
@@ -27,7 +27,7 @@ def test_tile_row_keeps_the_best_five():
 
 def test_layout_row_keeps_all():
     row = submission.make_row('layout:nlp:random', 'bert.4x4', [2, 0, 1])
-    assert row == Row('layout:nlp:random:bert.4x4', (2, 0, 1))
+    assert row == RankingRow('layout:nlp:random:bert.4x4', (2, 0, 1))
     assert row.collection == 'layout:nlp:random'
 
 
@@ -78,9 +78,15 @@ def test_file_is_what_the_contract_says(tmp_path):
 @pytest.mark.parametrize(
     'rows, message',
     [
-        ([Row('tile:xla:a', (0,)), Row('tile:xla:a', (1,))], 'a is ranked twice'),
-        ([Row('tile:xla:a', (0,)), Row('b', (1,))], "ID 'b' has not the form"),
-        ([Row('tile:xla:a', (1, 0, 1))], 'index 1 is repeated'),
+        (
+            [RankingRow('tile:xla:a', (0,)), RankingRow('tile:xla:a', (1,))],
+            'a is ranked twice',
+        ),
+        (
+            [RankingRow('tile:xla:a', (0,)), RankingRow('b', (1,))],
+            "ID 'b' has not the form",
+        ),
+        ([RankingRow('tile:xla:a', (1, 0, 1))], 'index 1 is repeated'),
     ],
 )
 def test_bad_rows_leave_the_old_file(tmp_path, rows, message):
@@ -94,16 +100,16 @@ def test_bad_rows_leave_the_old_file(tmp_path, rows, message):
 
 def test_padding_is_a_tail_of_the_best(tmp_path):
     path = str(tmp_path / 'out.csv')
-    row = Row('tile:xla:a', (1, 0, 1, 1, 1))
+    row = RankingRow('tile:xla:a', (1, 0, 1, 1, 1))
     submission.write_predictions(path, [row], padded=True)
     assert submission.read_predictions(path, padded=True) == [row]
     with pytest.raises(ValueError, match='line 2: tile:xla:a: index 1 is repeated'):
         submission.read_predictions(path)
     for bad in [(1, 0, 0, 0, 0), (1, 1, 0)]:
         with pytest.raises(ValueError, match='is repeated'):
-            submission.check_row(Row('tile:xla:a', bad), padded=True)
+            submission.check_row(RankingRow('tile:xla:a', bad), padded=True)
     with pytest.raises(ValueError, match='is repeated'):
-        submission.check_row(Row('layout:xla:random:a', (0, 1, 0)), padded=True)
+        submission.check_row(RankingRow('layout:xla:random:a', (0, 1, 0)), padded=True)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +122,7 @@ def test_padding_is_a_tail_of_the_best(tmp_path):
 )
 def test_harmless_variants_are_read(tmp_path, content):
     path = _written(tmp_path, content)
-    assert submission.read_predictions(path) == [Row('tile:xla:a', (1, 0))]
+    assert submission.read_predictions(path) == [RankingRow('tile:xla:a', (1, 0))]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ def _saved(tmp_path):
         'args': {'model': 'M', 'models_file': str(paths[0])},
         'code': code_files.described(code),
     }
-    return run_files.Run(str(model_dir), json.loads(json.dumps(info))), str(paths[0])
+    return run_files.RunFile(str(model_dir), json.loads(json.dumps(info))), str(
+        paths[0]
+    )
 
 
 def test_what_is_kept(saved):
@@ -93,7 +95,7 @@ def test_a_finished_run_of_other_code_is_not_resumed(saved):
 @pytest.mark.parametrize('entry', [5, {'flag': 'models_file'}, {'flag': 1}])
 def test_a_damaged_list_of_files(tmp_path, entry):
     info = {'args': {'model': 'M', 'models_file': 'x'}, 'code': {'files': [entry]}}
-    run = run_files.Run(str(tmp_path / 'model_0'), info)
+    run = run_files.RunFile(str(tmp_path / 'model_0'), info)
     refusals.assert_refused(
         lambda: code_files.note_difference(run, ''), 'code.files is damaged'
     )

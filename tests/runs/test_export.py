@@ -69,7 +69,7 @@ def _exported(request, tmp_path_factory):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert processes.command('export', model_dir, folder / 'served') == 0
-    predictor = loading.load_predictor(model_dir, graph_source.Options('x', 'x'))
+    predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
     served = str(folder / 'served')
     return _Exported(request.param, predictor, served, printed.getvalue())
 
@@ -133,7 +133,7 @@ def test_computed_columns_are_an_input(tmp_path, capsys):
     model = tf.saved_model.load(str(tmp_path / 'served'))
     score = model.signatures['serving_default']
     found = score(config_table=tf.constant(table), **inputs)['scores']
-    expected = loading.load_predictor(model_dir, graph_source.Options('x', 'x'))
+    expected = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
     np.testing.assert_allclose(found, expected.score_record(record), atol=1e-5)
 
 

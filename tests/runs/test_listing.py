@@ -18,7 +18,7 @@ from tests.helpers import shapes
 
 def _run(run_hash='abcdef0123', info=None, **args):
     args = {'model': 'MLP', 'configs': 10, 'seed': 0, **args}
-    return run_files.Run(f'/out/model_{run_hash}', {'args': args, **(info or {})})
+    return run_files.RunFile(f'/out/model_{run_hash}', {'args': args, **(info or {})})
 
 
 _WIDE = dict(model_kwargs_json='{"hidden_dim": 64}', estimate=True)

@@ -39,7 +39,7 @@ def _refused_by(tmp_path):
     """Makes sure that a run neither ranks data nor measures on them."""
 
     def refused(model_dir, tiny, data_root, *words):
-        options = graph_source.Options(
+        options = graph_source.SourceOptions(
             str(data_root), str(tmp_path / 'cache'), models_file=tiny['models_file']
         )
         output = tmp_path / 'p.csv'
@@ -108,7 +108,9 @@ def test_opcodes_without_a_row_are_the_unknown_one(task, tmp_path, capsys):
             old,
         ],
     )
-    options = graph_source.Options(str(tmp_path / 'data'), str(tmp_path / 'cache'))
+    options = graph_source.SourceOptions(
+        str(tmp_path / 'data'), str(tmp_path / 'cache')
+    )
     predictor = loading.load_predictor(made, options)
     store = predictor.open_split('test')
     known, new, other = predictor.score(store)

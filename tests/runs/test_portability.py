@@ -83,7 +83,7 @@ def _settings(root, out_dir, **changes):
 
 
 def _options(settings, models_file=''):
-    return graph_source.Options(
+    return graph_source.SourceOptions(
         settings.data_root, settings.cache_dir, models_file=models_file
     )
 

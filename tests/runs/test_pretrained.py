@@ -17,7 +17,9 @@ def test_it_ranks_as_when_it_was_made(tmp_path):
     with open(os.path.join(finding.pretrained_folder(), 'about.json')) as stream:
         expected = json.load(stream)['scores']
     root = shipped.folder('by_others_real', str(tmp_path))
-    options = graph_source.Options(data_root=root, cache_dir=str(tmp_path / 'cache'))
+    options = graph_source.SourceOptions(
+        data_root=root, cache_dir=str(tmp_path / 'cache')
+    )
     predictor = loading.load_predictor(finding.PRETRAINED, options)
     store = predictor.open_split('test')
     scores = dict(zip(store.graph_ids, predictor.score(store)))

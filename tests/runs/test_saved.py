@@ -261,7 +261,7 @@ def test_load_arguments_that_cannot_be(run, key, value):
 
 @pytest.mark.parametrize('weights', [0.5, [0.5], [0.5, 2], ['0.5', 1], [0, 0]])
 def test_weights_of_members_that_cannot_be(weights):
-    run = run_files.Run('model_1', {'args': {}, 'member_weights': weights})
+    run = run_files.RunFile('model_1', {'args': {}, 'member_weights': weights})
     with pytest.raises(ValueError, match='member_weights should be two '):
         print(run.member_weights)
 

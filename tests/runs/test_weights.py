@@ -77,7 +77,7 @@ def test_options_of_an_untrusted_run_file(untrusted_run):
     for kwargs in ('{"num_gnns": 1000000}', '{"hidden_dim": 60000}'):
         model_dir = untrusted_run(model_kwargs_json=kwargs)
         with pytest.raises(ValueError, match=f'far larger than what {model_dir} holds'):
-            loading.load_predictor(model_dir, graph_source.Options())
+            loading.load_predictor(model_dir, graph_source.SourceOptions())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_activations_that_are_none(untrusted_run, model, name):
     kwargs = json.dumps({'hidden_activation': name})
     model_dir = untrusted_run(model=model, model_kwargs_json=kwargs)
     with pytest.raises(ValueError, match=f'{model} does not take'):
-        loading.load_predictor(model_dir, graph_source.Options())
+        loading.load_predictor(model_dir, graph_source.SourceOptions())
 
 
 def test_a_model_that_fails_without_options_keeps_its_traceback():

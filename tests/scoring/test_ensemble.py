@@ -75,7 +75,7 @@ def _folded(root):
 
 @pytest.fixture(name='data')
 def _data(root):
-    return graph_source.Options(cache_dir=str(root / 'cache'), models_file=_CODE)
+    return graph_source.SourceOptions(cache_dir=str(root / 'cache'), models_file=_CODE)
 
 
 @pytest.fixture(name='run_command')
@@ -145,7 +145,9 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
 def test_other_data_is_taken_whole(root, folded, tmp_path, capsys):
     for name, programs in (('train', {'x': 2}), ('valid', {'y': 2})):
         tile_records.write_split(tmp_path / name, _kernels(programs, 5))
-    data = graph_source.Options(str(tmp_path), str(root / 'cache2'), models_file=_CODE)
+    data = graph_source.SourceOptions(
+        str(tmp_path), str(root / 'cache2'), models_file=_CODE
+    )
     assert _valid_ids(folded[0], data) == ['y_00', 'y_01']
     assert 'is of fold 1/3 of other data' in capsys.readouterr().err
 

@@ -37,9 +37,9 @@ def _addition():
 
 
 def test_tiles_are_ranked_by_estimated_time():
-    scores = loading.load_predictor('estimate', graph_source.Options()).score_record(
-        _addition()
-    )
+    scores = loading.load_predictor(
+        'estimate', graph_source.SourceOptions()
+    ).score_record(_addition())
     # Two arrays read and one written at 450 bytes/ns, and 250 ns for each tile.
     moved = 3 * 16 * 256 * 4 / 450
     np.testing.assert_allclose(np.exp(scores), [moved + 1000, moved + 250], rtol=1e-5)
@@ -76,7 +76,7 @@ def test_data_of_other_columns_are_refused():
     record = _addition()
     wide = np.pad(record.node_feat, [(0, 0), (0, 1)])
     wide = dataclasses.replace(record, node_feat=wide)
-    predictor = loading.load_predictor('estimate', graph_source.Options())
+    predictor = loading.load_predictor('estimate', graph_source.SourceOptions())
     assert_refused(
         lambda: predictor.score_record(wide), 'but 140 in what the estimate reads'
     )
@@ -151,7 +151,7 @@ def test_a_run_of_that_name_has_a_folder(tmp_path, monkeypatch):
 def test_tau_on_real_programs(search, split, tau, tmp_path):
     if not _REAL.is_dir():
         pytest.skip(f'no real programs: {_REAL} is missing')
-    options = graph_source.Options(
+    options = graph_source.SourceOptions(
         str(_REAL), str(tmp_path), collection=f'layout:xla:{search}'
     )
     predictor = loading.load_predictor('estimate', options)

@@ -26,7 +26,7 @@ from tests.helpers import tiny_models
 def test_equal_scores_get_a_note(scored, is_noted, capsys, monkeypatch):
     counts = [len(scores) for scores in scored]
     kernels = tile_records.make_records(len(scored), configs=counts)
-    options = graph_source.Options(collection='tile:xla')
+    options = graph_source.SourceOptions(collection='tile:xla')
     predictor = loading.load_predictor('estimate', options)
     members = [(np.array(scores),) for scores in scored]
     monkeypatch.setattr(predictor.scorer, 'members', lambda store: iter(members))

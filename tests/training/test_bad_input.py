@@ -179,6 +179,22 @@ def test_a_validation_split_without_runtimes_is_noted(train, data, capsys):
     assert noted == f'note: {data}/valid: all runtimes are 0; there is no validation\n'
 
 
+def test_a_collection_of_too_few_to_divide(
+    kind, train, refused, data, tmp_path, capsys
+):
+    for split in ('valid', 'test'):
+        shutil.rmtree(data / split)
+    refused(f'{data}/valid: there is no such folder; its parent has only train')
+    (tmp_path / 'data/measured.json').write_text('{}')  # as `collect` writes it
+    assert train(**kind.runs.TINY) == 0
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f'note: {data}/train: ')
+    assert printed.err.count('\n') == 1 and 'nothing is validated' in printed.err
+    assert 'validating on' not in printed.out and 'val:' not in printed.out
+    ranking = next((tmp_path / 'out').glob('results_*.csv')).read_text()
+    assert ranking.count('\n') == 1 + len([*(data / 'train').iterdir()])
+
+
 def test_a_loss_that_overflows(kind, refused, data):
     assert data.exists()
     changes = dict(kind.runs.TINY, lr=kind.overflow, batch=1)

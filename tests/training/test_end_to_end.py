@@ -103,7 +103,7 @@ def _cache(root):
 
 
 def _data(root, **changes):
-    return graph_source.Options('', str(root / 'cache'), **changes)
+    return graph_source.SourceOptions('', str(root / 'cache'), **changes)
 
 
 def _ranked(text):

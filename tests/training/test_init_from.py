@@ -42,7 +42,7 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
     changed, _ = layout_runs.train(
         root, epochs=1, lr=1e-12, init_from=str(source), **_RESNET
     )
-    options = graph_source.Options(str(root / 'data'), str(root / 'cache'))
+    options = graph_source.SourceOptions(str(root / 'data'), str(root / 'cache'))
     first, then = (
         loading.load_predictor(str(model_dir), options)
         for model_dir in (source, changed)

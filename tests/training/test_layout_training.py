@@ -108,7 +108,7 @@ def test_a_training_begins_with_the_formula(tmp_path):
     model_dir, _ = layout_runs.train(
         tmp_path, **{**flags, 'model_kwargs_json': started}
     )
-    options = graph_source.Options(
+    options = graph_source.SourceOptions(
         cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
     )
     predictor = loading.load_predictor(str(model_dir), options)
@@ -148,7 +148,7 @@ def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
     model_dir, printed = layout_runs.train(tmp_path, **flags, configs=2, lr=1e-9)
     assert 'nothing learned ranks validation better than the formula' in printed
     assert finished_runs.info_of(model_dir)['member_weights'] == [0, 0]
-    options = graph_source.Options(
+    options = graph_source.SourceOptions(
         cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
     )
     predictor = loading.load_predictor(str(model_dir), options)

@@ -58,8 +58,10 @@ class _Data:
 class _Trainer(loop.Trainer):
     """Takes given steps, and measures with a given function."""
 
-    def __init__(self, steps, measure, settings, is_known=False):
-        super().__init__(steps.model, None, settings, None, is_known=is_known)
+    def __init__(self, steps, measure, settings, validate_first=False):
+        super().__init__(
+            steps.model, None, settings, None, validate_first=validate_first
+        )
         self._steps, self._measure = steps, measure
 
     def steps(self, data):
@@ -74,7 +76,7 @@ def _fit(
     steps=None,
     state=None,
     data=None,
-    is_known=False,
+    validate_first=False,
     after_epoch=lambda state: None,
     **settings,
 ):
@@ -84,7 +86,7 @@ def _fit(
         steps,
         lambda: loop.Validation(0.25, next(opas)),
         config.TileConfig(**{'epochs': 100, 'early_stop': 100, **settings}),
-        is_known,
+        validate_first,
     )
     return steps, trainer.fit(data or _Data(), state, after_epoch)
 
@@ -126,16 +128,16 @@ def test_patience_counts_steps_where_epochs_are_short(capsys):
 
 
 def test_known_weights_are_kept_unless_an_epoch_is_better(capsys):
-    steps, state = _fit([0.5, 0.4, 0.5], epochs=2, is_known=True)
+    steps, state = _fit([0.5, 0.4, 0.5], epochs=2, validate_first=True)
     assert state.epochs_done == 2 and state.curve['val_opa'] == [0.4, 0.5]
     assert steps.weights == [0] and (state.best_epoch, state.best_score) == (-1, 0.5)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == 'best: the start (val OPA .500)'
-    steps, state = _fit([0.5, 0.6], epochs=1, is_known=True)
+    steps, state = _fit([0.5, 0.6], epochs=1, validate_first=True)
     assert steps.weights == [1] and state.best_epoch == 0
-    _, state = _fit([0.5, 0.4], early_stop=1, is_known=True)
+    _, state = _fit([0.5, 0.4], early_stop=1, validate_first=True)
     assert state.epochs_done == 1
-    steps, _ = _fit([None] * 3, epochs=2, is_known=True)
+    steps, _ = _fit([None] * 3, epochs=2, validate_first=True)
     assert steps.weights == [2]
 
 

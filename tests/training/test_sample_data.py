@@ -26,7 +26,7 @@ def _home(tmp_path_factory):
 )
 def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
     collection = collections.of_flags(flags)
-    options = graph_source.Options(
+    options = graph_source.SourceOptions(
         cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
     )
     store = lookup.of(collection).open_split(collection, options, 'train')
@@ -39,7 +39,7 @@ def test_layouts_that_were_not_measured():
     with pytest.raises(
         ValueError, match='^no measured layout:nlp:random ships with this version; '
     ):
-        options = graph_source.Options(sample_data=True)
+        options = graph_source.SourceOptions(sample_data=True)
         lookup.of(collection).open_split(collection, options, 'train')
 
 
@@ -59,7 +59,9 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
     capsys.readouterr()
-    found = graph_source.with_training_data(run_files.read(run), graph_source.Options())
+    found = graph_source.with_training_data(
+        run_files.read(run), graph_source.SourceOptions()
+    )
     resolved = graph_source.Source(collections.of_name('tile:xla'), found).options
     assert resolved.sample_data and resolved.data_root == ''
     assert capsys.readouterr().err == ''

@@ -35,7 +35,7 @@ def _trained(root):
 @pytest.fixture(name='data')
 def _data(root):
     """Where training found it, packed already."""
-    return graph_source.Options(cache_dir=str(root / 'cache'))
+    return graph_source.SourceOptions(cache_dir=str(root / 'cache'))
 
 
 def test_a_report_of_a_run(root, run, tmp_path, capsys):

@@ -17,7 +17,7 @@ from tpugraphs import commands
 pytest.importorskip('lightgbm')
 
 _NAMES = ['constant', 'step', 'noise']
-_OPTIONS = growing.Options(
+_OPTIONS = growing.TreeOptions(
     trees=40, learning_rate=0.5, num_leaves=4, column_share=1, row_share=1
 )
 
@@ -243,4 +243,4 @@ def test_missing_binary_and_large_files(tmp_path, monkeypatch):
     ],
 )
 def test_options_out_of_range(kwargs, message):
-    refusals.assert_refused(lambda: growing.Options().changed(kwargs), message)
+    refusals.assert_refused(lambda: growing.TreeOptions().changed(kwargs), message)

@@ -97,7 +97,7 @@ def test_its_settings_shape_it_and_seeds_repeat(tiles, tmp_path):
 def test_a_run_that_was_tampered_with(tiles, tmp_path):
     root, model_dir, _ = tiles
     other, _ = tile_runs.train(root, out_dir=str(tmp_path), seed=2, **_TREES)
-    data = graph_source.Options()
+    data = graph_source.SourceOptions()
 
     def load():
         loading.load_predictor(str(other), data)
@@ -127,14 +127,14 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
     train = lambda **flags: tile_runs.train(root, out_dir=str(tmp_path), **flags)
     refusals.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
     refusals.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
-    load = lambda: loading.load_predictor(str(model_dir), graph_source.Options())
+    load = lambda: loading.load_predictor(str(model_dir), graph_source.SourceOptions())
     refusals.assert_refused(load, f'{model_dir} {wanted}')
     assert 'trees' not in recipes.settings('strong', 'tile:xla')
 
 
 @pytest.mark.slow
 def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
-    monkeypatch.setattr(growing, 'FEWER_OF_TILES', growing.Options(**_KWARGS))
+    monkeypatch.setattr(growing, 'FEWER_OF_TILES', growing.TreeOptions(**_KWARGS))
     monkeypatch.setattr(ensembles, 'chosen_weights', lambda *given: [0.5, 1.0])
     tile_records.write_splits(tmp_path / 'data')
     flags = dict(tile_runs.TINY, epochs=1)
@@ -153,7 +153,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     assert curves[0] == curves[1]
 
     def scores(model_dir):
-        options = graph_source.Options(
+        options = graph_source.SourceOptions(
             cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
         )
         found = loading.load_predictor(str(model_dir), options)

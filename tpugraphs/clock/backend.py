@@ -5,11 +5,6 @@ program = backend.compile(module.SerializeToString())
 outputs = program.outputs(program.place(arrays))
 """
 
-import re
-from typing import Any, Callable, List, Sequence
-
-import numpy as np
-
 from tpugraphs.programs import extras
 from tpugraphs.programs import xla
 
@@ -43,32 +38,6 @@ class CompileError(ValueError):
     """A module that XLA refuses; the text is one line."""
 
 
-class Compiled:
-    """A compiled module."""
-
-    def __init__(self, executable: xla.Executable):
-        self._executable = executable
-        # Not wrapped in a method, whose call would be timed, too.
-        self.run: Callable[[Sequence[Any]], None] = executable.run
-
-    def place(self, arrays: Sequence[np.ndarray]) -> List[Any]:
-        """Returns arrays as buffers of the device."""
-        return self._executable.place(arrays)
-
-    def outputs(self, buffers: Sequence[Any]) -> List[np.ndarray]:
-        """Runs the module; returns its outputs, bfloat16 as the type of ml_dtypes."""
-        return self._executable.outputs(buffers)
-
-    def optimised(self) -> bytes:
-        """Returns the HloModuleProto after XLA's passes, serialised."""
-        return self._executable.optimised().as_serialized_hlo_module_proto()
-
-    def text(self) -> str:
-        """Returns the module after XLA's passes as text, without metadata."""
-        text = self._executable.optimised().to_string()
-        return re.sub(r', metadata=\{[^}]*\}', '', text)
-
-
 class Backend:
     """XLA on one platform of this machine.
 
@@ -93,11 +62,10 @@ class Backend:
         """XLA's name of the device: 'cpu', or that of a graphics processor."""
         return self._client.device_kind
 
-    def compile(self, module: bytes, plain: bool = False) -> Compiled:
+    def compile(self, module: bytes, plain: bool = False) -> xla.CompiledModule:
         """Compiles a serialised HloModuleProto.
 
         Args:
-            module: the HloModuleProto.
             plain: compile for reading the optimised module, not for timing: products
                 stay without library calls, large reductions are not split, and the
                 machine code is not optimised.
@@ -107,7 +75,6 @@ class Backend:
         """
         options = _FOR_READING if plain else {}
         try:
-            stablehlo = xla.to_stablehlo(module)
-            return Compiled(self._client.compile(stablehlo, options))
+            return self._client.compile(xla.to_stablehlo(module), options)
         except Exception as error:
             raise CompileError(' '.join(str(error).split())[:300]) from error

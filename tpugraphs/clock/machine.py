@@ -41,11 +41,7 @@ def describe(core: int) -> Dict[str, Any]:
 
 
 def identity(device: str) -> Dict[str, Any]:
-    """Returns what times depend on: machines that are equal in it share records.
-
-    Args:
-        device: XLA's name of the device.
-    """
+    """Returns what times depend on: machines that are equal in it share records."""
     about = describe(-1)
     return {
         'device': device,
@@ -54,11 +50,7 @@ def identity(device: str) -> Dict[str, Any]:
 
 
 def chosen_core(core: int) -> int:
-    """Returns the core to measure on; for -1 the last that this process may use.
-
-    Raises:
-        ValueError: there is no such core.
-    """
+    """Returns the core to measure on, -1 for the last; raises ValueError if missing."""
     if not hasattr(os, 'sched_getaffinity'):
         return -1  # nothing can be pinned here
     allowed = sorted(os.sched_getaffinity(0))

@@ -27,8 +27,11 @@ from tpugraphs.programs import conversion
 _MOST_CRASHES = 5
 # Seconds that a request may go on after its deadline.
 _GRACE = 5.0
+# Seconds that a worker has to start, also where the deadline is over: a busy machine
+# needs many, and the caller says better what was spent.
+_START = 60.0
 
-# One for each parameter: arguments of `worker.draw_array`, or the array itself.
+# One for each parameter: arguments of `values.draw_array`, or the array itself.
 Inputs = Sequence[Union[Dict[str, Any], np.ndarray]]
 
 
@@ -78,11 +81,7 @@ class Session:
         self.device = ''
 
     def __enter__(self) -> 'Session':
-        """Starts the first worker.
-
-        Raises:
-            ValueError: the worker does not start.
-        """
+        """Starts the first worker; raises ValueError if it does not start."""
         self._start()
         return self
 
@@ -99,11 +98,7 @@ class Session:
             self._process = None
 
     def optimise(self, module: bytes) -> bytes:
-        """Returns a serialised module after XLA's passes.
-
-        Raises:
-            WorkerError: XLA cannot compile it, or ended the process.
-        """
+        """Returns a serialised module after XLA's passes; raises WorkerError."""
         return self._call('optimise', self._ends, module=module)
 
     def measure(
@@ -224,7 +219,8 @@ class Session:
         theirs.close()
         try:
             where = {'core': self._core, 'platform': self._platform}
-            self.device = self._request('start', self._ends, where)
+            ends = max(self._ends, time.monotonic() + _START)
+            self.device = self._request('start', ends, where)
         except _Died as how:
             self._log.seek(0)
             printed = self._log.read().decode(errors='replace').strip().splitlines()

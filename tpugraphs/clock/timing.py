@@ -123,8 +123,6 @@ def measure(
 
     Args:
         programs: functions that run one configuration; the first runs the default.
-        protocol: passes, limits of time, and clock.
-        rng: draws the order of a pass.
         began: the `time.monotonic()` that the protocol's seconds count from.
 
     Returns:

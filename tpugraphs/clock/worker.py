@@ -10,7 +10,6 @@ import collections
 import contextlib
 import ctypes
 import functools
-import math
 from multiprocessing import connection
 import os
 import signal
@@ -22,15 +21,15 @@ import numpy as np
 
 from tpugraphs.clock import backend as backend_lib
 from tpugraphs.clock import timing
+from tpugraphs.clock import values
 from tpugraphs.programs import conversion
+from tpugraphs.programs import xla
 
 # The share of a result's values that have to be finite: others cannot be compared.
 _LEAST_FINITE = 0.99
 _TAMER_DRAWS = 4  # tried when results are not finite
 _DRAWS = 3  # of inputs that show how much rounding changes a value
 
-# The least standard deviation of drawn weights.
-_LEAST_DEVIATION = 0.02
 _PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
@@ -77,14 +76,12 @@ class Worker:
         distinct: bool = False,
         most: int = 1 << 30,
         tolerance: float = 0.0,
-        arrays: Optional[List[np.ndarray]] = None,
     ) -> timing.Measured:
         """Compiles the configurations of a kernel, checks them and times them.
 
         Args:
-            kernel: the kernel's name.
             modules: serialised HloModuleProtos, the default first.
-            inputs: by parameter, arguments of `draw_array`, or an array.
+            inputs: by parameter, arguments of `values.draw_array`, or an array.
             seed: of the inputs and the order of timing.
             skip: numbers of modules to leave out.
             protocol: the number of passes, and the limits of time.
@@ -160,16 +157,7 @@ class Worker:
         seeds: List[int],
         tolerance: float,
     ) -> str:
-        """Compares the results of two modules on several inputs.
-
-        Args:
-            modules: two serialised HloModuleProtos.
-            inputs: as of `measure`; arrays are shuffled.
-            seeds: of the inputs.
-            tolerance: as of `measure`.
-
-        Returns:
-            Why they differ, or ''.
+        """Returns why the results of two serialised modules differ, or ''.
 
         Raises:
             CompileError, RuntimeError: of XLA.
@@ -193,7 +181,7 @@ class Worker:
         return ''
 
     def _check_distinct(
-        self, kernel: str, program: backend_lib.Compiled, index: int
+        self, kernel: str, program: xla.CompiledModule, index: int
     ) -> None:
         """Raises _Dropped if an earlier configuration compiled to the same program."""
         body = program.text().partition('\n')[2]  # without its name
@@ -219,9 +207,7 @@ class _Default:
     """The results and the time of the default, which other programs are checked by.
 
     Args:
-        program: the default.
-        inputs: by parameter, arguments of `draw_array`, or an array.
-        rng: draws them.
+        inputs: by parameter, arguments of `values.draw_array`, or an array.
         tolerance: relative, of results.
 
     Attributes:
@@ -230,7 +216,7 @@ class _Default:
 
     def __init__(
         self,
-        program: backend_lib.Compiled,
+        program: xla.CompiledModule,
         inputs: List[Any],
         rng: np.random.Generator,
         tolerance: float,
@@ -238,14 +224,14 @@ class _Default:
         self._program, self._rng, self._tolerance = program, rng, tolerance
         drawn = all(isinstance(spec, dict) for spec in inputs)
         arrays = [
-            draw_array(rng, **spec) if isinstance(spec, dict) else spec
+            values.draw_array(rng, **spec) if isinstance(spec, dict) else spec
             for spec in inputs
         ]
         self._take(arrays)
         for attempt in range(_TAMER_DRAWS if drawn else 0):
             if self._finite >= _LEAST_FINITE:
                 break
-            self._take([tamer(array, attempt) for array in self._arrays])
+            self._take([values.tamer(array, attempt) for array in self._arrays])
         self.taken_ns = timing.time_once(self.run_of(program))
 
     def _take(self, arrays: List[np.ndarray]) -> None:
@@ -253,7 +239,7 @@ class _Default:
         self._arrays = arrays
         self._buffers = self._program.place(arrays)
         self._expected = self._program.outputs(self._buffers)
-        self._finite = min(map(finite_share, self._expected), default=1.0)
+        self._finite = min(map(values.finite_share, self._expected), default=1.0)
 
     @functools.cached_property
     def _limits(self) -> List[np.ndarray]:
@@ -263,28 +249,26 @@ class _Default:
         a value may change by a share of itself, and as much as it does when inputs
         change by that share.
         """
-        limits = [self._tolerance * np.abs(_wide(a)) for a in self._expected]
+        limits = [self._tolerance * np.abs(values.wide(a)) for a in self._expected]
         changes = [np.zeros(a.shape) for a in self._expected]
         for _ in range(_DRAWS):
-            arrays = [perturbed(self._rng, a, self._tolerance) for a in self._arrays]
+            arrays = [
+                values.perturbed(self._rng, a, self._tolerance) for a in self._arrays
+            ]
             outputs = self._program.outputs(self._program.place(arrays))
             for change, before, after in zip(changes, self._expected, outputs):
                 with np.errstate(invalid='ignore'):  # of infinities
-                    found = np.abs(_wide(after) - _wide(before))
+                    found = np.abs(values.wide(after) - values.wide(before))
                 # The square root of 0 and the like may be NaN next to it.
                 np.maximum(change, np.nan_to_num(found, nan=np.inf), out=change)
         return [limit + change for limit, change in zip(limits, changes)]
 
-    def run_of(self, program: backend_lib.Compiled) -> Callable[[], Any]:
+    def run_of(self, program: xla.CompiledModule) -> Callable[[], Any]:
         """Returns a function that runs a program once with the default's inputs."""
         return functools.partial(program.run, self._buffers)
 
     def most_configs(self, protocol: timing.Protocol, compiling: float) -> int:
-        """Returns how many configurations to time; see `Protocol.most_configs`.
-
-        Raises:
-            ValueError: the default takes too long for the protocol.
-        """
+        """Returns how many configurations to time; raises ValueError for none."""
         most = protocol.most_configs(self.taken_ns, compiling)
         if not most:
             raise ValueError(timing.TOO_LARGE)
@@ -298,126 +282,20 @@ class _Default:
                 'configuration can be checked'
             )
 
-    def check(self, program: backend_lib.Compiled) -> None:
+    def check(self, program: xla.CompiledModule) -> None:
         """Raises _Dropped if a program's results differ from the default's."""
-        if not are_close(self._expected, program.outputs(self._buffers), self._limits):
+        if not values.are_close(
+            self._expected, program.outputs(self._buffers), self._limits
+        ):
             raise _Dropped(timing.WRONG)
 
-    def time(self, program: backend_lib.Compiled) -> int:
-        """Returns the nanoseconds of one run of a program.
-
-        Raises:
-            _Dropped: it takes too long to be timed.
-        """
+    def time(self, program: xla.CompiledModule) -> int:
+        """Returns the nanoseconds of one run; raises _Dropped if it takes too long."""
         run, slow = self.run_of(program), timing.LIMIT * self.taken_ns
         taken = timing.time_once(run)
         if taken > slow and min(timing.time_once(run) for _ in range(3)) > slow:
             raise _Dropped(timing.TOO_SLOW)
         return taken
-
-
-def draw_array(
-    rng: np.random.Generator,
-    type: str,
-    dims: List[int],
-    high: int = 2,
-    balanced: bool = False,
-) -> np.ndarray:
-    """Returns values for which no operation is unusually fast or slow.
-
-    Args:
-        rng: draws them.
-        type: NumPy's name of the type.
-        dims: of the array.
-        high: the bound that integers are below.
-        balanced: whether matrices have both signs and a deviation with which values
-            neither grow nor become alike from layer to layer; sums of positive ones
-            enlarge rounding errors.
-    """
-    if type == 'bool':
-        return rng.random(dims) < 0.5
-    if type.startswith(('int', 'uint')):
-        high = min(high, 100) if '8' in type else high
-        return rng.integers(0, high, dims).astype(type)
-    values: np.ndarray = rng.uniform(0.1, 1.1, dims).astype(np.float32)
-    if balanced and len(dims) > 1:
-        inputs = max(1, math.prod(dims[:-1]))
-        values = rng.normal(0, max(_LEAST_DEVIATION, inputs**-0.5), dims)
-    return values.astype(type)
-
-
-def finite_share(array: np.ndarray) -> float:
-    """Returns the share of an array's values that are finite numbers."""
-    return float(np.isfinite(_wide(array)).mean()) if array.size else 1.0
-
-
-def perturbed(rng: np.random.Generator, array: np.ndarray, share: float) -> np.ndarray:
-    """Returns floats that differ by about a share of themselves; integers stay.
-
-    All of them together move by a random share, and each by another one: changes of
-    single terms average out in a sum, the rounding errors of partial sums do not.
-    """
-    if array.dtype.kind in 'biu':
-        return array
-    wide = array if array.itemsize > 2 else array.astype(np.float32)
-    moves = rng.standard_normal() + rng.standard_normal(array.shape, np.float32)
-    return (wide + wide * (share * moves).astype(wide.real.dtype)).astype(array.dtype)
-
-
-def _wide(array: np.ndarray) -> np.ndarray:
-    """Returns an array in twice the precision or more, to calculate with."""
-    return array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64)
-
-
-def tamer(array: np.ndarray, attempt: int) -> np.ndarray:
-    """Returns values that are more likely to lead to finite results.
-
-    Sums of products of such floats do not grow, and they are positive since training
-    steps take square roots.  Integers become smaller with each attempt: JAX gathers
-    NaN for an index behind the last row.
-
-    Args:
-        array: drawn values, or those of the attempt before.
-        attempt: floats change in the first one, number 0, only.
-    """
-    if array.dtype.kind in 'iu':
-        return array // np.array(4, array.dtype)
-    if array.ndim < 2 or array.dtype.kind == 'b' or attempt:
-        return array
-    inputs = math.prod(array.shape[:-1])
-    return (np.abs(array) / max(1, inputs)).astype(array.dtype)
-
-
-def are_close(
-    expected: List[np.ndarray], actual: List[np.ndarray], limits: List[np.ndarray]
-) -> bool:
-    """Returns whether results agree: integers exactly, floats but for rounding.
-
-    Args:
-        expected: arrays.
-        actual: arrays.
-        limits: the largest difference of each value, of the shapes of `expected`.
-    """
-    return len(expected) == len(actual) and all(
-        map(_are_arrays_close, expected, actual, limits)
-    )
-
-
-def _are_arrays_close(
-    expected: np.ndarray, actual: np.ndarray, limits: np.ndarray
-) -> bool:
-    """Returns whether two arrays agree; see `are_close`."""
-    if expected.shape != actual.shape or expected.dtype.name != actual.dtype.name:
-        return False
-    if expected.dtype.kind in 'biu':
-        return bool((expected == actual).all())
-    a, b = _wide(expected), _wide(actual)
-    with np.errstate(invalid='ignore'):  # of infinities
-        # Numbers too small for the type may be taken for 0.
-        is_far = np.abs(b - a) > limits + np.finfo(np.float32).tiny
-    is_same = (a == b) | np.isnan(a) & np.isnan(b)
-    is_near = np.isfinite(a) & np.isfinite(b) & ~is_far
-    return bool((is_same | is_near).all())
 
 
 def _end_with_parent() -> None:

@@ -32,14 +32,13 @@ from tpugraphs.records import machine_records
 
 def collect(
     sources: Sequence[str],
-    options: folder_lib.Options,
+    options: folder_lib.CollectionOptions,
     load: Callable[[str], reader.Program] = preparation.load,
 ) -> folder_lib.CollectionFolder:
     """Measures programs, and writes an npz file for every kernel or program.
 
     Args:
         sources: names of programs, as `load` takes them.
-        options: of the collection.
         load: source -> program.
 
     Returns:
@@ -64,7 +63,7 @@ def collect(
         folder_lib.open_folder(sources, options) as folder,
         session_lib.Session(options.core, options.platform, ends) as session,
     ):
-        records = machine_records.Records(path, session.device, fresh=True)
+        records = machine_records.MachineRecords(path, session.device, fresh=True)
         loaded = _load_kernels(sources, load, folder, session)
         _measure_all(loaded, folder, session, records)
     if not folder.records:
@@ -126,7 +125,7 @@ def _measure_all(
     loaded: Sequence[cutting.Kernel],
     folder: folder_lib.CollectionFolder,
     session: session_lib.Session,
-    records: machine_records.Records,
+    records: machine_records.MachineRecords,
 ) -> None:
     """Measures the kernels that have no file yet, until time is up."""
     options = folder.options
@@ -182,7 +181,7 @@ def _measure_all(
 
 def _measure(
     kernel: cutting.Kernel,
-    options: folder_lib.Options,
+    options: folder_lib.CollectionOptions,
     session: session_lib.Session,
     protocol: timing.Protocol,
 ) -> Tuple[List[Dict[str, Any]], timing.Measured]:
@@ -255,7 +254,7 @@ def _write(
 
 
 def draw_kernels(
-    cut: Sequence[cutting.Kernel], options: folder_lib.Options
+    cut: Sequence[cutting.Kernel], options: folder_lib.CollectionOptions
 ) -> Sequence[cutting.Kernel]:
     """Draws `options.kernels` of a program's kernels, kept in order; 0 means all.
 

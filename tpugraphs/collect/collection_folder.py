@@ -43,7 +43,7 @@ _Reasons = collections.Counter  # reason -> how many
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class CollectionOptions:
     """The options of a collection."""
 
     output: str  # folder, absolute
@@ -72,7 +72,7 @@ class Options:
 
 @contextlib.contextmanager
 def open_folder(
-    sources: Sequence[str], options: Options
+    sources: Sequence[str], options: CollectionOptions
 ) -> Iterator['CollectionFolder']:
     """Opens a folder for this process alone; removes it if it stays empty.
 
@@ -105,10 +105,6 @@ def open_folder(
 class CollectionFolder:
     """The folder of a collection, its measured.json, and the results so far.
 
-    Args:
-        sources: names of the programs.
-        options: of the collection.
-
     Attributes:
         options: of the collection.
         records: name -> the entry of measured.json for a kernel or program whose file
@@ -123,7 +119,7 @@ class CollectionFolder:
         OSError: it cannot be read.
     """
 
-    def __init__(self, sources: Sequence[str], options: Options):
+    def __init__(self, sources: Sequence[str], options: CollectionOptions):
         self.options = options
         self.records: Dict[str, Dict[str, Any]] = {}
         self.left = 0

@@ -17,7 +17,6 @@ class Draw:
 
     Args:
         tf: the module tensorflow.
-        rng: draws everything.
         new_input: (dimensions, dtype) -> a tensor, one more input of the program.
 
     Attributes:
@@ -72,7 +71,6 @@ class Draw:
         """Draws the dimensions of an array.
 
         Args:
-            rank: their number.
             least: elements of the array in the smallest programs.
             most: the same.
         """

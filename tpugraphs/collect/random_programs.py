@@ -323,8 +323,6 @@ def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> List[str]:
     """Returns the names of programs, from one family after the other.
 
     Args:
-        count: number of programs.
-        seed: of the random programs.
         families: keys of `FAMILIES`; empty for all of them.
 
     Raises:

@@ -45,7 +45,7 @@ _LOCAL_OPTIONS = (
 )
 
 
-def data_options(args: argparse.Namespace) -> graph_source.Options:
+def data_options(args: argparse.Namespace) -> graph_source.SourceOptions:
     """Returns the options of a command for scoring graphs, with its workers.
 
     Raises:
@@ -53,7 +53,7 @@ def data_options(args: argparse.Namespace) -> graph_source.Options:
     """
     check_arguments(args)
     workers = BeamWorkers(args.runner, args.beam_options) if args.runner else None
-    return settings_lib.from_options(graph_source.Options, args, workers=workers)
+    return settings_lib.from_options(graph_source.SourceOptions, args, workers=workers)
 
 
 def check_arguments(args: argparse.Namespace) -> None:
@@ -80,7 +80,6 @@ def map_items(
             path.  Results that are there are taken.
         runner: name of a Beam runner; '' is Beam's local one, on all cores.
         beam_options: its command-line options, in one string.
-        title: of the progress bar.
         keep: leave the folder after a failure, for the next call.
 
     Returns:
@@ -204,26 +203,19 @@ def _progress(folder: str, total: int, title: str, terminal: Any) -> Iterator[No
 
 
 class _Work(NamedTuple):
-    """The arguments of a worker that scores parts of a split.
+    """The arguments of a worker that scores parts of a split."""
 
-    Attributes:
-        model_dir: of the run.
-        data: options for the source of the graphs, with absolute paths.
-        split: name of the split.
-        fingerprint: of the split.
-    """
-
-    model_dir: str
-    data: graph_source.Options
-    split: str
-    fingerprint: str
+    model_dir: str  # of the run
+    # options for the source of the graphs, with absolute paths
+    data: graph_source.SourceOptions
+    split: str  # name of the split
+    fingerprint: str  # of the split
 
 
 class BeamWorkers:
     """Scores splits with the workers of an Apache Beam runner.
 
     Args:
-        runner: its name.
         options: its command-line options, in one string.
     """
 
@@ -231,14 +223,15 @@ class BeamWorkers:
         self._runner, self._options = runner, options
 
     def scores(
-        self, run: run_files.Run, source: graph_source.Source, store: splits.PackedSplit
+        self,
+        run: run_files.RunFile,
+        source: graph_source.Source,
+        store: splits.PackedSplit,
     ) -> List[np.ndarray]:
         """Returns float32 [configurations] of each graph of a split.
 
         Args:
-            run: whose models score.
             source: of the split, which it has opened last.
-            store: the split.
 
         Raises:
             ValueError: the runner cannot be used, or a worker could not score.
@@ -257,7 +250,7 @@ class BeamWorkers:
 
 
 def _work(
-    run: run_files.Run, source: graph_source.Source, store: splits.PackedSplit
+    run: run_files.RunFile, source: graph_source.Source, store: splits.PackedSplit
 ) -> _Work:
     """Describes the scoring of a split to workers, which import models by name."""
     options, models_file = source.options, source.options.models_file
@@ -301,7 +294,7 @@ def _opened(work: _Work) -> Tuple[scorers.Models, splits.PackedSplit, Any]:
     return scorer.models, store, scorer.graphs(store)
 
 
-def _key(run: run_files.Run, work: _Work, at_once: int) -> str:
+def _key(run: run_files.RunFile, work: _Work, at_once: int) -> str:
     """Returns a key of the scores, equal in a call that goes on with this one."""
     digest = run.info.get('digest')
     # Without a digest, or with a user's code, what is there may be of another model.

@@ -18,25 +18,17 @@ _OPTIONAL = {'pad': npz.Field('iu', (), optional=True), **graph_files.EXTRA}
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
-    """The options of an extraction.
+class ExtractionOptions:
+    """The options of an extraction."""
 
-    Attributes:
-        output: folder of the npz files, absolute.
-        kind: 'tile', 'layout', or None to detect it.
-        pad: the value of absent list entries, 0 or -1.
-        extra: whether to write `node_feat_extra`, too.
-        overwrite: whether to replace existing files.
-    """
-
-    output: str
-    kind: Optional[str] = None
-    pad: int = 0
-    extra: bool = False
-    overwrite: bool = False
+    output: str  # folder of the npz files, absolute
+    kind: Optional[str] = None  # 'tile', 'layout', or None to detect it
+    pad: int = 0  # the value of absent list entries, 0 or -1
+    extra: bool = False  # whether to write `node_feat_extra`, too
+    overwrite: bool = False  # whether to replace existing files
 
 
-def extract_file(path: str, options: Options) -> outcomes.Outcome:
+def extract_file(path: str, options: ExtractionOptions) -> outcomes.Outcome:
     """Extracts every module of a raw file; damage is reported, never raised."""
     outcome = outcomes.Outcome()
     try:
@@ -61,15 +53,12 @@ def extract_file(path: str, options: Options) -> outcomes.Outcome:
 
 
 def _extract_module(
-    raw: reading.RawFile, tuning: Any, options: Options, outcome: outcomes.Outcome
+    raw: reading.RawFile,
+    tuning: Any,
+    options: ExtractionOptions,
+    outcome: outcomes.Outcome,
 ) -> None:
-    """Writes the npz file of a module, and adds the result to an outcome.
-
-    Raises:
-        outcomes.Skip: the module has nothing to rank.
-        ValueError: it is damaged.
-        OSError: the npz file cannot be written.
-    """
+    """Writes the npz file of a module, and adds the result; raises Skip or errors."""
     if raw.kind == reading.TILE:
         reason = tile.why_unusable(tuning)
         if reason:
@@ -106,7 +95,7 @@ def _extract_module(
     )
 
 
-def _check_existing(target: str, options: Options) -> None:
+def _check_existing(target: str, options: ExtractionOptions) -> None:
     """Raises OSError unless the existing file was extracted with the same options."""
     try:
         arrays = npz.read_arrays(target, _OPTIONAL, 1 << 40, others=None)

@@ -29,7 +29,7 @@ _LEFTOVERS = re.compile(r'\..+\.npz\.\w{8}')
 
 def extract(
     inputs: List[str],
-    options: extractor.Options,
+    options: extractor.ExtractionOptions,
     runner: str = '',
     beam_options: str = '',
     shares: str = '',
@@ -39,7 +39,6 @@ def extract(
 
     Args:
         inputs: files, folders and globs, as in `reading.find_files`.
-        options: of the extraction; `output` may begin with `~`.
         runner: name of an installed Beam runner, whose workers see the inputs and the
             output; '' uses Beam's own, and only for many files.
         beam_options: command-line options for it, in one string.
@@ -88,7 +87,10 @@ def extract(
 
 
 def _check_split(
-    paths: List[str], options: extractor.Options, shares: Sequence[float], by: str
+    paths: List[str],
+    options: extractor.ExtractionOptions,
+    shares: Sequence[float],
+    by: str,
 ) -> None:
     """Raises ValueError, before a file is written, where modules cannot be split.
 
@@ -116,7 +118,10 @@ def _check_split(
 
 
 def _through_beam(
-    paths: List[str], options: extractor.Options, runner: str, beam_options: str
+    paths: List[str],
+    options: extractor.ExtractionOptions,
+    runner: str,
+    beam_options: str,
 ) -> Iterable[outcomes.Outcome]:
     """Extracts raw files on the workers of Beam."""
     folder = os.path.join(options.output, f'.outcomes_{uuid.uuid4().hex}')
@@ -127,7 +132,7 @@ def _through_beam(
 
 def _extract_file(path: str, options: Dict[str, Any]) -> Dict[str, Any]:
     """Extracts one file on a worker; options and outcome travel as JSON objects."""
-    outcome = extractor.extract_file(path, extractor.Options(**options))
+    outcome = extractor.extract_file(path, extractor.ExtractionOptions(**options))
     return dataclasses.asdict(outcome)
 
 

@@ -33,8 +33,6 @@ def split(
     Files that are in a split already are moved, too.
 
     Args:
-        folder: of the npz files.
-        shares: of the splits, from `shares.parse`.
         by: modules that stay together: those of a 'program' (an id without its last
             _<hash>), of a raw 'file', or none ('module').
         modules: raw file -> ids of its modules.

@@ -138,11 +138,7 @@ def _module_content(kind: str, tuning: Any) -> Content:
 
 
 def describe_program(program: reader.Program) -> Content:
-    """Describes a program that comes without configurations.
-
-    Raises:
-        ValueError: its graph is damaged.
-    """
+    """Describes a program without configurations; raises ValueError if damaged."""
     nodes = graph.extract_graph(program.module)
     opcodes = tuple(i.opcode for i in graph.list_instructions(program.module))
     return Content(program.name, program.form, opcodes, **_graph(nodes))

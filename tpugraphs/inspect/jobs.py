@@ -14,15 +14,11 @@ from tpugraphs.programs import reader
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """The graphs of a file.
+    """The graphs of a file."""
 
-    Attributes:
-        graphs: one for each module, at least one.
-        kernels: what `kernel_table.describe` returns of a program; None for a file of
-            configurations.
-    """
-
-    graphs: List[contents.Content]
+    graphs: List[contents.Content]  # one for each module, at least one
+    # what `kernel_table.describe` returns of a program; None for a file of
+    # configurations
     kernels: Optional[Dict[str, Any]] = None
 
     def to_text(self) -> str:

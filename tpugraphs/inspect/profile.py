@@ -96,11 +96,7 @@ def _time(
 
 
 def _reached(session: session_lib.Session) -> Dict[str, float]:
-    """Measures an empty call, and what a copy and a product of matrices reach.
-
-    Raises:
-        ValueError: one of them cannot be measured.
-    """
+    """Measures an empty call, a copy and a product of matrices; raises ValueError."""
     try:
         call_ns = _time(session, 'call', _module('copy', []))
         copy_ns = _time(session, 'copy', _module('copy', [_COPIED]))

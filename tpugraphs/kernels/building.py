@@ -13,7 +13,18 @@ they are finished, callees before callers, as XLA wants them.
 import functools
 import itertools
 import math
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Union,
+)
 
 from baselines.hlo import protos
 from baselines.hlo import schema
@@ -66,6 +77,19 @@ def num_bytes(shape: Any) -> int:
     return elements(shape) * _KINDS[shape.element_type].bytes
 
 
+def set_repeated(field: Any, messages: Iterable[Any]) -> None:
+    """Sets a repeated field to messages, some of which may be its own."""
+    copies = [type(m).FromString(m.SerializeToString()) for m in messages]
+    del field[:]
+    field.extend(copies)
+
+
+def fresh_ids(module: Any) -> Iterator[int]:
+    """Yields ids that no instruction or computation of a module has."""
+    ids = [i.id for c in module.computations for i in (c, *c.instructions)]
+    return itertools.count(1 + max(ids, default=0))
+
+
 def shape_text(shape: Any) -> str:
     """Returns a shape as XLA writes it: `f32[8,16]`, `f32[<=8,16]`, `f32[?,16]`."""
     kind = _KINDS.get(shape.element_type)
@@ -86,7 +110,6 @@ class Module:
     """An HloModuleProto under construction.
 
     Args:
-        name: of the module.
         source: a module whose computations (reducers) instructions may call.
     """
 
@@ -158,8 +181,6 @@ class Computation:
     """A computation under construction; the last instruction is its root.
 
     Args:
-        module: the module that it belongs to.
-        name: of the computation.
         parent: if this is the body of a loop, the computation around the loop, whose
             values `use` brings in.
 
@@ -200,8 +221,6 @@ class Computation:
         """Adds an instruction.
 
         Args:
-            opcode: HLO's name of the operation.
-            shape: its ShapeProto.
             operands: values of this computation.
             like: an instruction whose attributes it takes; computations that
                 it calls are copied from the module's source.
@@ -320,17 +339,13 @@ def loop(
     initial: Any,
     body: Callable[[Computation, Any, Any], Any],
 ) -> Any:
-    """Adds a `while` that runs `body` for 0, 1, ..., trips - 1.
+    """Adds a `while` that runs `body` for 0, 1, ..., trips - 1; returns the last value.
 
     Args:
-        scope: the computation that the loop is added to.
         trips: number of times that the body runs, at least 1.
         initial: the value that the body changes, before the loop.
         body: (computation, counter, value) -> the next value; it reaches values
             around the loop with `Computation.use`.
-
-    Returns:
-        The value after the loop.
     """
     inside = scope.module.computation('body', scope)
     counter = inside.element(shape_of('s32', []))

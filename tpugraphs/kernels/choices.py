@@ -37,7 +37,6 @@ def kernels_of(
     """Returns the kernels of a program (tile) or the program itself (layout).
 
     Args:
-        program: the program.
         task: 'tile' or 'layout'.
         session: compiles the program into kernels; see `preparation.optimise`.
         digests: hashes of earlier programs' kernels, which are left out; those of

@@ -135,7 +135,7 @@ def entry_of(module: Any) -> Any:
 
 
 def inputs_of(module: Any, balanced: bool = False) -> List[dict]:
-    """Returns the arguments of `worker.draw_array` for a module's parameters."""
+    """Returns the arguments of `values.draw_array` for a module's parameters."""
     entry = entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
     parameters.sort(key=lambda i: i.parameter_number)
@@ -256,15 +256,12 @@ class _RowMajor:
     def write_kernel(
         self, bodies: Dict[int, Any], values: Dict[int, Any], pieces: List[Any]
     ) -> Any:
-        """Returns the HloModuleProto of a kernel, without a name.
+        """Returns the HloModuleProto of a kernel, without a name; raises Unsupported.
 
         Args:
             bodies: the computations of the optimised module, by id.
             values: the instructions of the kernel's computation, by id.
             pieces: the kernel's instructions, the last one its root.
-
-        Raises:
-            Unsupported: an instruction cannot be part of a kernel.
         """
         for piece in pieces:
             _check_supported(piece, inside=False)

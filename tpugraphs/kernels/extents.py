@@ -109,8 +109,6 @@ def tile_of(
     Args:
         scope: the loop's body.
         counter: s32 scalar, 0, 1, ..., `trips(dims, tiles)` - 1.
-        dims: the array's dimensions.
-        tiles: the tile's size along every dimension.
     """
     counts = [-(-size // tile) for size, tile in zip(dims, tiles)]
     region, after = [], 1

@@ -34,8 +34,6 @@ def candidates_of(
     """Draws configurations of a program, half near the default, which is first.
 
     Args:
-        program: the program.
-        rng: draws.
         count: configurations at most, with the default.
     """
     nodes = configurable(program.module)
@@ -76,8 +74,6 @@ def kernels_of(
     """Returns a program as its only kernel; none if it has no configurable nodes.
 
     Args:
-        module: its HloModuleProto.
-        program: its name.
         skipped: counts programs that are left out, by reason.
     """
     if configurable(module):
@@ -117,7 +113,6 @@ def draw(
 
     Args:
         ranks: the ranks of output and operands, by node.
-        rng: draws.
         count: configurations at most, with the default.
     """
     default: Config = tuple(tuple(None for _ in node) for node in ranks)
@@ -144,15 +139,13 @@ def constrain(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> An
     """Returns a copy of a program with the layouts of a configuration.
 
     Args:
-        module: the program's HloModuleProto.
         nodes: indices of its configurable nodes.
         config: orders of dimensions, by node.
     """
     copy = type(module).FromString(module.SerializeToString())
     orders_of = dict(zip(nodes, config))
     numbers = itertools.count()
-    ids = [i.id for c in copy.computations for i in (c, *c.instructions)]
-    fresh = itertools.count(1 + max(ids))
+    fresh = building.fresh_ids(copy)
     for computation in copy.computations:
         written: List[Any] = []
         shapes = {i.id: i.shape for i in computation.instructions}
@@ -170,9 +163,7 @@ def constrain(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> An
                 own, instruction.id = instruction.id, next(fresh)
                 shape = instruction.shape
                 written.append(_constraint(own, instruction.id, shape, output))
-        written = [type(i).FromString(i.SerializeToString()) for i in written]
-        del computation.instructions[:]
-        computation.instructions.extend(written)
+        building.set_repeated(computation.instructions, written)
     return copy
 
 

@@ -97,7 +97,6 @@ def optimise(
     can be measured.
 
     Args:
-        program: the program.
         session: compiles it as it is, from `prepare`; without one, a program of any
             origin is prepared and compiled in a session of its own.
 
@@ -133,8 +132,7 @@ def _widen_products(module: Any, computation: Any) -> None:
     if not narrow:
         return
     by_id = {i.id: i for i in computation.instructions}
-    fresh = 1 + max(i.id for c in module.computations for i in c.instructions)
-    fresh = max(fresh, 1 + max(c.id for c in module.computations))
+    fresh = building.fresh_ids(module)
     float32 = building.shape_of('f32', []).element_type
     written: List[Any] = []
     narrow_ids = {i.id for i in narrow}
@@ -143,20 +141,16 @@ def _widen_products(module: Any, computation: Any) -> None:
             written.append(instruction)
             continue
         for place, number in enumerate(instruction.operand_ids):
-            written.append(_convert(by_id[number], fresh, float32))
-            instruction.operand_ids[place] = fresh
-            fresh += 1
+            written.append(_convert(by_id[number], next(fresh), float32))
+            instruction.operand_ids[place] = written[-1].id
         # The convert back takes the instruction's id, so that users need no change.
         narrow_type = instruction.shape.element_type
         product = type(instruction).FromString(instruction.SerializeToString())
-        product.id, product.shape.element_type = fresh, float32
-        product.name = f'{product.opcode}.{fresh}'
-        fresh += 1
+        product.id, product.shape.element_type = next(fresh), float32
+        product.name = f'{product.opcode}.{product.id}'
         back = _convert(product, instruction.id, narrow_type)
         written += [product, back]
-    written = [type(i).FromString(i.SerializeToString()) for i in written]
-    del computation.instructions[:]
-    computation.instructions.extend(written)
+    building.set_repeated(computation.instructions, written)
 
 
 def _convert(value: Any, number: int, kind: int) -> Any:

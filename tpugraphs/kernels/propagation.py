@@ -57,9 +57,7 @@ def step_of(
     """Returns the operation on parts that computes a region of a result.
 
     Args:
-        value: the instruction.
         shapes: its operands' ShapeProtos.
-        region: of its result.
         reduced: region of the reduced or contracted dimensions, in the order of
             `reduced_sizes`; None takes all.
 

@@ -35,10 +35,8 @@ def tunings(
     of `tpugraphs tune`.
 
     Args:
-        program: the program.
         kind: 'tile', or 'layout' for layouts of the whole program.
         count: candidates of a kernel at most, with the default.
-        seed: of the candidates.
         skipped: counts the kernels that are left out, by reason.
 
     Raises:

@@ -54,13 +54,10 @@ def described(cut_out: Mapping[str, int]) -> str:
 
 def cut_out(module: Any) -> None:
     """Replaces the operations of an HloModuleProto that cannot run here by feeds."""
-    ids = [c.id for c in module.computations]
-    ids += [i.id for c in module.computations for i in c.instructions]
-    last = max(ids, default=0)
+    fresh = building.fresh_ids(module)
     for computation in module.computations:
         if any(map(_is_outside, computation.instructions)):
-            writer = _Writer(computation, last)
-            last = writer.rewrite()
+            _Writer(computation, fresh).rewrite()
     _drop_uncalled(module)
 
 
@@ -79,20 +76,15 @@ def _name_of(instruction: Any) -> str:
 
 
 class _Writer:
-    """Rewrites the instructions of a computation with feeds.
+    """Rewrites the instructions of a computation with feeds; takes ids from `fresh`."""
 
-    Args:
-        computation: the HloComputationProto, which is changed.
-        last: the largest id in the module.
-    """
-
-    def __init__(self, computation: Any, last: int):
-        self._computation, self._last = computation, last
+    def __init__(self, computation: Any, fresh: Iterator[int]):
+        self._computation, self._fresh = computation, fresh
         self._shapes = {i.id: i.shape for i in computation.instructions}
         self._written: List[Any] = []
 
-    def rewrite(self) -> int:
-        """Rewrites the computation; returns the largest id now."""
+    def rewrite(self) -> None:
+        """Rewrites the computation."""
         for instruction in self._computation.instructions:
             if instruction.opcode in _FEEDS or not _is_outside(instruction):
                 self._written.append(instruction)
@@ -100,10 +92,7 @@ class _Writer:
             for number in instruction.operand_ids:
                 self._take(number, self._shapes[number])
             self._result(instruction.shape, instruction.id)
-        copies = [type(i).FromString(i.SerializeToString()) for i in self._written]
-        del self._computation.instructions[:]
-        self._computation.instructions.extend(copies)
-        return self._last
+        building.set_repeated(self._computation.instructions, self._written)
 
     def _take(self, number: int, shape: Any) -> None:
         """Adds outfeeds of the arrays in a value, by its id."""
@@ -121,7 +110,6 @@ class _Writer:
         """Adds a value from outside of the program; returns its id.
 
         Args:
-            shape: of the value.
             number: the id that it gets; 0 for a new one.
         """
         if shape.element_type == building.TUPLE:
@@ -137,9 +125,7 @@ class _Writer:
 
     def _add(self, opcode: str, shape: Any, operands: Any = (), number: int = 0) -> Any:
         """Adds an instruction with an id, by default a new one."""
-        if not number:
-            self._last += 1
-            number = self._last
+        number = number or next(self._fresh)
         instruction = protos.protos().HloInstructionProto(
             id=number,
             name=f'{opcode}.cut.{number}',  # names are unique in a module
@@ -165,7 +151,10 @@ def _is_data(shape: Any) -> bool:
 
 def _drop_uncalled(module: Any) -> None:
     """Removes the computations that are no longer called."""
-    callees = {c.id: set(_called(c)) for c in module.computations}
+    callees = {
+        c.id: {callee for i in c.instructions for callee in i.called_computation_ids}
+        for c in module.computations
+    }
     used: Set[int] = set()
     waiting = [module.entry_computation_id]
     while waiting:
@@ -175,12 +164,4 @@ def _drop_uncalled(module: Any) -> None:
             waiting += callees[number]
     kept = [c for c in module.computations if c.id in used]
     if len(kept) < len(module.computations):
-        copies = [type(c).FromString(c.SerializeToString()) for c in kept]
-        del module.computations[:]
-        module.computations.extend(copies)
-
-
-def _called(computation: Any) -> Iterator[int]:
-    """Yields the ids of the computations that a computation calls."""
-    for instruction in computation.instructions:
-        yield from instruction.called_computation_ids
+        building.set_repeated(module.computations, kept)

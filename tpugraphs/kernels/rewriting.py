@@ -150,7 +150,6 @@ def tile(plan: Plan, tiles: Tiles) -> Tiled:
     """Rewrites a kernel as a loop over its tiles; `plan.untiled` changes nothing.
 
     Args:
-        plan: of the kernel.
         tiles: sizes from 1 to the whole dimension; those of `kernel` divide
             `plan.reduced`.
     """
@@ -164,10 +163,6 @@ class _Tiler:
 
     Its methods take instructions of the kernel, and add instructions to a computation
     of the new module, `scope`: the entry, or the body of a loop.
-
-    Args:
-        plan: of the kernel.
-        tiles: the configuration.
     """
 
     def __init__(self, plan: Plan, tiles: Tiles):

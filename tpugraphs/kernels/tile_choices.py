@@ -43,8 +43,6 @@ def candidates_of(
     """Draws configurations of a kernel, the untiled one first, and adds recorded ones.
 
     Args:
-        kernel: the kernel.
-        rng: draws.
         count: configurations to draw at most, with the untiled one.
         recorded: `output` and `kernel` sizes of tuning records.
     """
@@ -67,8 +65,6 @@ def tuning_data(
     """Returns a ModuleTuningData of a kernel with configurations.
 
     Args:
-        kernel: the kernel.
-        configs: its configurations.
         times: their nanoseconds; empty for candidates.
         default: number of XLA's own configuration.
     """
@@ -98,8 +94,6 @@ def kernels_of(
     """Returns the kernels of an optimised module that can be tiled.
 
     Args:
-        module: the HloModuleProto.
-        program: the program's name.
         seen: hashes of earlier kernels, which are left out; the new ones are added.
         skipped: counts the kernels left out, by reason.
     """
@@ -142,8 +136,6 @@ def draw(
     """Returns distinct configurations of a kernel; the untiled one is the first.
 
     Args:
-        plan: of the kernel.
-        rng: draws.
         count: how many at most, with the untiled one.
     """
     output, _ = plan.tileable
@@ -182,11 +174,8 @@ def draw_rows(
     instead of a convolution of one pixel).
 
     Args:
-        default: the first row.
         choices: possible sizes, ascending, by place in a row.
-        rng: draws.
         count: rows at most, with the default.
-        fits: tells whether a row is possible.
     """
     drawn: Iterable[Any]
     if math.prod(map(len, choices)) <= 4 * count:

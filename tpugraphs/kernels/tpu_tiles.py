@@ -16,20 +16,13 @@ from baselines.core import untrusted
 
 @dataclasses.dataclass(frozen=True)
 class OwnTiles:
-    """XLA's own configuration of a fusion.
+    """XLA's own configuration of a fusion."""
 
-    Attributes:
-        output: bounds of the output's tile.
-        kernel: bounds of the tile along reduced or contracted dimensions.
-        input: bounds of an operand's tile.
-        cycles: XLA's estimate of its time; None if there is none.
-        microseconds: that of XLA's learned model; None if there is none.
-    """
-
-    output: List[int]
-    kernel: List[int]
-    input: List[int]
-    cycles: Optional[int] = None
+    output: List[int]  # bounds of the output's tile
+    kernel: List[int]  # bounds of the tile along reduced or contracted dimensions
+    input: List[int]  # bounds of an operand's tile
+    cycles: Optional[int] = None  # XLA's estimate of its time; None if there is none
+    # that of XLA's learned model; None if there is none
     microseconds: Optional[float] = None
 
 

@@ -134,7 +134,6 @@ def from_saved_model(
     """Traces a signature of a SavedModel to an HloModuleProto.
 
     Args:
-        folder: of the SavedModel.
         name: of the signature; '' for `serving_default`, or the only one.
         args: instead of the signature's shapes: a dict by the names of its inputs,
             or, where there is one input alone, an array.

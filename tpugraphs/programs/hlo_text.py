@@ -4,7 +4,7 @@ Repairs never touch quoted text, and keep the lines, which XLA's errors count.
 """
 
 import re
-from typing import Callable, List, Tuple
+from typing import List, Tuple
 
 from tpugraphs.programs import elided
 from tpugraphs.programs import xla
@@ -60,7 +60,9 @@ def repaired(content: str) -> str:
         part = _API_VERSION.sub('API_VERSION_ORIGINAL', part)
         return _ELIDED.sub(f'custom-call(), custom_call_target="{elided.TARGET}"', part)
 
-    return _outside_quotes(content, repair)
+    parts = _QUOTED.split(content)  # every other one is quoted
+    parts[::2] = map(repair, parts[::2])
+    return ''.join(parts)
 
 
 def without_attribute(content: str, name: str) -> str:
@@ -92,10 +94,3 @@ def _end_of_value(content: str, place: int) -> int:
             return place
         place += 1
     return place
-
-
-def _outside_quotes(content: str, repair: Callable[[str], str]) -> str:
-    """Applies a function to all of a text but what is in quotes."""
-    parts = _QUOTED.split(content)
-    parts[::2] = map(repair, parts[::2])
-    return ''.join(parts)

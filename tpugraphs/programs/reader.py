@@ -27,25 +27,18 @@ _SAVED_MODEL_FILES = ('saved_model.pb', 'saved_model.pbtxt')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
-    """A program: an HLO module and its origin.
+    """A program: an HLO module and its origin."""
 
-    Attributes:
-        name: of letters, digits and `_`; names of its kernels begin with it.
-        module: its HloModuleProto, as it was read.
-        form: the form that it was read from: one of `baselines.hlo.forms`, FUNCTION
-            or SAVED_MODEL.
-        source: the file or function, for messages.
-        tuning: the ModuleTuningData with its configurations; None unless it was read
-            from tuning data.
-        cut_out: operations that cannot run here -> how many there were; see
-            `kernels.removal`.
-    """
-
-    name: str
-    module: Any
+    name: str  # of letters, digits and `_`; names of its kernels begin with it
+    module: Any  # its HloModuleProto, as it was read
+    # the form that it was read from: one of `baselines.hlo.forms`, FUNCTION or
+    # SAVED_MODEL
     form: str = forms.MODULE
-    source: str = ''
+    source: str = ''  # the file or function, for messages
+    # the ModuleTuningData with its configurations; None unless it was read from tuning
+    # data
     tuning: Any = None
+    # operations that cannot run here -> how many there were; see `kernels.removal`
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
@@ -90,12 +83,9 @@ def find_sources(patterns: Sequence[str]) -> List[str]:
 
 
 def tuning_kind(source: str) -> str:
-    """Returns the kind of a file of tuning data; '' for another program.
+    """Returns 'tile' or 'layout' for a file of tuning data; '' for another program.
 
     The modules are not parsed, which takes seconds for a large file.
-
-    Returns:
-        'tile' or 'layout', or ''.
 
     Raises:
         ValueError: it holds no program.

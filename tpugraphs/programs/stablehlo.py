@@ -120,11 +120,7 @@ def _write_out_groups(module: Any) -> None:
 
 
 def _drop_shardings(module: Any) -> None:
-    """Removes the operations of the dialect sdy.
-
-    Raises:
-        ValueError: one of them computes something.
-    """
+    """Removes operations of sdy that only place data; raises ValueError for others."""
     manual = [o for o in _operations(module.operation) if o.name == _MANUAL]
     if manual:
         _take_region(module, manual)
@@ -143,11 +139,7 @@ def _drop_shardings(module: Any) -> None:
 
 
 def _take_region(module: Any, manual: List[Any]) -> None:
-    """Makes the region of a manual computation, for one device, the program.
-
-    Raises:
-        ValueError: there are several, which are parts of a program.
-    """
+    """Makes the region of a manual computation the program; raises ValueError."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import func
 

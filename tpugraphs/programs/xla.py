@@ -8,6 +8,7 @@ looking for the attribute and not by comparing versions.
 import functools
 import importlib
 import importlib.util
+import re
 import sys
 from typing import Any, Callable, Dict, List, Sequence, TypeVar
 
@@ -167,8 +168,8 @@ class Client:
         self._make_options: Any = xla_client.CompileOptions
         if hasattr(self._client, 'compile_and_load'):  # since 0.6
             devices = xla_client.DeviceList((self._device,))
-            self._compile: Any = functools.partial(
-                _compile_and_load, self._client, devices
+            self._compile: Any = lambda module, options: self._client.compile_and_load(
+                module, devices, options
             )
         else:
             self._compile = self._client.compile
@@ -185,7 +186,9 @@ class Client:
         return self._device.device_kind
 
     @_naming_the_release
-    def compile(self, stablehlo: Any, debug_options: Dict[str, Any]) -> 'Executable':
+    def compile(
+        self, stablehlo: Any, debug_options: Dict[str, Any]
+    ) -> 'CompiledModule':
         """Compiles StableHLO.
 
         Args:
@@ -195,14 +198,13 @@ class Client:
         options = self._make_options()
         for name, value in debug_options.items():
             setattr(options.executable_build_options.debug_options, name, value)
-        return Executable(self._compile(stablehlo, options), self._place)
+        return CompiledModule(self._compile(stablehlo, options), self._place)
 
 
-class Executable:
+class CompiledModule:
     """A compiled module.
 
     Args:
-        executable: jaxlib's LoadedExecutable.
         place: makes a buffer of the device from an array.
 
     Attributes:
@@ -235,9 +237,15 @@ class Executable:
         ]
 
     @_naming_the_release
-    def optimised(self) -> Any:
-        """Returns jaxlib's HloModule after XLA's passes."""
-        return self._executable.hlo_modules()[0]
+    def optimised(self) -> bytes:
+        """Returns the HloModuleProto after XLA's passes, serialised."""
+        return self._executable.hlo_modules()[0].as_serialized_hlo_module_proto()
+
+    @_naming_the_release
+    def text(self) -> str:
+        """Returns the module after XLA's passes as text, without metadata."""
+        module = self._executable.hlo_modules()[0]
+        return re.sub(r', metadata=\{[^}]*\}', '', module.to_string())
 
 
 def _make_client(platform: str) -> Any:
@@ -264,11 +272,6 @@ def _set_state(jax_jit: Any) -> None:
     state.enable_x64 = True
     if hasattr(state, 'enable_memories'):  # up to 0.4
         state.enable_memories = False
-
-
-def _compile_and_load(client: Any, devices: Any, module: Any, options: Any) -> Any:
-    """Compiles a module for devices."""
-    return client.compile_and_load(module, devices, options)
 
 
 def _sharding_class() -> Any:

@@ -45,12 +45,11 @@ def check_writable(path: str) -> None:
             open(path, 'ab').close()
 
 
-class Records:
+class MachineRecords:
     """The tuning records of this machine, and the file that new records go to.
 
     Args:
         path: a file, or a folder with a file for every machine; '' for no records.
-        device: XLA's name of the device.
         fresh: whether existing records are left unused.
 
     Raises:
@@ -109,7 +108,6 @@ class Records:
         searched; it may have records of other machines.
 
         Args:
-            opcodes: of the kernel.
             default: its untiled configuration.
         """
         similar: List[Tuple[float, Dict[str, Any]]] = []
@@ -131,7 +129,6 @@ class Records:
         """Returns the recorded times of configurations, relative to the default's.
 
         Args:
-            kernel: the kernel's graph id.
             configs: its configurations, the default first.
 
         Returns:
@@ -157,17 +154,13 @@ class Records:
         opcodes: Sequence[str] = (),
         search_s: float = 0.0,
     ) -> None:
-        """Records configurations that were timed together.
+        """Records configurations that were timed together; raises OSError.
 
         Args:
-            kernel: the kernel's graph id.
             configs: the configurations by their numbers, the default first.
             measured: their times, and the reasons of those without.
             opcodes: of the kernel, see `Measurement`.
             search_s: seconds that choosing them took.
-
-        Raises:
-            OSError: the file cannot be written.
         """
         if not self._path:
             return

@@ -154,16 +154,12 @@ def append(path: str, measurements: Iterable[Measurement]) -> None:
 
 
 def merge(path: str, measurements: Sequence[Measurement]) -> int:
-    """Appends the measurements that a file does not have yet, each once.
+    """Appends measurements that a file does not have yet; returns their number.
 
     A default is repeated where new measurements are compared with it.
 
     Args:
         path: the file, which is made if it is missing.
-        measurements: in any order.
-
-    Returns:
-        The number of measurements that were new.
 
     Raises:
         ValueError: see `read`.
@@ -180,12 +176,9 @@ def merge(path: str, measurements: Sequence[Measurement]) -> int:
 
 
 def prune(path: str, keeps: Callable[[Measurement], bool]) -> int:
-    """Removes the measurements that `keeps` rejects, and damaged lines.
+    """Removes damaged lines, and measurements that `keeps` rejects; returns how many.
 
     Lines of another version stay.
-
-    Returns:
-        The number of lines removed.
 
     Raises:
         ValueError: see `read`.

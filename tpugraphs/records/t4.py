@@ -27,11 +27,7 @@ _INVALID = {
 
 
 def export(measurements: List[records.Measurement], folder: str) -> List[str]:
-    """Writes a file for every kernel and machine; returns their paths.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+    """Writes a file for every kernel and machine; returns paths; raises OSError."""
     os.makedirs(folder, exist_ok=True)
     paths = []
     encode = json.JSONEncoder(allow_nan=False).encode

@@ -89,7 +89,6 @@ def of_kernel(
     """Returns the measurements of a kernel.
 
     Args:
-        measurements: of any kernels.
         name: the beginning of the kernel's name or fingerprint.
 
     Raises:

@@ -16,9 +16,10 @@ _COMPARED_WITH = (_RANDOM, _TWICE, _CEILING)  # after models, in a legend
 _KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _TOLD_KS = (1, 5, 10, 100)  # in the text of a figure
 _TOLD_GROUPS = 3
+_NAME = 24  # characters of a program's name, half of a picture's width
 
 
-def curves(models: Sequence[measured.Model]) -> List[pictures.Picture]:
+def curves(models: Sequence[measured.ReportedModel]) -> List[pictures.Picture]:
     """Draws validation scores and each kind of loss; nothing without curves."""
     runs = [run for model in models for run in model.runs]
     by_tau = any('val_tau' in run.run.curve for run in runs)
@@ -48,7 +49,7 @@ def curves(models: Sequence[measured.Model]) -> List[pictures.Picture]:
 
 
 def _losses(
-    models: Sequence[measured.Model], loss: measured.Loss
+    models: Sequence[measured.ReportedModel], loss: measured.Loss
 ) -> List[pictures.Picture]:
     """Draws one kind of loss, which no other kind can be compared with."""
     lines = {'train_loss': '-', 'val_loss': '--'}
@@ -71,7 +72,7 @@ def _losses(
 
 def _plot_curves(
     axes: Any,
-    models: Sequence[measured.Model],
+    models: Sequence[measured.ReportedModel],
     lines: Mapping[str, str],
     title: str,
     step: str = 'epoch',
@@ -98,14 +99,10 @@ def _plot_curves(
     pictures.add_legend(axes, fewest=1 if len(models) > 1 else 2)
 
 
-def groups(models: Sequence[measured.Model], key: str, title: str) -> pictures.Picture:
-    """Draws a measure of each program or graph, with intervals, beside random.
-
-    Args:
-        models: of the page.
-        key: of the measure.
-        title: of the measure.
-    """
+def groups(
+    models: Sequence[measured.ReportedModel], key: str, title: str
+) -> pictures.Picture:
+    """Draws a measure of each program or graph, with intervals, beside random."""
     worst = _worst_first(models, key)
     names = [measured.ALL, *worst[:_MOST_ROWS]]
     over = models[0].runs[0].summary['interval_over'].rstrip('s')
@@ -134,7 +131,7 @@ def groups(models: Sequence[measured.Model], key: str, title: str) -> pictures.P
 
 def _plot_groups(
     axes: Any,
-    models: Sequence[measured.Model],
+    models: Sequence[measured.ReportedModel],
     names: Sequence[str],
     key: str,
     title: str,
@@ -174,7 +171,10 @@ def _plot_groups(
         axes.set_xscale('symlog', linthresh=1)
         axes.xaxis.set_major_formatter('{x:g}')
         axes.set_xlim(left=0)
-    axes.set_yticks(range(len(names)), [_short(name) for name in names])
+    axes.set_yticks(
+        range(len(names)),
+        [text.shortened(text.printable(name), _NAME) for name in names],
+    )
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(title)
     axes.grid(axis='y', visible=False)
@@ -189,7 +189,9 @@ def _column(
     return np.array([measure.get(field) for measure in measures], np.float64)
 
 
-def _told(models: Sequence[measured.Model], names: Sequence[str], key: str) -> str:
+def _told(
+    models: Sequence[measured.ReportedModel], names: Sequence[str], key: str
+) -> str:
     """Lists the means of models and of random choice, over all and the worst groups."""
     told = names[: 1 + _TOLD_GROUPS]
     values_of = {
@@ -205,7 +207,7 @@ def _told(models: Sequence[measured.Model], names: Sequence[str], key: str) -> s
     return '; '.join(sentences)
 
 
-def slowdowns(models: Sequence[measured.Model]) -> pictures.Picture:
+def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     """Draws the best of the k ranked first over the best of all, by k."""
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
@@ -264,7 +266,7 @@ def _slowdown_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarr
     return np.mean(rows, axis=0)
 
 
-def _worst_first(models: Sequence[measured.Model], key: str) -> List[str]:
+def _worst_first(models: Sequence[measured.ReportedModel], key: str) -> List[str]:
     """Returns the names of all groups, those with the worst means first."""
     sign = measured.sign_of(models[0].runs[0].summary['task'], key)
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
@@ -291,8 +293,3 @@ def _best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> Optional[int]:
     if isinstance(best, int) and 0 <= best < len(values) and np.isfinite(values[best]):
         return best
     return int(np.nanargmax(values)) if np.isfinite(values).any() else None
-
-
-def _short(name: str) -> str:
-    """Shortens the name of a program to half of a picture's width."""
-    return text.shortened(text.printable(name), 24)

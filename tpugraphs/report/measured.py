@@ -19,33 +19,22 @@ ALL = 'all'  # the name of all groups together
 
 
 class MeasuredRun(NamedTuple):
-    """A run, measured.
+    """A run, measured."""
 
-    Attributes:
-        name: no other run of the page has it.
-        model: the name of the model, which runs of other seeds and folds share.
-        run: as read from disk.
-        summary: from `evaluation.report.summarise`, and the data and split.
-        results: each graph of the split, scored and measured.
-    """
-
-    name: str
-    model: str
-    run: run_files.Run
+    name: str  # no other run of the page has it
+    model: str  # the name of the model, which runs of other seeds and folds share
+    run: run_files.RunFile  # as read from disk
+    # from `evaluation.report.summarise`, and the data and split
     summary: Dict[str, Any]
+    # each graph of the split, scored and measured
     results: Sequence[report.GraphResult]
 
 
 class Loss(NamedTuple):
-    """A kind of loss, by which curves can be compared.
+    """A kind of loss, by which curves can be compared."""
 
-    Attributes:
-        name: without folders of this machine.
-        step: what it is measured after: 'epoch' or 'tree'.
-    """
-
-    name: str
-    step: str
+    name: str  # without folders of this machine
+    step: str  # what it is measured after: 'epoch' or 'tree'
 
 
 def loss_of(run: MeasuredRun) -> Loss:
@@ -57,20 +46,14 @@ def loss_of(run: MeasuredRun) -> Loss:
 
 
 class MeanMeasure(NamedTuple):
-    """A measure of a model.
+    """A measure of a model."""
 
-    Attributes:
-        mean: over graphs, and over runs.
-        low: of one run the lower end of its 95 % interval, of several the mean less
-            their standard deviation; None without an interval.
-        high: the upper end, likewise.
-        runs: number of runs.
-    """
-
-    mean: Optional[float]
+    mean: Optional[float]  # over graphs, and over runs
+    # of one run the lower end of its 95 % interval, of several the mean less their
+    # standard deviation; None without an interval
     low: Optional[float]
-    high: Optional[float]
-    runs: int
+    high: Optional[float]  # the upper end, likewise
+    runs: int  # number of runs
 
     def format(self, show: str) -> str:
         """Returns '0.12 (0.10 to 0.15)', or of several runs '0.12 ± 0.02'."""
@@ -82,16 +65,11 @@ class MeanMeasure(NamedTuple):
         return f'{mean} ({format(self.low, show)} to {format(self.high, show)})'
 
 
-class Model(NamedTuple):
-    """Runs of the same settings with different seeds or folds.
+class ReportedModel(NamedTuple):
+    """Runs of the same settings with different seeds or folds."""
 
-    Attributes:
-        name: no other model of the page has it.
-        runs: in the order of their names.
-    """
-
-    name: str
-    runs: Sequence[MeasuredRun]
+    name: str  # no other model of the page has it
+    runs: Sequence[MeasuredRun]  # in the order of their names
 
     def estimate(self, key: str, group: str = ALL) -> MeanMeasure:
         """Returns a measure of all graphs, or of a group of them."""
@@ -120,7 +98,7 @@ def sign_of(task: str, key: str) -> int:
     return 1 if measure.more_is_better else -1
 
 
-def group_runs(runs: Sequence[MeasuredRun]) -> List[Model]:
+def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
     """Groups runs by model, the best model first.
 
     The best model has the lowest mean top-5 error of tiles, or the highest mean of
@@ -132,18 +110,19 @@ def group_runs(runs: Sequence[MeasuredRun]) -> List[Model]:
         shown = run._replace(name=text.without_folders(run.name))
         by_name.setdefault(run.model, []).append(shown)
     models = [
-        Model(text.without_folders(name), members) for name, members in by_name.items()
+        ReportedModel(text.without_folders(name), members)
+        for name, members in by_name.items()
     ]
     task = runs[0].summary['task']
     key, _ = _ORDERED_BY[task]
 
-    def place(model: Model) -> float:
+    def place(model: ReportedModel) -> float:
         mean = model.estimate(key).mean
         return np.inf if mean is None else -sign_of(task, key) * mean
 
     return sorted(models, key=place)
 
 
-def order(models: Sequence[Model]) -> str:
+def order(models: Sequence[ReportedModel]) -> str:
     """Returns the name of the measure by which `group_runs` orders models."""
     return _ORDERED_BY[models[0].runs[0].summary['task']][1]

@@ -19,31 +19,18 @@ _LONGEST = 300  # letters of a setting
 
 
 class Section(NamedTuple):
-    """Pictures under a title.
+    """Pictures under a title."""
 
-    Attributes:
-        title: of the section.
-        introduction: to its pictures, plain text.
-        pictures: of the section.
-    """
-
-    title: str
-    introduction: str
-    pictures: List[pictures.Picture]
+    title: str  # of the section
+    introduction: str  # to its pictures, plain text
+    pictures: List[pictures.Picture]  # of the section
 
 
 def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
-    """Writes a report of runs of one collection.
+    """Writes the HTML report of measured runs of one collection; raises OSError.
 
     All that comes from run files and data is escaped and stripped of the folders of
     this machine, and the page forbids itself scripts and anything from elsewhere.
-
-    Args:
-        path: the HTML file.
-        runs: measured.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     environment = jinja2.Environment(
         autoescape=True,
@@ -71,7 +58,7 @@ def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
         stream.write(page)
 
 
-def _title(models: Sequence[measured.Model], collection: str) -> str:
+def _title(models: Sequence[measured.ReportedModel], collection: str) -> str:
     """Returns a title such as '3 runs of 2 models on tile:xla'."""
     num_runs = sum(len(model.runs) for model in models)
     title = text.count(len(models), 'model')
@@ -80,7 +67,7 @@ def _title(models: Sequence[measured.Model], collection: str) -> str:
     return f'{title} on {collection}'
 
 
-def _notes(models: Sequence[measured.Model]) -> List[str]:
+def _notes(models: Sequence[measured.ReportedModel]) -> List[str]:
     """Explains the order, intervals and deviations of the table of results."""
     notes = []
     if len(models) > 1:
@@ -94,7 +81,7 @@ def _notes(models: Sequence[measured.Model]) -> List[str]:
     return notes
 
 
-def _sections(models: Sequence[measured.Model]) -> List[Section]:
+def _sections(models: Sequence[measured.ReportedModel]) -> List[Section]:
     """Draws the sections of the page, without empty ones."""
     is_layout = models[0].runs[0].summary['task'] == 'layout'
     noun = 'program' if is_layout else 'kernel'
@@ -124,7 +111,7 @@ def _sections(models: Sequence[measured.Model]) -> List[Section]:
     return [section for section in sections if section.pictures]
 
 
-def _results(models: Sequence[measured.Model]) -> List[List[str]]:
+def _results(models: Sequence[measured.ReportedModel]) -> List[List[str]]:
     """Returns a table: a measure in each row, a model in each column."""
     first = models[0].runs[0].summary
     rows = [['runs', *(str(len(model.runs)) for model in models), '']]

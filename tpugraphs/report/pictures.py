@@ -46,17 +46,11 @@ _NO_METADATA = dict.fromkeys(('Date', 'Creator', 'Format', 'Type'))
 
 
 class Picture(NamedTuple):
-    """A picture of a page.
+    """A picture of a page."""
 
-    Attributes:
-        svg: the SVG document.
-        alt: its content for people who do not see it, plain text.
-        caption: for the line below it, plain text.
-    """
-
-    svg: str
-    alt: str
-    caption: str
+    svg: str  # the SVG document
+    alt: str  # its content for people who do not see it, plain text
+    caption: str  # for the line below it, plain text
 
     @property
     def address(self) -> str:
@@ -84,9 +78,7 @@ def add_legend(axes: Any, last: Collection[str] = (), fewest: int = 2) -> None:
     """Puts a legend above the picture, which becomes higher by as much.
 
     Args:
-        axes: whose lines have labels.
         last: labels that come after the others.
-        fewest: labels that are worth a legend.
     """
     handles, labels = axes.get_legend_handles_labels()
     if len(handles) < fewest:
@@ -109,9 +101,6 @@ def draw(
     """Draws a picture.
 
     Args:
-        plot: is given matplotlib axes.
-        alt: see `Picture`.
-        caption: see `Picture`.
         size: width and height in inches.
     """
     # matplotlib takes half a second to import.

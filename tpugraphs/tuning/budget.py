@@ -66,7 +66,6 @@ class Budget:
         """Returns the protocol of so many passes that ends with the budget.
 
         Args:
-            passes: to make.
             compiling: seconds after which nothing more is compiled.
         """
         return timing.Protocol(passes, passes, compiling=compiling, deadline=self.left)

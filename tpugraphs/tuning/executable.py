@@ -21,6 +21,7 @@ from tpugraphs.clock import backend as backend_lib
 from tpugraphs.kernels import building
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
+from tpugraphs.programs import xla
 from tpugraphs.tuning import signatures
 
 PROGRAM = 'program.hlo.pb'
@@ -39,10 +40,8 @@ class Executable:
     """A compiled program, which is called as the function it was traced from.
 
     Args:
-        module: its HloModuleProto.
         signature: of the function; by default flat arrays, returning a tuple.
         original: the untuned HloModuleProto; by default `module`.
-        about: the measurements, for JSON.
 
     Attributes:
         about: the measurements.
@@ -100,7 +99,7 @@ class Executable:
         return Executable(self._original, self._signature)
 
     @functools.cached_property
-    def _compiled(self) -> backend_lib.Compiled:
+    def _compiled(self) -> xla.CompiledModule:
         """The program, compiled at its first use."""
         cut_out = removal.counts(self._module)
         if cut_out:

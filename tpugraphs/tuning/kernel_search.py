@@ -73,19 +73,15 @@ def tune(
     session: session_lib.Session,
     measure: int,
     seed: int,
-    records: machine_records.Records,
+    records: machine_records.MachineRecords,
     budget: budget_lib.Budget,
     distinct: bool = True,
 ) -> Found:
     """Measures the most promising configurations of a kernel, in rounds.
 
     Args:
-        kernel: the kernel.
-        candidates: its configurations.
         propose: returns the configurations to measure in the next round.
-        session: the worker process that compiles and times.
         measure: number of distinct configurations to measure.
-        seed: of inputs and order.
         records: tuning records; recorded configurations count and are not measured
             again, and new measurements are added.
         budget: the wall time that is left for the search.

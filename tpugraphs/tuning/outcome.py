@@ -12,7 +12,7 @@ from tpugraphs.tuning import whole_program
 
 
 @dataclasses.dataclass
-class Result:
+class TuningResult:
     """A tuned program.
 
     Attributes:

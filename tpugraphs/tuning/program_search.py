@@ -5,12 +5,12 @@ The steps of `tpugraphs tune`:
 * `preparation.optimise` and `tile_choices.kernels_of` compile the program and cut it
   into kernels; these are timed untiled, and those with the longest times come first.
 * `kernel_search.tune` tunes one kernel after the other until time is up (`budget`):
-  `tile_choices.candidates_of` draws and adds recorded ones, a `Model` scores them,
+  `tile_choices.candidates_of` draws and adds recorded ones, a model scores them,
   `search.propose` proposes them in rounds, a worker measures them (`session`), and
   the best one gets a verdict.  `states` has the possible states of a kernel.
 * `whole_program.prove` puts the faster kernels into the program, takes out those that
   do not help, and times the program next to the original.
-* `outcome.Result` has the table and the figures; `executable.Executable` is the
+* `outcome.TuningResult` has the table and the figures; `executable.Executable` is the
   program to call, which is written to a folder.
 """
 
@@ -61,7 +61,7 @@ _FOLDER = 'kernels'
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class TuningOptions:
     """The options of tuning."""
 
     output: str = ''  # folder of the tuned program; '' to write nothing
@@ -75,7 +75,7 @@ class Options:
     platform: str = 'cpu'  # 'cpu' or 'gpu'
 
 
-class Model(NamedTuple):
+class ScoringModel(NamedTuple):
     """A model that proposes configurations."""
 
     name: str  # for messages
@@ -84,14 +84,16 @@ class Model(NamedTuple):
 
 
 def tune_and_write(
-    source: Any, args: Sequence[Any], options: Options, model: Optional[Model] = None
+    source: Any,
+    args: Sequence[Any],
+    options: TuningOptions,
+    model: Optional[ScoringModel] = None,
 ) -> executable.Executable:
     """Tunes a program and prints the outcome; writes `options.output`, if any.
 
     Args:
         source: a function, or another argument of `read_program`.
         args: arguments of the function; else flat arrays, or none for random ones.
-        options: of tuning.
         model: proposes configurations; None draws them at random.
 
     Raises:
@@ -147,15 +149,13 @@ def _write_kernels(kernels: Sequence[states.State], folder: str) -> None:
 
 def tune(
     program: reader.Program,
-    options: Options,
+    options: TuningOptions,
     arrays: Optional[List[np.ndarray]] = None,
-    model: Optional[Model] = None,
-) -> outcome.Result:
+    model: Optional[ScoringModel] = None,
+) -> outcome.TuningResult:
     """Tunes a program's kernels, puts the faster ones into it, and times the whole.
 
     Args:
-        program: the program.
-        options: of tuning.
         arrays: the program's arguments; None for random ones.
         model: proposes configurations; None draws them at random.
 
@@ -173,7 +173,7 @@ def tune(
         text.interruptible(kept),
         session_lib.Session(options.core, options.platform, budget.ends) as session,
     ):
-        records = machine_records.Records(
+        records = machine_records.MachineRecords(
             options.records, session.device, options.fresh
         )
         skipped: collections.Counter[str] = collections.Counter()
@@ -201,7 +201,7 @@ def tune(
                 problem = str(error)
         program_ns = proof.verdict.default_ns if proof else once_ns
         origin = _origin(options, model, kernels)
-        return outcome.Result(
+        return outcome.TuningResult(
             kernels, proof, problem, origin, skipped, program_ns, program.cut_out
         )
 
@@ -252,21 +252,14 @@ def _time_kernels(
 
 
 class _KernelTuner:
-    """Tunes the kernels of a program, one after the other.
-
-    Args:
-        options: of tuning.
-        model: scores the configurations; None if there is none.
-        session: compiles and times.
-        records: of earlier measurements; new ones are added.
-    """
+    """Tunes the kernels of a program, one after the other."""
 
     def __init__(
         self,
-        options: Options,
-        model: Optional[Model],
+        options: TuningOptions,
+        model: Optional[ScoringModel],
         session: session_lib.Session,
-        records: machine_records.Records,
+        records: machine_records.MachineRecords,
     ):
         self._options, self._model = options, model
         self._session, self._records = session, records
@@ -274,11 +267,7 @@ class _KernelTuner:
     def tune_all(
         self, kernels: Sequence[states.State], budget: budget_lib.Budget
     ) -> List[states.State]:
-        """Returns the states of kernels that were tuned until time was up.
-
-        Raises:
-            ValueError: none can be measured.
-        """
+        """Returns the states of kernels tuned until time is up; raises ValueError."""
         after = list(kernels)
         with phases.Phase('tuning', len(after), 'kernel') as phase:
             for place, state in enumerate(kernels):
@@ -350,7 +339,9 @@ def _best_so_far(kernels: Sequence[states.State]) -> str:
 
 
 def _origin(
-    options: Options, model: Optional[Model], kernels: Sequence[states.State]
+    options: TuningOptions,
+    model: Optional[ScoringModel],
+    kernels: Sequence[states.State],
 ) -> str:
     """Returns the origin of the configurations, human-readable."""
     origin = f'up to {options.candidates:,} drawn at random for each kernel'

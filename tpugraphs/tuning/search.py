@@ -93,8 +93,6 @@ def _posterior(
     Args:
         columns: float [c, d] of the configurations.
         prior: float [c], the expected log times without measurements.
-        numbers: of the measured configurations.
-        times: their log times.
     """
     distances = columns[:, None] - columns[numbers][None]
     far = np.sqrt(3 * (distances**2).sum(-1)) / _LENGTH

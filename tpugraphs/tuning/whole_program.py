@@ -66,20 +66,13 @@ class Proof:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WholeProgram:
-    """A program to time.
+    """A program to time."""
 
-    Attributes:
-        name: of the program.
-        original: its HloModuleProto.
-        session: the worker process that compiles and times.
-        seed: of inputs and order.
-        arrays: the program's arguments; None for random ones.
-    """
-
-    name: str
-    original: Any
-    session: session_lib.Session
-    seed: int
+    name: str  # of the program
+    original: Any  # its HloModuleProto
+    session: session_lib.Session  # the worker process that compiles and times
+    seed: int  # of inputs and order
+    # the program's arguments; None for random ones
     arrays: Optional[List[np.ndarray]] = None
 
     def measure(
@@ -88,7 +81,6 @@ class WholeProgram:
         """Times the original and other programs in one process, interleaved.
 
         Args:
-            protocol: the passes, and when to end.
             others: serialised HloModuleProtos that compute the same.
             seed: added to the seed of inputs and order.
 
@@ -138,9 +130,7 @@ class _Trial:
     A set is a list of numbers of `faster`.
 
     Args:
-        program: the program.
         optimised: the HloModuleProto that the kernels were cut from.
-        faster: the kernels to put in.
         once_ns: nanoseconds of one run of the original, about.
 
     Attributes:
@@ -178,10 +168,6 @@ class _Trial:
         """Times the original, and the program with each of the sets.
 
         Args:
-            sets: of faster kernels.
-            limits: of the passes.
-            seed: of inputs and order.
-            budget: the wall time.
             compiling: seconds after which no further set is compiled.
 
         Raises:
@@ -203,9 +189,6 @@ class _Trial:
         """Returns the log speed-ups of the program with sets of faster kernels.
 
         That of a set which cannot be used is minus infinity.
-
-        Raises:
-            session_lib.WorkerError: as of `times`.
         """
         before = budget.spent
         measured = self.times(sets, _CHOOSING, 0, budget, budget.left / 2)
@@ -226,11 +209,8 @@ def prove(
     """Puts kernels into a program, takes out idle ones, and times the result.
 
     Args:
-        program: the program.
         optimised: the HloModuleProto that the kernels were cut from.
-        faster: the kernels that are faster alone.
         once_ns: nanoseconds of one run, about.
-        budget: the wall time that is left.
 
     Raises:
         session_lib.WorkerError: the original cannot be measured, or time is up.

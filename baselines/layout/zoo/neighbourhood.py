@@ -12,21 +12,13 @@ _NODE = range(len(schema.NODE))
 
 
 class Neighbourhood(NamedTuple):
-    """A part of b programs: n nodes, renumbered, and the m edges between them.
+    """A part of b programs: n nodes, renumbered, and the m edges between them."""
 
-    Attributes:
-        nodes: int32 [n], their numbers in the whole programs, ascending.
-        consumer: int32 [m], where each edge begins.
-        producer: int32 [m], where it ends.
-        program: int32 [n], the program of each node.
-        sizes: float32 [b, 1, 1], number of nodes in each program, at least 1.
-    """
-
-    nodes: tf.Tensor
-    consumer: tf.Tensor
-    producer: tf.Tensor
-    program: tf.Tensor
-    sizes: tf.Tensor
+    nodes: tf.Tensor  # int32 [n], their numbers in the whole programs, ascending
+    consumer: tf.Tensor  # int32 [m], where each edge begins
+    producer: tf.Tensor  # int32 [m], where it ends
+    program: tf.Tensor  # int32 [n], the program of each node
+    sizes: tf.Tensor  # float32 [b, 1, 1], number of nodes in each program, at least 1
 
     def means(self, x: tf.Tensor) -> tf.Tensor:
         """Averages over the nodes of each program: [n, c, h] -> [b, c, h]."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tpugraphs.clock import timing
+from tpugraphs.clock import values
 from tpugraphs.clock import worker as worker_lib
 
 
@@ -105,41 +106,41 @@ def test_given_inputs_are_not_changed():
 
 def test_values_are_compared_one_by_one():
     expected, limits = np.array([1e8, 1], np.float32), np.array([100, 1e-6])
-    close = lambda actual: worker_lib.are_close(
+    close = lambda actual: values.are_close(
         [expected], [np.array(actual, np.float32)], [limits]
     )
     assert close([1e8 + 96, 1])
     assert not close([1e8, 5000]) and not close([1e8, 1.1])
     assert not close([np.inf, 1]) and not close([1e8, np.nan]) and not close([1e8])
     whole = [np.array([3, 4])]
-    assert worker_lib.are_close(whole, whole, [np.zeros(2)])
-    assert not worker_lib.are_close(whole, [np.array([3, 5])], [np.full(2, 9.0)])
-    assert not worker_lib.are_close(whole, [np.array([3.0, 4.0])], [np.zeros(2)])
-    assert not worker_lib.are_close(whole, [], [np.zeros(2)])
+    assert values.are_close(whole, whole, [np.zeros(2)])
+    assert not values.are_close(whole, [np.array([3, 5])], [np.full(2, 9.0)])
+    assert not values.are_close(whole, [np.array([3.0, 4.0])], [np.zeros(2)])
+    assert not values.are_close(whole, [], [np.zeros(2)])
 
 
 def test_what_is_not_finite_has_to_be_the_same():
     a = np.array([np.nan, np.inf, -np.inf, 1.0])
     limits = [np.full(4, np.inf)]
-    assert worker_lib.are_close([a], [a.copy()], limits)
+    assert values.are_close([a], [a.copy()], limits)
     for place in range(3):
         b = a.copy()
         b[place] = 1.0
-        assert not worker_lib.are_close([a], [b], limits)
-        assert not worker_lib.are_close([b], [a], limits)
-    assert not worker_lib.are_close([a], [-a], limits)
+        assert not values.are_close([a], [b], limits)
+        assert not values.are_close([b], [a], limits)
+    assert not values.are_close([a], [-a], limits)
 
 
 def test_complex_results_are_compared_in_both_parts():
     expected = np.array([3 + 4j], np.complex64)
-    assert worker_lib.are_close([expected], [expected + 3e-4], [np.array([1e-3])])
-    assert not worker_lib.are_close([expected], [expected + 2e-3j], [np.array([1e-3])])
+    assert values.are_close([expected], [expected + 3e-4], [np.array([1e-3])])
+    assert not values.are_close([expected], [expected + 2e-3j], [np.array([1e-3])])
 
 
 @pytest.mark.parametrize('kind', ['f4', 'f2', 'c8', 'i4', '?'])
 def test_perturbed_floats_keep_type_and_size(kind):
     array = np.arange(1000).astype(kind)
-    changed = worker_lib.perturbed(np.random.default_rng(0), array, 0.01)
+    changed = values.perturbed(np.random.default_rng(0), array, 0.01)
     assert changed.dtype == array.dtype and changed[0] == 0
     moves = np.abs(changed[500:] * 1.0 / array[500:] - 1)
     if kind[0] in 'fc':  # the sum of two normal deviates: one of all, one of each

@@ -98,6 +98,12 @@ def test_a_worker_that_takes_too_long_is_ended():
             pass
 
 
+def test_a_worker_may_take_seconds_to_start_after_the_deadline(monkeypatch):
+    monkeypatch.setattr(session_lib, '_GRACE', 0)
+    with session_lib.Session(ends=0) as session:
+        assert session.device
+
+
 SIZES = {'a': (128, 64), 'b': (64, 160), 'c': (96, 96)}
 
 
@@ -106,7 +112,7 @@ def load(name):
 
 
 def options(tmp_path, **changes):
-    return collection_folder.Options(
+    return collection_folder.CollectionOptions(
         **{'output': str(tmp_path / 'out'), 'configs': 4, 'passes': (2, 2), **changes}
     )
 

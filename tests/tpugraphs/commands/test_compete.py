@@ -14,7 +14,7 @@ from tpugraphs import competition
 
 def _options(root, **changes):
     folders = {'data_root': str(root / 'data'), 'out_dir': str(root / 'out')}
-    return competition.Options(**{**folders, **changes})
+    return competition.CompetitionOptions(**{**folders, **changes})
 
 
 def test_the_score_is_the_mean_over_collections(tmp_path):

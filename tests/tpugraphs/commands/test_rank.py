@@ -27,6 +27,7 @@ from tests.helpers import made_runs
 from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
+from tpugraphs import rank_sources
 from tpugraphs import ranking
 from tpugraphs.extract import outcomes
 
@@ -58,7 +59,7 @@ def raw(tmp_path):
 
 def _scores(model_dir, modules, pad=0):
     """What prediction says of the same modules, in stored order."""
-    predictor = loading.load_predictor(model_dir, graph_source.Options('x', 'x'))
+    predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
     records = made_runs.kernel_records(modules, pad)
     store = tile_store.TileStore.of_records('here', records)
     return list(predictor.score(store))
@@ -71,10 +72,10 @@ def test_the_file_that_decides_the_run_is_parsed_once(raw, model_dir, monkeypatc
         ranking.reading, 'read_tuning', lambda path: parsed.append(path) or read(path)
     )
     paths = [str(raw)]
-    sources = ranking.read_programs(paths)
+    sources = rank_sources.read_programs(paths)
     # The module has no tiles in its layouts: not of a TPU.
-    assert ranking.default_run(paths, sources, 'tile') == 'pretrained'
-    predictor = loading.load_predictor(model_dir, graph_source.Options('x', 'x'))
+    assert rank_sources.default_run(paths, sources, 'tile') == 'pretrained'
+    predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
     outcome = outcomes.Outcome()
     ranked = list(ranking.rank_files(paths, predictor, outcome, sources=sources))
     assert len(ranked) == 2 and not outcome.failed and parsed == paths
@@ -143,7 +144,7 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys
     text = capsys.readouterr().out
     assert 'copy_2' in text and 'fusion_1' not in text
     # The default stands last where it is not among the first.
-    ranked = choices.Ranked(
+    ranked = choices.RankedModule(
         scores=np.arange(12.0)[::-1],
         module='m',
         source='',

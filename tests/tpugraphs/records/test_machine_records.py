@@ -27,7 +27,7 @@ def path(tmp_path):
 
 def remembered(path, *kept, again=(10, 12), dropped=None, **more):
     """Adds times of configurations that were measured together."""
-    memory = machine_records.Records(path, 'cpu', **more)
+    memory = machine_records.MachineRecords(path, 'cpu', **more)
     numbers = [number for number, _ in kept]
     passes = np.array([times for _, times in kept]).T
     measured = timing.Measured(numbers, passes, np.array(again), dropped or {})
@@ -37,7 +37,7 @@ def remembered(path, *kept, again=(10, 12), dropped=None, **more):
 
 def test_times_are_found_by_what_a_kernel_computes(path):
     remembered(path, (0, [10, 12]), (1, [5, 6]), dropped={2: 'wrong result'})
-    memory = machine_records.Records(path, 'cpu')
+    memory = machine_records.MachineRecords(path, 'cpu')
     # Of another program, in another order, among others.
     other = 'other_0000000000000000'
     ratios, dropped = memory.ratios(other, [DESCRIBED[i] for i in (0, 4, 2, 1)])
@@ -51,7 +51,7 @@ def test_times_are_found_by_what_a_kernel_computes(path):
 def test_a_configuration_that_ran_once_has_one_time(path):
     passes = np.array([[10, 70], [12, 70]])
     measured = timing.Measured([0, 1], passes, passes[:, 0], {}, once=[1])
-    machine_records.Records(path, 'cpu').add(KERNEL, DESCRIBED, measured)
+    machine_records.MachineRecords(path, 'cpu').add(KERNEL, DESCRIBED, measured)
     found, _ = records.read(path)
     assert [m.times_ns for m in found] == [[10, 12], [70]]
 
@@ -132,15 +132,15 @@ def test_what_is_not_used_is_said_once(path, capsys):
 
 
 def test_each_machine_has_a_file_in_the_cache(tmp_path, monkeypatch):
-    machine_records.Records(machine_records.FOLDER, 'cpu')
+    machine_records.MachineRecords(machine_records.FOLDER, 'cpu')
     about = machine.describe(-1)
     monkeypatch.setattr(machine, 'describe', lambda core: {**about, 'cpu': 'A (R) b'})
-    machine_records.Records(machine_records.FOLDER, 'cpu')
+    machine_records.MachineRecords(machine_records.FOLDER, 'cpu')
     folder = tmp_path / 'home' / '.cache' / 'tpugraphs' / 'records'
     names = os.listdir(folder)
     assert len(names) == 2 and any(name.startswith('A_R_b_') for name in names)
     # Without a path nothing is kept.
-    memory = machine_records.Records()
+    memory = machine_records.MachineRecords()
     memory.add(KERNEL, DESCRIBED, None)
     assert memory.ratios(KERNEL, DESCRIBED) == ({}, {}) and os.listdir(folder) == names
 
@@ -188,7 +188,7 @@ def test_a_kernel_without_records_starts_from_the_most_similar_ones(path):
             measurements.measurement(9, output=[1] * len(whole), **about),
         ]
     records.append(path, made)
-    memory = machine_records.Records(path, 'cpu')
+    memory = machine_records.MachineRecords(path, 'cpu')
     default = {'output': (96, 48), 'kernel': ()}
     # The nearest sizes first; a whole dimension is whole again, and others fit.
     assert memory.starts(['negate'], default) == [

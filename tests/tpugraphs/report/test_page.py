@@ -37,7 +37,7 @@ def _run(name, task, results, model=None, **info):
     if task == 'layout':
         args.update(source='xla', search='random')
     info = {'args': args, 'train_curve': _curve(2), 'best_epoch': 2, **info}
-    run = run_files.Run(
+    run = run_files.RunFile(
         '/home/me/out/model_abc', {'finished': '2026-01-02T03:04', **info}
     )
     collection = {'tile': 'tile:xla', 'layout': 'layout:xla:random'}[task]
@@ -52,7 +52,7 @@ def _run(name, task, results, model=None, **info):
 
 
 def _model(*runs):
-    return measured.Model(runs[0].model, runs)
+    return measured.ReportedModel(runs[0].model, runs)
 
 
 def _kernels(seed, programs=3, kernels=2):

@@ -75,7 +75,7 @@ def test_a_kernel_is_tuned_in_rounds():
         asked.append(list(times))
         return [i for i in range(12) if i not in times and i not in excluded]
 
-    records = machine_records.Records()
+    records = machine_records.MachineRecords()
     tuned = kernel_search.tune(
         kernel, candidates, propose, EvenClock(), 4, 0, records, budget.Budget()
     )

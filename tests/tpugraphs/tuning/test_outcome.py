@@ -63,7 +63,9 @@ def result(ratio, changed, **about):
     proof = whole_program.Proof(
         kernel_search.Verdict(**verdict(ratio)), changed, b'', **about
     )
-    return outcome.Result(KERNELS, proof, '', 'random', {'sort has no tiles': 2}, 16000)
+    return outcome.TuningResult(
+        KERNELS, proof, '', 'random', {'sort has no tiles': 2}, 16000
+    )
 
 
 def test_the_table_and_the_verdict():
@@ -96,7 +98,7 @@ def test_the_table_and_the_verdict():
             'the optimised program again',
         ),
         (
-            outcome.Result(KERNELS, None, 'it takes sparse arrays', '', {}, 0),
+            outcome.TuningResult(KERNELS, None, 'it takes sparse arrays', '', {}, 0),
             'not measured: it takes sparse arrays',
         ),
     ],
@@ -106,7 +108,7 @@ def test_verdicts(outcome, words):
 
 
 def test_without_a_proof_kernels_are_faster_alone():
-    result_alone = outcome.Result(KERNELS[:1], None, 'why', '', {}, 0)
+    result_alone = outcome.TuningResult(KERNELS[:1], None, 'why', '', {}, 0)
     _, _, line, *_ = result_alone.lines()
     assert line.endswith('faster alone') and '%' not in line
 

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers import measured_programs
 from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
-from tpugraphs.clock import worker
+from tpugraphs.clock import values
 from tpugraphs.kernels import cutting
 from tpugraphs.tuning import budget
 from tpugraphs.tuning import whole_program
@@ -72,20 +72,20 @@ def test_choosing_kernels_leaves_half_the_time_to_judge_them():
 def test_inputs_of_a_program_keep_their_scale():
     module = measured_programs.pointwise(400, 300)
     [spec] = cutting.inputs_of(module, balanced=True)
-    drawn = worker.draw_array(np.random.default_rng(0), **spec)
+    drawn = values.draw_array(np.random.default_rng(0), **spec)
     # As weights of 400 inputs each: a deviation of 1 / 20.
     assert drawn.std() == pytest.approx(0.05, rel=0.02)
     assert abs(drawn.mean()) < 0.001
-    positive = worker.tamer(drawn, 0)
+    positive = values.tamer(drawn, 0)
     assert positive.min() >= 0 and positive.sum(0).max() < 0.1
-    assert worker.tamer(positive, 1) is positive
+    assert values.tamer(positive, 1) is positive
 
 
 def test_integers_become_smaller_until_results_are_finite():
     drawn = np.array([0, 5, 420], np.int32)
-    first = worker.tamer(drawn, 0)
+    first = values.tamer(drawn, 0)
     assert first.tolist() == [0, 1, 105] and first.dtype == np.int32
-    assert worker.tamer(first, 1).tolist() == [0, 0, 26]
+    assert values.tamer(first, 1).tolist() == [0, 0, 26]
 
 
 class Clock(session_lib.Session):

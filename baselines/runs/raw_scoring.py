@@ -1,0 +1,267 @@
+"""Scores raw features of graphs with a run's graph model, in TensorFlow alone.
+
+The normaliser is inside, and memory stays small: configurations are scored in slices,
+as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of nodes are checked
+inside, because TensorFlow accepts inputs of other sizes than a signature's.
+"""
+
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from baselines.data import collections
+from baselines.data import variants
+from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
+from baselines.hlo import reading
+from baselines.hlo import schema
+from baselines.layout import graphs as layout_graphs
+from baselines.runs import run_files
+from baselines.runs import scaling as scaling_lib
+from baselines.tiles import scoring
+
+_Inputs = Mapping[str, tf.Tensor]
+
+# Configurations of a program that are scored together; a number that models can
+# read, so that every one of them is exported alike.
+_LAYOUTS_AT_ONCE = 16
+
+
+class GraphModel(NamedTuple):
+    """A run's graph model, and what it reads."""
+
+    run: run_files.RunFile  # the run
+    model: tf.keras.Model  # the Keras model
+    scaling: scaling_lib.Scaling  # of the features
+    variant: variants.Variant  # the columns of the raw features
+    collection: collections.Collection  # of the graphs that it is to score
+    adds_to_formula: bool = False  # whether its scores are added to those of --estimate
+    # columns that all nodes have after those of `variant`, with the values of the
+    # collection, in a run of several
+    flags: Sequence[float] = ()
+
+
+def table_columns(exported: GraphModel) -> List[str]:
+    """Names the columns that `features.tile_table` computes for a model, in order."""
+    parts = exported.scaling.normalizer.table_parts
+    return [name for part in parts for name in tile_table.PARTS[part].names]
+
+
+def input_specs(exported: GraphModel) -> Dict[str, tf.TensorSpec]:
+    """Returns the types of the inputs by name."""
+    variant = exported.variant
+    specs = [
+        tf.TensorSpec([None, variant.node_features], tf.float32, 'node_feat'),
+        tf.TensorSpec([None], tf.int32, 'node_opcode'),
+        tf.TensorSpec([None, 2], tf.int32, 'edge_index'),
+    ]
+    columns = variant.config_features
+    if exported.run.task == reading.TILE:
+        specs.append(tf.TensorSpec([None, columns], tf.float32, 'config_feat'))
+        computed = table_columns(exported)
+        if computed:
+            shape = [None, len(computed)]
+            specs.append(tf.TensorSpec(shape, tf.float32, 'config_table'))
+    else:
+        shape = [None, None, columns]
+        specs.append(tf.TensorSpec([None], tf.int32, 'node_config_ids'))
+        specs.append(tf.TensorSpec(shape, tf.float32, 'node_config_feat'))
+        if exported.adds_to_formula:
+            specs.append(tf.TensorSpec([None], tf.float32, 'prior'))
+    return {spec.name: spec for spec in specs}
+
+
+def scorer(exported: GraphModel) -> Callable[..., Dict[str, tf.Tensor]]:
+    """Returns a function of the inputs in `input_specs`, by name: 'scores' float32 [c].
+
+    An input that does not fit raises an InvalidArgumentError that names it.
+    """
+    make = {reading.TILE: _tile_scorer, reading.LAYOUT: _layout_scorer}
+    score = make[exported.run.task](exported)
+    specs = input_specs(exported)
+
+    def scores(**inputs: tf.Tensor) -> Dict[str, tf.Tensor]:
+        return {'scores': score(_checked(inputs, specs))}
+
+    return scores
+
+
+def _checked(
+    inputs: _Inputs, specs: Mapping[str, tf.TensorSpec]
+) -> Dict[str, tf.Tensor]:
+    """Returns the inputs, computed only when their checks have passed.
+
+    An InvalidArgumentError names the input that is not as `specs` says, or that does
+    not fit another one.
+    """
+    sizes = {key: tf.shape(tensor) for key, tensor in inputs.items()}
+    checks: List[tf.Operation] = []
+
+    def require(condition: tf.Tensor, key: str, wanted: str) -> None:
+        message = f'{key}: {wanted}; its shape is'
+        with tf.control_dependencies(list(checks)):  # the first that fails is named
+            checks.append(tf.debugging.Assert(condition, [message, sizes[key]]))
+
+    def require_rows(key: str, axis: int, like: str) -> None:
+        wanted = f'axis {axis} should be as long as {like}'
+        require(tf.equal(sizes[key][axis], sizes[like][0]), key, wanted)
+
+    def require_range(key: str, end: Any, wanted: str) -> None:
+        tensor = inputs[key]
+        require(tf.reduce_all((tensor >= 0) & (tensor < end)), key, wanted)
+
+    for key, spec in specs.items():
+        columns = spec.shape[-1]
+        if columns is not None:
+            wanted = f'should have {columns} columns'
+            require(tf.equal(sizes[key][-1], columns), key, wanted)
+        if key != 'edge_index':  # a graph of one node has no edges
+            require(tf.reduce_all(sizes[key] > 0), key, 'is empty')
+    require_rows('node_opcode', 0, 'node_feat')
+    require_range('node_opcode', 1 << 16, 'opcodes are from 0 to 65535')
+    nodes = sizes['node_feat'][0]
+    require_range('edge_index', nodes, 'has a node that does not exist')
+    if 'config_table' in inputs:
+        require_rows('config_table', 0, 'config_feat')
+    if 'node_config_ids' in inputs:
+        require_range('node_config_ids', nodes, 'has a node that does not exist')
+        require_rows('node_config_feat', 1, 'node_config_ids')
+    if 'prior' in inputs:
+        require_rows('prior', 0, 'node_config_feat')
+    with tf.control_dependencies(checks):
+        return {
+            key: tf.ensure_shape(tf.identity(tensor), specs[key].shape)
+            for key, tensor in inputs.items()
+        }
+
+
+def _nodes(inputs: _Inputs, exported: GraphModel) -> Dict[str, tf.Tensor]:
+    """Packs a graph's nodes and edges, which both tasks have."""
+    op, scaling = inputs['node_opcode'], exported.scaling
+    features = inputs['node_feat']
+    if exported.flags:
+        of_all = tf.tile([[*map(float, exported.flags)]], [tf.shape(op)[0], 1])
+        features = tf.concat([features, of_all], axis=1)
+    return {
+        # Opcodes that the model has no row for get the number of unknown ones.
+        'op': tf.where(op < scaling.num_ops, op, schema.UNKNOWN_OPCODE),
+        'feats': scaled(features, 'node', scaling.normalizer),
+        'edges': inputs['edge_index'],
+    }
+
+
+def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
+    """Returns a function that scores a kernel with TensorFlow alone: float32 [c]."""
+    model, scaling = exported.model, exported.scaling
+    most = scoring.pairs_per_item(model)
+
+    def score(inputs: _Inputs) -> tf.Tensor:
+        nodes, edges = (
+            tf.shape(inputs[name])[0] for name in ('node_opcode', 'edge_index')
+        )
+        configs = tf.shape(inputs['config_feat'])[0]
+        items = -(-configs // tf.maximum(most // nodes, 1)) if most else tf.constant(1)
+        share, rest = configs // items, configs % items
+        sizes = share + tf.cast(tf.range(items) < rest, tf.int32)
+        same = tf.zeros([items], tf.int32)
+        features = scaled(inputs['config_feat'], 'config', scaling.normalizer)
+        if 'config_table' in inputs:
+            table = scaling.normalizer.table(inputs['config_table'])
+            features = tf.concat([features, table], axis=1)
+        packed = {
+            **_nodes(inputs, exported),
+            'config_feats': features,
+            'runtimes': tf.ones([configs]),
+            'normalizers': tf.ones([configs]),
+            'node_start': same,
+            'edge_start': same,
+            'config_start': tf.cumsum(sizes, exclusive=True),
+            'node_sizes': tf.fill([items, 1], nodes),
+            'edge_sizes': tf.fill([items, 1], edges),
+            'configs_per_kernel': sizes,
+            'tile_ids': tf.fill([items, 1], ''),
+        }
+        return scoring.score_items(model, packed)
+
+    return score
+
+
+def _layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
+    """Returns a function that scores a program with TensorFlow alone: float32 [c]."""
+    most, forward = _LAYOUTS_AT_ONCE, exported.model.forward
+    scaling = exported.scaling
+
+    def score(inputs: _Inputs) -> tf.Tensor:
+        graph = _nodes(inputs, exported)
+        features = inputs['node_config_feat']
+        configurable = tf.shape(features)[1]
+        rows = scaled(features, 'config', scaling.normalizer)
+        nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
+
+        def score_slice(taken: tf.Tensor) -> tf.Tensor:
+            vectors = tf.reshape(taken, [-1, rows.shape[2]])
+            codes = tf.range(most) * configurable + tf.range(configurable)[:, None]
+            packed = {
+                **graph,
+                'config_ops': inputs['node_config_ids'],
+                'codes': codes,
+                'vectors': vectors,
+                'node_start': [0],
+                'edge_start': [0],
+                'config_start': [0],
+                'node_sizes': [[nodes]],
+                'edge_sizes': [[edges]],
+                'config_sizes': [[configurable]],
+                'segments': [[[0, nodes]]],
+                'runtimes': tf.ones([1, 1, most]),
+                'graph_ids': [['']],
+            }
+            tensors = {key: tf.convert_to_tensor(x) for key, x in packed.items()}
+            batch, _ = layout_graphs.unpack(tensors, 0, 1, most)
+            return tf.reshape(forward(batch, most), [most])
+
+        scores = _by_slices(score_slice, rows, most)
+        return scores + inputs['prior'] if 'prior' in inputs else scores
+
+    return score
+
+
+def _by_slices(
+    score: Callable[[tf.Tensor], tf.Tensor], rows: tf.Tensor, size: int
+) -> tf.Tensor:
+    """Scores configurations in slices of one size, which bounds the memory.
+
+    Args:
+        score: gives float32 [size] for `size` rows.
+        rows: [configurations, ...]; a last slice is filled up with the last row.
+
+    Returns:
+        float32 [configurations].
+    """
+    count = tf.shape(rows)[0]
+
+    def score_slice(start: tf.Tensor) -> tf.Tensor:
+        return score(tf.gather(rows, tf.minimum(start + tf.range(size), count - 1)))
+
+    scores = tf.map_fn(
+        score_slice,
+        tf.range(0, count, size),
+        fn_output_signature=tf.float32,
+        parallel_iterations=1,
+    )
+    return tf.reshape(scores, [-1])[:count]
+
+
+def scaled(
+    raw: tf.Tensor, part: str, normalizer: normalizer_lib.Normalizer
+) -> tf.Tensor:
+    """Scales columns as `Normalizer.nodes` and `configs` do, in TensorFlow.
+
+    Args:
+        raw: float32 [..., columns].
+        part: 'node' or 'config'.
+    """
+    used, low, span = normalizer.scales[part]
+    kept = tf.gather(raw, used.astype(np.int32), axis=-1)
+    return (kept - low) / span

@@ -1,0 +1,176 @@
+"""Finds what `rank` ranks: the modules of raw files, and the kernels of programs.
+
+Raw files have candidates; programs are cut into kernels, which get candidates here.
+"""
+
+import collections
+import contextlib
+import difflib
+import os
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from baselines.core import phases
+from baselines.core import text
+from baselines.data import raw as raw_lib
+from baselines.hlo import protos
+from baselines.hlo import reading
+from baselines.runs import finding
+from tpugraphs.extract import outcomes
+from tpugraphs.kernels import proposals
+from tpugraphs.kernels import removal
+from tpugraphs.programs import reader
+
+# Configurations of a kernel that comes without any, and the seed they are drawn with.
+_CANDIDATES = 200
+_SEED = 0
+
+Candidates = Optional[Sequence[Mapping[str, Any]]]
+# What a path holds.
+Source = Union[reader.Program, reading.RawFile]
+# A file or program and one of its modules, a ModuleTuningData.
+Module = Tuple[str, Any]
+
+
+def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
+    """Returns the task of raw files: 'tile', 'layout', or '' if none can be read.
+
+    Args:
+        paths: the files; the first readable one decides.
+        candidates: configurations instead of the files' runs, which decide first.
+    """
+    if candidates:
+        layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
+        return reading.LAYOUT if layouts else reading.TILE
+    for path in paths:
+        with contextlib.suppress(ValueError, OSError):  # raised again when it is ranked
+            if kind := reader.tuning_kind(path):
+                return kind
+    return ''
+
+
+def default_run(paths: Sequence[str], sources: Dict[str, Source], task: str) -> str:
+    """Returns the run for those who name none: pretrained, or the estimate.
+
+    The run that ships was trained on tiles of a CPU; formulas of a TPU know more about
+    layouts, and about modules that were compiled for a TPU.
+
+    Args:
+        paths: files and programs; the first readable one decides.
+        sources: from `read_programs`; the file that decides is added.
+    """
+    if task == reading.LAYOUT:
+        return finding.ESTIMATE
+    for path in paths:
+        # What cannot be read, or is empty, is an error when it is ranked.
+        with contextlib.suppress(ValueError, OSError, IndexError):
+            source = sources.get(path)
+            if isinstance(source, reader.Program):
+                module = source.module
+            else:
+                sources[path] = tuning = reading.read_tuning(path)
+                module = tuning.modules[0].module
+            return finding.ESTIMATE if _is_of_tpu(module) else finding.PRETRAINED
+    return finding.PRETRAINED
+
+
+def _is_of_tpu(module: Any) -> bool:
+    """Returns whether a module was compiled for a TPU, whose layouts have tiles."""
+    return any(
+        instruction.shape.layout.tiles
+        for computation in module.computations
+        for instruction in computation.instructions
+    )
+
+
+def read_programs(paths: Sequence[str]) -> Dict[str, Source]:
+    """Reads programs, of any form but tuning data, for `rank_files`.
+
+    Returns:
+        Path -> program, without those that cannot be read.
+
+    Raises:
+        ValueError: nothing can be read: there is nothing to load a model for.
+    """
+    programs: Dict[str, Source] = {}
+    failed: List[str] = []
+    for path in paths:
+        try:
+            if not reader.tuning_kind(path):
+                programs[path] = reader.read_program(path)
+        except (ValueError, OSError) as error:
+            failed.append(text.one_line(error, path))
+    if paths and len(failed) == len(paths):
+        more = f' (and {len(failed) - 1:,} others)' if len(failed) > 1 else ''
+        raise ValueError(failed[0] + more)
+    return programs
+
+
+def modules(
+    paths: Sequence[str],
+    kind: str,
+    chosen: Optional[str],
+    outcome: outcomes.Outcome,
+    bare: bool,
+    sources: Mapping[str, Source],
+) -> Iterator[Module]:
+    """Yields modules of files and programs: all, or the one called `chosen`."""
+    names, exists = [], False
+    for number, path in enumerate(paths, start=1):
+        try:
+            source = sources.get(path) or _read(path)
+            tunings = _modules_of(source, kind, outcome, bare)
+        except (ValueError, OSError) as error:
+            outcome.failed.append(text.one_line(error, path))
+            continue
+        title = f'reading {os.path.basename(path)} ({number}/{len(paths)})'
+        for tuning in phases.each(tunings, title, len(tunings), 'module'):
+            name = tuning.module.name
+            own_names = name, raw_lib.safe_name(name), raw_lib.graph_id(tuning)
+            if chosen is None or chosen in own_names:
+                exists = True
+                yield path, tuning
+            names.append(name)
+    if chosen is not None and names and not exists:
+        near = difflib.get_close_matches(chosen, names, n=1, cutoff=0.3)
+        raise ValueError(
+            f'--module: none of {text.count(len(names), "module")} is called '
+            f'{chosen!r}; there is {(near or names)[0]!r}'
+        )
+
+
+def _read(path: str) -> Source:
+    """Reads a file or program; raises ValueError or OSError."""
+    if reader.tuning_kind(path):
+        return reading.read_tuning(path)
+    return reader.read_program(path)
+
+
+def _modules_of(
+    source: Source, kind: str, outcome: outcomes.Outcome, bare: bool
+) -> Sequence[Any]:
+    """Returns the ModuleTuningData of a file or program of one kind."""
+    if isinstance(source, reader.Program):
+        return kernels_of(source, kind, outcome, bare)
+    if source.kind != kind and not bare:
+        raise ValueError(
+            f'is a {source.kind} file, and the model ranks {kind} files; give a '
+            f'model that was trained on {source.kind}s'
+        )
+    return source.modules
+
+
+def kernels_of(
+    program: reader.Program, kind: str, outcome: outcomes.Outcome, bare: bool
+) -> List[Any]:
+    """Returns a program's kernels with candidates; if `bare`, the whole program."""
+    if bare:
+        return [protos.protos().ModuleTuningData(module=program.module)]
+    cut_out = removal.counts(program.module)
+    if cut_out:
+        text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
+    skipped: collections.Counter[str] = collections.Counter()
+    kernels = list(proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped))
+    for reason, count in skipped.items():
+        where = text.count(count, 'kernel') + f' of {program.name}'
+        outcome.skipped.setdefault(reason, []).append(where)
+    return kernels
