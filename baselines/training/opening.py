@@ -1,7 +1,7 @@
 """Opens the splits of a training, and checks that they fit together."""
 
 import itertools
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Sequence
 
 import numpy as np
 
