@@ -257,8 +257,8 @@ class Dropout(tf.keras.layers.Layer):
 def hat(x: tf.Tensor) -> tf.Tensor:
     """Encodes numbers 0 to 5 as one-hot, linear in between: [..] -> [.., 6].
 
-    A dimension beyond the sixth, whose size is not among the columns, is no place,
-    as is one that is absent: all 0.
+    All 0 for an absent dimension (-1), and for those from 6 on, whose sizes are not
+    among the columns.
     """
     distance = tf.abs(x[..., tf.newaxis] - tf.range(schema.RANK, dtype=tf.float32))
     return tf.nn.relu(1.0 - distance)
