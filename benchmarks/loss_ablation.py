@@ -203,9 +203,8 @@ def _link(root: pathlib.Path, parts: _Parts) -> None:
         folder = root / split
         folder.mkdir(parents=True, exist_ok=True)
         for graph in graphs:
-            link = folder / os.path.basename(graph.path)
-            if not link.is_symlink():
-                link.symlink_to(graph.path)
+            with contextlib.suppress(FileExistsError):
+                (folder / os.path.basename(graph.path)).symlink_to(graph.path)
 
 
 if __name__ == '__main__':
