@@ -180,7 +180,7 @@ def print_table(
         task: 'tile' or 'layout'.
         judged: the parts that the figures are of.
         lines: to print.
-        size: the class of kernels to judge by, of `time_saved.SIZE_CLASSES`; '' for all.
+        size: of kernels, one of `time_saved.SIZE_CLASSES`; '' for all.
     """
     heads = [f'{name}, {part.name}' for part in judged for name in _FIGURES[task]]
     results.head('model', 'flags', *heads, 'core s', 'configs/s')
