@@ -8,7 +8,6 @@ LightGBM read alike.
 """
 
 import itertools
-import math
 import re
 from typing import Any, Callable, Dict, NamedTuple, Pattern, Sequence, Tuple
 
@@ -187,18 +186,15 @@ def _numbers(
     trees: Sequence[Lines], key: str, grammar: Pattern, kind: Callable[[str], Any]
 ) -> np.ndarray:
     """Returns the numbers of a line of all trees; see `floats`."""
-    words = [tree[key].split(' ') for tree in trees if tree.get(key)]
+    words = [tree[key].split(' ') if tree.get(key) else [] for tree in trees]
     together = [*itertools.chain.from_iterable(words)]
-    number_of: Dict[str, Any] = {}  # many words are there several times
-    for word in set(together):
-        if not grammar.fullmatch(word):
-            problem = f'{key}: {word[:40]!r} is not written as a number'
-        elif not math.isfinite(number := kind(word)):
-            problem = f'{key} holds a number that is not finite'
-        else:
-            number_of[word] = number
-            continue
-        has_it = (n for n, t in enumerate(trees) if word in t.get(key, '').split(' '))
-        raise ValueError(f'tree {next(has_it)}: {problem}')
+    if not all(map(grammar.fullmatch, {*together})):
+        for number, own in enumerate(words):
+            for word in itertools.filterfalse(grammar.fullmatch, own):
+                about = f'{word[:40]!r} is not written as a number'
+                raise ValueError(f'tree {number}: {key}: {about}')
     dtype = np.int64 if kind is int else np.float64
-    return np.fromiter(map(number_of.__getitem__, together), dtype, len(together))
+    numbers = np.fromiter(map(kind, together), dtype, len(together))
+    tree_of = np.repeat(np.arange(len(trees)), [*map(len, words)])
+    _require(np.isfinite(numbers), tree_of, f'{key} holds a number that is not finite')
+    return numbers
