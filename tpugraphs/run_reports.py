@@ -201,9 +201,9 @@ def rank_modules(args: argparse.Namespace) -> int:
     name, task = command_line.run_of(args) if args.dirs else '', ''
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
         task = rank_sources.task_of(paths, candidates)
-    sources = rank_sources.read_programs(paths)  # before a model, which takes seconds
+    sources = rank_sources.read_sources(paths)  # before a model, which takes seconds
     if not name:
-        name = rank_sources.default_run(paths, sources, task)
+        name = rank_sources.default_run(sources, task)
     if name == finding.PRETRAINED:
         text.note(finding.about_pretrained())
     elif not args.dirs:

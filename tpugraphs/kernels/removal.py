@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Set
 
 from baselines.core import text
 from baselines.hlo import protos
+from baselines.hlo import schema
 from tpugraphs.kernels import building
 
 # Custom calls that XLA itself uses as annotations.
@@ -27,9 +28,12 @@ _WAITS = frozenset(
 )
 _EXCHANGES = _WAITS | frozenset(
     'all-gather all-gather-start all-reduce all-reduce-start all-to-all async-start '
-    'collective-broadcast collective-permute collective-permute-start '
+    'collective-broadcast collective-permute collective-permute-start copy-start '
     'ragged-all-to-all recv reduce-scatter send'.split()
 )
+
+# Types of values that are no arrays of numbers.
+_NO_DATA = frozenset(kind.number for kind in schema.ELEMENT_TYPES if not kind.bytes)
 
 
 def counts(module: Any) -> Dict[str, int]:
@@ -146,7 +150,7 @@ def _token() -> Any:
 
 def _is_data(shape: Any) -> bool:
     """Returns whether a shape is an array, of a fixed size or not, and no token."""
-    return shape.element_type in building.NUMPY_TYPES
+    return shape.element_type not in _NO_DATA
 
 
 def _drop_uncalled(module: Any) -> None:

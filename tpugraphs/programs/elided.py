@@ -10,6 +10,7 @@ from typing import Any, List
 
 import numpy as np
 
+from baselines.core import text
 from baselines.hlo import schema
 
 TARGET = 'tpugraphs_elided'
@@ -73,9 +74,8 @@ def fill(module: Any) -> List[str]:
         _draw(call, kinds[call.shape.element_type].name, rng)
     if not calls:
         return []
-    return [
-        f'the values of {len(calls):,} constants are not in the file, and are random'
-    ]
+    constants = text.count(len(calls), 'constant')
+    return [f'the values of {constants} are not in the file, and are random']
 
 
 def _draw(call: Any, type_name: str, rng: np.random.Generator) -> None:

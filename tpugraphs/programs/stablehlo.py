@@ -11,7 +11,6 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from tpugraphs.programs import conversion
 from tpugraphs.programs import elided
 from tpugraphs.programs import xla
 
@@ -87,7 +86,7 @@ def _refuse_other_dialects(module: Any) -> None:
         dialect = operation.name.partition('.')[0]
         known = dialect in _OPERATIONS and (dialect != 'sdy' or xla.has_sdy())
         if not known and operation.name not in _WITHOUT_EFFECT:
-            raise ValueError(conversion.refusal_of(dialect, operation.name))
+            raise ValueError(refusal_of(dialect, operation.name))
 
 
 def _write_out_groups(module: Any) -> None:
@@ -214,9 +213,7 @@ def _fill_resources(module: Any) -> None:
         blob = blobs.get(found.group(1)) if found else None
         kind = operation.results[0].type
         if blob:
-            operation.attributes['value'] = ir.Attribute.parse(
-                f'dense<"0x{blob}"> : {kind}'
-            )
+            operation.attributes['value'] = _dense(blob, kind)
             continue
         target = ir.StringAttr.get(elided.TARGET)
         call = ir.Operation.create(
@@ -227,6 +224,21 @@ def _fill_resources(module: Any) -> None:
         )
         operation.results[0].replace_all_uses_with(call.results[0])
         operation.erase()
+
+
+def _dense(digits: str, kind: Any) -> Any:
+    """Returns dense values of a type of tensor, from the hex digits of their bytes."""
+    from jaxlib.mlir import ir
+
+    try:
+        return ir.Attribute.parse(f'dense<"0x{digits}"> : {kind}')
+    except ir.MLIRError:
+        if not str(kind).endswith(('xi1>', '<i1>')):
+            raise
+        # A resource has a byte for each boolean, and older releases want a bit.
+        values = np.frombuffer(bytes.fromhex(digits), np.bool_)
+        packed = np.packbits(values, bitorder='little').tobytes().hex()
+        return ir.Attribute.parse(f'dense<"0x{packed}"> : {kind}')
 
 
 def _is_resource(attribute: Any) -> bool:
@@ -244,3 +256,13 @@ def _blobs(module: Any) -> Dict[str, str]:
     if not mark:
         return {}
     return {name: digits[_ALIGNMENT:] for name, digits in _BLOB.findall(section)}
+
+
+def refusal_of(dialect: str, operation: str) -> str:
+    """Returns the line that refuses an operation of a dialect that jaxlib lacks."""
+    if dialect == 'sdy':  # the newest release that goes with TensorFlow 2.15 lacks it
+        return f'has {operation}, which needs jaxlib 0.4.34 or newer; use Python 3.12'
+    return (
+        f'has operations of the dialect {dialect!r} ({operation}), which only its own '
+        'compiler has; export the program as StableHLO'
+    )
