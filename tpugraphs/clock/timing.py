@@ -6,10 +6,12 @@ is timed once, as cold caches hardly matter to it.  Its runtime is the minimum o
 passes.  Kendall's tau between halves of the passes shows how much of it is noise.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -114,7 +116,7 @@ class Measured:
 
 
 def measure(
-    programs: Sequence[Callable[[], Any]],
+    programs: Sequence[Callable[[], object]],
     protocol: Protocol,
     rng: np.random.Generator,
     began: Optional[float] = None,
@@ -155,12 +157,12 @@ def measure(
     return np.array(rows, np.int64).reshape(len(rows), len(programs))
 
 
-def time_once(program: Callable[[], Any]) -> int:
+def time_once(program: Callable[[], object]) -> int:
     """Returns the CPU time of one execution, nanoseconds."""
     return max(1, _time(program, CLOCKS['cpu'], 1))
 
 
-def _time(program: Callable[[], Any], clock: Callable[[], int], repeats: int) -> int:
+def _time(program: Callable[[], object], clock: Callable[[], int], repeats: int) -> int:
     """Returns the time of `repeats` executions in a row, nanoseconds."""
     before = clock()
     for _ in range(repeats):
@@ -168,7 +170,7 @@ def _time(program: Callable[[], Any], clock: Callable[[], int], repeats: int) ->
     return clock() - before
 
 
-def _long_time(program: Callable[[], Any], clock: Callable[[], int]) -> int:
+def _long_time(program: Callable[[], object], clock: Callable[[], int]) -> int:
     """Returns the time of one run of a long program, nanoseconds.
 
     Clocks of virtual machines step back at times: such a run is repeated.
@@ -182,7 +184,7 @@ def _long_time(program: Callable[[], Any], clock: Callable[[], int]) -> int:
 
 
 def _least_time(
-    program: Callable[[], Any], clock: Callable[[], int], repeats: int
+    program: Callable[[], object], clock: Callable[[], int], repeats: int
 ) -> int:
     """Returns the least time of one execution among `RUNS` warm runs, nanoseconds."""
     program()

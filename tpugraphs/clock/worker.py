@@ -6,6 +6,8 @@ other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
 the worker sends ('compile', number), and the last number sent is the culprit.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import ctypes
@@ -15,7 +17,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Union
 
 import numpy as np
 
@@ -40,7 +42,7 @@ class Worker:
         send: sends a message to the session: (kind, content).
     """
 
-    def __init__(self, send: Callable[[Tuple[str, Any]], None]):
+    def __init__(self, send: Callable[[Tuple[str, object]], None]):
         self._send = send
         # The optimised modules of a kernel's configurations as text, by the kernel.
         self._texts: Dict[str, Set[str]] = collections.defaultdict(set)
@@ -69,7 +71,7 @@ class Worker:
         self,
         kernel: str,
         modules: List[bytes],
-        inputs: List[Any],
+        inputs: List[Union[Dict[str, Any], np.ndarray]],
         seed: int,
         skip: List[int],
         protocol: timing.Protocol,
@@ -98,7 +100,7 @@ class Worker:
         began = time.monotonic()
         rng = np.random.default_rng(seed)
         default: Optional[_Default] = None
-        runs: Dict[int, Callable[[], Any]] = {}
+        runs: Dict[int, Callable[[], object]] = {}
         once: Dict[int, int] = {}  # number of a slow configuration -> its one time
         dropped: Dict[int, str] = {}
         compiling: Dict[int, float] = {}
@@ -153,7 +155,7 @@ class Worker:
     def compare(
         self,
         modules: List[bytes],
-        inputs: List[Any],
+        inputs: List[Union[Dict[str, Any], np.ndarray]],
         seeds: List[int],
         tolerance: float,
     ) -> str:
@@ -217,7 +219,7 @@ class _Default:
     def __init__(
         self,
         program: xla.CompiledModule,
-        inputs: List[Any],
+        inputs: List[Union[Dict[str, Any], np.ndarray]],
         rng: np.random.Generator,
         tolerance: float,
     ):
@@ -263,7 +265,7 @@ class _Default:
                 np.maximum(change, np.nan_to_num(found, nan=np.inf), out=change)
         return [limit + change for limit, change in zip(limits, changes)]
 
-    def run_of(self, program: xla.CompiledModule) -> Callable[[], Any]:
+    def run_of(self, program: xla.CompiledModule) -> Callable[[], object]:
         """Returns a function that runs a program once with the default's inputs."""
         return functools.partial(program.run, self._buffers)
 

@@ -6,6 +6,8 @@ Workers share nothing with this process but a folder that all of them see.  A wo
 leaves each result there as soon as it has it; the same call goes on from there.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import dataclasses
@@ -20,7 +22,17 @@ import shutil
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Iterator,
+    List,
+    NamedTuple,
+    Sequence,
+    TextIO,
+    Tuple,
+    TypeVar,
+)
 import uuid
 
 import numpy as np
@@ -36,6 +48,10 @@ from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.scoring import scorers
+
+# What `map_items` passes to a worker, and takes back: values that JSON can hold.
+_Item = TypeVar('_Item')
+_Result = TypeVar('_Result')
 
 # By default Beam's own local runner works in one process.
 _LOCAL = 'DirectRunner'
@@ -63,14 +79,14 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def map_items(
-    work: Callable[[Any], Any],
-    items: Sequence[Any],
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
     folder: str,
     runner: str = '',
     beam_options: str = '',
     title: str = '',
     keep: bool = False,
-) -> List[Any]:
+) -> List[_Result]:
     """Applies a function to every item, on the workers of a Beam runner.
 
     Args:
@@ -112,8 +128,8 @@ def map_items(
 
 
 def _run(
-    work: Callable[[Any], Any],
-    jobs: List[Tuple[int, Any]],
+    work: Callable[[_Item], _Result],
+    jobs: List[Tuple[int, _Item]],
     folder: str,
     runner: str,
     arguments: List[str],
@@ -133,7 +149,7 @@ def _run(
         )
 
 
-def _do(job: Tuple[int, Any], work: Callable[[Any], Any], folder: str) -> None:
+def _do(job: Tuple[int, _Item], work: Callable[[_Item], _Result], folder: str) -> None:
     """Applies `work` to an item, on a worker, unless its result exists."""
     number, item = job
     path = _result_path(folder, number)
@@ -154,7 +170,7 @@ def _result_path(folder: str, number: int) -> str:
 
 
 @contextlib.contextmanager
-def _quiet(is_local: bool) -> Iterator[Any]:
+def _quiet(is_local: bool) -> Iterator[TextIO]:
     """Keeps what Beam and its worker processes log from the terminal.
 
     Local workers inherit file descriptor 2 and report their start there; it
@@ -181,7 +197,7 @@ def _quiet(is_local: bool) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _progress(folder: str, total: int, title: str, terminal: Any) -> Iterator[None]:
+def _progress(folder: str, total: int, title: str, terminal: TextIO) -> Iterator[None]:
     """Shows a progress bar that counts result files, also those of other machines."""
     done = threading.Event()
     bar = tqdm.tqdm(total=total, desc=title, file=terminal, disable=None, leave=False)

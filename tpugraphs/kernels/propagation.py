@@ -8,11 +8,14 @@ columns have no dimension numbers of dots, convolutions and gathers and no start
 neither can replace the other without changing measurements or features.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import fractions
 import math
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
+from baselines.hlo import protos
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import extents
 
@@ -28,8 +31,8 @@ class NotDivisible(Exception):
 class _Part(NamedTuple):
     """The region of an instruction's result to compute."""
 
-    value: Any  # the instruction
-    shapes: Sequence[Any]  # its operands' ShapeProtos
+    value: protos.HloInstructionProto  # the instruction
+    shapes: Sequence[protos.ShapeProto]  # its operands' ShapeProtos
     region: _Region  # of its result
     reduced: _Region  # of the dimensions of `reduced_sizes`
 
@@ -43,14 +46,14 @@ class Step:
     # the slice of its result that is the region; None means all
     rest: Optional[_Region] = None
     # changes the attributes of the instruction's copy
-    edit: Callable[[Any], None] = lambda copy: None
+    edit: Callable[[protos.HloInstructionProto], None] = lambda copy: None
     # padding of the first operand, by dimension, before its region is taken
     edges: Sequence[Edge] = ()
 
 
 def step_of(
-    value: Any,
-    shapes: Sequence[Any],
+    value: protos.HloInstructionProto,
+    shapes: Sequence[protos.ShapeProto],
     region: _Region,
     reduced: Optional[_Region] = None,
 ) -> Step:
@@ -76,7 +79,9 @@ def step_of(
     return rule(_Part(value, shapes, region, reduced))
 
 
-def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
+def reduced_sizes(
+    value: protos.HloInstructionProto, shapes: Sequence[protos.ShapeProto]
+) -> List[int]:
     """Returns the sizes of the dimensions that an operation reduces or contracts."""
     sizes = [d.size for d in value.window.dimensions]
     if value.opcode == 'reduce-window':
@@ -91,7 +96,7 @@ def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
     return [shapes[0].dimensions[d] for d in dims.get(value.opcode, ())]
 
 
-def reducible(value: Any, place: int) -> bool:
+def reducible(value: protos.HloInstructionProto, place: int) -> bool:
     """Returns whether partial results along one of `reduced_sizes` can be added up."""
     if value.opcode == 'convolution':
         groups = max(value.feature_group_count, value.batch_group_count)
@@ -138,7 +143,7 @@ def _slice(part: _Part) -> Step:
         spans.append((extent.size - 1) * cut.stride + 1)
         operand.append(extent.times(cut.stride, spans[-1]).plus(cut.start))
 
-    def edit(copy: Any) -> None:
+    def edit(copy: protos.HloInstructionProto) -> None:
         for cut, span in zip(copy.slice_dimensions, spans):
             cut.start, cut.limit = 0, span
 
@@ -294,14 +299,14 @@ def _gather(part: _Part) -> Step:
         for dim, size in enumerate(part.shapes[1].dimensions)
     )
 
-    def edit(copy: Any) -> None:
+    def edit(copy: protos.HloInstructionProto) -> None:
         copy.gather_slice_sizes[:] = slices
 
     return Step([tuple(operand), indices], edit=edit)
 
 
 def _window_extent(
-    window: Any, extent: extents.Extent, result: int, size: int
+    window: protos.WindowDimension, extent: extents.Extent, result: int, size: int
 ) -> Tuple[extents.Extent, Edge]:
     """Returns the extent of the padded operand under windows, and the padding."""
     if extent.size == result:
@@ -313,7 +318,7 @@ def _window_extent(
     return part, (window.padding_low, window.padding_high, interior)
 
 
-def _unpad(copy: Any, edges: Sequence[Edge]) -> None:
+def _unpad(copy: protos.HloInstructionProto, edges: Sequence[Edge]) -> None:
     """Removes padding that the operand already has from an instruction's window."""
     for window, edge in zip(copy.window.dimensions, edges):
         if any(edge):
@@ -371,7 +376,7 @@ def _convolution(part: _Part) -> Step:
         image[numbers.input_feature_dimension] = part.reduced[-1]
         taps[numbers.kernel_input_feature_dimension] = part.reduced[-1]
 
-    def edit(copy: Any) -> None:
+    def edit(copy: protos.HloInstructionProto) -> None:
         copy.feature_group_count = groups_
         _unpad(copy, [edges[source] for source in spatial])
 

@@ -1,7 +1,9 @@
 """Converts HLO text and MLIR to HLO modules with jaxlib, in a child process."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, List, Tuple
+from typing import List, Tuple
 
 from google.protobuf import message
 
@@ -16,7 +18,7 @@ MEMORY = 12 << 30  # bytes that a process that runs programs may use
 _DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.]+)'")
 
 
-def module_of(data: bytes, form: str) -> Tuple[Any, List[str]]:
+def module_of(data: bytes, form: str) -> Tuple[protos.HloModuleProto, List[str]]:
     """Converts a text or bytecode to an HloModuleProto.
 
     Args:
@@ -32,7 +34,7 @@ def module_of(data: bytes, form: str) -> Tuple[Any, List[str]]:
     extras.require(form)
     try:
         notes, content = isolated.call(__name__, 'convert', [form], data)
-        module = protos.protos().HloModuleProto.FromString(content)
+        module = protos.HloModuleProto.FromString(content)
     except message.DecodeError as error:
         raise ValueError(
             f'the {form} cannot be read: too deeply nested ({error})'

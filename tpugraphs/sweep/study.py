@@ -1,11 +1,13 @@
 """A sweep as an Optuna study: its storage, its sampler and pruner, its trials."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
 import urllib.parse
 import warnings
 
@@ -113,7 +115,7 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
 
 
 def create(
-    storage: str, name: str, definition: Mapping[str, Any], seed: int, most_epochs: int
+    storage: str, name: str, definition: text.JsonObject, seed: int, most_epochs: int
 ) -> optuna.Study:
     """Opens the study of a sweep to go on with it, or makes it.
 

@@ -1,5 +1,7 @@
 """Trials of a sweep: Optuna draws their settings, child processes train them."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 import math
@@ -10,7 +12,7 @@ import queue
 import signal
 import threading
 import time
-from typing import Any, List, Sequence, Set
+from typing import List, Sequence, Set
 
 import optuna
 
@@ -73,7 +75,7 @@ class Objective:
     def __init__(
         self,
         space: space_lib.Space,
-        base: Any,
+        base: config_lib.AnyConfig,
         options: SweepOptions,
         cores: Sequence[Sequence[int]],
         train: training.Train = training.train_model,
@@ -134,7 +136,7 @@ class Objective:
             finished.append(best_so_far(curve)[-1])
         return sum(finished) / len(finished)
 
-    def _configs(self, trial: optuna.Trial) -> List[Any]:
+    def _configs(self, trial: optuna.Trial) -> List[config_lib.AnyConfig]:
         """Draws a trial; returns the settings of each of its trainings."""
         drawn = self.space.suggest(trial, self.base)
         name = study_lib.folder_of(trial.study.trials[trial.number])
@@ -159,7 +161,7 @@ class Objective:
 
     def _train(
         self,
-        config: Any,
+        config: config_lib.AnyConfig,
         cores: Sequence[int],
         deadline: float,
         report: training.AfterEpoch,

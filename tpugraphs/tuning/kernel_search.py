@@ -5,11 +5,13 @@ of the new passes choose among them, and the other half measure the speed-up of 
 chosen one, next to that of the default over itself.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import math
 import time
-from typing import Any, Callable, Collection, Dict, List, Sequence, Tuple
+from typing import Callable, Collection, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -62,7 +64,7 @@ class Found(Verdict):
     measured: int  # configurations measured, without the default
     recorded: int  # how many of these came from records
     candidates: int  # configurations to choose from
-    config: Dict[str, Any]  # the chosen configuration
+    config: tile_choices.Config  # the chosen configuration
     dropped: Dict[str, int]  # reason -> candidates that could not be used
 
 
@@ -91,7 +93,6 @@ def tune(
         session_lib.WorkerError: the default cannot be measured.
         budget.Spent: there was no time for enough passes.
     """
-
     tolerance = rounding.tolerance_of(kernel.module)
 
     def timed(
@@ -99,7 +100,7 @@ def tune(
         passes: int,
         seed: int,
         search_s: float = 0.0,
-        **options: Any,
+        **options: object,
     ) -> timing.Measured:
         """Times the default and configurations, by their numbers, together."""
         measured = session.measure(

@@ -10,7 +10,7 @@ from tests.helpers import program_forms
 from tests.helpers import shapes
 import tpugraphs
 from tpugraphs import commands
-from tpugraphs import results
+from tpugraphs.api import results
 
 _MACHINE = {'call_ns': 1000, 'bytes_per_second': 2e10, 'flops_per_second': 5e10}
 
