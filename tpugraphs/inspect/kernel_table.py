@@ -234,7 +234,7 @@ class _MultiplyAdds:
             terms = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
         else:
             kernel = values[instruction.operand_ids[1]].shape.dimensions
-            roles = instruction.convolution_dimension_roles
+            roles = instruction.convolution_dimension_numbers
             terms = kernel[roles.kernel_input_feature_dimension]
             terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
         return terms * building.elements(instruction.shape)

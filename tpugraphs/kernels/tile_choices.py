@@ -44,7 +44,7 @@ _MOST_SIZE = (1 << 31) - 1
 class Candidates:
     """Configurations of a kernel or program, ready to be measured."""
 
-    configs: List[Config]  # the default first
+    configs: Sequence[Config]  # the default first
     # number of a configuration -> its serialised HloModuleProto
     module: Callable[[int], bytes]
 
