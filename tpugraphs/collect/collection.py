@@ -197,7 +197,7 @@ def _measure(
     options: folder_lib.CollectionOptions,
     session: session_lib.Session,
     protocol: timing.Protocol,
-) -> Tuple[List[tile_choices.Config], timing.Measured]:
+) -> Tuple[Sequence[tile_choices.Config], timing.Measured]:
     """Draws configurations of a kernel or program, and times them."""
     rng = np.random.default_rng([options.seed, _digest(kernel.name)])
     candidates = choices.OF_TASK[options.task].candidates_of(
