@@ -14,6 +14,7 @@ from typing import Dict, Iterator, List, Mapping, Sequence, Set
 
 from baselines.core import text
 from baselines.hlo import protos
+from baselines.hlo import schema
 from tpugraphs.kernels import building
 
 # Custom calls that XLA itself uses as annotations.
@@ -29,9 +30,12 @@ _WAITS = frozenset(
 )
 _EXCHANGES = _WAITS | frozenset(
     'all-gather all-gather-start all-reduce all-reduce-start all-to-all async-start '
-    'collective-broadcast collective-permute collective-permute-start '
+    'collective-broadcast collective-permute collective-permute-start copy-start '
     'ragged-all-to-all recv reduce-scatter send'.split()
 )
+
+# Types of values that are no arrays of numbers.
+_NO_DATA = frozenset(kind.number for kind in schema.ELEMENT_TYPES if not kind.bytes)
 
 
 def counts(module: protos.HloModuleProto) -> Dict[str, int]:
@@ -154,7 +158,7 @@ def _token() -> protos.ShapeProto:
 
 def _is_data(shape: protos.ShapeProto) -> bool:
     """Returns whether a shape is an array, of a fixed size or not, and no token."""
-    return shape.element_type in building.NUMPY_TYPES
+    return shape.element_type not in _NO_DATA
 
 
 def _drop_uncalled(module: protos.HloModuleProto) -> None:

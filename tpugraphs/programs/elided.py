@@ -12,6 +12,7 @@ from typing import List
 
 import numpy as np
 
+from baselines.core import text
 from baselines.hlo import protos
 from baselines.hlo import schema
 
@@ -76,9 +77,8 @@ def fill(module: protos.HloModuleProto) -> List[str]:
         _draw(call, kinds[call.shape.element_type].name, rng)
     if not calls:
         return []
-    return [
-        f'the values of {len(calls):,} constants are not in the file, and are random'
-    ]
+    constants = text.count(len(calls), 'constant')
+    return [f'the values of {constants} are not in the file, and are random']
 
 
 def _draw(

@@ -218,9 +218,7 @@ def _fill_resources(module: ir.Module) -> None:
         blob = blobs.get(found.group(1)) if found else None
         kind = operation.results[0].type
         if blob:
-            operation.attributes['value'] = ir.Attribute.parse(
-                f'dense<"0x{blob}"> : {kind}'
-            )
+            operation.attributes['value'] = _dense(blob, kind)
             continue
         target = ir.StringAttr.get(elided.TARGET)
         call = ir.Operation.create(
@@ -231,6 +229,21 @@ def _fill_resources(module: ir.Module) -> None:
         )
         operation.results[0].replace_all_uses_with(call.results[0])
         operation.erase()
+
+
+def _dense(digits: str, kind: ir.Type) -> ir.Attribute:
+    """Returns dense values of a type of tensor, from the hex digits of their bytes."""
+    from jaxlib.mlir import ir
+
+    try:
+        return ir.Attribute.parse(f'dense<"0x{digits}"> : {kind}')
+    except ir.MLIRError:
+        if not str(kind).endswith(('xi1>', '<i1>')):
+            raise
+        # A resource has a byte for each boolean, and older releases want a bit.
+        values = np.frombuffer(bytes.fromhex(digits), np.bool_)
+        packed = np.packbits(values, bitorder='little').tobytes().hex()
+        return ir.Attribute.parse(f'dense<"0x{packed}"> : {kind}')
 
 
 def _is_resource(attribute: ir.Attribute) -> bool:

@@ -43,7 +43,7 @@ def rank_modules(args: argparse.Namespace) -> int:
     kind = choices_output.writer_of(args.output) if args.output else None
     paths = reader.find_sources(args.modules)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    sources = sources_lib.read_programs(paths)  # before a model, which takes seconds
+    sources = sources_lib.read_sources(paths)  # before a model, which takes seconds
     predictor = _load_predictor(args, paths, candidates, sources)
     outcome, summary = outcomes.Outcome(), choices.Summary()
     most_rows = 10 if args.top is None else args.top  # of a module's table
@@ -96,7 +96,7 @@ def _load_predictor(
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
         task = sources_lib.task_of(paths, candidates)
     if not name:
-        name = sources_lib.default_run(paths, sources, task)
+        name = sources_lib.default_run(sources, task)
     if name == finding.PRETRAINED:
         text.note(finding.about_pretrained())
     elif not args.dirs:

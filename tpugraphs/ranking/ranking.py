@@ -120,7 +120,7 @@ def rank_files(
         module: only this one, by its name or graph id.
         candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
-        sources: those of `paths` that `rank_sources` has read already.
+        sources: those of `paths` that `sources.read_sources` has read.
 
     Yields:
         Modules in the order of the files.

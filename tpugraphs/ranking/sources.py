@@ -51,28 +51,25 @@ def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
     return ''
 
 
-def default_run(paths: Sequence[str], sources: Dict[str, Source], task: str) -> str:
+def default_run(sources: Mapping[str, Source], task: str) -> str:
     """Returns the run for those who name none: pretrained, or the estimate.
 
     The run that ships was trained on tiles of a CPU; formulas of a TPU know more about
     layouts, and about modules that were compiled for a TPU.
 
     Args:
-        paths: files and programs; the first readable one decides.
-        sources: from `read_programs`; the file that decides is added.
+        sources: from `read_sources`; the first one decides.
     """
     if task == reading.LAYOUT:
         return finding.ESTIMATE
-    for path in paths:
-        # What cannot be read, or is empty, is an error when it is ranked.
-        with contextlib.suppress(ValueError, OSError, IndexError):
-            source = sources.get(path)
-            if isinstance(source, reader.Program):
-                module = source.module
-            else:
-                sources[path] = tuning = reading.read_tuning(path)
-                module = tuning.modules[0].module
-            return finding.ESTIMATE if _is_of_tpu(module) else finding.PRETRAINED
+    for source in sources.values():
+        if isinstance(source, reader.Program):
+            modules = [source.module]
+        else:
+            modules = [tuning.module for tuning in source.modules[:1]]
+        if any(map(_is_of_tpu, modules)):
+            return finding.ESTIMATE
+        break
     return finding.PRETRAINED
 
 
@@ -85,27 +82,32 @@ def _is_of_tpu(module: protos.HloModuleProto) -> bool:
     )
 
 
-def read_programs(paths: Sequence[str]) -> Dict[str, Source]:
-    """Reads programs, of any form but tuning data, for `rank_files`.
+def read_sources(paths: Sequence[str]) -> Dict[str, Source]:
+    """Reads what shows that there is something to load a model for.
+
+    These are all programs, and, unless a program comes before it, the first file of
+    tuning data that can be read; `rank_files` reads the others one by one.
 
     Returns:
-        Path -> program, without those that cannot be read.
+        Path -> program or file.
 
     Raises:
-        ValueError: nothing can be read: there is nothing to load a model for.
+        ValueError: nothing can be read.
     """
-    programs: Dict[str, Source] = {}
+    sources: Dict[str, Source] = {}
     failed: List[str] = []
     for path in paths:
         try:
             if not reader.tuning_kind(path):
-                programs[path] = reader.read_program(path)
+                sources[path] = reader.read_program(path)
+            elif not sources:
+                sources[path] = reading.read_tuning(path)
         except (ValueError, OSError) as error:
             failed.append(text.one_line(error, path))
     if paths and len(failed) == len(paths):
-        more = f' (and {len(failed) - 1:,} others)' if len(failed) > 1 else ''
-        raise ValueError(failed[0] + more)
-    return programs
+        others = f' (and {text.count(len(failed) - 1, "other")})'
+        raise ValueError(failed[0] + (others if len(failed) > 1 else ''))
+    return sources
 
 
 def modules(

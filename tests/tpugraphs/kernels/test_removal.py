@@ -102,6 +102,20 @@ def custom_call(target, more=''):
             '1 infeed, 1 outfeed',
         ),
         (
+            'c = c64[128,49]{1,0} custom-call(x), custom_call_target="fft"\n'
+            f'y = {_SAME} custom-call(c), custom_call_target="inverse"',
+            "1 custom call of 'fft', 1 custom call of 'inverse'",
+        ),
+        (
+            'q = f8e4m3fn[128,96]{1,0} custom-call(x), custom_call_target="to_8"\n'
+            f'y = {_SAME} custom-call(q), custom_call_target="from_8"',
+            "1 custom call of 'from_8', 1 custom call of 'to_8'",
+        ),
+        (
+            f's = ({_SAME}, {_SAME}, u32[]) copy-start(x)\ny = {_SAME} copy-done(s)',
+            '1 copy',
+        ),
+        (
             f's = ({_SAME}, u32[], token[]) send(x, start), channel_id=1\n'
             'd = token[] send-done(s), channel_id=1\n'
             f'r = ({_SAME}, u32[], token[]) recv(d), channel_id=2\n'
