@@ -32,7 +32,6 @@ def run(args: argparse.Namespace) -> None:
             f'{run_file.model_dir} has no trees: importances are of runs of '
             '--model=Trees, --trees or --recipe=strong'
         )
-    booster.check_installed(run_file.model_dir)
     trees = booster.Trees.read(run_file.trees_file)
     rows = trees.importances()
     if args.json:
