@@ -208,6 +208,7 @@ def trials_of(study: optuna.Study, *states: str) -> List[FrozenTrial]:
         *states: of the trials, such as 'COMPLETE' and 'PRUNED'; none means any.
     """
     trials = study.get_trials(deepcopy=False)
+    # A queued trial names the lost ones that it repeats.
     histories = [trial.system_attrs.get('retry_history') for trial in trials]
     lost = [number for h in histories if isinstance(h, list) for number in h]
     return [

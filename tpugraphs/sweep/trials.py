@@ -123,6 +123,8 @@ class Objective:
 
         def report(curve: training.Curve) -> None:
             for epoch, score in enumerate(best_so_far(curve), 1):
+                # Steps of later trainings follow those of earlier ones, whatever their
+                # length.
                 step = len(finished) * most_epochs + epoch
                 if step not in reported:
                     reported.add(step)

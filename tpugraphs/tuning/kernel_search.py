@@ -116,6 +116,7 @@ def tune(
         records.add(kernel.name, configs, measured, kernel.opcodes, search_s)
         return budget_lib.check_passes(measured, min(passes, _LEAST_PASSES))
 
+    # What is on record counts as measured in an earlier round.
     ratios, dropped = records.ratios(kernel.name, candidates.configs)
     log_times = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():
@@ -162,8 +163,11 @@ def judge(measured: timing.Measured) -> Tuple[int, Verdict]:
         The number of the chosen program, 0 for the default if no gain is claimed; and
         the verdict.
     """
+    # [passes / 2, kept] each: what is chosen by luck in one half is not lucky in the
+    # other.
     chooses, judges = measured.passes[::2], measured.passes[1::2]
     default = judges[:, 0]
+    # Two copies of one program differ by chance, alignment and noise alone.
     null = timing.compare(default, measured.again[1::2])
     place = 0
     if len(measured.kept) > 1:
