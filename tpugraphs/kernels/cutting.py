@@ -333,7 +333,11 @@ class _RowMajor:
         self._values[fusion.id] = self._values[body.root_id][0], fusion.shape
 
     def _write(self, value: protos.HloInstructionProto, outside: bool = False) -> None:
-        """Adds an instruction; one from outside of the kernel becomes a parameter."""
+        """Adds an instruction.
+
+        One from outside of the kernel becomes a parameter, and so does a constant of
+        more than `_MOST_CONSTANT` elements.
+        """
         shape = physical_shape(value.shape)
         small = building.elements(value.shape) <= _MOST_CONSTANT
         if value.opcode == 'constant' and small:

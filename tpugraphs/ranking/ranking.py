@@ -281,7 +281,7 @@ def _ranked_by(
 def _rank_record(
     predictor: prediction.Predictor, record: _Record, candidates: sources_lib.Candidates
 ) -> choices.RankedModule:
-    """Ranks the configurations of a record, or candidates in their place."""
+    """Ranks the configurations of a record, or candidates instead of them."""
     if candidates is not None:
         record = with_configs(record, candidates)
     members = predictor.score_record_members(record)

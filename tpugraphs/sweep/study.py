@@ -81,7 +81,10 @@ class _Database(optuna.storages.RDBStorage):
             return super().set_trial_state_values(*args, **kwargs)
 
     def record_heartbeat(self, trial_id: int) -> None:
-        """Records a sign of life, on a thread of Optuna that would print errors."""
+        """Records a sign of life; one that cannot be recorded counts as missing.
+
+        It is called on a thread of Optuna, which would print the error.
+        """
         with contextlib.suppress(*FAILURES):
             super().record_heartbeat(trial_id)
 
