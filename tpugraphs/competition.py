@@ -161,6 +161,7 @@ def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     """Trains on a collection, or takes a run; ranks test and measures valid."""
     collection = collections.of_name(name)
     print(f'\n{name}')
+    # Layout settings name their subfolder by --source and --search, tiles have one.
     root = os.path.join(files.expand(options.data_root), collection.task)
     root = os.path.join(root, 'xla') if collection.task == 'tile' else root
     stem = name.replace(':', '_')

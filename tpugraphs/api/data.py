@@ -93,6 +93,7 @@ def open_records(
         task = task or _task_of(folder)
     task = task or 'tile'
     kind = registry.resolve(task, config.CONFIGS, 'task')
+    # A tile collection has no such flags.
     flags = {'source': source, 'search': search} if task == 'layout' else {}
     collection = collections.of_flags(flags)
     if 'data_root' in options:

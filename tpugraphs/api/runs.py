@@ -230,6 +230,7 @@ class Run:
             _check_process(self._process)
         self._process = os.getpid()
         with self._lock:
+            # Another folder of data is another source, with a model of its own.
             key = (data, cache_dir)
             if key not in self._predictors:
                 options = graph_source.SourceOptions(
@@ -295,5 +296,5 @@ def _check_process(loaded_in: int) -> None:
     if os.getpid() != loaded_in:
         raise ValueError(
             'this process was forked from the one that loaded the model, and '
-            "TensorFlow would wait for ever: use multiprocessing.get_context('spawn')"
+            "TensorFlow would hang: use multiprocessing.get_context('spawn')"
         )

@@ -114,31 +114,19 @@ def train(
         ValueError: a setting or the data are unusable; says which.
         OSError: something cannot be written.
     """
-    if not isinstance(callbacks, (list, tuple)):
-        raise ValueError(f'callbacks should be a list, not {callbacks!r}')
-    for callback in callbacks:
-        if not callable(getattr(callback, 'on_epoch', None)):
-            raise ValueError(
-                f'callbacks: {callback!r} has no method on_epoch(run, metrics)'
-            )
+    _check_callbacks(callbacks)
     kind = registry.resolve(task, config.CONFIGS, 'task')
     flags = {**settings, **data_lib.data_settings(data)}
     if 'model_kwargs' in flags:
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
     flags = settings_lib.typed(kind, flags)  # before TensorFlow is waited for
-    models: runs_lib.Own = ''
-    losses: Dict[str, Callable] = {}
-    if isinstance(model, type):
-        flags['model'], models = model.__name__, [model]
-    elif isinstance(model, str):
-        flags.update(registry.named_model(model, task))
-    elif model is not None:
-        raise ValueError(f'model should be a name, a file or a class, not {model!r}')
+    models: runs_lib.Own = [model] if isinstance(model, type) else ''
+    flags.update(_model_flags(model, task))
     models = models or flags.get('models_file', '')
+    own_losses: Dict[str, Callable] = {}
     if callable(loss):
-        name = getattr(loss, '__name__', 'loss')
-        losses = {name: loss}
-        flags['losses'] = name
+        flags['losses'] = getattr(loss, '__name__', 'loss')
+        own_losses = {flags['losses']: loss}
     elif isinstance(loss, str):
         flags['losses'] = loss
     elif loss is not None:
@@ -163,8 +151,30 @@ def train(
         model_dir = jobs.train(
             chosen,
             models=models,
-            own_losses=losses,
+            own_losses=own_losses,
             command=f'tpugraphs.train({", ".join(arguments)})',
             after_epoch=after_epoch,
         )
     return runs_lib.Run(run_files.read(model_dir), models)
+
+
+def _check_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Raises ValueError unless all callbacks have the method that is called."""
+    if not isinstance(callbacks, (list, tuple)):
+        raise ValueError(f'callbacks should be a list, not {callbacks!r}')
+    for callback in callbacks:
+        if not callable(getattr(callback, 'on_epoch', None)):
+            raise ValueError(
+                f'callbacks: {callback!r} has no method on_epoch(run, metrics)'
+            )
+
+
+def _model_flags(model: Union[type, str, None], task: str) -> Dict[str, str]:
+    """Returns the flags that name a model; raises ValueError for something else."""
+    if model is None:
+        return {}
+    if isinstance(model, type):
+        return {'model': model.__name__}
+    if isinstance(model, str):
+        return registry.named_model(model, task)
+    raise ValueError(f'model should be a name, a file or a class, not {model!r}')

@@ -86,6 +86,19 @@ class Protocol:
         each = compiling + _RUNS_EACH * default_ns / 1e9
         return max(self.least_configs, int(self.seconds / each))
 
+    def compiles_more(self, spent: float, timed: int) -> bool:
+        """Returns whether another configuration of a kernel is compiled.
+
+        Args:
+            spent: seconds since the first one was begun.
+            timed: how many will be timed so far, with the default.
+        """
+        if spent > self.deadline and timed > 1:
+            return False
+        if spent <= self.compiling:
+            return True
+        return timed < self.least_configs and spent < 2 * self.seconds
+
     def for_default(self, default_ns: int) -> 'Protocol':
         """Returns the protocol with fewer passes if a kernel's default is slow.
 

@@ -104,20 +104,16 @@ class Worker:
         once: Dict[int, int] = {}  # number of a slow configuration -> its one time
         dropped: Dict[int, str] = {}
         compiling: Dict[int, float] = {}
-        # The default is compiled again as the last.
+        # The default is compiled again as the last, however late it is: the difference
+        # of its two times is what any other difference is compared with.
         for place, index in enumerate([*range(len(modules)), 0]):
             again = place == len(modules)
-            if (index in skip or len(runs) + len(once) > most) and not again:
-                continue
-            spent = time.monotonic() - began
-            is_late = spent > protocol.compiling
-            are_few = (
-                len(runs) + len(once) < protocol.least_configs
-                and spent < 2 * protocol.seconds
+            timed = len(runs) + len(once)
+            is_enough = timed > most or not protocol.compiles_more(
+                time.monotonic() - began, timed
             )
-            is_over = spent > protocol.deadline and len(runs) > 1
-            if (is_over or (is_late and not are_few)) and not again:
-                break
+            if (index in skip or is_enough) and not again:
+                continue
             self._send(('compile', index))
             started = time.monotonic()
             try:
@@ -144,13 +140,12 @@ class Worker:
                 dropped[index] = _reason_of(error)
         self._send(('compile', None))
         passes = timing.measure(list(runs.values()), protocol, rng, began)
-        timed = [place for place in runs if place < len(modules)]
+        again_ns = passes[:, -1]  # [passes], of the default compiled again
         repeated = np.tile(np.array([*once.values()], np.int64), (len(passes), 1))
-        columns = np.concatenate([passes[:, : len(timed)], repeated], axis=1)
-        kept = [*timed, *once]
-        return timing.Measured(
-            kept, columns, passes[:, -1], dropped, compiling, [*once]
-        )
+        # [passes, kept]: those timed in every pass, then those that ran once.
+        columns = np.concatenate([passes[:, :-1], repeated], axis=1)
+        kept = [place for place in runs if place < len(modules)] + [*once]
+        return timing.Measured(kept, columns, again_ns, dropped, compiling, [*once])
 
     def compare(
         self,

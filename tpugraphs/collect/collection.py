@@ -169,6 +169,7 @@ def _measure_all(
                     kept = [configs[i] for i in measured.kept]
                     _write(folder, kernel, splits[kernel.name], kept, measured)
             spent.append(time.monotonic() - started)
+            # Shown while it runs, to tell how many kernels there will be time for.
             rate = (folder.configs - earlier) / (time.monotonic() - began) * 60
             phase.remark(f'{rate:.0f} configurations/min')
             phase.update(kernel.name in folder.records)
@@ -278,6 +279,7 @@ def draw_kernels(
     if not options.kernels or len(cut) <= options.kernels:
         return cut
     rng = np.random.default_rng([options.seed, _digest(cut[0].program)])
+    # [kernels], with a sum of 1.
     chances = np.sqrt([1 + _elements(kernel) for kernel in cut])
     chances /= chances.sum()
     chosen = rng.choice(len(cut), options.kernels, replace=False, p=chances)
@@ -312,6 +314,7 @@ def assign_splits(
     if split is None:
         return {name: '' for name, _ in graphs}
     for unit_of in (lambda _, p: families.family(p), lambda _, p: p, lambda n, _: n):
+        # Unit -> how many kernels it has, of which splits get their shares.
         sizes = collections.Counter(unit_of(*item) for item in graphs)
         if len(sizes) >= np.count_nonzero(split):
             parts = shares.share_out(sizes, [share / sum(split) for share in split])

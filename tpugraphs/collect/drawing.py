@@ -45,7 +45,7 @@ class Draw:
         self.tf = tensorflow
         self.rng = rng
         self.inputs: List[tf.Tensor] = []
-        self.tape: tf.GradientTape  # whoever draws a part sets it
+        self.tape: tf.GradientTape  # set for each part
         self._new_input = new_input
         self.kind = self.tf.bfloat16 if rng.random() < 0.4 else self.tf.float32
         self.scale = _LARGEST ** rng.random()

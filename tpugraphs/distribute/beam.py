@@ -112,6 +112,7 @@ def map_items(
     try:
         is_local = runner == _LOCAL and not beam_options
         options = shlex.split(_LOCAL_OPTIONS if is_local else beam_options)
+        # The bar writes to the real stderr, which workers do not have.
         with _quiet(is_local) as stream, _progress(folder, len(jobs), title, stream):
             _run(work, jobs, folder, runner, options)
         results = [_read_result(folder, number) for number, _ in jobs]
@@ -255,6 +256,7 @@ class BeamWorkers:
         work = _work(run, source, store)
         at_once = source.task.configs_at_once
         folder = os.path.join(work.data.cache_dir, f'scores_{_key(run, work, at_once)}')
+        # Graphs that follow one another, with about so many configurations together.
         parts = arrays.groups(store.config_counts, at_once)
         items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
         score = functools.partial(score_part, work=work)
@@ -304,6 +306,7 @@ def _opened(work: _Work) -> Tuple[scorers.Models, splits.PackedSplit, Any]:
     source = graph_source.RunSource(run, work.data)
     scorer = loading.run_scorer(run, source)
     store = source.open(work.split)
+    # A path may mean other files on another machine.
     if store.fingerprint != work.fingerprint:
         raise ValueError(f'{store.source}: a worker sees other data here')
     store = scorer.check(store)

@@ -67,6 +67,7 @@ def extract(
     if parts:
         _check_split(paths, options, parts, by)
     total = outcomes.Outcome()
+    # Results are the same either way; Beam uses all cores.
     if runner or len(paths) > _MANY_FILES:
         extracted = _through_beam(paths, options, runner, beam_options)
     else:

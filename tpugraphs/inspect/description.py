@@ -115,6 +115,7 @@ def count_repeats(
     repeated = len(groups) - len(distinct)
     if not repeated or not runtimes.all():
         return len(distinct), repeated, None
+    # [distinct], the bounds of the runtimes of equal configurations.
     fastest = np.full(len(distinct), np.inf)
     slowest = np.zeros(len(distinct))
     np.minimum.at(fastest, groups, runtimes)

@@ -151,6 +151,7 @@ def _kernels(module: protos.HloModuleProto) -> List[text.JsonObject]:
         root, count = pieces[-1], multiply_adds.of_all(pieces, values)
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
         alike.setdefault((*key, _own_tiles_text(root)), []).append(root.name)
+    # The most multiply-adds of all places first, then the largest result.
     rows = sorted(alike.items(), key=lambda row: (-row[0][0] * len(row[1]), -row[0][1]))
     return [
         {

@@ -73,6 +73,7 @@ def profile(
     if not timed:
         why = '; '.join(skipped) or 'it has none'
         raise ValueError(f'{program.source}: no kernel could be timed: {why}')
+    # Shares are of the program's time, or of the sum if it could not be timed.
     total = whole_ns or sum(once * len(kernel.places) for kernel, once in timed)
     rows = [_row(kernel, once, total, reached) for kernel, once in timed]
     rows.sort(key=lambda row: -row.share)
@@ -106,6 +107,7 @@ def _reached(session: session_lib.Session) -> Dict[str, float]:
         product_ns = _time(session, 'product', _module('dot', [_SIDE, _SIDE]))
     except session_lib.WorkerError as error:
         raise ValueError(f'this machine cannot be measured: {error}') from error
+    # Bytes read and written, 4 to a float; multiply-adds of the product.
     moved, terms = 2 * 4 * _COPIED, _SIDE**3
     return {
         'call_ns': call_ns,

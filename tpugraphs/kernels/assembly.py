@@ -58,6 +58,7 @@ class _Assembly(building.Module):
         """Puts calls of a module in the places of a kernel."""
         entry = self.copy_entry(other)
         for place in kernel.places:
+            # The last piece becomes the call; the others are not needed any more.
             self._calls[place.pieces[-1].id] = place.operands, entry
             self._removed.update(piece.id for piece in place.pieces[:-1])
 
@@ -107,6 +108,7 @@ class _Assembly(building.Module):
             return _add_constant(computation, value)
         operands = [values[number] for number in value.operand_ids]
         if value.opcode == 'bitcast':
+            # A bitcast keeps bytes: in the physical order it is a reshape.
             before = shapes[value.operand_ids[0]]
             if before.element_type != value.shape.element_type:
                 raise cutting.Unsupported('bitcast of types')

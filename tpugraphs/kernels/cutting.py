@@ -109,11 +109,13 @@ def cut(
         if largest < least_elements:
             skipped['too small to time'] += 1
             continue
+        # Hashed without a name: equal kernels of two programs have one hash.
         content = proto.SerializeToString(deterministic=True)
         digest = hashlib.sha256(content).hexdigest()[:16]
         proto.name = program
         name = f'{program}_{digest}'
         kernel = Kernel(name, program, proto, pieces[-1].name)
+        # Equal kernels have one name, and a place each.
         by_name.setdefault(name, kernel).places.append(Place(pieces, writer.operands))
     return list(by_name.values()), skipped
 
@@ -195,12 +197,14 @@ def _group(
         group[instruction.id] = [instruction]
         if not instruction.operand_ids:
             continue
+        # Only one other operation can join: the one that makes the first operand.
         first = values[instruction.operand_ids[0]]
         if len(group.get(first.id, ())) != 1:
             continue
         if first.id == root_id or len(users[first.id]) > 1:
             continue
         is_sum = instruction.opcode == 'reduce' and _is_pointwise(first, bodies)
+        # What broadcasts a product would compute it once for each copy.
         same = list(first.shape.dimensions) == list(instruction.shape.dimensions)
         after_product = first.opcode in ('dot', 'convolution') and same
         if is_sum or after_product and _is_pointwise(instruction, bodies):
@@ -329,7 +333,11 @@ class _RowMajor:
         self._values[fusion.id] = self._values[body.root_id][0], fusion.shape
 
     def _write(self, value: protos.HloInstructionProto, outside: bool = False) -> None:
-        """Adds an instruction; one from outside of the kernel becomes a parameter."""
+        """Adds an instruction.
+
+        One from outside of the kernel becomes a parameter, and so does a constant of
+        more than `_MOST_CONSTANT` elements.
+        """
         shape = physical_shape(value.shape)
         small = building.elements(value.shape) <= _MOST_CONSTANT
         if value.opcode == 'constant' and small:
@@ -359,6 +367,8 @@ class _RowMajor:
                 return operands[0]
             return self._entry.add('reshape', shape, operands)
         if opcode in ('copy', 'transpose'):
+            # A copy between layouts has no `dimensions`, which then are all in their
+            # order.
             moved = list(value.dimensions) or list(range(len(shape.dimensions)))
             place = _inverse(major_to_minor(sources[0]))
             order = [place[moved[d]] for d in major_to_minor(value.shape)]
@@ -382,6 +392,7 @@ class _RowMajor:
         """Adds a reduction; `source` is the operand's shape in the program."""
         order = major_to_minor(source)
         place = _inverse(order)
+        # The reduced dimensions, by their places in memory.
         dims = sorted(place[d] for d in value.dimensions)
         kept = [d for d in range(len(order)) if d not in value.dimensions]
         result = [kept.index(d) for d in order if d in kept]
@@ -404,6 +415,7 @@ class _RowMajor:
         sources: Sequence[protos.ShapeProto],
     ) -> protos.HloInstructionProto:
         """Adds an operation, between transposes from and to layouts if necessary."""
+        # Scalars have no order, and fit any.
         orders = [major_to_minor(s) for s in (value.shape, *sources) if s.dimensions]
         same = all(order == orders[0] for order in orders[1:])
         if same and value.opcode in ELEMENTWISE:

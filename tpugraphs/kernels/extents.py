@@ -124,12 +124,14 @@ def tile_of(
         scope: the loop's body.
         counter: s32 scalar, 0, 1, ..., `trips(dims, tiles)` - 1.
     """
+    # [rank], tiles along each dimension, rounded up.
     counts = [-(-size // tile) for size, tile in zip(dims, tiles)]
     region, after = [], 1
     for size, tile, count in reversed(list(zip(dims, tiles, counts))):
         if count == 1:
             region.append(Extent(0, size))
             continue
+        # The digit of the counter in a number system with `counts` as its bases.
         index = _scalar(scope, 'divide', counter, after)
         if after * count < math.prod(counts):
             index = _scalar(scope, 'remainder', index, count)

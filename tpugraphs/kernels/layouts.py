@@ -127,6 +127,7 @@ def draw(
         chosen = rng.permutation(len(ranks))
         if attempt % 2:  # near the default
             chosen = chosen[: rng.integers(1, min(_FEW, len(ranks)) + 1)]
+        # Half of the arrays of a chosen node get a random order, the others stay XLA's.
         changed = list(default)
         for node in chosen:
             changed[node] = tuple(
@@ -149,6 +150,7 @@ def constrain(
         config: orders of dimensions, by node.
     """
     copy = type(module).FromString(module.SerializeToString())
+    # By the number of the instruction over all computations, as in `configurable`.
     orders_of = dict(zip(nodes, config))
     numbers = itertools.count()
     fresh = building.fresh_ids(copy)

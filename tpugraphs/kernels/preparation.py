@@ -59,6 +59,7 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
     """
     for place, computation in enumerate(module.computations):
         entry = computation.id == module.entry_computation_id
+        # The place keeps names distinct, and does not depend on other functions.
         computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'
         if entry:
             module.name = module.entry_computation_name = computation.name
@@ -136,6 +137,7 @@ def _widen_products(
     if not narrow:
         return
     by_id = {i.id: i for i in computation.instructions}
+    # Ids are unique in the module, not only in the computation.
     fresh = building.fresh_ids(module)
     float32 = building.shape_of('f32', []).element_type
     written: List[protos.HloInstructionProto] = []

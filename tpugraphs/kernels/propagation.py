@@ -140,6 +140,7 @@ def _slice(part: _Part) -> Step:
     """Takes the operand's extents below the slice, and slices them from 0."""
     operand, spans = [], []
     for extent, cut in zip(part.region, part.value.slice_dimensions):
+        # The operand's elements from the first to the last that the slice takes.
         spans.append((extent.size - 1) * cut.stride + 1)
         operand.append(extent.times(cut.stride, spans[-1]).plus(cut.start))
 
@@ -210,6 +211,7 @@ def groups(
     while left < len(before) or right < len(after):
         first, second = left, right
         sizes = [1, 1]
+        # Dimensions join the group on the side with fewer elements, until both agree.
         while left == first and right == second or sizes[0] != sizes[1]:
             if right == len(after) or (left < len(before) and sizes[0] <= sizes[1]):
                 sizes[0] *= before[left]
@@ -251,6 +253,7 @@ def _reduce(part: _Part) -> Step:
     """Takes the region along kept dimensions, `part.reduced` along reduced ones."""
     if len(part.shapes) != 2:
         raise NotDivisible('reduce of several arrays')
+    # The result has the kept dimensions in the operand's order.
     kept, parts = iter(part.region), dict(zip(part.value.dimensions, part.reduced))
     operand = tuple(
         parts[dim] if dim in parts else next(kept)
@@ -293,6 +296,7 @@ def _gather(part: _Part) -> Step:
             raise NotDivisible('gather along a tiled dimension')
         operand[dim] = part.region[place]
         slices[dim] = part.region[place].size
+    # Dimensions of the result are those of the indices, and of the slices.
     batch = iter(e for d, e in enumerate(part.region) if d not in numbers.offset_dims)
     indices = tuple(
         extents.Extent(0, size) if dim == numbers.index_vector_dim else next(batch)
@@ -311,6 +315,7 @@ def _window_extent(
     """Returns the extent of the padded operand under windows, and the padding."""
     if extent.size == result:
         return extents.Extent(0, size), (0, 0, 0)
+    # The elements of the padded operand under one window.
     reach = (window.size - 1) * max(window.window_dilation, 1) + 1
     stride = max(window.stride, 1)
     part = extent.times(stride, (extent.size - 1) * stride + reach)
@@ -356,6 +361,7 @@ def _convolution(part: _Part) -> Step:
         image[numbers.input_batch_dimension] = batch
     if has_features_tiled:
         taps[numbers.kernel_output_feature_dimension] = feature
+        # A tile of output features needs the input features of its groups alone.
         in_group = dims[numbers.output_feature_dimension] // groups_
         if groups_ > 1:
             if not feature.divides(in_group):

@@ -79,10 +79,12 @@ def _tuning_of(
     parameters: Dict[int, protos.HloInstructionProto] = {}
     for number in instruction.operand_ids:
         if number not in parameters:
+            # An operand that is used twice is one parameter.
             parameters[number] = entry.parameter(shapes[number])
     operands = [parameters[number] for number in instruction.operand_ids]
     entry.add(instruction.opcode, instruction.shape, operands, like=instruction)
     tuning = protos.ModuleTuningData(module=module.finish(entry))
+    # Up to the whole output, and up to XLA's own bounds of reduced dimensions.
     highest = [*_registers(instruction.shape, own.output), *own.kernel]
     bounds = [tile_choices.tile_sizes(most) for most in highest]
     for row in tile_choices.draw_rows((*own.output, *own.kernel), bounds, rng, count):

@@ -83,6 +83,7 @@ class Plan:
         self.output = tuple(self.root.shape.dimensions)
         self.reduction: Optional[protos.HloInstructionProto] = None
         self.reduced: Tuple[int, ...] = ()
+        # Of several reductions, tiles divide the one with the largest operand.
         most = -1
         for value in self.entry.instructions:
             shapes = self.shapes(value)
@@ -117,6 +118,7 @@ class Plan:
         if self.reduction.opcode == 'reduce':
             [number] = self.reduction.called_computation_ids
             body = next(c for c in self.module.computations if c.id == number)
+            # Two parameters and one operation: anything else is no plain reducer.
             opcode = cutting.root_of(body).opcode if len(body.instructions) == 3 else ''
         whole = 'float' not in building.NUMPY_TYPES[self.reduction.shape.element_type]
         neutral = _NEUTRAL.get(opcode, (None, None))[whole]
@@ -131,6 +133,7 @@ class Plan:
         output = []
         for dim, size in enumerate(self.output):
             tiles = [*self.output]
+            # Half of the dimension is tried, for all smaller sizes.
             tiles[dim] = max(1, size // 2)
             output.append(
                 size > 1 and self._is_tileable(Tiles(tuple(tiles), self.reduced))
@@ -190,6 +193,7 @@ class _Tiler:
             result = self._emit(self._entry, plan.root, extents.whole(plan.output))
         else:
             shape = plan.root.shape
+            # Every element is overwritten, so any value will do.
             zero = self._entry.constant(shape.element_type, 0)
             empty = self._entry.add('broadcast', shape, [zero])
 
@@ -367,6 +371,7 @@ class _Tiler:
             carried: protos.HloInstructionProto,
         ) -> protos.HloInstructionProto:
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
+            # `initial` has the start of the reduction; each tile begins from nothing.
             start = inside.constant(kind, neutral) if has_start else None
             partial = self._step(inside, value, region, part, start)
             return inside.add(opcode, shape, [carried, partial])

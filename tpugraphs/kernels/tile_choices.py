@@ -199,6 +199,7 @@ def draw_rows(
     """
     drawn: Iterable[Tuple[int, ...]]
     if math.prod(map(len, choices)) <= 4 * count:
+        # All of them in random order: without this, draws would repeat.
         combinations = list(itertools.product(*choices))
         drawn = (combinations[index] for index in rng.permutation(len(combinations)))
     else:
@@ -263,6 +264,7 @@ def columns(configs: Sequence[Config]) -> np.ndarray:
         np.log2([config[name] for config in configs]).reshape(len(configs), -1)
         for name in ('output', 'kernel')
     )
+    # [c, dimensions], log2 of tile sizes; the first row is the whole kernel.
     sizes = np.concatenate([output, kernel], axis=1)
     volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
     return np.concatenate([sizes[0] - sizes, *volumes], axis=1)

@@ -63,7 +63,7 @@ def convert(form: str, data: bytes) -> Tuple[List[str], bytes]:
 
 
 def _line_of(error: Exception) -> str:
-    """Returns the line of XLA's message that has the place, and the source."""
+    """Returns the line of XLA's message that names the place, with the source there."""
     content = str(error)
     foreign = _DIALECT.search(content)
     if foreign:

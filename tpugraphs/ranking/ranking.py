@@ -222,6 +222,7 @@ def _count_unknown_opcodes(
     is_unknown = (opcodes >= predictor.scorer.num_ops) | (
         opcodes == schema.UNKNOWN_OPCODE
     )
+    # In the order of the nodes, with the opcodes as text.
     instructions = graph.list_instructions(module)
     for row in np.flatnonzero(is_unknown):
         name = instructions[row].opcode
@@ -261,6 +262,7 @@ def _ranked_by(
 
     def ranked(members: scorers.Members, mean: np.ndarray) -> choices.RankedModule:
         """Ranks by the mean of the members; what agreement tells is known of tiles."""
+        # Members are the graph model and the trees of a run.
         both = tile and len(members) > 1
         return choices.RankedModule(
             scores=mean,
@@ -279,7 +281,7 @@ def _ranked_by(
 def _rank_record(
     predictor: prediction.Predictor, record: _Record, candidates: sources_lib.Candidates
 ) -> choices.RankedModule:
-    """Ranks the configurations of a record, or candidates in their place."""
+    """Ranks the configurations of a record, or candidates instead of them."""
     if candidates is not None:
         record = with_configs(record, candidates)
     members = predictor.score_record_members(record)

@@ -42,6 +42,7 @@ def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
         candidates: configurations instead of the files' runs, which decide first.
     """
     if candidates:
+        # Candidates of layouts name a list of them; those of tiles their bounds.
         layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
         return reading.LAYOUT if layouts else reading.TILE
     for path in paths:
@@ -134,6 +135,7 @@ def modules(
             if chosen is None or chosen in own_names:
                 exists = True
                 yield path, tuning
+            # Of all modules, for the message if none has the name that is asked for.
             names.append(name)
     if chosen is not None and names and not exists:
         near = difflib.get_close_matches(chosen, names, n=1, cutoff=0.3)

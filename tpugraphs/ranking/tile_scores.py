@@ -54,6 +54,7 @@ def load(name: str, platform: str) -> program_search.ScoringModel:
         for problem in (*outcome.failed, *outcome.skipped):
             raise ValueError(problem)
         scores = np.zeros(len(module.runs))
+        # A ranking is sorted; the caller's order is that of the runs.
         scores[ranked[0].run_index] = ranked[0].scores
         return scores
 

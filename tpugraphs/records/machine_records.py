@@ -80,6 +80,8 @@ class MachineRecords:
         """Reads the records of this machine; prints how many other lines there are."""
         measurements, unused = records.read(self._path)
         own = [m for m in measurements if m.machine_id == self._machine_id]
+        # Times of another machine or compiler are no measurements of this one, but its
+        # best configurations are good ones to begin with.
         self._histories = records.by_kernel(own)
         self._all = records.by_kernel(measurements)
         if len(own) < len(measurements):
@@ -116,6 +118,7 @@ class MachineRecords:
         for history in self._all.values():
             timed = history.timed()
             wholes = [m.configuration for m in timed if m.default]
+            # A kernel whose default is the fastest has nothing to begin with.
             if not wholes or timed[0].default or timed[0].opcodes != list(opcodes):
                 continue
             distance = _distance(wholes[0], default)
@@ -181,6 +184,7 @@ class MachineRecords:
         shared: Dict[str, Any] = dict(
             kernel=kernel,
             search_s=round(search_s / len(configs), 6),
+            # Measurements of one group were timed in the same passes.
             group=secrets.token_hex(8),
             time=records.now(),
             versions=self._versions,

@@ -174,6 +174,7 @@ def merge(path: str, measurements: Sequence[Measurement]) -> int:
     stored = read(path)[0] if os.path.exists(path) else []
     known = {m.identity for m in stored}
     new = {m.identity: m for m in measurements if m.identity not in known}
+    # A new measurement is compared with the default of its own group.
     groups = {m.group for m in new.values()} - {m.group for m in stored}
     repeated = [m for m in measurements if m.identity in known]
     defaults = [m for m in repeated if m.default and m.group in groups]

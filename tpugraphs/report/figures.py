@@ -1,4 +1,4 @@
-"""The figures of a report, each with a text for people who do not see it."""
+"""The figures of a report, each with a text for screen readers."""
 
 from __future__ import annotations
 
@@ -198,16 +198,16 @@ def _means_in_words(
     models: Sequence[measured.ReportedModel], names: Sequence[str], key: str
 ) -> str:
     """Lists the means of models and of random choice, over all and the worst groups."""
-    told = names[: 1 + _GROUPS_IN_TEXT]
+    named = names[: 1 + _GROUPS_IN_TEXT]
     values_of = {
-        model.name: [model.estimate(key, name).format('.3f') for name in told]
+        model.name: [model.estimate(key, name).format('.3f') for name in named]
         for model in models
     }
-    random = _column(models[0].runs[0], told, key, 'random')
+    random = _column(models[0].runs[0], named, key, 'random')
     values_of['at random'] = [f'{value:.3f}' for value in random]
     sentences = []
     for model, values in values_of.items():
-        parts = [f'{text.printable(n)} {value}' for n, value in zip(told, values)]
+        parts = [f'{text.printable(n)} {value}' for n, value in zip(named, values)]
         sentences.append(f'{model}: {", ".join(parts)}')
     return '; '.join(sentences)
 
@@ -251,8 +251,10 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
 
     sentences = []
     for name, line in zip([*(m.name for m in models), 'random'], [*lines, random]):
-        told = [f'{x:.3f} at k = {k}' for x, k in zip(line, points) if k in _KS_IN_TEXT]
-        sentences.append(f'{name}: {", ".join(told)}')
+        means = [
+            f'{x:.3f} at k = {k}' for x, k in zip(line, points) if k in _KS_IN_TEXT
+        ]
+        sentences.append(f'{name}: {", ".join(means)}')
     return pictures.draw(
         plot,
         f'Line chart of slowdown by the number of configurations tried. '

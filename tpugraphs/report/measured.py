@@ -54,7 +54,7 @@ class MeanMeasure(NamedTuple):
     # of one run the lower end of its 95 % interval, of several the mean less their
     # standard deviation; None without an interval
     low: Optional[float]
-    high: Optional[float]  # the upper end, likewise
+    high: Optional[float]  # the upper end, or the mean plus the deviation
     runs: int  # number of runs
 
     def format(self, show: str) -> str:
@@ -75,6 +75,7 @@ class ReportedModel(NamedTuple):
 
     def estimate(self, key: str, group: str = ALL) -> MeanMeasure:
         """Returns a measure of all graphs, or of a group of them."""
+        # A fold may lack a group: only runs that have it count.
         measures = [measures_of(run, group).get(key) or {} for run in self.runs]
         defined = [one for one in measures if one.get('mean') is not None]
         if not defined:

@@ -51,7 +51,7 @@ class Picture(NamedTuple):
     """A picture of a page."""
 
     svg: str  # the SVG document
-    alt: str  # its content for people who do not see it, plain text
+    alt: str  # its content for screen readers, plain text
     caption: str  # for the line below it, plain text
 
     @property

@@ -175,6 +175,7 @@ def parse(content: Mapping[str, Value], config_class: type) -> Space:
     fixed: Dict[str, Value] = {}
     parameters: List[Parameter] = []
     entries = _flat(content)
+    # Parameters that have not been read yet, which no condition can name.
     later = [name for name, value in entries.items() if isinstance(value, dict)]
     for name, value in entries.items():
         if not isinstance(value, dict):

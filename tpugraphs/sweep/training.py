@@ -51,7 +51,7 @@ def work(
 
     Sends the curve after each epoch and at the end, or why it failed.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # By default it is shared by processes, and would be left when this one is killed.
     tqdm.tqdm.set_lock(threading.RLock())

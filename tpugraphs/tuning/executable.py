@@ -280,6 +280,7 @@ def _cast(value: object, shape: protos.ShapeProto, place: int) -> np.ndarray:
     name = building.NUMPY_TYPES[shape.element_type]
     kind = np.dtype(name)
     fits = list(array.shape) == list(shape.dimensions)
+    # NumPy's own rules know no bfloat16, whose kind is V.
     floats = array.dtype.kind in 'fV' and 'float' in name
     if not fits or not (floats or np.can_cast(array.dtype, kind, 'same_kind')):
         raise ValueError(

@@ -179,6 +179,7 @@ def tune(
         )
         timing_budget = budget.for_timing()
         once_ns, problem = _time_program(whole, program.cut_out, timing_budget)
+        # Timing compiled the program twice, which takes most of the time.
         proof_s = timing_budget.spent / 2 * whole_program.COMPILATIONS
         kernels = _time_kernels(cut, session, options.seed, budget.for_timing())
         search = _KernelTuner(options, model, session, records)
@@ -282,6 +283,7 @@ class _KernelTuner:
     def _tune(self, kernel: cutting.Kernel, budget: budget_lib.Budget) -> states.Tuned:
         """Tunes a kernel; raises WorkerError if it cannot be measured."""
         options, records = self._options, self._records
+        # A kernel with records starts from its own; one without from those of others.
         recorded = records.configurations(kernel.name)
         starts: List[records_lib.Configuration] = []
         if not recorded:

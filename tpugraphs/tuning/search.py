@@ -67,6 +67,7 @@ def propose(
         count: configurations to propose at most.
     """
     numbers, times = list(measured), list(measured.values())
+    # [c], expected log times over the default's.
     prior = np.full(len(columns), _MEAN)
     if scores is not None:
         scores = np.asarray(scores, float)
@@ -99,7 +100,9 @@ def _posterior(
     """
     distances = columns[:, None] - columns[numbers][None]
     far = np.sqrt(3 * (distances**2).sum(-1)) / _LENGTH
+    # [c, m], covariances of all configurations with the m measured ones.
     shared = _SPREAD**2 * (1 + far) * np.exp(-far)  # Matérn, 3/2
+    # [m, m] between measured ones, with the noise of a measurement.
     inner = shared[numbers] + _NOISE**2 * np.eye(len(numbers))
     solved = np.linalg.solve(inner, shared.T)
     mean = prior + (times - prior[numbers]) @ solved

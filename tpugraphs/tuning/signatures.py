@@ -111,7 +111,11 @@ def _captured(graph: Any) -> List[np.ndarray]:
 
 
 def numbered(tree: Tree, leaves: List[object]) -> Tree:
-    """Returns the tree of nested arrays; adds the arrays to `leaves`."""
+    """Describes nested arrays by a tree, whose leaves are their numbers in `leaves`.
+
+    Args:
+        leaves: the arrays before these; these are added.
+    """
     if tree is None:
         return None
     if isinstance(tree, (tuple, list)):

@@ -176,6 +176,7 @@ class _Trial:
             session_lib.WorkerError: the original cannot be measured, or time is up.
         """
         programs = len(sets) + 2  # the original is compiled twice
+        # As many as the seconds allow, if all programs take as long as the original.
         passes = limits.seconds * 1e9 / (self._once_ns * programs)
         passes = int(np.clip(passes, limits.least, limits.most))
         modules = [self.assembled(numbers) for numbers in sets]
@@ -237,6 +238,7 @@ def prove(
         times = measured.passes[:, measured.kept.index(len(sets))]
         unchanged = timing.compare(measured.passes[:, 0], times)
     chosen: Sequence[int] = []
+    # Number 0 of `judge` is the original: no gain is claimed.
     module = program.original.SerializeToString()
     if number:
         chosen = sets[number - 1]
