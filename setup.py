@@ -53,6 +53,7 @@ setuptools.setup(
         'baselines': [
             '**/*.json',
             '**/*.binpb',
+            '**/*.pyi',
             '**/*.npz',
             '**/*.zip',
             'runs/pretrained/**/*',

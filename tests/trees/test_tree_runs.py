@@ -27,7 +27,7 @@ from tests.helpers import processes
 from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
-from tpugraphs import ranking
+from tpugraphs.ranking import ranking
 
 pytest.importorskip('lightgbm')
 
