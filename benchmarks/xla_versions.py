@@ -91,7 +91,7 @@ def measure(folder: pathlib.Path, core: int, most: int) -> None:
         for place in places[:: max(1, len(places) // most)]:
             modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
             try:
-                untiled = protos.protos().HloModuleProto.FromString(modules[0])
+                untiled = protos.HloModuleProto.FromString(modules[0])
                 inputs = cutting.inputs_of(untiled)
                 measured = session.measure(place.name, modules, inputs, _SEED, protocol)
             except session_lib.WorkerError as error:
@@ -132,7 +132,7 @@ def _cut(folder: pathlib.Path, core: int) -> int:
     with session_lib.Session(core) as session:
         for path in sorted((folder / 'programs').iterdir()):
             content = session.optimise(path.read_bytes())
-            module = protos.protos().HloModuleProto.FromString(content)
+            module = protos.HloModuleProto.FromString(content)
             cut, _ = cutting.cut(module, path.stem)
             count += len(cut)
     return count

@@ -27,9 +27,9 @@ from tests.helpers import made_runs
 from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
-from tpugraphs import rank_sources
-from tpugraphs import ranking
 from tpugraphs.extract import outcomes
+from tpugraphs.ranking import ranking
+from tpugraphs.ranking import sources as sources_lib
 
 
 @pytest.fixture(scope='module')
@@ -72,9 +72,9 @@ def test_the_file_that_decides_the_run_is_parsed_once(raw, model_dir, monkeypatc
         ranking.reading, 'read_tuning', lambda path: parsed.append(path) or read(path)
     )
     paths = [str(raw)]
-    sources = rank_sources.read_sources(paths)
+    sources = sources_lib.read_sources(paths)
     # The module has no tiles in its layouts: not of a TPU.
-    assert rank_sources.default_run(sources, 'tile') == 'pretrained'
+    assert sources_lib.default_run(sources, 'tile') == 'pretrained'
     predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
     outcome = outcomes.Outcome()
     ranked = list(ranking.rank_files(paths, predictor, outcome, sources=sources))

@@ -47,7 +47,7 @@ _OTHERS = _GROUPS.replace('7', '8')  # a channel is one operation's
 
 def program(lines):
     content = xla.parse_text(_AROUND.format(lines))
-    module = protos.protos().HloModuleProto.FromString(content)
+    module = protos.HloModuleProto.FromString(content)
     return preparation.prepare(reader.Program('program', module, source='mine.hlo'))
 
 
@@ -156,7 +156,7 @@ always {{
 
 ENTRY""",
     )
-    module = protos.protos().HloModuleProto.FromString(xla.parse_text(text))
+    module = protos.HloModuleProto.FromString(xla.parse_text(text))
     prepared = preparation.prepare(reader.Program('program', module))
     assert kernels(prepared) == ['cosine', 'exponential', 'sine', 'tanh']
 

@@ -3,6 +3,8 @@
 Raw files have candidates; programs are cut into kernels, which get candidates here.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import difflib
@@ -24,11 +26,12 @@ from tpugraphs.programs import reader
 _CANDIDATES = 200
 _SEED = 0
 
+# Configurations that replace those of files, as `hlo.candidates` reads them.
 Candidates = Optional[Sequence[Mapping[str, Any]]]
 # What a path holds.
 Source = Union[reader.Program, reading.RawFile]
 # A file or program and one of its modules, a ModuleTuningData.
-Module = Tuple[str, Any]
+Module = Tuple[str, 'protos.ModuleTuningData']
 
 
 def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
@@ -39,6 +42,7 @@ def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
         candidates: configurations instead of the files' runs, which decide first.
     """
     if candidates:
+        # Candidates of layouts name a list of them; those of tiles their bounds.
         layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
         return reading.LAYOUT if layouts else reading.TILE
     for path in paths:
@@ -70,7 +74,7 @@ def default_run(sources: Mapping[str, Source], task: str) -> str:
     return finding.PRETRAINED
 
 
-def _is_of_tpu(module: Any) -> bool:
+def _is_of_tpu(module: protos.HloModuleProto) -> bool:
     """Returns whether a module was compiled for a TPU, whose layouts have tiles."""
     return any(
         instruction.shape.layout.tiles
@@ -131,6 +135,7 @@ def modules(
             if chosen is None or chosen in own_names:
                 exists = True
                 yield path, tuning
+            # Of all modules, for the message if none has the name that is asked for.
             names.append(name)
     if chosen is not None and names and not exists:
         near = difflib.get_close_matches(chosen, names, n=1, cutoff=0.3)
@@ -149,7 +154,7 @@ def _read(path: str) -> Source:
 
 def _modules_of(
     source: Source, kind: str, outcome: outcomes.Outcome, bare: bool
-) -> Sequence[Any]:
+) -> Sequence[protos.ModuleTuningData]:
     """Returns the ModuleTuningData of a file or program of one kind."""
     if isinstance(source, reader.Program):
         return kernels_of(source, kind, outcome, bare)
@@ -163,10 +168,10 @@ def _modules_of(
 
 def kernels_of(
     program: reader.Program, kind: str, outcome: outcomes.Outcome, bare: bool
-) -> List[Any]:
+) -> List[protos.ModuleTuningData]:
     """Returns a program's kernels with candidates; if `bare`, the whole program."""
     if bare:
-        return [protos.protos().ModuleTuningData(module=program.module)]
+        return [protos.ModuleTuningData(module=program.module)]
     cut_out = removal.counts(program.module)
     if cut_out:
         text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
