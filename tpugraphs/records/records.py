@@ -215,7 +215,11 @@ def _open_locked(path: str) -> BinaryIO:
 
 
 def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
-    """Yields the lines of a file, each with its measurement or why it has none."""
+    """Yields the lines of a file, each with its measurement or why it has none.
+
+    Raises:
+        ValueError: the file is not empty, and no line of it is a record.
+    """
     is_empty, has_records = True, False
     with untrusted.open_regular(path, _MOST_FILE) as stream:
         while content := stream.readline(_MOST_LINE):
