@@ -8,7 +8,7 @@ import contextlib
 import io
 import os
 import sys
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, List, Sequence
 
 import tqdm
 
@@ -215,7 +215,8 @@ def rank_modules(args: argparse.Namespace) -> int:
     model_dir = predictor.name
     if os.path.basename(name) == finding.LATEST and predictor.run:
         text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
-    content, writers = io.StringIO(), []
+    content = io.StringIO()
+    writers: List[choices_output.Writer] = []
     shown = 10 if args.top is None else args.top
     if args.json:
         shown = 0

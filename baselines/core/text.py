@@ -7,7 +7,10 @@ import json
 import re
 import sys
 import textwrap
-from typing import Any, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+
+# What `json.loads` makes of an object; values may be None, lists, or objects again.
+JsonObject = Dict[str, Any]
 
 WIDTH = 100  # characters of a line
 TERMINAL = 80  # of a training, which is watched
@@ -82,7 +85,7 @@ def html_table(rows: Sequence[Sequence[str]], most: Optional[int] = None) -> str
     return f'<table>{"".join(lines)}</table>{more}'
 
 
-def to_json(content: Any) -> str:
+def to_json(content: object) -> str:
     """Returns a result as JSON; values that are not defined are None in it.
 
     Raises:

@@ -91,7 +91,7 @@ def _named(name: str) -> List[Collection]:
     return [collection for collection in COLLECTIONS if collection.name == name]
 
 
-def of_flags(flags: Mapping[str, Any]) -> Collection:
+def of_flags(flags: Mapping[str, object]) -> Collection:
     """Returns the collection that the flags of a training choose.
 
     Args:

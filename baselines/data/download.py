@@ -13,6 +13,7 @@ In `<data_dir>/archives/` there are, for one archive:
 """
 
 import base64
+import email.message
 import glob
 import hashlib
 import http.client
@@ -21,13 +22,14 @@ import os
 import pathlib
 import re
 import socket
-from typing import Any, BinaryIO, Dict, List, Optional, Sequence
+from typing import BinaryIO, List, Optional, Sequence
 import urllib.error
 import urllib.parse
 import urllib.request
 
 from baselines.core import files
 from baselines.core import phases
+from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import archives
 from baselines.data import collections
@@ -197,7 +199,7 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
         )
 
 
-def _version(url: str, headers: Any) -> Dict[str, Any]:
+def _version(url: str, headers: email.message.Message) -> text.JsonObject:
     """Reads size, validator and checksum of the file from an answer's headers."""
     length = headers.get('Content-Length') or ''
     if not re.fullmatch(r'\d{1,18}', length):
@@ -215,7 +217,7 @@ def _require_safe(url: str) -> None:
         raise ValueError(f'{url!r} is no address: it must begin with https://')
 
 
-def _read_json(path: str) -> Dict[str, Any]:
+def _read_json(path: str) -> text.JsonObject:
     """Reads a JSON object that `download` has written; {} if it is not there."""
     try:
         note = untrusted.loads(untrusted.read(path))

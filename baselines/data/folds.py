@@ -12,11 +12,12 @@ import hashlib
 import json
 import os
 import re
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from baselines.core import files
+from baselines.core import text
 from baselines.data import families
 from baselines.data import shares
 from baselines.data import variants
@@ -140,7 +141,7 @@ def _packed(
     kind, stamp = type(joined[0]), fingerprint(fold, stores, name)
     graphs = [(store, graph) for store in joined for graph in range(len(store))]
 
-    def pack(writer: columns.Writer) -> Dict[str, Any]:
+    def pack(writer: columns.Writer) -> text.JsonObject:
         """Packs the chosen graphs; returns entries of the manifest."""
         packing = packer.Packer(writer, kind)
         for number in np.flatnonzero(chosen):

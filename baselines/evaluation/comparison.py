@@ -1,9 +1,10 @@
 """Compares models on the same graphs: gains, tests, and tables."""
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence
 import warnings
 
 import numpy as np
+import scipy  # loads `stats`, which takes half a second, on first use
 
 from baselines.core import text
 from baselines.evaluation import metrics
@@ -17,7 +18,7 @@ _Results = Sequence[report.GraphResult]
 
 def paired_test(
     task: str, ours: Sequence[_Results], theirs: Sequence[_Results]
-) -> Dict[str, Dict[str, Any]]:
+) -> Dict[str, text.JsonObject]:
     """Tests whether one model is better than another, on the same graphs.
 
     Two questions are answered separately.  Would the result hold on other programs?
@@ -41,8 +42,6 @@ def paired_test(
         `lost`, how many of them gain and lose; `p`; `seen`: 'better', 'worse' or 'no
         difference seen'.  Means are None for a measure that is defined on no graph.
     """
-    from scipy import stats
-
     group_of = report.GROUPINGS[task].group_of
     groups = np.array([group_of(result.graph_id) for result in ours[0]])
     tests = {}
@@ -67,7 +66,7 @@ def paired_test(
         if of_programs.any():
             with warnings.catch_warnings():  # of few programs, some without a gain
                 warnings.simplefilter('ignore')
-                p = float(stats.wilcoxon(of_programs).pvalue)
+                p = float(scipy.stats.wilcoxon(of_programs).pvalue)
         seen = NOT_SEEN
         if low is not None and high is not None:
             if low * high > 0 and p < _SIGNIFICANT:
@@ -87,7 +86,7 @@ def paired_test(
     return tests
 
 
-def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
+def _over_runs(name: str, values: np.ndarray) -> text.JsonObject:
     """Returns mean and deviation over runs of figures [runs, n] of a model."""
     if not values.size:
         return {name: None, f'{name}_over_seeds': None}
@@ -96,7 +95,7 @@ def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
     return {name: float(means.mean()), f'{name}_over_seeds': spread}
 
 
-def rows_of_test(result: Mapping[str, Any]) -> List[List[str]]:
+def rows_of_test(result: text.JsonObject) -> List[List[str]]:
     """Returns the table of a test, a row for each measure below the head."""
     task, tests = result['task'], result['measures']
     interval = f'{metrics.CONFIDENCE:.0%} over programs'
@@ -119,7 +118,7 @@ def rows_of_test(result: Mapping[str, Any]) -> List[List[str]]:
     return rows
 
 
-def format_test(result: Mapping[str, Any]) -> str:
+def format_test(result: text.JsonObject) -> str:
     """Lays out a test of two models, as `evaluate --compare --json` prints it."""
     task = result['task']
     sides = [result['a'], result['b']]
@@ -151,14 +150,14 @@ def format_test(result: Mapping[str, Any]) -> str:
     return '\n'.join(lines)
 
 
-def _with_spread(one: Mapping[str, Any], name: str, show: str) -> str:
+def _with_spread(one: text.JsonObject, name: str, show: str) -> str:
     """Returns a mean, and its deviation over seeds where there are several."""
     spread = one[f'{name}_over_seeds']
     mean = text.cell(one[name], show)
     return mean if spread is None else f'{mean} +-{format(spread, show)}'
 
 
-def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
+def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
     """Lays out a line for each run, and mean and deviation of those that repeat one.
 
     Returns:
@@ -186,7 +185,7 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
     return '\n\n'.join(tables)
 
 
-def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[str]]]:
+def runs_tables(summaries: Mapping[str, text.JsonObject]) -> List[List[List[str]]]:
     """Returns a table for each collection: a row for each run below the head.
 
     Runs that repeat one another have rows of their mean and standard deviation at
@@ -201,22 +200,22 @@ def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[st
 
 
 def _by_collection(
-    summaries: Mapping[str, Mapping[str, Any]],
-) -> List[List[Mapping[str, Any]]]:
+    summaries: Mapping[str, text.JsonObject],
+) -> List[List[text.JsonObject]]:
     """Groups summaries by their collection, in the order of first mention."""
-    groups: Dict[str, List[Mapping[str, Any]]] = {}
+    groups: Dict[str, List[text.JsonObject]] = {}
     for summary in summaries.values():
         groups.setdefault(summary['collection'], []).append(summary)
     return list(groups.values())
 
 
-def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
+def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
     """Lays out a table of runs of a collection; models of several seeds have means."""
     collection, task = summaries[0]['collection'], summaries[0]['task']
     measures = metrics.MEASURES[task]
     graphs = f'{report.GROUPINGS[task].graph}s'
     rows = [[collection, graphs, *(m.title for m in measures)]]
-    by_group: Dict[str, List[Any]] = {}
+    by_group: Dict[str, List[text.JsonObject]] = {}
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
@@ -230,7 +229,7 @@ def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
     return rows
 
 
-def format_ensemble(result: Mapping[str, Any]) -> str:
+def format_ensemble(result: text.JsonObject) -> str:
     """Lays out the members, the ensemble and its gain: `runs.ensemble.Scored`."""
     summary, members = result['ensemble'], list(result['members'].values())
     measures = metrics.MEASURES[summary['task']]
@@ -259,8 +258,8 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
 
 def _cells(
     measures: Sequence[metrics.Measure],
-    summaries: Sequence[Mapping[str, Any]],
-    combine: Callable[[List[float]], Any] = np.mean,
+    summaries: Sequence[text.JsonObject],
+    combine: Callable[[List[float]], np.floating] = np.mean,
 ) -> List[str]:
     """Returns a cell for each measure: the runs' means over graphs, combined."""
     cells = []

@@ -12,6 +12,7 @@ from typing import Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+import scipy  # loads `stats`, which takes half a second, on first use
 
 from baselines.core import text
 from baselines.evaluation import metrics
@@ -52,10 +53,7 @@ def ranks(scores: ArrayLike) -> np.ndarray:
         float64 [c]; equal scores share the mean of their places, and all are 0
         where there is no difference.
     """
-    # It takes half a second to import, and help needs no more than `WAYS`.
-    from scipy import stats
-
-    places = stats.rankdata(scores) - 1
+    places = scipy.stats.rankdata(scores) - 1
     if places.min() == places.max():
         return np.zeros(len(places))
     return places / (len(places) - 1)
@@ -67,10 +65,8 @@ def normal_scores(scores: ArrayLike) -> np.ndarray:
     Returns:
         float64 [c]; equal scores share the mean of their ranks.
     """
-    from scipy import stats  # late, as in `ranks`
-
-    places = stats.rankdata(scores) - 0.5
-    return stats.norm.ppf(places / len(places))
+    places = scipy.stats.rankdata(scores) - 0.5
+    return scipy.stats.norm.ppf(places / len(places))
 
 
 def agreement(members: Sequence[ArrayLike]) -> float:

@@ -3,7 +3,7 @@
 One summary serves both tasks; `metrics.MEASURES` says what each reports.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -49,7 +49,7 @@ GROUPINGS = {
 
 def summarise(
     task_name: str, results: Sequence[GraphResult], protocol: str = ALL
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Summarises a scored split by the measures of `metrics.MEASURES`.
 
     Args:
@@ -97,7 +97,9 @@ def summarise(
         with text.located(result.graph_id):
             figures.append(_measure_graph(task_name, result, protocol))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
-    by_group: Dict[str, List[Dict[str, Any]]] = {name: [] for name in sorted({*groups})}
+    by_group: Dict[str, List[text.JsonObject]] = {
+        name: [] for name in sorted({*groups})
+    }
     for graph, name in zip(figures, groups):
         by_group[name].append(graph)
     return {
@@ -168,7 +170,7 @@ def format_final_error(task_name: str, errors: Dict[str, float]) -> str:
 
 def _measure_graph(
     task_name: str, result: GraphResult, protocol: str
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Measures one graph.
 
     Returns:
@@ -177,7 +179,7 @@ def _measure_graph(
         it is known.
     """
     scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
-    figures: Dict[str, Any] = {
+    figures: text.JsonObject = {
         'pairs': metrics.ordered_pairs(scores, runtimes),
         'configurations': len(runtimes),
     }
@@ -201,15 +203,15 @@ def _measure_graph(
 
 
 def _summarise_group(
-    graphs: List[Dict[str, Any]], units: Sequence[Any]
-) -> Dict[str, Any]:
+    graphs: List[text.JsonObject], units: Sequence[Union[str, int]]
+) -> text.JsonObject:
     """Summarises measured graphs; see `summarise`.
 
     Args:
         units: of each graph; intervals draw all graphs of a unit together.
     """
     correct, total = np.sum([graph['pairs'] for graph in graphs], axis=0)
-    group: Dict[str, Any] = {
+    group: text.JsonObject = {
         'graphs': len(graphs),
         'configurations': sum(graph['configurations'] for graph in graphs),
         'opa_pooled': float(correct / total) if total else None,
@@ -226,7 +228,7 @@ def _summarise_group(
 
 def _mean_with_interval(
     figures: Sequence[Dict[str, float]], units: np.ndarray
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Averages a measure where it is defined; the interval draws whole `units`."""
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     defined = ~np.isnan(table[:, 0])
@@ -243,7 +245,7 @@ def _mean_with_interval(
     return dict([mean, ('low', low), ('high', high), *others, ('graphs', len(table))])
 
 
-def _mean_noise(graphs: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+def _mean_noise(graphs: List[text.JsonObject]) -> Optional[text.JsonObject]:
     """Averages the noise of graphs that were measured repeatedly; None without any."""
     noises = [
         {**graph['noise']._asdict(), 'tau': graph['kendall_tau']['mean']}
@@ -252,7 +254,7 @@ def _mean_noise(graphs: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     ]
     if not noises:
         return None
-    means: Dict[str, Any] = {'graphs': len(noises)}
+    means: text.JsonObject = {'graphs': len(noises)}
     for key in noises[0]:
         values = [one[key] for one in noises if one[key] is not None]
         mean = float(np.mean(values)) if values else None
@@ -260,7 +262,7 @@ def _mean_noise(graphs: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     return means
 
 
-def data_title(summary: Mapping[str, Any]) -> str:
+def data_title(summary: text.JsonObject) -> str:
     """Names the data of a summary: split, collection, fold, the protocol of layouts.
 
     Args:
@@ -274,7 +276,7 @@ def data_title(summary: Mapping[str, Any]) -> str:
     return ', '.join(parts)
 
 
-def format_table(summary: Dict[str, Any]) -> str:
+def format_table(summary: text.JsonObject) -> str:
     """Lays out what `summarise` returned as plain text of at most 100 columns.
 
     A row per program (layout: per graph), sorted by name; then all graphs
@@ -285,7 +287,7 @@ def format_table(summary: Dict[str, Any]) -> str:
 
     noisy = overall.get('noise')
 
-    def cells(group: Dict[str, Any], field: str = 'mean') -> List[str]:
+    def cells(group: text.JsonObject, field: str = 'mean') -> List[str]:
         figures = [text.cell(group[m.key][field], m.show) for m in measures]
         if noisy:
             limits = field == 'mean' and group['noise'] or {}
@@ -318,12 +320,12 @@ def format_table(summary: Dict[str, Any]) -> str:
     return '\n'.join(lines + _remarks(grouping, measures, overall))
 
 
-def _has_default(measures: Sequence[metrics.Measure], overall: Dict[str, Any]) -> bool:
+def _has_default(measures: Sequence[metrics.Measure], overall: text.JsonObject) -> bool:
     """Returns whether the compiler's default is known in all graphs."""
     return any(overall[m.key]['default'] is not None for m in measures)
 
 
-def _as_published(overall: Dict[str, Any]) -> List[str]:
+def _as_published(overall: text.JsonObject) -> List[str]:
     """Returns the figures in the form in which the published script prints them."""
     tau = text.cell(overall['kendall_tau']['mean'], '.4f')
     slowdowns = [overall[f'slowdown_{k}']['mean'] - 1 for k in (1, 10, 100)]
@@ -337,7 +339,7 @@ def _as_published(overall: Dict[str, Any]) -> List[str]:
 
 
 def _remarks(
-    grouping: Grouping, measures: Sequence[metrics.Measure], overall: Dict[str, Any]
+    grouping: Grouping, measures: Sequence[metrics.Measure], overall: text.JsonObject
 ) -> List[str]:
     """Returns the lines below a table, which explain its figures."""
     pooled = text.cell(overall['opa_pooled'], '.3f')
@@ -364,7 +366,7 @@ def _remarks(
     return ['', *remarks]
 
 
-def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
+def _noise_remarks(noisy: text.JsonObject) -> List[str]:
     """Returns the lines on the noise of repeated measurements."""
     agree = text.cell(noisy['tau_twice'], '.2f')
     ceiling = text.cell(noisy['tau_ceiling'], '.2f')
@@ -378,6 +380,6 @@ def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
     ]
 
 
-def _counts(group: Dict[str, Any]) -> List[str]:
+def _counts(group: text.JsonObject) -> List[str]:
     """Returns the cells with the numbers of graphs and of configurations."""
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

@@ -2,8 +2,9 @@
 
 import collections
 import dataclasses
-from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
+from typing import Counter, Dict, Iterator, List, Optional, Tuple
 
+from google.protobuf import message
 import numpy as np
 
 from baselines.core import text
@@ -40,7 +41,7 @@ class LayoutConfigs(configs.Configs):
 
 
 def extract_configs(
-    tuning: Any, num_nodes: int, measured: bool = True
+    tuning: message.Message, num_nodes: int, measured: bool = True
 ) -> LayoutConfigs:
     """Returns the usable runs of a program, in stored order.
 
@@ -61,7 +62,7 @@ def extract_configs(
             f'config_index_to_node has node {ids.max()}, but the graph has '
             f'{text.count(num_nodes, "node")}'
         )
-    usable: List[Tuple[int, Any]] = []
+    usable: List[Tuple[int, message.Message]] = []
     dropped: Counter[str] = collections.Counter()
     for index, run in enumerate(tuning.runs):
         reason = _why_dropped(run, measured)
@@ -99,7 +100,7 @@ def extract_configs(
     )
 
 
-def _why_dropped(run: Any, measured: bool) -> Optional[str]:
+def _why_dropped(run: message.Message, measured: bool) -> Optional[str]:
     """Returns why a run does not count; None if it does."""
     if not run.HasField('module_config'):
         return 'without module configuration'
@@ -108,7 +109,9 @@ def _why_dropped(run: Any, measured: bool) -> Optional[str]:
     return 'without profile' if measured and not run.HasField('profile') else None
 
 
-def _encoded(runs: List[Any], num_configurable: int) -> Tuple[np.ndarray, np.ndarray]:
+def _encoded(
+    runs: List[message.Message], num_configurable: int
+) -> Tuple[np.ndarray, np.ndarray]:
     """Returns `vectors` and `codes` of `LayoutConfigs`; refuses more than 16 GB."""
     size = len(runs) * num_configurable * len(schema.LAYOUT) * 4
     if size > _MAX_BYTES:
@@ -129,7 +132,7 @@ def _encoded(runs: List[Any], num_configurable: int) -> Tuple[np.ndarray, np.nda
     return np.array(rows, np.int32), codes
 
 
-def _row(node: Any, index: int, column: int) -> List[int]:
+def _row(node: message.Message, index: int, column: int) -> List[int]:
     """Returns the 18 features of a node's layouts; errors name run and node entry."""
     if len(node.tensors) > len(schema.LAYOUT_ARRAYS):
         raise ValueError(

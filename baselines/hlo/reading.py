@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import glob
 import os
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple, Type
 
 from google.protobuf import descriptor
 from google.protobuf import message
@@ -35,7 +35,7 @@ class RawFile:
 
     kind: str  # 'tile' (TuningData) or 'layout' (ModuleTuningData)
     # its ModuleTuningData messages; one if the kind is 'layout'
-    modules: Tuple[Any, ...]
+    modules: Tuple[message.Message, ...]
 
 
 def find_files(patterns: List[str]) -> List[str]:
@@ -75,7 +75,7 @@ def read_bytes(path: str) -> bytes:
     return untrusted.read(path, _MAX_BYTES)
 
 
-def module_of(data: bytes, form: str) -> Any:
+def module_of(data: bytes, form: str) -> message.Message:
     """Returns the HloModuleProto in a message of one of `forms.PROTOS`.
 
     Raises:
@@ -199,7 +199,9 @@ def _sizes_within(
 
 
 @functools.lru_cache(maxsize=None)
-def _inner_types(actual: descriptor.Descriptor) -> Dict[int, Tuple[Any, int, Any]]:
+def _inner_types(
+    actual: descriptor.Descriptor,
+) -> Dict[int, Tuple[descriptor.Descriptor, int, Type[message.Message]]]:
     """Returns field number -> type, memory and outline class of the messages in it.
 
     Fields whose messages are small, and maps, are left out.

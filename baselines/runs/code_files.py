@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import subprocess
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Dict, List, NamedTuple, Sequence
 
 import baselines
 from baselines.core import files
@@ -62,7 +62,7 @@ def save(code: Sequence[CodeFile], folder: str) -> None:
             stream.write(one.content)
 
 
-def described(code: Sequence[CodeFile]) -> Dict[str, Any]:
+def described(code: Sequence[CodeFile]) -> text.JsonObject:
     """Returns the description of the user's code that a run file has, as JSON."""
     return {
         'package': baselines.version('tpugraphs'),

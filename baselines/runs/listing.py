@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 import textwrap
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from baselines.core import files
 from baselines.core import text
@@ -27,7 +27,7 @@ class RunRow(NamedTuple):
     model: str  # its name
     collection: str  # such as 'tile:xla'
     seed: Optional[int]  # of the training; None where an old run does not say
-    differs: Dict[str, Any]  # settings that are not the defaults
+    differs: text.JsonObject  # settings that are not the defaults
     measure: str  # of validation, that chose the best epoch: 'OPA' or 'tau'
     # its best value on the validation split; None where there is none
     score: Optional[float]

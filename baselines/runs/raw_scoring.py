@@ -5,7 +5,7 @@ as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of nodes are 
 inside, because TensorFlow accepts inputs of other sizes than a signature's.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Callable, Dict, List, Mapping, NamedTuple, Sequence, Union
 
 import numpy as np
 import tensorflow as tf
@@ -107,7 +107,7 @@ def _checked(
         wanted = f'axis {axis} should be as long as {like}'
         require(tf.equal(sizes[key][axis], sizes[like][0]), key, wanted)
 
-    def require_range(key: str, end: Any, wanted: str) -> None:
+    def require_range(key: str, end: Union[int, tf.Tensor], wanted: str) -> None:
         tensor = inputs[key]
         require(tf.reduce_all((tensor >= 0) & (tensor < end)), key, wanted)
 

@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import itertools
 import math
-from typing import Any, Callable, Dict, Iterator, List, Mapping
+from typing import Any, Callable, Dict, Iterator, List
 
 from google.protobuf import message
 import numpy as np
@@ -29,7 +29,7 @@ _FREE_NUMBER = 4096
 
 
 @contextlib.contextmanager
-def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
+def limited(model_dir: str, options: text.JsonObject) -> Iterator[None]:
     """Stops building a model that is far larger than its checkpoint.
 
     The model's options are untrusted.  Widths occur in shapes of the checkpoint, and
@@ -107,7 +107,7 @@ def digest(model: tf.keras.Model) -> str:
     return hashed.hexdigest()
 
 
-def _integers(value: Any) -> Iterator[int]:
+def _integers(value: object) -> Iterator[int]:
     """Yields the integers in a JSON value at any depth."""
     if isinstance(value, (dict, list)):
         for one in value.values() if isinstance(value, dict) else value:
@@ -116,7 +116,7 @@ def _integers(value: Any) -> Iterator[int]:
         yield value
 
 
-def _open_checkpoint(model_dir: str) -> Any:
+def _open_checkpoint(model_dir: str) -> tf.train.CheckpointReader:
     return tf.train.load_checkpoint(run_files.weights_path(model_dir))
 
 
@@ -166,7 +166,7 @@ def _difference(
     )
 
 
-def _variable_keys(reader: Any) -> List[str]:
+def _variable_keys(reader: tf.train.CheckpointReader) -> List[str]:
     """Returns the keys of a saved model's variables, in their order.
 
     A key is the shortest path to a variable: `variables/3/...` for that of a

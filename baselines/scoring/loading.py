@@ -6,7 +6,7 @@ write_predictions(['latest'], graph_source.SourceOptions(), 'test.csv')
 
 import dataclasses
 import os
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import TYPE_CHECKING, Dict, List, Mapping, Sequence
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from baselines.scoring import prediction
 from baselines.scoring import scorers
 from baselines.tasks import lookup
 from baselines.trees import booster
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 def load_predictor(
@@ -163,7 +166,7 @@ def run_scorer(
 
 def _read_model(
     run: run_files.RunFile, scaling: scaling_lib.Scaling, models_file: registry.Own
-) -> Any:
+) -> 'tf.keras.Model':
     """Makes the graph model of a run and reads its weights; raises ValueError."""
     starting.start_tensorflow()
     from baselines.runs import weights

@@ -6,7 +6,7 @@ per node and configuration to stay in cache, so memory does not grow with the
 number of configurations.
 """
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -153,7 +153,9 @@ class TileInference:
             return self._compiled(packed, parallel_items=1)
         return compiled
 
-    def _compiled(self, packed: graphs_lib.Packed, parallel_items: int) -> Any:
+    def _compiled(
+        self, packed: graphs_lib.Packed, parallel_items: int
+    ) -> tf.types.experimental.PolymorphicFunction:
         """Returns a tf.function that scores packed items, such as these."""
         return tf.function(
             lambda packed: score_items(self._model, packed, parallel_items),
@@ -225,7 +227,7 @@ def score_items(
     return scores.concat()
 
 
-def _runs(function: Any, operation: str) -> bool:
+def _runs(function: 'tf.types.experimental.ConcreteFunction', operation: str) -> bool:
     """Returns whether a concrete function runs operations of a name, also in loops."""
     parts = function.graph.as_graph_def().library.function
     return any(

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -85,7 +85,10 @@ class Unfinished:
         return self
 
     def __exit__(
-        self, unused_kind: Any, error: Optional[BaseException], unused_traceback: Any
+        self,
+        unused_kind: object,
+        error: Optional[BaseException],
+        unused_traceback: object,
     ) -> None:
         self._lock.close()
         if not text.is_interrupt(error):
@@ -209,7 +212,7 @@ class Unfinished:
         )
 
 
-def write(path: str, arrays: Dict[str, np.ndarray], described: Dict[str, Any]) -> None:
+def write(path: str, arrays: Dict[str, np.ndarray], described: text.JsonObject) -> None:
     """Atomically replaces the file of a state: named arrays and JSON."""
     # The names, as a damaged zip directory may leave a member out.
     listed = {**described, _NAMES: sorted(arrays)}
@@ -222,7 +225,7 @@ def write(path: str, arrays: Dict[str, np.ndarray], described: Dict[str, Any]) -
         stream.write(content.getbuffer())
 
 
-def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]]:
+def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], text.JsonObject]]:
     """Returns arrays and JSON of a state; None without a file; raises ValueError."""
     if not os.path.exists(path):
         return None

@@ -13,7 +13,7 @@ import signal
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Callable, ContextManager, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -50,7 +50,9 @@ class Devices:
         is_chief: whether this process validates and writes files.
     """
 
-    def __init__(self, strategy: Any = None, rank: int = 0):
+    def __init__(
+        self, strategy: Optional[tf.distribute.Strategy] = None, rank: int = 0
+    ):
         self.strategy = strategy or tf.distribute.get_strategy()
         self.replicas = self.strategy.num_replicas_in_sync
         self.is_distributed = strategy is not None
@@ -91,7 +93,7 @@ class Devices:
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
-    def scope(self) -> Any:
+    def scope(self) -> ContextManager:
         """Returns the context in which variables are made for all replicas."""
         return self.strategy.scope()
 
@@ -127,9 +129,9 @@ class Devices:
 
 
 def update(
-    change: Callable[..., Any],
+    change: Callable[..., tf.Operation],
     variables: Sequence[tf.Variable],
-    *arguments: Sequence[Any],
+    *arguments: Sequence[tf.Tensor],
 ) -> None:
     """Changes every replica's copy of variables, from inside a replica.
 
@@ -138,7 +140,9 @@ def update(
         *arguments: sequences of one value per variable.
     """
 
-    def merged(strategy: tf.distribute.Strategy, *arguments: Sequence[Any]) -> None:
+    def merged(
+        strategy: tf.distribute.Strategy, *arguments: Sequence[tf.Tensor]
+    ) -> None:
         for variable, *values in zip(variables, *arguments):
             strategy.extended.update(variable, change, args=tuple(values))
 
@@ -173,21 +177,21 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _cluster(text: str) -> Any:
+def _cluster(variable: str) -> Tuple[List[str], int]:
     """Reads TF_CONFIG: (addresses of the workers, number of this one)."""
     example = (
         '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
         '"task": {"type": "worker", "index": 0}}'
     )
     try:
-        content: Dict[str, Any] = untrusted.loads(text)
+        content: text.JsonObject = untrusted.loads(variable)
         addresses = content['cluster']['worker']
         kind, rank = content['task']['type'], int(content['task']['index'])
         ports = [int(address.rpartition(':')[2]) for address in addresses]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
             f'--strategy=workers needs the variable TF_CONFIG, such as {example}; it '
-            f'is {text!r}'
+            f'is {variable!r}'
         ) from None
     if list(content['cluster']) != ['worker'] or kind != 'worker':
         raise ValueError(

@@ -1,6 +1,6 @@
 """--init_from: starts from another run's weights, with that run's scaling."""
 
-from typing import Any, Tuple
+from typing import Tuple
 
 from baselines import config as config_lib
 from baselines.core import registry
@@ -15,7 +15,7 @@ _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 
 def read(
-    config: Any, train: splits.PackedSplit, num_ops: int
+    config: config_lib.AnyConfig, train: splits.PackedSplit, num_ops: int
 ) -> Tuple[run_files.RunFile, scaling_lib.Scaling]:
     """Reads the run of --init_from and its scaling; compares it with the settings.
 

@@ -10,7 +10,7 @@ import os
 import platform
 import time
 import types
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -276,14 +276,14 @@ def _grow_and_measure(
     trainer: Optional[loop.Trainer],
     options: Optional[growing.TreeOptions],
     state: Optional[loop.State],
-) -> Tuple[Optional[trees_lib.Trees], Dict[str, Any]]:
+) -> Tuple[Optional[trees_lib.Trees], text.JsonObject]:
     """Grows the trees, if any; measures validation, and ranks test.
 
     Returns:
         The trees, and fields of the run file.
     """
     trees = None
-    content: Dict[str, Any] = {}
+    content: text.JsonObject = {}
     if options is not None:
         trees, curve = _grow(data, options)
         best = min(trees.count, len(curve['epoch'])) - 1
@@ -297,7 +297,7 @@ def _grow_and_measure(
 
 def _grow(
     data: task_data.TaskData, options: growing.TreeOptions
-) -> Tuple[trees_lib.Trees, Dict[str, List[Any]]]:
+) -> Tuple[trees_lib.Trees, Dict[str, List[Optional[float]]]]:
     """Grows trees.  There is no state to resume, as this takes about a minute.
 
     Returns:
@@ -316,14 +316,17 @@ def _grow(
     )
     grown = len(losses_by_tree['train_loss'])
     seconds = (time.monotonic() - started) / grown
-    curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
-    curve.update(losses_by_tree, epoch=list(range(grown)))
+    curve: Dict[str, List[Optional[float]]] = {
+        name: [None] * grown for name in loop.CURVES
+    }
+    curve.update({name: [*losses] for name, losses in losses_by_tree.items()})
+    curve['epoch'] = list(range(grown))
     curve.update(train_seconds=[seconds] * grown, val_seconds=[0.0] * grown)
     print(f'trees: {trees.count}, looking at {text.count(len(trees.used), "column")}')
     return trees, curve
 
 
-def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]:
+def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObject:
     """Measures validation and ranks test; returns fields of the run file."""
     settings, stores = data.settings, data.stores
     task_name = settings.collection.task
@@ -405,7 +408,7 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
 def _save(
     config: config_lib.AnyConfig,
     checkpoint: checkpoints.Unfinished,
-    content: Dict[str, Any],
+    content: text.JsonObject,
     trainer: Optional[loop.Trainer],
     trees: Optional[trees_lib.Trees],
 ) -> run_files.RunFile:

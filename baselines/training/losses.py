@@ -14,7 +14,7 @@ import importlib.util
 import inspect
 import math
 import re
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import tensorflow as tf
 
@@ -246,7 +246,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         """The user's own functions of labels and scores, by name."""
         return dict(self._own)
 
-    def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
         total = tf.zeros([], scores.dtype)
         for weight, loss in self._parts:
@@ -262,7 +262,7 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     if not path and name.startswith(_RANKING):
         return _of_tensorflow_ranking(name[len(_RANKING) :])
     if not path:
-        listed: Dict[str, Any] = dict(choices)
+        listed: Dict[str, Optional[_Loss]] = dict(choices)
         if importlib.util.find_spec('tensorflow_ranking'):
             listed[f'{_RANKING}<class>'] = None
         return registry.resolve(name, listed, 'loss')

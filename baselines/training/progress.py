@@ -44,7 +44,7 @@ class Progress:
     def __enter__(self) -> 'Progress':
         return self
 
-    def __exit__(self, *unused_error: Any) -> None:
+    def __exit__(self, *unused_error: object) -> None:
         self._bar.close()
 
     def step(self, epoch: int, steps: int, loss: float, opa: Optional[float]) -> None:

@@ -8,16 +8,29 @@ for drawn in data.draws(epoch=0):
 import abc
 import dataclasses
 import functools
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import (
+    Any,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+)
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
 from baselines.core import registry
 from baselines.core import text
 from baselines.data import families
 from baselines.data.layout import sampling as layout_sampling
+from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import sampling as tile_sampling
 from baselines.features import loop_columns
@@ -27,7 +40,6 @@ from baselines.hlo import reading
 from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_files
 from baselines.tasks import lookup
-from baselines.tasks import protocol
 from baselines.tiles import graphs as tile_graphs
 from baselines.training import init_from
 from baselines.training import opening
@@ -65,8 +77,8 @@ class TaskData(abc.ABC):
     patience_steps = 0
     start: Optional[run_files.RunFile] = None
 
-    def __init__(self, settings: Any, stores: Mapping[str, Any]):
-        self.task: protocol.Task[Any] = lookup.of(settings.collection)
+    def __init__(self, settings: Any, stores: Mapping[str, splits.PackedSplit]):
+        self.task: lookup.AnyTask = lookup.of(settings.collection)
         self.settings, self.stores = settings, stores
         train = stores['train']
         self.drawable = self.task.drawable(train, settings)
@@ -143,13 +155,13 @@ class TaskData(abc.ABC):
 
     @abc.abstractmethod
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor, Any]:
+        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
+    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
         """Cuts a step out of packed ones.
 
         Returns:
             The graph, labels [batch, configs], and the scores that the model's are
-            added to: as labels, or 0.
+            added to: shaped like labels, or a scalar 0.
         """
 
     @abc.abstractmethod
@@ -186,7 +198,9 @@ class TaskData(abc.ABC):
 class TileData(TaskData):
     """Kernels, `configs` configurations of each in a step."""
 
-    def __init__(self, settings: config_lib.TileConfig, stores: Mapping[str, Any]):
+    def __init__(
+        self, settings: config_lib.TileConfig, stores: Mapping[str, splits.PackedSplit]
+    ):
         self.patience_steps = settings.early_stop_steps
         super().__init__(settings, stores)
 
@@ -219,10 +233,10 @@ class TileData(TaskData):
         return self.graphs['train'].training_items(*drawn)
 
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor, Any]:
+        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
+    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
         unpacked = tile_graphs.unpack(packed, step, batch, self.settings.configs)
-        return (*unpacked, 0.0)
+        return (*unpacked, tf.zeros([]))
 
     def describe(self) -> str:
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
@@ -234,7 +248,11 @@ class LayoutData(TaskData):
 
     label_scale = layout_graphs.RUNTIME_SCALE
 
-    def __init__(self, settings: config_lib.LayoutConfig, stores: Mapping[str, Any]):
+    def __init__(
+        self,
+        settings: config_lib.LayoutConfig,
+        stores: Mapping[str, layout_store.LayoutStore],
+    ):
         most = settings.max_configs
         self._sampler = layout_sampling.ConfigSampler(
             stores['train'],
@@ -263,8 +281,8 @@ class LayoutData(TaskData):
         return layout_graphs.pack(self.graphs['train'], *drawn)
 
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor, Any]:
+        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
+    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
         unpacked = layout_graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
@@ -282,7 +300,9 @@ class LayoutData(TaskData):
 _DATA: Dict[str, Type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
 
 
-def make(settings: config_lib.AnyConfig, stores: Mapping[str, Any]) -> TaskData:
+def make(
+    settings: config_lib.AnyConfig, stores: Mapping[str, splits.PackedSplit]
+) -> TaskData:
     """Makes the data of a training from its opened splits; see `TaskData`."""
     return _DATA[settings.collection.task](settings, stores)
 

@@ -7,7 +7,7 @@ do not fit together.
 import hashlib
 import os
 import sys
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple, Type
 
 import numpy as np
 import tqdm
@@ -16,6 +16,9 @@ from baselines.core import phases
 from baselines.core import text
 from baselines.data.packed import columns
 from baselines.hlo import schema
+
+if TYPE_CHECKING:  # it imports this module
+    from baselines.data.packed import splits
 
 
 def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
@@ -35,7 +38,7 @@ def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
 class Packer:
     """Appends graphs to a writer, and records the offsets of their rows."""
 
-    def __init__(self, writer: columns.Writer, kind: Any):
+    def __init__(self, writer: columns.Writer, kind: 'Type[splits.PackedSplit]'):
         self._writer, self._kind = writer, kind
         # A column of each whose rows are counted.
         self._counted = {
@@ -69,7 +72,7 @@ class Packer:
         self._end(record.graph_id, record.config_runtime)
         return content
 
-    def copy(self, store: Any, graph: int) -> None:
+    def copy(self, store: 'splits.PackedSplit', graph: int) -> None:
         """Packs a graph of another packed split of the same kind."""
         rows = {name: store.part(name, graph) for name in self._kind.columns}
         self._writer.append(**rows)
@@ -82,7 +85,7 @@ class Packer:
         for owner, name in self._counted.items():
             self._offsets[owner].append(self._writer.num_rows(name))
 
-    def finish(self) -> Dict[str, Any]:
+    def finish(self) -> text.JsonObject:
         """Packs the offsets of the graphs' rows; returns entries for the manifest."""
         for owner, offsets in self._offsets.items():
             self._writer.append(**{f'{owner}_offsets': np.array(offsets, np.int64)})
@@ -97,11 +100,11 @@ class Packer:
 
 def pack_files(
     writer: columns.Writer,
-    kind: Any,
+    kind: 'Type[splits.PackedSplit]',
     split_dir: str,
     names: Sequence[str],
     skip_bad_files: bool,
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Packs the files of a folder; returns entries for the manifest.
 
     Raises:
