@@ -65,6 +65,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
     Raises:
         ValueError: there are more folds than groups.
     """
+    # members [n]: the number of each graph's group in `names`.
     names, members = np.unique(np.asarray(groups), return_inverse=True)
     if count > len(names):
         raise ValueError(
@@ -105,6 +106,7 @@ def with_fold(
     if parsed is None:
         return dict(stores)
     joined = [stores[name] for name in _JOINED]
+    # Both are packed into the same columns.
     variants.Variant.of(joined[0]).check(joined[1], f'is in {joined[0].source}')
     for store in joined:
         if not store.has_runtimes:
@@ -139,6 +141,7 @@ def _packed(
     """Packs split `name` of a fold: the `chosen` graphs of train and valid, joined."""
     joined = [stores[part] for part in _JOINED]
     kind, stamp = type(joined[0]), fingerprint(fold, stores, name)
+    # A graph by its place in `chosen`: its split, and its number there.
     graphs = [(store, graph) for store in joined for graph in range(len(store))]
 
     def pack(writer: columns.Writer) -> text.JsonObject:

@@ -29,7 +29,7 @@ from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
 
-_BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
+BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers'}
 Shape = Tuple[Union[str, int], ...]  # see `Field`
 Lengths = Dict[str, Tuple[int, str]]  # named dimension -> (length, key that has it)
@@ -146,7 +146,7 @@ def read_blocks(
                     'it again with numpy.ascontiguousarray'
                 )
             row_bytes = math.prod(shape[1:]) * dtype.itemsize
-            most = max(1, _BLOCK_BYTES // row_bytes)
+            most = max(1, BLOCK_BYTES // row_bytes)
             for start in range(0, shape[0], most):
                 rows = min(most, shape[0] - start)
                 content = _read_exactly(member, rows * row_bytes)

@@ -53,6 +53,7 @@ def paired_test(
             )
             for side in (ours, theirs)
         )
+        # [graphs], positive where ours is better.
         gain = (a.mean(axis=0) - b.mean(axis=0)) * (1 if measure.more_is_better else -1)
         defined = ~np.isnan(gain)
         gain, mean, low, high = gain[defined], None, None, None
@@ -135,6 +136,7 @@ def format_test(result: text.JsonObject) -> str:
         'the interval leaves out 0 and the signed-rank test over programs has '
         f'p < {_SIGNIFICANT}.',
     ]
+    # Below it not even a gain in every program is significant.
     if result['programs'] < _FEWEST:
         lines.append(
             f'{text.count(result["programs"], "program")} can show none: it takes '
@@ -215,6 +217,7 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
     measures = metrics.MEASURES[task]
     graphs = f'{report.GROUPINGS[task].graph}s'
     rows = [[collection, graphs, *(m.title for m in measures)]]
+    # Runs of one group differ in seed and fold alone: their mean is a row.
     by_group: Dict[str, List[text.JsonObject]] = {}
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'

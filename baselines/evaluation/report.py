@@ -183,6 +183,7 @@ def _measure_graph(
         'pairs': metrics.ordered_pairs(scores, runtimes),
         'configurations': len(runtimes),
     }
+    # The published script breaks ties by position: equal scores keep their order.
     untied = metrics.places(scores) if protocol == PUBLISHED else scores
     for measure in metrics.MEASURES[task_name]:
         figure = figures[measure.key] = {
@@ -210,6 +211,7 @@ def _summarise_group(
     Args:
         units: of each graph; intervals draw all graphs of a unit together.
     """
+    # The published OPA pools the pairs of all graphs: large graphs count more.
     correct, total = np.sum([graph['pairs'] for graph in graphs], axis=0)
     group: text.JsonObject = {
         'graphs': len(graphs),
@@ -230,6 +232,7 @@ def _mean_with_interval(
     figures: Sequence[Dict[str, float]], units: np.ndarray
 ) -> text.JsonObject:
     """Averages a measure where it is defined; the interval draws whole `units`."""
+    # [graphs, columns]: the model's figure first, then random, default, estimate.
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     defined = ~np.isnan(table[:, 0])
     table, units = table[defined], units[defined]
@@ -237,6 +240,8 @@ def _mean_with_interval(
     low, high = None, None
     if len(table):
         means = [None if np.isnan(x) else float(x) for x in table.mean(axis=0)]
+        # Graphs that are independent have the better BCa interval; BCa of clustered
+        # ones would need a jackknife over clusters.
         if len(set(units)) == len(units):
             low, high = metrics.bootstrap_interval(table[:, 0])
         else:
@@ -285,6 +290,7 @@ def format_table(summary: text.JsonObject) -> str:
     grouping, overall = GROUPINGS[summary['task']], summary['overall']
     measures = metrics.MEASURES[summary['task']]
 
+    # Two more columns, after tau, where configurations were measured repeatedly.
     noisy = overall.get('noise')
 
     def cells(group: text.JsonObject, field: str = 'mean') -> List[str]:

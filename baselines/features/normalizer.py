@@ -65,6 +65,7 @@ class Normalizer:
             high = getattr(store, f'{part}_max')[rows]
             if not len(low):
                 raise ValueError(f'{store.source}: no kernel to fit the normaliser to')
+            # [graphs, columns] -> [columns].
             low, high = low.min(axis=0), high.max(axis=0)
             with np.errstate(over='ignore'):
                 endless = np.flatnonzero(~np.isfinite(high - low))
@@ -132,14 +133,15 @@ class Normalizer:
         fields: text.JsonObject = {}
         for part in _PARTS:
             used, low, high = (
-                _column_values(described, f'{part}_{what}', kind)
-                for what, kind in (('used', bool), ('min', float), ('max', float))
+                _column_values(described, f'{part}_{field}', kind)
+                for field, kind in (('used', bool), ('min', float), ('max', float))
             )
             if not len(used) == len(low) == len(high):
                 raise ValueError(
                     f'normalizer: {part}_used, {part}_min and {part}_max have '
                     f'{len(used)}, {len(low)} and {len(high)} entries'
                 )
+            # Dividing by the range must be safe for a damaged or hostile run file, too.
             wrong = np.flatnonzero(used & ~(low < high))
             if len(wrong):
                 raise ValueError(
@@ -170,8 +172,10 @@ class Normalizer:
     def _table_scale(self) -> _Range:
         """Minima and ranges of the table's columns."""
         none = np.empty(0, np.float32)
+        # Each part has its own range; together they are the columns of the table.
         ends = zip((none, none), *self.table_ranges.values())
         low, high = (np.concatenate(parts) for parts in ends)
+        # A constant column becomes 0, and keeps its place: models read by position.
         span = high - low
         return low, np.where(span > 0, span, np.float32(1))
 

@@ -74,6 +74,7 @@ def tuning_data(
     data = protos.protos().ModuleTuningData(fingerprint=tuning.fingerprint)
     data.module.CopyFrom(tuning.module)
     reader = TileBounds(tuning)
+    # Of layouts: the configurable nodes, which the first candidate defines.
     nodes: List[str] = []
     for number, candidate in enumerate(candidates):
         with text.located(f'--candidates: number {number}'):

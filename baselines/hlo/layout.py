@@ -12,9 +12,9 @@ from baselines.hlo import configs
 from baselines.hlo import schema
 
 # 72 bytes of features come from as little as two bytes of protobuf.
-_MAX_BYTES = 16 << 30
+MAX_BYTES = 16 << 30
 # Features that are unpacked at a time where they are not needed all at once.
-_BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class LayoutConfigs(configs.Configs):
         """Unpacks features of configurations in order, in blocks of 16 MB."""
         vectors = self.vectors.astype(np.float32)
         row_bytes = self.codes.shape[1] * vectors[0].nbytes
-        rows = max(1, _BLOCK_BYTES // row_bytes)
+        rows = max(1, BLOCK_BYTES // row_bytes)
         for start in range(0, len(self.codes), rows):
             yield vectors[self.codes[start : start + rows]]
 
@@ -62,6 +62,7 @@ def extract_configs(
             f'config_index_to_node has node {ids.max()}, but the graph has '
             f'{text.count(num_nodes, "node")}'
         )
+    # Runs that failed are counted, not refused: a tuner's log has some.
     usable: List[Tuple[int, message.Message]] = []
     dropped: Counter[str] = collections.Counter()
     for index, run in enumerate(tuning.runs):
@@ -77,6 +78,7 @@ def extract_configs(
         raise ValueError(
             'config_index_to_node is empty: no node has a layout to choose'
         )
+    # A usable run that contradicts the module is an error of the whole file.
     for index, run in usable:
         if measured and configs.time_of(run) <= 0:
             raise ValueError(
@@ -114,10 +116,10 @@ def _encoded(
 ) -> Tuple[np.ndarray, np.ndarray]:
     """Returns `vectors` and `codes` of `LayoutConfigs`; refuses more than 16 GB."""
     size = len(runs) * num_configurable * len(schema.LAYOUT) * 4
-    if size > _MAX_BYTES:
+    if size > MAX_BYTES:
         raise ValueError(
             f'{len(runs):,} runs of {num_configurable:,} nodes take {size:,} '
-            f'bytes, more than the {_MAX_BYTES:,} allowed'
+            f'bytes, more than the {MAX_BYTES:,} allowed'
         )
     # Nodes have few distinct layouts, so each is unpacked once.
     codes = np.empty((len(runs), num_configurable), np.int32)

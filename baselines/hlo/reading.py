@@ -26,7 +26,7 @@ _MAX_DEPTH = 100  # of nested messages; protobuf's own limit as well
 # An instruction takes 700 bytes of memory, an empty one 2 bytes of a file; true
 # files take up to 15 bytes for each of theirs.
 _MEMORY_PER_BYTE = 40
-_FREE_MEMORY = 256 << 20
+FREE_MEMORY = 256 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -160,9 +160,9 @@ def check_memory(data: bytes, name: str) -> None:
         ValueError: it would take too much memory.
     """
     actual = getattr(protos.protos(), name).DESCRIPTOR
-    if _largest_size(actual) * len(data) // 2 <= _FREE_MEMORY:
+    if _largest_size(actual) * len(data) // 2 <= FREE_MEMORY:
         return
-    left = _FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
+    left = FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
     outline = getattr(protos.outlines(), name).FromString(data)
     for size in _sizes_within(actual, outline):
         left -= size

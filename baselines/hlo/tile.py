@@ -37,12 +37,12 @@ def why_unusable(tuning: message.Message, measured: bool = True) -> Optional[str
         return 'no module'
     if not all(run.op_config.HasField('tile_size_config') for run in tuning.runs):
         return 'a run without tile sizes'
-    left = _usable(tuning, measured)
+    usable = _usable(tuning, measured)
     if measured:
-        there = any(run.is_default for _, run in left)
-        return None if there else 'no usable default run'
-    if len(left) < 2:
-        return f'{"only one" if left else "no"} run without error mark'
+        has_default = any(run.is_default for _, run in usable)
+        return None if has_default else 'no usable default run'
+    if len(usable) < 2:
+        return f'{"only one" if usable else "no"} run without error mark'
     return None
 
 

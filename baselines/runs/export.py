@@ -150,6 +150,7 @@ def _metadata(
     exported: raw_scoring.GraphModel, specs: Mapping[str, tf.TensorSpec]
 ) -> text.JsonObject:
     """Describes an exported model: versions, inputs, the output, as JSON."""
+    # The names let a caller check that its columns are in the trained order.
     nodes = schema.NODE_AND_EXTRA if exported.variant.extra else schema.NODE
     names = {
         'node_feat': nodes.names,

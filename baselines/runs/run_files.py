@@ -23,9 +23,9 @@ from baselines.data import collections
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.  A value takes 8 to 250 bytes of memory.
-_MAX_RUN_BYTES = 64 << 20
-_MAX_VALUES = 4_000_000
-_MAX_CONTAINERS = 1_000_000
+MAX_RUN_BYTES = 64 << 20
+MAX_VALUES = 4_000_000
+MAX_CONTAINERS = 1_000_000
 _MODEL_DIR = re.compile(r'model_(\w+)')
 # Arguments in a run file that are paths on a machine; all others are settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
@@ -263,8 +263,8 @@ def _read(path: str) -> text.JsonObject:
             'directory of the same hash'
         )
     try:
-        with untrusted.open_regular(path, _MAX_RUN_BYTES) as stream:
-            content = gzip.GzipFile(fileobj=stream).read(_MAX_RUN_BYTES + 1)
+        with untrusted.open_regular(path, MAX_RUN_BYTES) as stream:
+            content = gzip.GzipFile(fileobj=stream).read(MAX_RUN_BYTES + 1)
         check_size(content)
         # The published code writes NaN.
         info = untrusted.loads(content, finite=False)
@@ -301,10 +301,10 @@ def check_size(content: bytes) -> None:
     Raises:
         ValueError: it is too long, or holds too many values.
     """
-    if len(content) > _MAX_RUN_BYTES:
-        raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
+    if len(content) > MAX_RUN_BYTES:
+        raise ValueError(f'it unpacks to more than {MAX_RUN_BYTES} bytes')
     containers = content.count(b'[') + content.count(b'{')
-    if containers > _MAX_CONTAINERS or content.count(b',') > _MAX_VALUES:
+    if containers > MAX_CONTAINERS or content.count(b',') > MAX_VALUES:
         raise ValueError('it holds more values than any run has')
 
 

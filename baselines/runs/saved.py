@@ -69,6 +69,8 @@ def save(
     for path in (final, run_files.run_file(final)):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
+    # The run file appears first, then the directory is renamed: listings ask for
+    # both, so a kill between the two leaves nothing that looks finished.
     try:
         with files.folder_atomically(final) as folder:
             if model:

@@ -43,7 +43,7 @@ def limited(model_dir: str, options: text.JsonObject) -> Iterator[None]:
     """
     with _naming(model_dir):
         shapes = _open_checkpoint(model_dir).get_variable_to_shape_map().values()
-    left = {
+    remaining = {
         'weights': 2 * sum(math.prod(shape) for shape in shapes) + _FREE_WEIGHTS,
         'variables': 2 * len(shapes) + _FREE_VARIABLES,
     }
@@ -53,8 +53,8 @@ def limited(model_dir: str, options: text.JsonObject) -> Iterator[None]:
         raise ValueError(too_large)
 
     def take(kind: str, number: int = 1) -> None:
-        left[kind] -= number
-        if left[kind] < 0:
+        remaining[kind] -= number
+        if remaining[kind] < 0:
             raise ValueError(too_large)
 
     def create(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
@@ -116,7 +116,7 @@ def _integers(value: object) -> Iterator[int]:
         yield value
 
 
-def _open_checkpoint(model_dir: str) -> tf.train.CheckpointReader:
+def _open_checkpoint(model_dir: str) -> Any:
     return tf.train.load_checkpoint(run_files.weights_path(model_dir))
 
 
@@ -166,7 +166,7 @@ def _difference(
     )
 
 
-def _variable_keys(reader: tf.train.CheckpointReader) -> List[str]:
+def _variable_keys(reader: Any) -> List[str]:
     """Returns the keys of a saved model's variables, in their order.
 
     A key is the shortest path to a variable: `variables/3/...` for that of a

@@ -46,6 +46,7 @@ def export(
     from baselines.runs import export as export_lib
     from baselines.runs import raw_scoring
 
+    # Before the model is read, which takes seconds.
     export_lib.check_output(output)
     title = f'{output}: {run.args["model"]} on '
     if not run.has_model:
@@ -62,6 +63,7 @@ def export(
     options = graph_source.SourceOptions(models_file=models_file, collection=collection)
     source = graph_source.RunSource(run, options)
     scorer = loading.run_scorer(run, source)
+    # A layout model of --estimate was trained to correct the formula's scores.
     exported = raw_scoring.GraphModel(
         *(run, scorer.keras_model, scorer.scaling, scorer.variant, source.collection),
         adds_to_formula=scorer.estimate and run.task == reading.LAYOUT,

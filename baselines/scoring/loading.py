@@ -69,23 +69,19 @@ def load_predictors(
     for model_dir, run in finding.load_all(trained, options.task).items():
         parts = run.collection().parts
         if has_estimate and len(parts) == 1:  # --collection is of the estimate
-            predictors[model_dir] = of_run(run, _of_collection(options, ''))
+            predictors[model_dir] = of_run(
+                run, dataclasses.replace(options, collection='')
+            )
         elif options.collection or len(parts) == 1:
             predictors[model_dir] = of_run(run, options)
         else:
             for part in parts:
-                of_part = of_run(run, _of_collection(options, part.name))
-                predictors[f'{model_dir} {part.name}'] = of_part
+                predictors[f'{model_dir} {part.name}'] = of_run(
+                    run, dataclasses.replace(options, collection=part.name)
+                )
     if has_estimate:
         predictors[finding.ESTIMATE] = _of_estimate(options)
     return predictors
-
-
-def _of_collection(
-    options: graph_source.SourceOptions, name: str
-) -> graph_source.SourceOptions:
-    """Returns options with the name of a collection."""
-    return dataclasses.replace(options, collection=name)
 
 
 def load_alike(
@@ -147,6 +143,7 @@ def run_scorer(
         scaling = scaling_lib.stored(run)
     if scaling is None:
         scaling = _fitted_scaling(run, source, variant)
+    # Trees alone need no TensorFlow.
     trees = graph_model = keras_model = None
     if run.has_trees:
         booster.check_installed(run.model_dir)
@@ -159,8 +156,9 @@ def run_scorer(
         )
     models = scorers.Models(source.task, graph_model, trees, run.member_weights)
     estimate = bool(run.args.get('estimate'))
-    known = [part.name for part in run.collection().parts]
-    flag = scorers.Flag(source.collection.name, known) if len(known) > 1 else None
+    # A run of several collections reads a flag column for each of them.
+    names = [part.name for part in run.collection().parts]
+    flag = scorers.Flag(source.collection.name, names) if len(names) > 1 else None
     return scorers.RunScorer(models, scaling, variant, keras_model, estimate, flag)
 
 

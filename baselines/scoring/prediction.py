@@ -95,6 +95,7 @@ class Predictor:
             registry.resolve(protocol, report.PROTOCOLS, 'protocol')
         store = self.open_split(split)
         graph_source.check_runtimes(store)
+        # Lists for the published protocol, or [] to measure on all configurations.
         described = self.describe(store)
         lists = self._listed_configurations(store, protocol)
         if lists:
@@ -124,6 +125,8 @@ class Predictor:
         self, store: splits.PackedSplit, protocol: str
     ) -> List[np.ndarray]:
         """Returns the configurations of each graph to measure on; [] for all."""
+        # By default only where the split is exactly the published one; workers score
+        # whole splits, so with them the default is all configurations.
         lists = published.validation_lists(self.collection.name)
         in_full = self.source.split == 'valid' and {*store.graph_ids} == {*lists}
         if protocol == report.ALL or not (
@@ -190,6 +193,7 @@ class Predictor:
 
     def score_members(self, store: splits.PackedSplit) -> Iterator[scorers.Members]:
         """Yields the members' scores of each graph, whose mean `score` yields."""
+        # Refuses other columns than those of the training, adds those of --extra.
         store = self.scorer.check(store)
         title = f'ranking {os.path.basename(store.source)}'
         with splits.verifying(store):

@@ -135,6 +135,7 @@ class Models(NamedTuple):
         task = self.task
         if self.graph_model is None or self.trees is None:
             return self
+        # Judged by the same measure as the best epoch.
         key = 'kendall_tau' if task.judged_by_tau else 'opa'
         [quality] = [m.of_graph for m in metrics.MEASURES[task.name] if m.key == key]
         graphs = [
@@ -145,6 +146,7 @@ class Models(NamedTuple):
         ]
         weights = ensembles.chosen_weights(graphs, quality)
         if formula is not None:
+            # A model that starts from the formula must beat it on validation graphs.
             learned = [mean_score(members, weights) for members in scored]
             runtimes = [graph.runtimes for graph in graphs]
             if not ensembles.is_better(learned, formula, runtimes, quality):
@@ -192,16 +194,16 @@ class Flag(NamedTuple):
     """The collection of the graphs that a run of several scores."""
 
     collection: str  # its name
-    known: Sequence[str]  # names of all that the run was trained on
+    trained_on: Sequence[str]  # names of all collections of the run's training
 
     @property
     def values(self) -> List[float]:
         """What the flag columns of the collection's nodes hold."""
-        return [float(name == self.collection) for name in self.known]
+        return [float(name == self.collection) for name in self.trained_on]
 
     def of(self, store: layout_store.LayoutStore) -> joint.JointStore:
         """Returns a split whose graphs are flagged; see `JointStore`."""
-        return joint.JointStore({self.collection: store}, self.known)
+        return joint.JointStore({self.collection: store}, self.trained_on)
 
 
 class RunScorer:
@@ -246,6 +248,7 @@ class RunScorer:
         """
         if self.models.graph_model is None:
             return None
+        # Trees read the split itself: they count opcodes, known or not.
         store = store.with_opcodes_below(self.num_ops)
         normalizer = self.scaling.normalizer
         return self.models.task.graphs(store, normalizer, False, self.estimate)

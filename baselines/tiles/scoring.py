@@ -18,7 +18,7 @@ _Score = Callable[[graphs_lib.Packed], tf.Tensor]
 
 # Configurations handed to TensorFlow at once; 64 scaled columns of so many
 # take 16 MB.
-_CONFIGS_PER_GROUP = 1 << 16
+CONFIGS_PER_GROUP = 1 << 16
 
 # A model that compares configurations sees lists of at most so many; scores are
 # averaged over this many ways of cutting all of them into lists.
@@ -73,7 +73,7 @@ class TileInference:
         if numbers is None:
             numbers = np.arange(store.num_graphs)
         counts = store.config_counts[numbers]
-        for members in arrays.groups(counts, _CONFIGS_PER_GROUP):
+        for members in arrays.groups(counts, CONFIGS_PER_GROUP):
             kernels = numbers[members]
             if self._in_lists:
                 yield from self._score_lists(graphs, kernels)

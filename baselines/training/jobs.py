@@ -100,14 +100,17 @@ def train(
     checkpoint = checkpoints.Unfinished(config, data.stores, code)
     options, is_chief = _tree_options(config), devices.is_chief
     print(_describe(data, trainer, options))
-    held = checkpoint if is_chief else contextlib.nullcontext()
-    with devices.watched(), held:
+    # Of several workers the chief writes files, and so holds the lock.
+    lock = checkpoint if is_chief else contextlib.nullcontext()
+    with devices.watched(), lock:
         run = checkpoint.finished()
         if run:
             print('note: --resume: the run of these settings is finished already')
         else:
             with splits.verifying(*data.stores.values()):
-                state = _descend(data, trainer, checkpoint, is_chief, after_epoch)
+                state = _fit_graph_model(
+                    data, trainer, checkpoint, is_chief, after_epoch
+                )
                 if is_chief:
                     trees, content = _grow_and_measure(data, trainer, options, state)
             if is_chief:
@@ -116,7 +119,8 @@ def train(
         if run:
             _write_ranking(run, config)
             checkpoint.remove()
-        devices.agree([0.0])  # none leaves while another one works
+        # The others wait here: a worker that has ended would stop the chief.
+        devices.agree([0.0])
     return run.model_dir if run and is_chief else ''
 
 
@@ -196,7 +200,7 @@ def _make_trainer(
     if data.start is not None:
         weights.read(data.start, model)
     elif data.has_prior:
-        _begin_at_zero(model)
+        begin_at_zero(model)
     if devices.is_distributed:
         with devices.scope():
             replica = make(data.num_ops, data.normalizer)
@@ -208,7 +212,7 @@ def _make_trainer(
     return loop.Trainer(model, loss, config, inference, devices, replica, is_known)
 
 
-def _begin_at_zero(model: tf.keras.Model) -> None:
+def begin_at_zero(model: tf.keras.Model) -> None:
     """Sets the weights to 0 that make scores, so that those of a formula come first.
 
     These are the last matrix of one column.  A step then moves it alone, and the next
@@ -248,7 +252,7 @@ def _describe(
     return '\n'.join(lines)
 
 
-def _descend(
+def _fit_graph_model(
     data: task_data.TaskData,
     trainer: Optional[loop.Trainer],
     checkpoint: checkpoints.Unfinished,
@@ -259,14 +263,14 @@ def _descend(
     if trainer is None:
         return None
 
-    def ended(state: loop.State) -> None:
+    def keep_and_report(state: loop.State) -> None:
         if is_chief:
             checkpoint.keep(state)
         after_epoch(state)
 
     state = checkpoint.state()
     try:
-        return trainer.fit(data, state, ended)
+        return trainer.fit(data, state, keep_and_report)
     except loop.MisfitError as error:
         raise checkpoint.misfit(error) from None
 

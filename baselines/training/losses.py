@@ -250,9 +250,9 @@ class CombinedLoss(tf.keras.losses.Loss):
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
         total = tf.zeros([], scores.dtype)
         for weight, loss in self._parts:
-            given = scores / self._temperature if loss.tempered else scores
-            more = [self._noise] if loss.takes_noise else []
-            total += weight * loss.function(labels, given, *more)
+            inputs = scores / self._temperature if loss.tempered else scores
+            noise = [self._noise] if loss.takes_noise else []
+            total += weight * loss.function(labels, inputs, *noise)
         return total
 
 

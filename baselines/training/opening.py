@@ -66,6 +66,7 @@ def _open_collection(
 ) -> Dict[str, splits.PackedSplit]:
     """Opens the splits of one collection; see `open_splits`."""
     task = lookup.of(collection)
+    # A folder of `collect` may be too small to have validation and test splits.
     present: Sequence[str] = collections.SPLITS
     if not settings.sample_data and not settings.fold:
         present = hardware.splits_at(files.expand(settings.data_root), collection)
@@ -76,6 +77,8 @@ def _open_collection(
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']
+    # Splits can be extracted with different options; a model reads one kind of
+    # columns.
     variant = variants.Variant.of(train)
     for store in stores.values():
         variant.check(store, f'is in {train.source}')

@@ -90,10 +90,12 @@ class TaskData(abc.ABC):
                 f'{train.source}: nothing has --configs={settings.configs} '
                 f'configurations to draw; the most is {self.drawable.max()}'
             )
+        # The embedding table covers all splits, or validation would meet unknown rows.
         opcodes = [s.max_opcode for split, s in stores.items() if split != 'train']
         self.num_ops = normalizer_lib.num_ops(train.max_opcode[self.chosen], *opcodes)
         if settings.init_from:
             self.start, scaling = init_from.read(settings, train, self.num_ops)
+            # Weights mean something only for the scaling that they were trained with.
             self.normalizer, self.num_ops = scaling
         else:
             self.normalizer = normalizer_lib.Normalizer.fit(
@@ -174,6 +176,7 @@ class TaskData(abc.ABC):
         Each graph occurs once, in random order, unless --family_temperature is set;
         the last step is filled up.
         """
+        # Indices into `chosen`, cut or with the first repeated to fill whole steps.
         order = families.draw(rng, self.weights)
         return self.chosen[np.resize(order, [self.steps_per_epoch, self.batch])]
 
@@ -188,6 +191,8 @@ class TaskData(abc.ABC):
         count = store.num_graphs if store.has_runtimes else 0
         if settings.validate_batches >= 0:
             count = min(count, settings.validate_batches * self.batch)
+        # A stream of its own, unlike that of any epoch: the lists stay the same when
+        # the number of epochs or of drawn configurations changes.
         rng = np.random.default_rng([settings.seed, 2**32 - 1])
         return [
             rng.permutation(configs)[: settings.validation_configs]
@@ -222,6 +227,7 @@ class TileData(TaskData):
 
     def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
         rng, k = self.epoch_rng(epoch), self.settings.configs
+        # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k].
         order = self.order(rng)
         for start in range(0, len(order), _STEPS_PER_CHUNK):
             kernels = order[start : start + _STEPS_PER_CHUNK]
@@ -271,6 +277,7 @@ class LayoutData(TaskData):
     def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
         rng = self.epoch_rng(epoch)
         sizes = np.diff(self.stores['train'].node_offsets)
+        # A step at a time: one program can have tens of thousands of nodes.
         for programs in self.order(rng):
             configs = self._sampler.draw(rng, programs, self.settings.configs)
             keep = self.settings.keep_nodes
@@ -340,6 +347,7 @@ def completed(
             changes['release_columns'] = release_columns.differ(train)
             added = ' and '.join(f'--{name}' for name, on in changes.items() if on)
             print(f'note: --recipe={settings.recipe}: tiles of a CPU; adding {added}')
+    # With the recipe's number most graphs would not be trained on at all.
     drawable = lookup.of(settings.collection).drawable(train, settings)
     if np.mean(drawable >= settings.configs) < 0.5:
         changes['configs'] = max(2, int(np.quantile(drawable, 0.15)))

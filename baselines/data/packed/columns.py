@@ -25,7 +25,7 @@ from baselines.core import untrusted
 
 MANIFEST = 'manifest.json'
 
-_READ_ON_OPENING = 16 << 20
+MAX_VERIFIED_ON_OPENING = 16 << 20
 
 
 class _Column:
@@ -159,7 +159,7 @@ def open_folder(
         array: np.ndarray = (
             np.memmap(path, dtype, 'r', shape=shape) if size else np.empty(shape, dtype)
         )
-        if read_all or size <= _READ_ON_OPENING:
+        if read_all or size <= MAX_VERIFIED_ON_OPENING:
             if zlib.crc32(_bytes(array)) != described['crc32']:
                 raise ValueError(
                     f'{path}: its checksum is wrong, so the disk or memory is at '

@@ -112,6 +112,8 @@ def pack_files(
             are skipped; or no file is left.
         OSError: reading or writing fails.
     """
+    # The fingerprint is of ids and contents, not of paths or times: it is the same
+    # on every machine, and runs record it.
     packer, content = Packer(writer, kind), hashlib.sha256()
     skipped: List[Tuple[str, str]] = []
     title = f'packing {os.path.basename(split_dir)}'
@@ -122,6 +124,7 @@ def pack_files(
             with text.located(path):
                 arrays = packer.add(record)
         except ValueError as error:
+            # The first bad file stops; with the flag each is named and left out.
             if not skip_bad_files:
                 advice = '--skip_bad_files leaves such files out'
                 raise ValueError(f'{error} ({advice})') from error

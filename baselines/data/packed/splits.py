@@ -149,6 +149,7 @@ class PackedSplit:
             OSError: the cache cannot be written, or a file cannot be read.
         """
         split_dir = files.expand(split_dir)
+        # The listing is part of the cache key: any change of a file leads to a new one.
         listing = _list_split(split_dir, cls, limit)
         names = [str(name) for name, *_ in listing]
         packed_now = False
@@ -168,6 +169,8 @@ class PackedSplit:
             build=pack,
         )
         store = cls(split_dir, manifest, arrays)
+        # Packed earlier with --skip_bad_files; without it that is an error, as when
+        # packing.
         if store.skipped and not skip_bad_files:
             names = [str(name) for name, _ in store.skipped]
             raise ValueError(
@@ -254,6 +257,7 @@ class PackedSplit:
         """Returns the split with opcodes >= `count` replaced by the unknown opcode."""
         if self.max_opcode.max() < count:
             return self
+        # The embedding table of a trained model has no row for them.
         opcodes = np.asarray(self.node_opcode)
         opcodes = np.where(opcodes < count, opcodes, schema.UNKNOWN_OPCODE)
         arrays = {**self.arrays, 'node_opcode': opcodes}
@@ -274,7 +278,9 @@ class PackedSplit:
                 f'{text.count(len(self), self.noun)}); `tpugraphs extract --extra` and '
                 '`collect` write it'
             )
+        # [N, F] and [N, k] -> [N, F + k], in memory; the packed columns stay.
         features = np.concatenate([self.node_feat, self.node_feat_extra], axis=1)
+        # The extremes of each graph's rows, [G, F + k]; a graph has at least one node.
         starts = self.node_offsets[:-1]
         arrays = {
             **self.arrays,
