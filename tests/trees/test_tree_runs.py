@@ -14,7 +14,7 @@ import pytest
 from baselines import config
 from baselines import recipes
 from baselines.evaluation import ensembles
-from baselines.layout import flat
+from baselines.layout import layout_table
 from baselines.runs import differences
 from baselines.runs import run_files
 from baselines.scoring import graph_source
@@ -184,7 +184,7 @@ def test_layouts(tmp_path):
     model_dir, printed = layout_runs.train(tmp_path, **_TREES)
     assert 'Trees: at most 4 trees' in printed
     names = (model_dir / 'trees.txt').read_text().split('feature_names=')[1]
-    assert names.splitlines()[0].split() == list(flat.NAMES)
+    assert names.splitlines()[0].split() == list(layout_table.NAMES)
     assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
 
 
