@@ -148,7 +148,9 @@ def _packed(
         """Packs the chosen graphs; returns entries of the manifest."""
         packing = packer.Packer(writer, kind)
         for number in np.flatnonzero(chosen):
-            packing.copy(*graphs[number])
+            store, graph = graphs[number]
+            rows = {column: store.part(column, graph) for column in kind.columns}
+            packing.copy(store.graph_ids[graph], rows)
         return {
             **joined[0].manifest,
             **packing.finish(),

@@ -233,7 +233,7 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
 
 
 def format_ensemble(result: text.JsonObject) -> str:
-    """Lays out the members, the ensemble and its gain: `runs.ensemble.Scored`."""
+    """Lays out what `scoring.ensemble.Scored.measure` returns, as a table."""
     summary, members = result['ensemble'], list(result['members'].values())
     measures = metrics.MEASURES[summary['task']]
     rows = [[summary['collection'], *(m.title for m in measures)]]

@@ -251,7 +251,11 @@ def _mean_with_interval(
 
 
 def _mean_noise(graphs: List[text.JsonObject]) -> Optional[text.JsonObject]:
-    """Averages the noise of graphs that were measured repeatedly; None without any."""
+    """Averages the noise of graphs that were measured repeatedly; adds up its counts.
+
+    Returns:
+        The fields of `noise.Noise`, `graphs` and `tau`; None without such graphs.
+    """
     noises = [
         {**graph['noise']._asdict(), 'tau': graph['kendall_tau']['mean']}
         for graph in graphs

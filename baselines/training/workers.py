@@ -33,7 +33,11 @@ def interruptible() -> Iterator[None]:
 
 
 def parse_cluster(variable: str) -> Tuple[List[str], int]:
-    """Reads TF_CONFIG: (addresses of the workers, number of this one)."""
+    """Reads TF_CONFIG: (addresses of the workers, number of this one).
+
+    Raises:
+        ValueError: it is malformed, or a cluster of other tasks than workers.
+    """
     example = (
         '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
         '"task": {"type": "worker", "index": 0}}'

@@ -123,7 +123,11 @@ def _remove_others(cache_dir: str, key: str, keep: str) -> None:
 
 @contextlib.contextmanager
 def _lock(path: str, label: str) -> Iterator[None]:
-    """Holds an exclusive lock, which is released even if the process is killed."""
+    """Waits for an exclusive lock and holds it during the block.
+
+    It is released even if the process is killed.  Says on stderr whom it waits for, or
+    that the file system has no locks.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         try:

@@ -7,7 +7,7 @@ do not fit together.
 import hashlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple, Type
+from typing import Any, Dict, List, Mapping, Protocol, Sequence, Tuple
 
 import numpy as np
 import tqdm
@@ -17,8 +17,17 @@ from baselines.core import text
 from baselines.data.packed import columns
 from baselines.hlo import schema
 
-if TYPE_CHECKING:  # it imports this module
-    from baselines.data.packed import splits
+
+class SplitClass(Protocol):
+    """What is needed of a subclass of `splits.PackedSplit`; see there."""
+
+    columns: Mapping[str, str]
+
+    def read(self, path: str) -> Any:
+        """Reads and checks one file."""
+
+    def pack(self, writer: columns.Writer, record: Any) -> Dict[str, np.ndarray]:
+        """Appends a graph to all columns; returns the arrays to be fingerprinted."""
 
 
 def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
@@ -38,7 +47,7 @@ def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
 class Packer:
     """Appends graphs to a writer, and records the offsets of their rows."""
 
-    def __init__(self, writer: columns.Writer, kind: 'Type[splits.PackedSplit]'):
+    def __init__(self, writer: columns.Writer, kind: SplitClass):
         self._writer, self._kind = writer, kind
         # A column of each whose rows are counted.
         self._counted = {
@@ -72,11 +81,14 @@ class Packer:
         self._end(record.graph_id, record.config_runtime)
         return content
 
-    def copy(self, store: 'splits.PackedSplit', graph: int) -> None:
-        """Packs a graph of another packed split of the same kind."""
-        rows = {name: store.part(name, graph) for name in self._kind.columns}
+    def copy(self, graph_id: str, rows: Mapping[str, np.ndarray]) -> None:
+        """Packs a graph of another packed split of the same class.
+
+        Args:
+            rows: the graph's rows of each column.
+        """
         self._writer.append(**rows)
-        self._end(store.graph_ids[graph], rows['config_runtime'])
+        self._end(graph_id, rows['config_runtime'])
 
     def _end(self, graph_id: str, runtimes: np.ndarray) -> None:
         """Records the end of a graph's rows in all columns."""
@@ -100,7 +112,7 @@ class Packer:
 
 def pack_files(
     writer: columns.Writer,
-    kind: 'Type[splits.PackedSplit]',
+    kind: SplitClass,
     split_dir: str,
     names: Sequence[str],
     skip_bad_files: bool,

@@ -217,7 +217,7 @@ class PackedSplit:
         raise NotImplementedError
 
     def verify(self) -> None:
-        """Verifies the checksums of all packed data, reading all of it.
+        """Verifies the checksums of all data packed on disk, reading all of it.
 
         Raises:
             ValueError: something changed since it was packed; says which file.
