@@ -14,7 +14,7 @@ import tqdm
 
 from baselines.core import phases
 from baselines.core import text
-from baselines.data.packed import columns
+from baselines.data.packed import columns as columns_lib
 from baselines.hlo import schema
 
 
@@ -26,7 +26,7 @@ class SplitClass(Protocol):
     def read(self, path: str) -> Any:
         """Reads and checks one file."""
 
-    def pack(self, writer: columns.Writer, record: Any) -> Dict[str, np.ndarray]:
+    def pack(self, writer: columns_lib.Writer, record: Any) -> Dict[str, np.ndarray]:
         """Appends a graph to all columns; returns the arrays to be fingerprinted."""
 
 
@@ -47,7 +47,7 @@ def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
 class Packer:
     """Appends graphs to a writer, and records the offsets of their rows."""
 
-    def __init__(self, writer: columns.Writer, kind: SplitClass):
+    def __init__(self, writer: columns_lib.Writer, kind: SplitClass):
         self._writer, self._kind = writer, kind
         # A column of each whose rows are counted.
         self._counted = {
@@ -111,7 +111,7 @@ class Packer:
 
 
 def pack_files(
-    writer: columns.Writer,
+    writer: columns_lib.Writer,
     kind: SplitClass,
     split_dir: str,
     names: Sequence[str],
