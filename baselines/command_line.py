@@ -125,6 +125,7 @@ def run_of(args: argparse.Namespace) -> str:
 
 def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> None:
     """Declares which runs, and which data, a command works on."""
+    # The defaults of data come from the run, so no option has the setting's own.
     add_runs(parser, several=True)
     splits = ('train', 'valid', 'test')
     option(parser, '--split', split, 'which kernels', choices=splits)
@@ -265,6 +266,7 @@ def _open_closed_streams() -> None:
 
 def this_command(*flags: str) -> str:
     """Returns the command line of this process, quoted, with flags that it lacks."""
+    # Before Python 3.10 the interpreter's own options are not known.
     started = getattr(sys, 'orig_argv', [sys.executable, *sys.argv])  # 3.10
     # A console script is run by Python, but its user has typed its name.
     name = os.path.basename(sys.argv[0])

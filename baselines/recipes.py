@@ -84,6 +84,7 @@ def settings(
     else:
         by_task = registry.resolve(recipe, RECIPES, '--recipe')
         changes = dict(by_task[collection.partition(':')[0]])
+    # What the user sets wins; another model keeps its own options, too.
     left_out = {*chosen, *(_OF_ITS_MODEL if 'model' in chosen else ())}
     changes = {name: v for name, v in changes.items() if name not in left_out}
     without_trees = False

@@ -198,6 +198,7 @@ def from_flags(config_class: Type[_AnyConfig], values: text.JsonObject) -> _AnyC
     Raises:
         ValueError: a value is out of range; names the flag.
     """
+    # Flags override the file, and both override the recipe.
     path = values['config'].value if 'config' in values else ''
     chosen = from_toml(config_class, path) if path else {}
     for field in dataclasses.fields(config_class):  # type: ignore

@@ -203,6 +203,7 @@ def construct(
             the model's code says.
         Whatever that raises where no option can be the reason.
     """
+    # Named before the constructor sees them: its own TypeError names no alternative.
     names = options(model_class)
     if names is not None:
         check_options(model_class.__name__, kwargs, names)

@@ -41,6 +41,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
     """
     for field in dataclasses.fields(settings):
         value, rule = getattr(settings, field.name), field.metadata
+        # `accepted` says in words what the rule takes; a value that fits goes on.
         if rule.get('several'):
             accepted = _accepted_values(value.split(','), rule['choices'])
             if not accepted:

@@ -51,6 +51,7 @@ def table(
     Returns:
         Lines, without spaces at their ends.
     """
+    # The first column, of names, gives way when the line would be too long.
     widths = [max(map(len, column)) for column in zip(*rows)]
     if width:
         widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * len(widths[1:]))

@@ -91,6 +91,7 @@ def download(
     name = split.replace('/', '_')
     prefix = os.path.join(root, 'archives', name)
     target = os.path.join(root, *split.split('/'))
+    # The note is written when unpacking is complete: without it there may be gaps.
     there = len(glob.glob(os.path.join(glob.escape(target), '*.npz')))
     if there >= _read_json(f'{prefix}.json').get('files', float('inf')):
         return None

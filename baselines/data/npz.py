@@ -145,6 +145,7 @@ def read_blocks(
                     f'{key} is in Fortran order and cannot be read row by row; save '
                     'it again with numpy.ascontiguousarray'
                 )
+            # Whole rows of about a megabyte; one row may be larger.
             row_bytes = math.prod(shape[1:]) * dtype.itemsize
             most = max(1, BLOCK_BYTES // row_bytes)
             for start in range(0, shape[0], most):
@@ -248,6 +249,7 @@ def _read_header(
             f'{key} holds pickled Python objects, which are never loaded; save it as '
             'a plain array'
         )
+    # NumPy would allocate what the header claims, before it finds less data.
     held = size - member.tell()
     if math.prod(shape) * dtype.itemsize != held:
         raise untrusted.FieldError(

@@ -72,6 +72,7 @@ class Variant:
         """
         if self.extra:
             store = store.with_extra()
+        # The first difference is named; one is enough to know that the data do not fit.
         other = Variant.of(store)
         if other.pad != self.pad:
             difference = f'absent entries are {other.pad} (--pad={other.pad})'

@@ -151,6 +151,7 @@ class Summary:
         defaults = [f for f in self._figures if f['against_default']]
         default = None
         if defaults:
+            # A geometric mean, as half the time and twice the time cancel out.
             against = np.array([f['against_default'] for f in defaults])
             default = {
                 'modules': len(against),

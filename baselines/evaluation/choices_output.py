@@ -18,6 +18,7 @@ _MOST_LETTERS = 100
 def module_table(ranked: choices.RankedModule, top: int) -> str:
     """Returns a heading, the first `top` configurations, and the default."""
     rows = list(ranked.rows(top))
+    # The default's row follows even where it is ranked below the top.
     if ranked.default is not None and ranked.default >= len(rows):
         rows.append(ranked.row(ranked.default))
     cells = [['rank', 'run', 'score', 'runtime', 'slowdown', 'configuration']]

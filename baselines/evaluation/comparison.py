@@ -238,6 +238,7 @@ def format_ensemble(result: text.JsonObject) -> str:
     measures = metrics.MEASURES[summary['task']]
     rows = [[summary['collection'], *(m.title for m in measures)]]
     rows += [[member['name'], *_cells(measures, [member])] for member in members]
+    # What an ensemble has to beat: the mean of its members, not the best of them.
     rows.append(['mean of the members', *_cells(measures, members)])
     together = f'ensemble of {len(members)} by {summary["by"]}'
     rows.append([together, *_cells(measures, [summary])])

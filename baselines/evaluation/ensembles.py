@@ -144,11 +144,13 @@ def chosen_weights(
     Returns:
         A weight of `WEIGHTS`, the larger one 1, for each member.
     """
+    # Equal runtimes say nothing about an order.
     graphs = [graph for graph in graphs if np.ptp(graph.runtimes) > 0]
     if len({graph.program for graph in graphs}) == 1:
         graphs = [part for graph in graphs for part in _parts(graph)]
     if not graphs:
         return [1.0, 1.0]
+    # [graphs] for each pair of weights of which the larger is 1.
     qualities = {
         (one, other): np.nan_to_num(
             [

@@ -74,12 +74,14 @@ def expected_best(
     Raises:
         ValueError: no score, not 1-D, or a NaN among them.
     """
+    # Shapes: all [c] until `order` keeps the candidates, cheapest first.
     scores, costs = _checked_scores(scores), np.asarray(costs)
     values = np.asarray(costs if values is None else values, np.float64)
     k = min(k, len(scores))
     last = np.partition(scores, k - 1)[k - 1]
     order = np.argsort(costs, kind='stable')
     order = order[scores[order] <= last]
+    # True for those that are taken in every order of the ties.
     certain = scores[order] < last
     drawn, tied = k - certain.sum(), len(order) - certain.sum()
     if certain.any():

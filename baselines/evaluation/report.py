@@ -92,6 +92,7 @@ def summarise(
     """
     if not results:
         raise ValueError('nothing to summarise: no graph was scored')
+    # Measure each graph once; groups and the overall figures are means of these.
     figures, groups = [], []
     for result in results:
         with text.located(result.graph_id):
@@ -361,6 +362,7 @@ def _remarks(
     noisy = overall.get('noise')
     if noisy:
         remarks += _noise_remarks(noisy)
+    # A graph whose runtimes are all equal has no order.
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
     if _has_default(measures, overall):
         remarks.append(

@@ -186,6 +186,7 @@ class _Reader:
         numbers fit one order better, unless both are alike.
         """
         product = self.product
+        # [G] each: at first the operand with the larger number counts as the second.
         edge = self._consumer == product[self._kernel[self._consumer]]
         producers = np.sort(self._producer[edge])
         right = self._nodes.last(producers)

@@ -32,6 +32,7 @@ def find_edges(
             place = _place(module, int(nodes[at]))
             raise ValueError(f'{place}: {problem.format(values[at])}')
 
+    # Ids are any numbers, not positions: protobufs refer to instructions by id.
     ids = instructions.scalars('id')
     operand_ids = instructions.lists('operand_ids')
     called_ids = instructions.lists('called_computation_ids')

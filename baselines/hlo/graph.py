@@ -58,6 +58,7 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     fields = gather.Fields(instructions)
     sizes = [len(c.instructions) for c in module.computations]
     roots = gather.Fields(module.computations).scalars('root_id')
+    # Bool [n]: ids are unique in a module, and a computation names its root by id.
     is_root = fields.scalars('id') == np.repeat(roots, sizes)
     edge_index, warnings = edges.find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]

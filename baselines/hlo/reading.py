@@ -162,6 +162,7 @@ def check_memory(data: bytes, name: str) -> None:
     actual = getattr(protos.protos(), name).DESCRIPTOR
     if _largest_size(actual) * len(data) // 2 <= FREE_MEMORY:
         return
+    # Counting stops as soon as the limit is passed, so that it costs little itself.
     left = FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
     outline = getattr(protos.outlines(), name).FromString(data)
     for size in _sizes_within(actual, outline):

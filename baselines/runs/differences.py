@@ -101,6 +101,7 @@ def _model_of(run: run_files.RunFile) -> str:
 def _labels(model: str, runs: Sequence[run_files.RunFile]) -> List[Label]:
     """Names the runs of a model on one collection; see `labels`."""
     settings = [settings_of(run) for run in runs]
+    # As JSON, since a value can be a list or an object, which has no hash.
     differing = [
         name
         for name in sorted({name for of_run in settings for name in of_run})
@@ -117,6 +118,7 @@ def _labels(model: str, runs: Sequence[run_files.RunFile]) -> List[Label]:
         seed = [f'seed {of_run.get("seed", 0)}'] * ('seed' in differing)
         fold = [f'fold {of_run["fold"]}'] if of_run.get('fold') else []
         named.append(Label(' '.join([group, *seed, *fold]), group))
+    # Runs that differ in nothing that is a setting, such as the machine, get a hash.
     counts = collections.Counter(label.name for label in named)
     return [
         label._replace(name=f'{label.name} {run.hash[:8]}')

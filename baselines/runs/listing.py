@@ -56,6 +56,7 @@ def rows(folders: Sequence[str]) -> List[RunRow]:
 
 def row(run: run_files.RunFile) -> RunRow:
     """Describes one run."""
+    # All fields come from an untrusted file; `run_files` has checked only some.
     measure, score = best_score(run)
     differs = differences.from_defaults(run)
     if run.args.get('fold'):

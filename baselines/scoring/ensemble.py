@@ -50,6 +50,7 @@ class Scored(NamedTuple):
                 `comparison.paired_test`.
         """
         store, task = self.store, self.first.collection.task
+        # The same graphs, scored by the ensemble and by each of its members.
         ours, *members = self.results([averaged, *self.scores])
         described = self.first.describe(store)
         described.update(model='ensemble', name=f'ensemble by {by}', by=by)

@@ -89,6 +89,7 @@ def _cost_without_trees(
             return alone
     except (ValueError, OSError) as error:
         return f'{alone}; the cost is not measured: {text.one_line(error)}'
+    # The same run with its graph model as the only member.
     models = scorer.models._replace(trees=None, weights=None)
     without = scorers.RunScorer(
         *(models, scorer.scaling, scorer.variant, scorer.keras_model),
@@ -104,6 +105,7 @@ def _cost_without_trees(
             summary['overall'][measure.key]['mean']
             for summary in (with_trees, without_trees)
         )
+        # A mean is None where the measure is defined on no graph.
         if measure.key in _MEASURES and before is not None:
             changes.append(f'{measure.title} {before:.3f} -> {after:.3f}')
     return f'{alone}; {report.data_title(with_trees)}: {", ".join(changes)}'

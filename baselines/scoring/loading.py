@@ -170,6 +170,7 @@ def _read_model(
     from baselines.runs import weights
 
     kwargs = config_lib.model_kwargs(run.args.get('model_kwargs_json') or '{}')
+    # A run file may come from someone else: its options could ask for a huge model.
     with weights.limited(run.model_dir, kwargs):
         model = lookup.of(run.collection()).make_model(
             run.args['model'],

@@ -218,6 +218,7 @@ class Task(abc.ABC, Generic[_Split]):
             ValueError: the name or an option is unknown.
         """
         model_class = self.model_class(name, own)
+        # A model of raw sizes cannot read them from scaled columns.
         if 'scaling' in (registry.options(model_class) or ()):
             kwargs = {'scaling': normalizer.to_json(), **kwargs}
         graph = self.example_graph(normalizer)
@@ -244,6 +245,7 @@ class Task(abc.ABC, Generic[_Split]):
             OSError: the cache cannot be written.
         """
         if options.sample_data:
+            # Unpacked into the user's data folder, once.
             root = shipped.folder(collection.task)
             if not os.path.isdir(os.path.join(root, collection.subfolder)):
                 raise ValueError(

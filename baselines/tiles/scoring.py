@@ -139,6 +139,7 @@ class TileInference:
         self, graphs: graphs_lib.TileGraphs, packed: graphs_lib.Packed
     ) -> _Score:
         """Returns the function that scores packed items, compiled if that pays."""
+        # Pairs of nodes and configurations: what a model that joins early computes.
         pairs = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
         is_small = pairs <= _FEW_ITEMS * graphs_lib.PAIRS_PER_ITEM
         if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:
@@ -217,6 +218,7 @@ def score_items(
         row = tf.reshape(model.forward(graph, configs), [-1])
         return item + 1, scores.write(item, row)
 
+    # An entry per item, of different lengths: [configurations of the item].
     scores = tf.TensorArray(tf.float32, items, infer_shape=False, element_shape=[None])
     _, scores = tf.while_loop(
         lambda item, _: item < items,

@@ -307,6 +307,7 @@ def _grow(
     Returns:
         The trees, and a training's curve with a row for each; see `loop.State`.
     """
+    # Trees have a row of the curve each, so that runs of both kinds look alike.
     settings, stores, started = data.settings, data.stores, time.monotonic()
     trees, losses_by_tree = growing.grow(
         data.task,

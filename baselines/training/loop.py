@@ -311,6 +311,7 @@ class Trainer:
     ) -> Tuple[float, Optional[float]]:
         """Takes the steps of an epoch; returns its mean loss and its OPA."""
         loss, correct, total, done = 0.0, 0.0, 0.0, 0
+        # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
         for drawn in data.draws(epoch):
             count = len(drawn[0])

@@ -319,6 +319,7 @@ def _parse(spec: str) -> List[Tuple[str, float]]:
     parts: Dict[str, float] = {}
     for entry in spec.split(','):
         entry = entry.strip()
+        # A path may contain colons; what follows '.py:' is the function's name.
         of_file = _OF_FILE.match(entry)
         start = of_file.end() if of_file else 0
         name, colon, text = entry[start:].partition(':')

@@ -43,6 +43,8 @@ def check_loss(name: str, loss: Loss) -> None:
         ValueError: it does not take two arguments, raises, does not give finite
             numbers, or has no gradient with respect to the scores.
     """
+    # Labels of runtimes above 0, and scores of both signs; a fixed seed, so that a
+    # loss is accepted or refused the same every time.
     rng = np.random.default_rng(0)
     labels = tf.constant(rng.uniform(1, 5, (4, 10)), tf.float32)
     scores = tf.constant(rng.normal(size=(4, 10)), tf.float32)
@@ -83,6 +85,8 @@ def check_model(
     if not callable(getattr(model_class, 'forward', None)):
         raise ValueError(f'{name} has no method forward(graph, num_configs)')
     configs = settings.configs
+    # A batch as in training, and one graph with another number of configurations, as
+    # in scoring.
     several = _make_batch(settings, min(settings.batch, _MOST_GRAPHS), configs)
     alone = _make_batch(settings, 1, configs + 1)
     with _explained(f'{name} raised', model_class):

@@ -95,6 +95,7 @@ class Steps:
 
     def restore(self, state: List[np.ndarray]) -> None:
         """Puts back a state from `state`; raises ValueError for another model's."""
+        # The flat list of `state`: weights, then Adam's moments, then averages.
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
         averages = state[moments:]

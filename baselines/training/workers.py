@@ -52,6 +52,7 @@ def parse_cluster(variable: str) -> Tuple[List[str], int]:
             f'--strategy=workers needs the variable TF_CONFIG, such as {example}; it '
             f'is {variable!r}'
         ) from None
+    # Parameter servers and evaluators, which TensorFlow also knows, have no role here.
     if list(content['cluster']) != ['worker'] or kind != 'worker':
         raise ValueError(
             'TF_CONFIG: a cluster has tasks of type worker here, and no other'
