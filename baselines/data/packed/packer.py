@@ -17,7 +17,6 @@ from baselines.core import text
 from baselines.data.packed import columns as columns_lib
 from baselines.hlo import schema
 
-
 # A subclass of `splits.PackedSplit`; that file imports this one.
 SplitClass = Any
 
