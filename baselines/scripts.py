@@ -150,8 +150,8 @@ def next_steps(settings: config.AnyConfig) -> str:
     if settings.out_dir != type(settings).out_dir:
         latest += ['--out_dir', settings.out_dir]
     first, *others = settings.collection.parts
-    one = ['--collection', first.name] if others else []
-    commands = [['rank', 'FILE.pb', *latest, *one]]
+    flag = ['--collection', first.name] if others else []
+    commands = [['rank', 'FILE.pb', *latest, *flag]]
     root = files.expand(settings.data_root)
     if settings.sample_data or len(hardware.splits_at(root, first)) > 1:
         commands.insert(0, ['evaluate', *latest])

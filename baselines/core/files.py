@@ -182,8 +182,9 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
             with _replacing(path, folder, prefix, mode, options) as stream:
                 yield stream
             # Makes the rename durable, where folders can be synced.
-            with contextlib.suppress(OSError), _opened(os.path.realpath(folder)) as one:
-                os.fsync(one)
+            real = os.path.realpath(folder)
+            with contextlib.suppress(OSError), _opened(real) as handle:
+                os.fsync(handle)
 
 
 @contextlib.contextmanager

@@ -102,17 +102,20 @@ def rows_of_test(result: text.JsonObject) -> List[List[str]]:
     interval = f'{metrics.CONFIDENCE:.0%} over programs'
     rows = [['', 'A', 'B', 'gain of A', interval, 'won', 'p', '']]
     for measure in metrics.MEASURES[task]:
-        one = tests[measure.key]
-        low, high = (text.cell(one[name], '+.3f') for name in ('low', 'high'))
-        verdict = one['seen'] if one['seen'] == NOT_SEEN else f'A is {one["seen"]}'
+        test = tests[measure.key]
+        low, high = (text.cell(test[name], '+.3f') for name in ('low', 'high'))
+        verdict = test['seen'] if test['seen'] == NOT_SEEN else f'A is {test["seen"]}'
         rows.append(
             [
                 measure.title,
-                *(_with_spread(one, name, measure.show) for name in ('ours', 'theirs')),
-                text.cell(one['gain'], '+.3f'),
+                *(
+                    _with_spread(test, name, measure.show)
+                    for name in ('ours', 'theirs')
+                ),
+                text.cell(test['gain'], '+.3f'),
                 f'{low} to {high}',
-                f'{one["won"]} of {one["won"] + one["lost"]}',
-                f'{one["p"]:.3f}',
+                f'{test["won"]} of {test["won"] + test["lost"]}',
+                f'{test["p"]:.3f}',
                 verdict,
             ]
         )
@@ -152,10 +155,10 @@ def format_test(result: text.JsonObject) -> str:
     return '\n'.join(lines)
 
 
-def _with_spread(one: text.JsonObject, name: str, show: str) -> str:
+def _with_spread(test: text.JsonObject, name: str, show: str) -> str:
     """Returns a mean, and its deviation over seeds where there are several."""
-    spread = one[f'{name}_over_seeds']
-    mean = text.cell(one[name], show)
+    spread = test[f'{name}_over_seeds']
+    mean = text.cell(test[name], show)
     return mean if spread is None else f'{mean} +-{format(spread, show)}'
 
 

@@ -152,14 +152,14 @@ def chosen_weights(
         return [1.0, 1.0]
     # [graphs] for each pair of weights of which the larger is 1.
     qualities = {
-        (one, other): np.nan_to_num(
+        (first, second): np.nan_to_num(
             [
-                quality(average(g.scores, (one, other), by='standard'), g.runtimes)
+                quality(average(g.scores, (first, second), by='standard'), g.runtimes)
                 for g in graphs
             ]
         )
-        for one, other in itertools.product(WEIGHTS, WEIGHTS)
-        if max(one, other) == 1
+        for first, second in itertools.product(WEIGHTS, WEIGHTS)
+        if max(first, second) == 1
     }
     best, programs = (1.0, 1.0), [graph.program for graph in graphs]
     for weights, figures in qualities.items():
@@ -195,7 +195,7 @@ def _parts(graph: ScoredGraph) -> List[ScoredGraph]:
     parts = np.array_split(order, min(_PARTS, len(order) // 2))
     cut = [
         ScoredGraph(
-            str(number), [one[rows] for one in graph.scores], graph.runtimes[rows]
+            str(number), [scores[rows] for scores in graph.scores], graph.runtimes[rows]
         )
         for number, rows in enumerate(parts)
     ]

@@ -266,7 +266,7 @@ def _mean_noise(graphs: List[text.JsonObject]) -> Optional[text.JsonObject]:
         return None
     means: text.JsonObject = {'graphs': len(noises)}
     for key in noises[0]:
-        values = [one[key] for one in noises if one[key] is not None]
+        values = [graph[key] for graph in noises if graph[key] is not None]
         mean = float(np.mean(values)) if values else None
         means[key] = sum(values) if key in ('repeated', 'repeats') else mean
     return means
@@ -345,7 +345,7 @@ def _as_published(overall: text.JsonObject) -> List[str]:
         'is the fastest of',
         'the first k / the fastest - 1, and equal scores keep the order of the list:',
         f'kendalltau {tau}  slowdown@1/10/100 '
-        + ' / '.join(f'{one:.4f}' for one in slowdowns),
+        + ' / '.join(f'{ratio:.4f}' for ratio in slowdowns),
     ]
 
 

@@ -223,8 +223,8 @@ def _inner_types(
 def _largest_size(actual: descriptor.Descriptor) -> int:
     """Returns the memory of a type, or of the largest type inside it, in bytes."""
     types = [actual]
-    for one in types:
-        inner = {field.message_type for field in one.fields} - {None, *types}
+    for message_type in types:
+        inner = {field.message_type for field in message_type.fields} - {None, *types}
         types += sorted(inner, key=lambda kind: kind.full_name)
     return max(map(_size, types))
 

@@ -105,7 +105,7 @@ def _labels(model: str, runs: Sequence[run_files.RunFile]) -> List[Label]:
     differing = [
         name
         for name in sorted({name for of_run in settings for name in of_run})
-        if len({json.dumps(one.get(name), sort_keys=True) for one in settings}) > 1
+        if len({json.dumps(s.get(name), sort_keys=True) for s in settings}) > 1
     ]
     named = []
     for of_run in settings:

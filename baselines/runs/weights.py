@@ -110,8 +110,8 @@ def digest(model: tf.keras.Model) -> str:
 def _integers(value: object) -> Iterator[int]:
     """Yields the integers in a JSON value at any depth."""
     if isinstance(value, (dict, list)):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _integers(one)
+        for element in value.values() if isinstance(value, dict) else value:
+            yield from _integers(element)
     elif isinstance(value, int):
         yield value
 

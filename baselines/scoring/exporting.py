@@ -96,8 +96,8 @@ def _cost_without_trees(
         *(scorer.estimate, scorer.flag),
     )
     with_trees, without_trees = (
-        prediction.Predictor(one, source, run).measure('valid')[0]
-        for one in (scorer, without)
+        prediction.Predictor(compared, source, run).measure('valid')[0]
+        for compared in (scorer, without)
     )
     changes = []
     for measure in metrics.MEASURES[source.collection.task]:

@@ -22,7 +22,7 @@ def describe_machine() -> str:
     if not gpus:
         return f'CPU, {text.count(starting.core_count(), "core")}'
     details = map(tf.config.experimental.get_device_details, gpus)
-    names = dict.fromkeys(one.get('device_name', 'of unknown name') for one in details)
+    names = dict.fromkeys(gpu.get('device_name', 'of unknown name') for gpu in details)
     return f'{text.count(len(gpus), "GPU")}: {", ".join(names)}'
 
 

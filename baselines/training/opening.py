@@ -52,12 +52,12 @@ def open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit]
 
 def _check_folders(source_of: Mapping[str, str]) -> None:
     """Raises ValueError where two collections would be the same files."""
-    for one, other in itertools.combinations(source_of, 2):
-        if source_of[one] == source_of[other]:
+    for first, second in itertools.combinations(source_of, 2):
+        if source_of[first] == source_of[second]:
             raise ValueError(
-                f'--source and --search choose {one} and {other}, but there is one '
-                f'folder for both, {source_of[one]}: --data_root should have a folder '
-                'for each, xla/random, xla/default, nlp/random, nlp/default'
+                f'--source and --search choose {first} and {second}, but there is one '
+                f'folder for both, {source_of[first]}: --data_root should have a '
+                'folder for each, xla/random, xla/default, nlp/random, nlp/default'
             )
 
 

@@ -152,8 +152,8 @@ class TaskData(abc.ABC):
 
     def signature(self) -> Dict[str, tf.TensorSpec]:
         """Returns the types of packed steps, of any number of graphs."""
-        one = np.zeros([1, 1], np.int64)
-        return tile_graphs.signature_of(self.pack(one, one[..., np.newaxis]))
+        graph = np.zeros([1, 1], np.int64)
+        return tile_graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
 
     @abc.abstractmethod
     def unpack(
