@@ -182,10 +182,9 @@ def test_a_module_holds_definitions_and_constants():
             is_text = isinstance(node, ast.Expr) and isinstance(
                 node.value, ast.Constant
             )
-            tests = ast.unparse(node.test) if isinstance(node, ast.If) else ''
-            is_main = '__main__' in tests
-            is_for_types = tests == 'TYPE_CHECKING'  # TensorFlow is imported late
-            if isinstance(node, allowed) or is_text or is_main or is_for_types:
+            condition = ast.unparse(node.test) if isinstance(node, ast.If) else ''
+            is_condition = condition in ("__name__ == '__main__'", 'TYPE_CHECKING')
+            if isinstance(node, allowed) or is_text or is_condition:
                 continue
             targets = getattr(node, 'targets', None) or [getattr(node, 'target', None)]
             if not all(isinstance(target, (ast.Name, ast.Tuple)) for target in targets):

@@ -71,7 +71,7 @@ def tuning_data(
             f'--candidates: {text.count(len(candidates), "configuration")}, so there '
             'is nothing to choose'
         )
-    data = protos.protos().ModuleTuningData(fingerprint=tuning.fingerprint)
+    data = protos.ModuleTuningData(fingerprint=tuning.fingerprint)
     data.module.CopyFrom(tuning.module)
     reader = TileBounds(tuning)
     # Of layouts: the configurable nodes, which the first candidate defines.

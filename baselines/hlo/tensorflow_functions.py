@@ -42,4 +42,4 @@ def module_from_tf(
         raise ValueError(
             f'XLA cannot compile the function: {text.cause_of(error)}'
         ) from error
-    return protos.protos().HloModuleProto.FromString(serialized)
+    return protos.HloModuleProto.FromString(serialized)
