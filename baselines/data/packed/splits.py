@@ -340,8 +340,8 @@ def _list_split(
             )
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
     listing: cache.Listing = []
-    names = pathlib.Path(split_dir).glob('[!.]*.npz')
-    for path in sorted(names, key=lambda path: path.name):  # paths compare slowly
+    paths = pathlib.Path(split_dir).glob('[!.]*.npz')
+    for path in sorted(paths, key=lambda path: path.name):  # paths compare slowly
         # A folder or a link to nothing is listed: reading it will say so.
         state = path.stat() if path.exists() else path.lstat()
         times = state.st_mtime_ns, state.st_ctime_ns
