@@ -187,7 +187,7 @@ def test_a_note_is_kept_with_the_run(folder, capsys):
     [
         (['--delete'], 'name the runs; each is'),
         (['--note', 'x'], 'name the runs; each is'),
-        (['aaaabbbb', '--note', 'x' * 5000], '--note: 5,000 characters; at most'),
+        (['aaaabbbb', '--note', 'x' * 5000], '--note: 5,000 bytes; at most 4,095'),
         (['aaaabbbb', '--delete'], '--delete: add --yes to delete 1 run'),
         (['nothing', '--delete', '--yes'], "is called 'nothing'"),
     ],

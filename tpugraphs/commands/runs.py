@@ -61,13 +61,17 @@ def run(args: argparse.Namespace) -> None:
     folders = args.out_dir or finding.default_folders()
     names = _named(args)
     if args.delete:
+        if args.json or args.note is not None:
+            raise ValueError('--delete prints no table, and keeps no note: leave out '
+                             '--json and --note')
         _delete(names, args.yes)
         return
-    if args.note is not None:
-        for model_dir in names:
-            notes.write(model_dir, args.note)
     if names:
-        rows = [listing.row(run_files.read(model_dir)) for model_dir in names]
+        runs = [run_files.read(model_dir) for model_dir in names]
+        if args.note is not None:
+            for model_dir in names:
+                notes.write(model_dir, args.note)
+        rows = [listing.row(run) for run in runs]
     else:
         listing.note_unfinished(folders)
         rows = listing.rows(folders)
