@@ -72,9 +72,9 @@ def about_pretrained() -> str:
         about = untrusted.loads(untrusted.read(path))
         return (
             f'{PRETRAINED}: {about["model"]} of {about["kernels"]:,} kernels measured '
-            f'on {about["hardware"]}; on {about["unseen"]:,} kernels of unseen programs '
-            f'its first choice saves {about["first"]:.0%} of the time that could be '
-            f"saved over XLA's default, the best of ten {about['ten']:.0%}"
+            f'on {about["hardware"]}; on {about["unseen"]:,} kernels of unseen '
+            f'programs its first choice saves {about["first"]:.0%} of the time that '
+            f"could be saved over XLA's default, the best of ten {about['ten']:.0%}"
         )
     except (OSError, *untrusted.DAMAGE):
         raise ValueError(f'{path}: damaged; {_INSTALL_AGAIN}') from None

@@ -62,8 +62,10 @@ def run(args: argparse.Namespace) -> None:
     names = _named(args)
     if args.delete:
         if args.json or args.note is not None:
-            raise ValueError('--delete prints no table, and keeps no note: leave out '
-                             '--json and --note')
+            raise ValueError(
+                '--delete prints no table, and keeps no note: leave out '
+                '--json and --note'
+            )
         _delete(names, args.yes)
         return
     if names:
@@ -87,7 +89,8 @@ def _named(args: argparse.Namespace) -> List[str]:
     from baselines.runs import finding
 
     if (args.delete or args.note is not None) and not args.runs:
-        raise ValueError(f'name the runs; each is {finding.FORMS}')
+        where = ' before --out_dir' if args.out_dir else ''
+        raise ValueError(f'name the runs{where}; each is {finding.FORMS}')
     if args.runs and len(args.out_dir) > 1:
         raise ValueError('--out_dir: one folder, where runs are named')
     folders = args.out_dir or ['']

@@ -139,7 +139,9 @@ def test_records_of_other_files_are_imported_once(path, tmp_path, capsys):
 
 def test_an_import_with_json_prints_json_alone(path, tmp_path, capsys):
     whole = str(tmp_path / 'whole.jsonl')
-    assert commands.run('records', ['--records', whole, '--import', path, '--json']) == 0
+    assert (
+        commands.run('records', ['--records', whole, '--import', path, '--json']) == 0
+    )
     printed = capsys.readouterr()
     assert len(json.loads(printed.out)['kernels']) == 3
     assert printed.err == f'{whole}: 6 of 6 measurements new\n'
