@@ -149,9 +149,11 @@ def test_an_import_with_json_prints_json_alone(path, tmp_path, capsys):
 
 def test_a_json_of_something_else_is_not_imported(tmp_path, capsys):
     (tmp_path / 'other.json').write_text('{"results": []}')
-    words = ['--records', str(tmp_path / 'r'), '--import', str(tmp_path / 'other.json')]
+    records_path = str(tmp_path / 'new' / 'r.jsonl')
+    words = ['--records', records_path, '--import', str(tmp_path / 'other.json')]
     assert commands.run('records', words) == 1
     assert 'other.json: not a T4 file of tiles, as' in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == [tmp_path / 'other.json']
 
 
 @pytest.mark.parametrize(
