@@ -11,7 +11,6 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from tpugraphs.programs import conversion
 from tpugraphs.programs import elided
 from tpugraphs.programs import xla
 
@@ -87,7 +86,7 @@ def _refuse_other_dialects(module: Any) -> None:
         dialect = operation.name.partition('.')[0]
         known = dialect in _OPERATIONS and (dialect != 'sdy' or xla.has_sdy())
         if not known and operation.name not in _WITHOUT_EFFECT:
-            raise ValueError(conversion.refusal_of(dialect, operation.name))
+            raise ValueError(refusal_of(dialect, operation.name))
 
 
 def _write_out_groups(module: Any) -> None:
@@ -244,3 +243,13 @@ def _blobs(module: Any) -> Dict[str, str]:
     if not mark:
         return {}
     return {name: digits[_ALIGNMENT:] for name, digits in _BLOB.findall(section)}
+
+
+def refusal_of(dialect: str, operation: str) -> str:
+    """Returns the line that refuses an operation of a dialect that jaxlib lacks."""
+    if dialect == 'sdy':  # the newest release that goes with TensorFlow 2.15 lacks it
+        return f'has {operation}, which needs jaxlib 0.4.34 or newer; use Python 3.12'
+    return (
+        f'has operations of the dialect {dialect!r} ({operation}), which only its own '
+        'compiler has; export the program as StableHLO'
+    )
