@@ -26,8 +26,10 @@ _INVALID = {
     'timeout': ('timeout', 'RuntimeFailedConfig'),
     'over the limit': ('constraints', 'InvalidConfig'),
 }
-_STATUSES = {name: status for status, (name, _) in _INVALID.items()}
-_STATUSES[_CORRECT] = records.OK
+_STATUSES = {
+    _CORRECT: records.OK,
+    **{name: status for status, (name, _) in _INVALID.items()},
+}
 _FILE_RULES: Dict[str, untrusted.Rule] = {
     'schema_version': (lambda version: version == SCHEMA_VERSION, SCHEMA_VERSION),
     'metadata': untrusted.OBJECT,
