@@ -27,6 +27,7 @@ from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.tasks import protocol
 from baselines.trees import booster as trees_lib
+from baselines.trees import nodes
 from baselines.trees import scoring
 
 _CELLS = 1 << 27  # of a table to train on: 512 MB
@@ -49,7 +50,7 @@ class TreeOptions:
 
     trees: int = settings_lib.setting(600, low=1, high=trees_lib.MAX_TREES)
     learning_rate: float = settings_lib.setting(0.08, low=1e-6, high=1)
-    num_leaves: int = settings_lib.setting(63, low=2, high=trees_lib.MAX_LEAVES)
+    num_leaves: int = settings_lib.setting(63, low=2, high=nodes.MAX_LEAVES)
     min_leaf: int = settings_lib.setting(20, low=1)
     column_share: float = settings_lib.setting(0.5, low=1e-3, high=1)
     row_share: float = settings_lib.setting(0.8, low=1e-3, high=1)
@@ -97,6 +98,7 @@ def grow(
     valid_configs: int,
     options: TreeOptions,
     seed: int,
+    graphs: Mapping[str, Any],
 ) -> Tuple[trees_lib.Trees, Dict[str, List[float]]]:
     """Grows trees on a split until another one says that they get no better.
 
@@ -105,19 +107,20 @@ def grow(
         weights: float64, what each of these counts; a number: all alike.
         valid: the split that decides when to stop, if its runtimes are known.
         valid_configs: how many of its configurations to use, per graph on average.
+        graphs: both splits as a graph model reads them, 'train' and 'valid'.
 
     Returns:
         The trees, and the losses by tree; see `fit`.
     """
     rng = np.random.default_rng([seed, 2**31])
-    table = task.table(train, None, None)
+    table = task.table(train, None, graphs['train'])
     most = min(options.rows, _CELLS // len(table.names))
     rows = draw(rng, task, train, table, chosen, most, weights)
     checked = None
     if valid.has_runtimes:
         most = valid_configs * valid.num_graphs
-        graphs = np.arange(valid.num_graphs)
-        checked = draw(rng, task, valid, task.table(valid, None, None), graphs, most)
+        of_valid = task.table(valid, None, graphs['valid'])
+        checked = draw(rng, task, valid, of_valid, np.arange(len(valid)), most)
     return fit(table.names, options, rows, checked, seed, task.prior)
 
 

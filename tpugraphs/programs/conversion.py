@@ -1,7 +1,9 @@
 """Converts HLO text and MLIR to HLO modules with jaxlib, in a child process."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, List, Tuple
+from typing import List, Tuple
 
 from google.protobuf import message
 
@@ -17,7 +19,7 @@ MEMORY = 12 << 30  # bytes that a process that runs programs may use
 _DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.]+)'")
 
 
-def module_of(data: bytes, form: str) -> Tuple[Any, List[str]]:
+def module_of(data: bytes, form: str) -> Tuple[protos.HloModuleProto, List[str]]:
     """Converts a text or bytecode to an HloModuleProto.
 
     Args:
@@ -33,7 +35,7 @@ def module_of(data: bytes, form: str) -> Tuple[Any, List[str]]:
     extras.require(form)
     try:
         notes, content = isolated.call(__name__, 'convert', [form], data)
-        module = protos.protos().HloModuleProto.FromString(content)
+        module = protos.HloModuleProto.FromString(content)
     except message.DecodeError as error:
         raise ValueError(
             f'the {form} cannot be read: too deeply nested ({error})'
@@ -61,7 +63,7 @@ def convert(form: str, data: bytes) -> Tuple[List[str], bytes]:
 
 
 def _line_of(error: Exception) -> str:
-    """Returns the line of XLA's message that has the place, and the source."""
+    """Returns the line of XLA's message that names the place, with the source there."""
     content = str(error)
     foreign = _DIALECT.search(content)
     if foreign:
