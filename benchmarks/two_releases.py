@@ -5,15 +5,16 @@
   python benchmarks/two_releases.py table FOLDER
   python benchmarks/two_releases.py models FOLDER
 
-`prepare` writes kernels of random programs of the archive's valid and test splits that
-the installed release has cut and measured, each untiled and with random tiles: the
-same modules for every release.  `measure` times them.  `table` prints Kendall's tau
+`prepare` writes kernels of random programs of the families that the archive validates
+and tests on, as the installed release cuts them, each untiled and with random tiles:
+the same modules for every release.  `measure` times them.  `table` prints Kendall's tau
 between the times of the two releases, next to that between halves of one release's
 passes.  `models` trains `Trees` on the archive's training kernels of one release, or
 all, and judges them on the times of each.
 """
 
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -28,9 +29,9 @@ import results
 import tqdm
 
 from baselines.core import files
+from baselines.data import families
 from baselines.data import hardware
 from baselines.data import raw as raw_lib
-from baselines.data.tile import records
 from baselines.evaluation import metrics
 from baselines.evaluation import time_saved
 from baselines.features import release_columns
@@ -38,41 +39,43 @@ from baselines.hlo import graph as graph_lib
 from baselines.hlo import reading
 from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
+from tpugraphs.collect import collection
+from tpugraphs.collect import collection_folder
 from tpugraphs.collect import random_programs
+from tpugraphs.kernels import choices
 from tpugraphs.kernels import cutting
-from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
 from tpugraphs.programs import extras
 
 _TILES = 8  # of a kernel, with the untiled one
-_SEED = 3
+_SEED = 41
+_PER_PROGRAM = 3  # kernels, drawn as `collect --kernels` does
 
 
 def prepare(args: argparse.Namespace) -> None:
-    """Writes kernels of the installed release: their modules and configurations."""
+    """Writes kernels as the installed release cuts them: modules and configurations."""
     release = extras.version('jaxlib')
-    chosen = [
-        graph
-        for graph in judging.load('tile')
-        if graph.jaxlib == release
-        and graph.split != 'train'
-        and graph.program.startswith('random_')
-    ]
-    order = np.random.default_rng(_SEED).permutation(len(chosen))
-    digests = {chosen[i].name.rpartition('_')[2]: chosen[i].name for i in order}
-    programs = sorted({graph.program for graph in chosen})
-    order = np.random.default_rng(_SEED).permutation(len(programs))
+    options = collection_folder.CollectionOptions('', kernels=_PER_PROGRAM, seed=_SEED)
+    skipped: collections.Counter[str] = collections.Counter()
+    programs = random_programs.names(args.kernels // _PER_PROGRAM, _SEED, _untrained())
     written = 0
     with session_lib.Session(args.core) as session:
-        for name in tqdm.tqdm([programs[i] for i in order], mininterval=10):
-            if written >= args.kernels:
-                break
+        for name in tqdm.tqdm(programs, mininterval=10):
             program = random_programs.load(name)
-            cut, _ = cutting.cut(preparation.optimise(program, session), name)
-            for kernel in cut:
-                if kernel.name.rpartition('_')[2] in digests:
-                    written += write(args.folder / 'kernels', release, kernel)
+            kernels = choices.kernels_of(program, 'tile', session, set(), skipped)
+            for kernel in collection.draw_kernels(kernels, options):
+                written += write(args.folder / 'kernels', release, kernel)
     print(f'{written} kernels of {release}')
+
+
+def _untrained() -> List[str]:
+    """Returns the families of random programs that the archive does not train on."""
+    names = {
+        families.family(graph.program).removeprefix('random_')
+        for graph in judging.load('tile')
+        if graph.split != 'train' and graph.program.startswith('random_')
+    }
+    return sorted(name.removesuffix('_seed') for name in names)
 
 
 def write(folder: pathlib.Path, release: str, kernel: cutting.Kernel) -> int:
@@ -210,7 +213,7 @@ def models(args: argparse.Namespace) -> None:
         results.row(title, f'{count:,}', *cells)
 
 
-def record_of(place: pathlib.Path, release: str) -> records.TileRecord:
+def record_of(place: pathlib.Path, release: str) -> raw_lib.Record:
     """Returns the record of a kernel as if a release had measured it."""
     tuning = reading.read_tuning(str(place / 'tuning.tile'), 'tile').modules[0]
     nodes = graph_lib.extract_graph(tuning.module, extra=True)

@@ -20,7 +20,7 @@ import json
 import os
 import pathlib
 import sys
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 import numpy as np
 import tqdm
@@ -86,7 +86,9 @@ def main() -> None:
 def make_pool(args: argparse.Namespace) -> None:
     """Optimises programs, and lists the kernels that no archive has."""
     os.makedirs(args.pool, exist_ok=True)
-    sources = [(path, preparation.load) for path in args.paths]
+    sources: List[Tuple[str, Callable[[str], reader.Program]]] = [
+        (path, preparation.load) for path in args.paths
+    ]
     names = random_programs.names(args.random, args.seed) if args.random else []
     sources += [(name, random_programs.load) for name in names]
     with session_lib.Session(args.core) as session:
@@ -146,18 +148,18 @@ def rank(args: argparse.Namespace) -> None:
                 numbers.append(_numbers(nodes.node_feat, nodes.node_opcode))
                 listed.append({'name': kernel.name, 'program': program.name})
         ranked = ranking.rank_modules(tunings, predictor, outcomes.Outcome())
-        for kernel, row in zip(listed[len(listed) - len(tunings) :], ranked):
-            kernel['disagreement'] = 1 - row.agreement
+        for about, row in zip(listed[len(listed) - len(tunings) :], ranked):
+            about['disagreement'] = 1 - (row.agreement or 0)
     train = glob.glob(os.path.join(shipped.folder('tile'), 'train', '*.npz'))
     known = [records.read_tile(path) for path in train]
     there = np.array([_numbers(r.node_feat, r.node_opcode) for r in known])
     scale = there.std(0) + 1e-3
     there, here = there / scale, np.array(numbers) / scale
-    disagreement = np.array([kernel['disagreement'] for kernel in listed])
+    disagreement = np.array([about['disagreement'] for about in listed])
     distance = np.array([np.sqrt(np.square(there - row).sum(1).min()) for row in here])
     score = (_percentiles(disagreement) + _percentiles(distance)) / 2
-    for kernel, far, points in zip(listed, distance, score):
-        kernel.update(distance=float(far), score=float(points))
+    for about, far, points in zip(listed, distance, score):
+        about.update(distance=float(far), score=float(points))
     _write_list(args.pool, listed)
 
 
@@ -203,15 +205,15 @@ def measure(args: argparse.Namespace) -> None:
     if args.by == 'score':
         listed.sort(key=lambda kernel: -kernel['score'])
     counts: collections.Counter[str] = collections.Counter()
-    names = set()
+    names: Set[str] = set()
     for kernel in listed:
         counts[kernel['program']] += 1
         if counts[kernel['program']] <= _CHOSEN_PER_PROGRAM and len(names) < args.count:
             names.add(kernel['name'])
 
-    def kernels_of(program: reader.Program, *_: Any) -> List[cutting.Kernel]:
-        cut, _ = cutting.cut(program.module, program.name)
-        return [kernel for kernel in cut if kernel.name in names]
+    def kernels_of(program: reader.Program, *unused: Any) -> List[cutting.Kernel]:
+        kernels, _ = cutting.cut(program.module, program.name)
+        return [kernel for kernel in kernels if kernel.name in names]
 
     programs = {kernel['program'] for kernel in listed if kernel['name'] in names}
     options = collection_folder.CollectionOptions(
