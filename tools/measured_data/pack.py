@@ -12,8 +12,8 @@ archive for tests alone (`by_others`, `by_others_real`): pack those first.  Fami
 programs that have no split yet are divided into train, valid and test, origin by
 origin; all of an archive for tests is test.  Of OLD, kernels of the origin `--without`
 are left out.  Families in `--train` are trained on, whatever their split was.
-With `--small N`, at most N kernels below 30 us of each program that is trained on are
-kept: those of a program are alike.
+With `--small_tau T`, kernels below 30 us of which halves of the passes agree less than
+with a tau of T are not trained on.
 The same folders make the same archive, byte for byte.
 """
 
@@ -88,12 +88,12 @@ def main() -> None:
     parser.add_argument('sources', nargs='+', metavar='ORIGIN=OUT')
     parser.add_argument('--without', default='', metavar='ORIGIN')
     parser.add_argument('--train', nargs='*', default=[], metavar='FAMILY')
-    parser.add_argument('--small', type=int, default=-1, metavar='N')
+    parser.add_argument('--small_tau', type=float, default=0, metavar='T')
     args = parser.parse_args()
     sources = [source.partition('=')[::2] for source in args.sources]
     if not all(folder for _, folder in sources):
         raise ValueError(f'{args.sources}: write ORIGIN=OUT')
-    summary = pack(args.archive, sources, args.without, args.train, args.small)
+    summary = pack(args.archive, sources, args.without, args.train, args.small_tau)
     print(json.dumps(summary, indent=1))
 
 
@@ -102,7 +102,7 @@ def pack(
     sources: List[Tuple[str, str]],
     without: str = '',
     train: Sequence[str] = (),
-    small: int = -1,
+    small_tau: float = 0,
 ) -> Dict[str, Any]:
     """Writes an archive and its summary next to it; returns the summary.
 
@@ -111,8 +111,7 @@ def pack(
         sources: name of an origin and a folder, of each collection.
         without: an origin of kernels of an unpacked archive that are left out.
         train: families that are trained on, whatever their split was.
-        small: kernels below 30 us that are kept of each program that is trained on;
-            -1 for all.
+        small_tau: least tau between halves of kernels below 30 us to train on.
 
     Raises:
         ValueError: a folder is no collection.
@@ -133,8 +132,13 @@ def pack(
     splits = {g.family: 'test' for g in graphs}
     if archive not in _TEST_ALONE:
         splits = {**_splits(graphs), **dict.fromkeys(train, 'train')}
-    if small >= 0:
-        graphs = _thinned(graphs, splits, small)
+    graphs = [
+        graph
+        for graph in graphs
+        if splits[graph.family] != 'train'
+        or _size_class(graph) != time_saved.SIZE_CLASSES[0]
+        or graph.measured['tau'] >= small_tau
+    ]
     _write(archive, graphs, splits, abouts)
     path = shipped.archive_of(archive)
     summary = {
@@ -179,19 +183,6 @@ def _size_class(graph: Graph) -> str:
     """Returns the class of a kernel's time with XLA's default."""
     halves = np.array(graph.measured['halves'])
     return time_saved.size_class(halves[:, graph.measured.get('default', 0)].min())
-
-
-def _thinned(graphs: List[Graph], splits: Dict[str, str], most: int) -> List[Graph]:
-    """Returns graphs with at most `most` small ones of a program in train."""
-    counts: collections.Counter[str] = collections.Counter()
-    left_out = set()
-    for graph in sorted(graphs, key=lambda graph: graph.digest):  # at random
-        is_small = _size_class(graph) == time_saved.SIZE_CLASSES[0]
-        if is_small and splits[graph.family] == 'train':
-            counts[graph.measured['program']] += 1
-            if counts[graph.measured['program']] > most:
-                left_out.add(graph.name)
-    return [graph for graph in graphs if graph.name not in left_out]
 
 
 def _write(
