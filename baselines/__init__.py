@@ -34,5 +34,5 @@ if importlib.util.find_spec('tf_keras'):
     os.environ['TF_USE_LEGACY_KERAS'] = '1'
 # Start-up messages of TensorFlow, unless the user has asked for them.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
-if version('numpy') and version('tensorflow'):
-    check_numpy(version('numpy'), version('tensorflow'))
+if (_numpy := version('numpy')) and (_tensorflow := version('tensorflow')):
+    check_numpy(_numpy, _tensorflow)

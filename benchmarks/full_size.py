@@ -11,7 +11,7 @@ quality.  Each step is a process of its own; printed are its seconds by the cloc
 CPU, the most memory of its own (without files that it maps, which the system takes
 back), and the size of what it wrote.  A step that is done is not repeated: `done.json`
 keeps its figures.  --scale takes that share of the kernels and programs, of the same
-sizes.
+sizes; one program to train on has the most nodes and layouts at any scale.
 """
 
 import dataclasses
@@ -34,6 +34,7 @@ from tests.helpers import synthetic
 _MODELS = {'tile': 'EarlyJoinSAGE', 'layout': 'ResModel'}
 _SCRIPTS = {'tile': 'tiles_train.py', 'layout': 'layout_train.py'}
 _COUNTS = {'tile': (5709, 676, 844), 'layout': (200, 20, 17)}
+_MOST_NODES, _MOST_LAYOUTS = 43_000, 100_000
 _OWN = {'tile': [], 'layout': ['--source=nlp', '--search=random']}
 
 
@@ -64,9 +65,14 @@ def write(task: str, folder: pathlib.Path, scale: float) -> None:
         sizes = dict(nodes=(10, 70), configs=(400, 4096))
         synthetic.write_kernels(str(folder / 'npz'), *counts, **sizes)
         return
-    sizes = dict(nodes=(1000, 43_000), configs=(14_000, 100_000))
+    counts[0] -= 1
+    sizes = dict(nodes=(1000, _MOST_NODES), configs=(14_000, _MOST_LAYOUTS))
     more = dict(subfolders=('nlp/random',), write=write_fast)
     synthetic.write_programs(str(folder / 'npz'), *counts, **sizes, **more)
+    rng = np.random.default_rng(0)
+    largest = synthetic.program(rng, 'willow_batch_1', _MOST_NODES, _MOST_LAYOUTS)
+    train = folder / 'npz' / 'nlp' / 'random' / 'train'
+    write_fast(largest, str(train / f'{largest.graph_id}.npz'))
 
 
 def write_fast(record: layout_records.LayoutRecord, path: str) -> None:

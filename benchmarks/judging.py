@@ -205,26 +205,36 @@ def of_the_layout_estimate(graphs: Sequence[Graph]) -> Scores:
     return [layout_estimate.estimate(store, i) for i in range(len(programs))]
 
 
-def of_flat_trees(train: Sequence[Graph], test: Sequence[Graph], seed: int) -> Scores:
-    """Returns scores of gradient-boosted trees on flattened features.
+class FlatTrees:
+    """Gradient-boosted trees on flattened features, of the train split of `tile`.
 
     Columns: those of the configuration and the estimate, sums and maxima over nodes of
     the signed logs of their features, and how often each opcode occurs.
-    """
-    lightgbm = starting.import_lightgbm()
 
-    labels = [np.log(g.halves.min(0) / g.halves[:, g.default].min()) for g in train]
-    settings = {
-        'learning_rate': 0.05,
-        'bagging_fraction': 0.8,
-        'bagging_freq': 1,
-        'num_threads': 1,
-        'verbose': -1,
-        'seed': seed,
-    }
-    data = lightgbm.Dataset(np.concatenate(_flattened(train)), np.concatenate(labels))
-    model = lightgbm.train(settings, data, num_boost_round=400)
-    return [model.predict(rows) for rows in _flattened(test)]
+    Args:
+        seed: of the rows that trees are grown on.
+    """
+
+    def __init__(self, seed: int):
+        lightgbm = starting.import_lightgbm()
+
+        train = [graph for graph in load('tile') if graph.split == 'train']
+        labels = [np.log(g.halves.min(0) / g.halves[:, g.default].min()) for g in train]
+        settings = {
+            'learning_rate': 0.05,
+            'bagging_fraction': 0.8,
+            'bagging_freq': 1,
+            'num_threads': 1,
+            'verbose': -1,
+            'seed': seed,
+        }
+        rows, targets = np.concatenate(_flattened(train)), np.concatenate(labels)
+        data = lightgbm.Dataset(rows, targets)
+        self._model = lightgbm.train(settings, data, num_boost_round=400)
+
+    def scores(self, graphs: Sequence[Graph]) -> Scores:
+        """Returns the scores of graphs."""
+        return [self._model.predict(rows) for rows in _flattened(graphs)]
 
 
 def _flattened(graphs: Sequence[Graph]) -> List[np.ndarray]:

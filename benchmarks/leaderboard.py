@@ -76,6 +76,22 @@ class Part(NamedTuple):
     graphs: List[judging.Graph]
 
 
+class Line(NamedTuple):
+    """What is known of a row of the tables.
+
+    Attributes:
+        name: the model.
+        training: the flags it is trained with, human-readable.
+        figures: of each part, by seed: float64 [graphs, figures].
+        cost: the last cells.
+    """
+
+    name: str
+    training: str
+    figures: List[List[np.ndarray]]
+    cost: Tuple[str, ...] = ('', '')
+
+
 def main() -> None:
     """Trains what is missing and prints the table."""
     parser = results.parser(__doc__)
@@ -89,12 +105,14 @@ def main() -> None:
     for seed in args.seeds:
         for row in rows(args.task, args.models):
             results.trained(args.task, place(args, row, seed), *flags(args, row, seed))
+    judged = parts(args.task)
+    lines = [*_models(args, judged), *_others(args, judged)]
     if not args.by_size:
-        print_table(args, parts(args.task))
+        print_table(args.task, judged, lines)
         return
     for size in time_saved.SIZE_CLASSES:
         print(f'\n{size}:\n')
-        print_table(args, parts(args.task, size))
+        print_table(args.task, judged, lines, size)
 
 
 def rows(task: str, models: Sequence[str]) -> List[Row]:
@@ -138,13 +156,8 @@ def place(args: argparse.Namespace, row: Row, seed: int) -> str:
     return os.path.join(files.expand(args.work), args.task, name.replace(', ', '_'))
 
 
-def parts(task: str, size: str = '') -> List[Part]:
-    """Returns the test splits to judge on, of all kernels or of one size class.
-
-    Args:
-        task: 'tile' or 'layout'.
-        size: one of `time_saved.SIZE_CLASSES`; '' for all.
-    """
+def parts(task: str) -> List[Part]:
+    """Returns the test splits to judge on."""
     archives = {'tile': ('tile', 'by_others', 'by_others_real'), 'layout': ('layout',)}[
         task
     ]
@@ -152,43 +165,64 @@ def parts(task: str, size: str = '') -> List[Part]:
         Part(
             'test' if archive == task else archive,
             shipped.folder(archive),
-            [
-                graph
-                for graph in judging.load(archive)
-                if graph.split == 'test' and size in ('', judging.size_class(graph))
-            ],
+            [graph for graph in judging.load(archive) if graph.split == 'test'],
         )
         for archive in archives
     ]
 
 
-def print_table(args: argparse.Namespace, judged: List[Part]) -> None:
-    """Prints the table of some parts, best first."""
-    names = _FIGURES[args.task]
-    heads = [f'{name}, {part.name}' for part in judged for name in names]
+def print_table(
+    task: str, judged: Sequence[Part], lines: Sequence[Line], size: str = ''
+) -> None:
+    """Prints the lines, in their order.
+
+    Args:
+        task: 'tile' or 'layout'.
+        judged: the parts that the figures are of.
+        lines: to print.
+        size: of kernels, one of `time_saved.SIZE_CLASSES`; '' for all.
+    """
+    heads = [f'{name}, {part.name}' for part in judged for name in _FIGURES[task]]
     results.head('model', 'flags', *heads, 'core s', 'configs/s')
+    chosen = [
+        [n for n, g in enumerate(part.graphs) if size in ('', judging.size_class(g))]
+        for part in judged
+    ]
+    for line in lines:
+        cells: List[str] = []
+        for part, places, figures in zip(judged, chosen, line.figures):
+            by_seed = [rows[places] for rows in figures]
+            graphs = [part.graphs[place] for place in places]
+            summary = judging.summary(by_seed, graphs, _WHOLES[task])
+            if 'random' in line.name:  # draws are no seeds of a training
+                summary['seeds'] = None
+            cells += _cells(task, summary)
+        results.row(line.name, line.training, *cells, *line.cost)
+
+
+def _models(args: argparse.Namespace, judged: Sequence[Part]) -> List[Line]:
+    """Returns the lines of models, the best on the first part first."""
     lines = []
     for row in rows(args.task, args.models):
         runs = [place(args, row, seed) for seed in args.seeds]
-        means: List[float] = []
-        cells: List[str] = []
+        figures: List[List[np.ndarray]] = []
         speeds: List[float] = []
         for part in judged:
             timed = [results.scores(run, part.root, part.graphs) for run in runs]
             speeds += [sum(map(len, scores)) / seconds for scores, seconds in timed]
-            figures = _figures(args.task, part, [scores for scores, _ in timed])
-            means += figures['mean']
-            cells += _cells(args.task, figures)
-        cost = np.mean([results.cost(run)[1] for run in runs])
-        cells += [f'{cost:,.0f}', f'{np.median(speeds):,.0f}']
-        lines.append((means[0], [row.name, row.training, *cells]))
-    lines.sort(key=lambda line: line[0], reverse=args.task == 'layout')
-    for cells in [cells for _, cells in lines] + list(_others(args, judged)):
-        results.row(*cells)
+            figures.append(_figures(args.task, part, [scores for scores, _ in timed]))
+        seconds = np.mean([results.cost(run)[1] for run in runs])
+        cost = f'{seconds:,.0f}', f'{np.median(speeds):,.0f}'
+        lines.append(Line(row.name, row.training, figures, cost))
+    lines.sort(
+        key=lambda line: np.mean(line.figures[0], axis=(0, 1))[0],
+        reverse=args.task == 'layout',
+    )
+    return lines
 
 
-def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]:
-    """Yields the rows that train no model of ours, and the clock's limit."""
+def _others(args: argparse.Namespace, judged: Sequence[Part]) -> Iterator[Line]:
+    """Yields the lines that train no model of ours, and the clock's limit."""
     estimates = {
         'tile': judging.of_the_estimate,
         'layout': judging.of_the_layout_estimate,
@@ -200,27 +234,22 @@ def _others(args: argparse.Namespace, judged: List[Part]) -> Iterator[List[str]]
         'the clock: half of the passes': lambda graphs: [judging.of_the_clock(graphs)],
     }
     if args.task == 'tile':
-        train = [graph for graph in judging.load('tile') if graph.split == 'train']
+        flat = [judging.FlatTrees(seed) for seed in args.seeds]
         kinds['gradient-boosted trees, flattened features'] = lambda graphs: [
-            judging.of_flat_trees(train, graphs, seed) for seed in args.seeds
+            trees.scores(graphs) for trees in flat
         ]
     for name, score in kinds.items():
-        cells = []
-        for part in judged:
-            figures = _figures(args.task, part, score(part.graphs))
-            if 'random' in name:  # draws are no seeds of a training
-                figures['seeds'] = None
-            cells += _cells(args.task, figures)
-        yield [name, '', *cells, '', '']
+        figures = [_figures(args.task, part, score(part.graphs)) for part in judged]
+        yield Line(name, '', figures)
 
 
 def _figures(
     task: str, part: Part, scores_by_seed: Sequence[judging.Scores]
-) -> Dict[str, Any]:
-    """Returns the figures of a part, of scores by seed; see `judging.summary`."""
-    judge = _JUDGES[task]
-    rows = [judging.figures(judge, part.graphs, scores) for scores in scores_by_seed]
-    return judging.summary(rows, part.graphs, _WHOLES[task])
+) -> List[np.ndarray]:
+    """Returns the figures of a part's graphs, of scores by seed."""
+    return [
+        judging.figures(_JUDGES[task], part.graphs, scores) for scores in scores_by_seed
+    ]
 
 
 def _cells(task: str, figures: Dict[str, Any]) -> List[str]:

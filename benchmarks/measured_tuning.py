@@ -110,21 +110,20 @@ class Kernel(NamedTuple):
 
 def share(seed: int) -> None:
     """Replays tuning on the kernels that ship to be tested on; prints a table."""
-    shipped = judging.load('tile')
-    train = [graph for graph in shipped if graph.split == 'train']
     parts = {
-        'test': [graph for graph in shipped if graph.split == 'test'],
+        'test': [graph for graph in judging.load('tile') if graph.split == 'test'],
         'by_others': judging.load('by_others'),
         'by_others_real': judging.load('by_others_real'),
     }
     rng = np.random.default_rng(seed)
     results.head('', *parts)
+    flat = judging.FlatTrees(seed)
     rows: Dict[str, List[str]] = {}
     for graphs in parts.values():
         kernels = [kernel_of(graph) for graph in graphs]
         kinds = {
             'the estimate': judging.of_the_estimate(graphs),
-            'trees': judging.of_flat_trees(train, graphs, seed),
+            'trees': flat.scores(graphs),
         }
         for title, cell in _shares(kernels, kinds, rng):
             rows.setdefault(title, []).append(cell)

@@ -11,7 +11,8 @@ with the standard deviation over seeds.  Below are 95 % intervals of what trees 
 have more than the formula: configurations are drawn again, with all measurements of
 them.  `again` is the tau of two measurements of one configuration, `limit` that of a
 model that knows the runtimes without noise.  By default the programs are those in
-../shared/data/real.  Trainings that are in --work already are not repeated.
+../shared/data/real.  A program with fewer than 20 different configurations is left out.
+Trainings that are in --work already are not repeated.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import numpy as np
 import results
 
 from baselines.core import files
+from baselines.core import text
 from baselines.data.layout import records
 from baselines.data.layout import store as layout_store
 from baselines.evaluation import metrics
@@ -58,12 +60,18 @@ def main() -> None:
     columns: Dict[str, List[Dict[str, _Figure]]] = {}
     for path in args.data:
         record = _read(path)
-        if record.config_runtime.any() and len(np.unique(_groups(record))) >= _FEWEST:
-            for protocol in _PROTOCOLS:
-                name = f'{record.graph_id} of {_collection(path)}, {protocol}'
-                columns[name] = [
-                    _judged(args, path, record, protocol, seed) for seed in args.seeds
-                ]
+        different = len(np.unique(_groups(record)))
+        if not record.config_runtime.any() or different < _FEWEST:
+            text.note(
+                f'{path} is left out: it has no runtimes, or fewer than {_FEWEST} '
+                f'different configurations ({different})'
+            )
+            continue
+        for protocol in _PROTOCOLS:
+            name = f'{record.graph_id} of {_collection(path)}, {protocol}'
+            columns[name] = [
+                _judged(args, path, record, protocol, seed) for seed in args.seeds
+            ]
     results.head('', *columns)
     for row in (*_ROWS, *map(_less_formula, _COMPARED), *_LIMITS):
         cells = ([one[row] for one in by_seed] for by_seed in columns.values())

@@ -26,9 +26,9 @@ import results
 
 from baselines import config
 from baselines.hlo import reading
-from tpugraphs import tile_scores
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import tile_choices
+from tpugraphs.ranking import tile_scores
 
 _CANDIDATES = 1000
 

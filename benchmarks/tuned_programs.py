@@ -85,8 +85,8 @@ def main() -> None:
 
 def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
     """Returns the figures of a tuned program."""
-    from tpugraphs import tile_scores
     from tpugraphs.kernels import preparation
+    from tpugraphs.ranking import tile_scores
     from tpugraphs.tuning import program_search
 
     program = preparation.load(path)

@@ -2,7 +2,7 @@
 
 python benchmarks/xla_versions.py prepare FOLDER        # jaxlib 0.4.30 and TensorFlow
 PYTHON benchmarks/xla_versions.py measure FOLDER        # in each release's environment
-python benchmarks/xla_versions.py table FOLDER
+python benchmarks/xla_versions.py table FOLDER          # the extra [trees]
 
 An environment needs
 `pip install jaxlib==RELEASE protobuf tqdm pytest pytest-xdist hypothesis`.
@@ -10,6 +10,14 @@ An environment needs
 each untiled and with random tiles.  Every release times the same modules.  A second
 `measure` with the same release is kept next to the first one: what two rankings of one
 release differ by is noise.
+
+`table` prints two tables.  The first compares a release with the oldest one: `time` is
+that of the untiled kernels; `tau` is Kendall's between the orders of a kernel's
+configurations; `kept choice` is the time of the configuration that is the fastest under
+the oldest release, relative to the fastest one of this release, and `default` that of
+the untiled kernel.  The second has Kendall's tau of the model that ships, which has
+learned from both runtimes of XLA, with the times under each release: as it scores for
+the oldest release, and as it scores for the newest one.
 """
 
 import argparse
@@ -23,12 +31,17 @@ from typing import Any, Dict, List
 import numpy as np
 import results
 
+from baselines.data import hardware
+from tpugraphs.clock import timing
+
 _PROGRAMS, _KERNELS, _TILES = 5, 40, 8
+_MOST_EACH = 10  # kernels of a program
 _SEED = 1
 _FAMILIES = ('product', 'attention', 'norm', 'convolution', 'reduction_major')
 _SUITE = 'tests/tpugraphs/clock/test_backend.py'
 _BASE = '0.4.30'
-_SECONDS = 6.0  # of passes for each kernel
+_TUNING = 'configurations.binpb'  # a ModuleTuningData, for a model to score
+_SECONDS = 3.0  # for each kernel, its compilations included
 
 
 def prepare(folder: pathlib.Path) -> None:
@@ -50,20 +63,21 @@ def prepare(folder: pathlib.Path) -> None:
             path = folder / 'programs' / f'{name}.pb'
             path.write_bytes(program.module.SerializeToString())
             found = choices.kernels_of(program, 'tile', session, digests, skipped)
-            cut.extend(found[: _KERNELS // _PROGRAMS])
-    for kernel in cut:
+            cut.extend(found[:_MOST_EACH])
+    for kernel in cut[:_KERNELS]:
         place = folder / 'kernels' / kernel.name
         place.mkdir(parents=True, exist_ok=True)
         candidates = tile_choices.candidates_of(kernel, rng, _TILES)
         for index in range(len(candidates.configs)):
             (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
+        tuning = tile_choices.tuning_data(kernel, candidates.configs)
+        (place / _TUNING).write_bytes(tuning.SerializeToString())
 
 
 def measure(folder: pathlib.Path, core: int, most: int) -> None:
     """Tests the release that is installed, and times `most` kernels with it."""
     from baselines.hlo import protos
     from tpugraphs.clock import session as session_lib
-    from tpugraphs.clock import timing
     from tpugraphs.kernels import cutting
     from tpugraphs.programs import extras
 
@@ -71,13 +85,13 @@ def measure(folder: pathlib.Path, core: int, most: int) -> None:
     about['cut'] = _cut(folder, core)
     times: Dict[str, Dict[str, int]] = {}
     refused = 0
-    protocol = timing.Protocol(seconds=_SECONDS, compiling=4 * _SECONDS)
+    protocol = timing.Protocol(seconds=_SECONDS, compiling=2 * _SECONDS)
     with session_lib.Session(core) as session:
         places = sorted((folder / 'kernels').iterdir())
         for place in places[:: max(1, len(places) // most)]:
-            modules = [path.read_bytes() for path in sorted(place.iterdir())]
+            modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
             try:
-                untiled = protos.protos().HloModuleProto.FromString(modules[0])
+                untiled = protos.HloModuleProto.FromString(modules[0])
                 inputs = cutting.inputs_of(untiled)
                 measured = session.measure(place.name, modules, inputs, _SEED, protocol)
             except session_lib.WorkerError as error:
@@ -118,32 +132,35 @@ def _cut(folder: pathlib.Path, core: int) -> int:
     with session_lib.Session(core) as session:
         for path in sorted((folder / 'programs').iterdir()):
             content = session.optimise(path.read_bytes())
-            module = protos.protos().HloModuleProto.FromString(content)
+            module = protos.HloModuleProto.FromString(content)
             cut, _ = cutting.cut(module, path.stem)
             count += len(cut)
     return count
 
 
 def table(folder: pathlib.Path) -> None:
-    """Prints a row for each release, relative to the first run of the oldest."""
+    """Prints a row for each run, relative to the first run of the oldest release."""
     from baselines.core import text
-    from tpugraphs.clock import timing
 
-    runs = [json.loads(p.read_text()) for p in (folder / 'releases').iterdir()]
-    runs.sort(key=lambda run: [int(part) for part in run['jaxlib'].split('.')])
+    runs = [json.loads(p.read_text()) for p in sorted((folder / 'releases').iterdir())]
+    runs.sort(key=lambda run: hardware.release_number(run['jaxlib']))
     base = next(run for run in runs if run['jaxlib'] == _BASE)['times']
-    head = ['jaxlib', 'suite', 'kernels cut', 'timed', 'time', '10 % to 90 %', 'tau']
-    rows = [head]
+    rows = [['jaxlib', 'suite', 'kernels cut', 'timed', 'time', '10 % to 90 %', 'tau']]
+    rows[0] += ['kept choice', 'default']
     for run in runs:
-        ratios, taus = [], []
+        ratios, taus, kept, default = [], [], [], []
         for name, times in run['times'].items():
             if name not in base:
                 continue
             ratios.append(times['0'] / base[name]['0'])
             both = [i for i in times if i in base[name]]
             if len(both) > 2:
-                pair = [np.array([t[i] for i in both]) for t in (times, base[name])]
-                taus.append(timing.kendall_tau(*pair))
+                here, there = (
+                    np.array([t[i] for i in both]) for t in (times, base[name])
+                )
+                taus.append(timing.kendall_tau(here, there))
+                kept.append(here[there.argmin()] / here.min())
+                default.append(times['0'] / here.min())
         low, middle, high = np.percentile(ratios, [10, 50, 90])
         rows.append(
             [
@@ -153,10 +170,55 @@ def table(folder: pathlib.Path) -> None:
                 f'{len(run["times"])} of {len(run["times"]) + run["refused"]}',
                 f'{middle:.2f}',
                 f'{low:.2f} to {high:.2f}',
-                f'{np.median(taus):.2f}',
+                _mean(taus),
+                f'{np.exp(np.log(kept).mean()):.2f}',
+                f'{np.exp(np.log(default).mean()):.2f}',
             ]
         )
+    print('\n'.join(text.table(rows, '<>', rules=[1])), end='\n\n')
+    told = {
+        release: _scores(folder, release) for release in (_BASE, runs[-1]['jaxlib'])
+    }
+    rows = [['jaxlib', *(f'scores for {release}' for release in told)]]
+    for run in runs:
+        rows.append([run['jaxlib']])
+        for scores in told.values():
+            taus = []
+            for name, times in run['times'].items():
+                if len(times) > 2:
+                    row = scores[name][[int(i) for i in times]]
+                    taus.append(timing.kendall_tau(row, np.array([*times.values()])))
+            rows[-1].append(_mean(taus))
     print('\n'.join(text.table(rows, '<>', rules=[1])))
+
+
+def _mean(taus: List[float]) -> str:
+    """Returns the mean, and its 95 % interval by bootstrap over kernels."""
+    draws = np.random.default_rng(0).choice(taus, (2000, len(taus))).mean(1)
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return f'{np.mean(taus):.2f} ({low:.2f} to {high:.2f})'
+
+
+def _scores(folder: pathlib.Path, release: str) -> Dict[str, np.ndarray]:
+    """Returns the scores of the model that ships, for a release, by kernel."""
+    from baselines.data import raw
+    from baselines.hlo import graph
+    from baselines.hlo import protos
+    from baselines.hlo import reading
+    from baselines.runs import finding
+
+    predictor = results.load(finding.PRETRAINED)
+    variant, scores = predictor.scorer.variant, {}
+    for place in (folder / 'kernels').iterdir():
+        content = (place / _TUNING).read_bytes()
+        tuning = protos.protos().ModuleTuningData.FromString(content)
+        nodes = graph.extract_graph(tuning.module, variant.pad, variant.extra)
+        configs = raw.configs_of(reading.TILE, tuning, nodes, measured=False)
+        number = hardware.release_number(release)
+        record = raw.record_of(place.name, nodes, configs, xla_release=number)
+        scores[place.name] = np.full(len(tuning.runs), np.nan)
+        scores[place.name][configs.run_index] = predictor.score_record(record)
+    return scores
 
 
 def main() -> None:

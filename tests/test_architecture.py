@@ -182,8 +182,9 @@ def test_a_module_holds_definitions_and_constants():
             is_text = isinstance(node, ast.Expr) and isinstance(
                 node.value, ast.Constant
             )
-            is_main = isinstance(node, ast.If) and '__main__' in ast.dump(node.test)
-            if isinstance(node, allowed) or is_text or is_main:
+            condition = ast.unparse(node.test) if isinstance(node, ast.If) else ''
+            is_condition = condition in ("__name__ == '__main__'", 'TYPE_CHECKING')
+            if isinstance(node, allowed) or is_text or is_condition:
                 continue
             targets = getattr(node, 'targets', None) or [getattr(node, 'target', None)]
             if not all(isinstance(target, (ast.Name, ast.Tuple)) for target in targets):

@@ -16,32 +16,32 @@ from typing import Any, List
 
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
 
-__version__ = '0.2.0'
+__version__ = '0.3.0'
 # Name -> the module that has it, which is imported when the name is first used.
 _MODULES = {
-    'open': 'tpugraphs.data',
-    'Callback': 'tpugraphs.callbacks',
-    'Catalogue': 'tpugraphs.catalogue',
-    'KernelTime': 'tpugraphs.results',
-    'Profile': 'tpugraphs.results',
-    'Ranked': 'tpugraphs.results',
-    'Ranker': 'tpugraphs.api',
-    'Ranking': 'tpugraphs.results',
-    'Records': 'tpugraphs.data',
-    'Run': 'tpugraphs.api',
-    'Runs': 'tpugraphs.results',
-    'Training': 'tpugraphs.callbacks',
-    'hlo_module': 'tpugraphs.api',
-    'load': 'tpugraphs.api',
-    'load_program': 'tpugraphs.api',
-    'losses': 'tpugraphs.catalogue',
-    'models': 'tpugraphs.catalogue',
-    'open_records': 'tpugraphs.data',
-    'profile': 'tpugraphs.profiling',
-    'read_program': 'tpugraphs.data',
-    'runs': 'tpugraphs.api',
-    'train': 'tpugraphs.api',
-    'tune': 'tpugraphs.api',
+    'open': 'tpugraphs.api.data',
+    'Callback': 'tpugraphs.api.training',
+    'Catalogue': 'tpugraphs.api.catalogue',
+    'KernelTime': 'tpugraphs.inspect.kernel_times',
+    'Profile': 'tpugraphs.inspect.kernel_times',
+    'Ranked': 'tpugraphs.api.results',
+    'Ranker': 'tpugraphs.api.runs',
+    'Ranking': 'tpugraphs.api.results',
+    'Records': 'tpugraphs.api.data',
+    'Run': 'tpugraphs.api.runs',
+    'Runs': 'tpugraphs.api.results',
+    'Training': 'tpugraphs.api.training',
+    'hlo_module': 'tpugraphs.api.programs',
+    'load': 'tpugraphs.api.runs',
+    'load_program': 'tpugraphs.api.programs',
+    'losses': 'tpugraphs.api.catalogue',
+    'models': 'tpugraphs.api.catalogue',
+    'open_records': 'tpugraphs.api.data',
+    'profile': 'tpugraphs.api.programs',
+    'read_program': 'tpugraphs.api.programs',
+    'runs': 'tpugraphs.api.runs',
+    'train': 'tpugraphs.api.training',
+    'tune': 'tpugraphs.api.programs',
 }
 # Without `open`: `from tpugraphs import *` leaves Python its own.
 __all__ = [name for name in _MODULES if name != 'open']

@@ -5,11 +5,13 @@ results = compete(options)
 print(results.score)
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import os
 import sys
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -21,7 +23,8 @@ from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from tpugraphs import api
+from tpugraphs.api import runs as runs_lib
+from tpugraphs.api import training
 
 # By task, the measure of `evaluate` that Kaggle averages over a collection.
 _MEASURES = {'tile': 'kaggle_score', 'layout': 'kendall_tau'}
@@ -84,7 +87,7 @@ class Results:
             ]
         )
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> text.JsonObject:
         """Returns the object of `tpugraphs compete --json`."""
         return {'score': self.score, **dataclasses.asdict(self)}
 
@@ -158,6 +161,7 @@ def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     """Trains on a collection, or takes a run; ranks test and measures valid."""
     collection = collections.of_name(name)
     print(f'\n{name}')
+    # Layout settings name their subfolder by --source and --search, tiles have one.
     root = os.path.join(files.expand(options.data_root), collection.task)
     root = os.path.join(root, 'xla') if collection.task == 'tile' else root
     stem = name.replace(':', '_')
@@ -167,11 +171,11 @@ def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
             data_root=root, toy_data=options.toy_data, collection=name
         )
         loading.write_predictions([model_dir], data, csv)
-        run = api.load(model_dir, collection=name)
+        run = runs_lib.load(model_dir, collection=name)
         summary = run.evaluate('valid', root)
     else:
         folder = os.path.join(options.out_dir, stem)
-        settings: Dict[str, Any] = {
+        settings: text.JsonObject = {
             **collection.flags,
             'out_dir': folder,
             'results_csv': csv,
@@ -181,7 +185,7 @@ def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
         }
         if options.epochs:
             settings['epochs'] = options.epochs
-        run = api.train(collection.task, data=root, **settings)
+        run = training.train(collection.task, data=root, **settings)
         summary = run.evaluate('valid')
     measure = _MEASURES[collection.task]
     figures = summary['overall'][measure]

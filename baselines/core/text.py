@@ -7,12 +7,14 @@ import json
 import re
 import sys
 import textwrap
-from typing import Any, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 WIDTH = 100  # characters of a line
 TERMINAL = 80  # of a training, which is watched
 _NAMED = 5
 _NO_LINE = re.compile(r'[^\n\t]+')
+# JSON as `json.dumps` takes it, and `json.loads` returns it.
+JsonObject = Dict[str, Any]
 # The folders of an absolute path, where a path may begin.
 _FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
 

@@ -67,7 +67,7 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
             f'--candidates: {text.count(len(candidates), "configuration")}, so there '
             'is nothing to choose'
         )
-    data = protos.protos().ModuleTuningData(fingerprint=tuning.fingerprint)
+    data = protos.ModuleTuningData(fingerprint=tuning.fingerprint)
     data.module.CopyFrom(tuning.module)
     reader = TileBounds(tuning)
     nodes: List[str] = []

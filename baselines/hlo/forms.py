@@ -133,7 +133,7 @@ def _is_tuned(tuning: Any) -> bool:
     """Returns whether an outline of a ModuleTuningData has a fingerprint or runs."""
     if tuning.fingerprint:
         return True
-    runs = [_parsed(protos.protos().ConfigProfile, run) for run in tuning.runs]
+    runs = [_parsed(protos.ConfigProfile, run) for run in tuning.runs]
     return any(run is not None and not _has_unknown_fields(run) for run in runs)
 
 

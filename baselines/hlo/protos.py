@@ -4,7 +4,7 @@ Their descriptors ship as `tuning_data.binpb` (see tuning_data.proto) and live i
 descriptor pool of our own, so that reading a file needs no TensorFlow, and another
 package that registers the same names (TensorFlow itself, the published extractor) is
 never in the way.  The price: a message from `tensorflow.compiler.xla` must be passed
-on as bytes.
+on as bytes.  protos.pyi has their fields, for type checkers.
 """
 
 import functools
@@ -19,7 +19,7 @@ from google.protobuf import message_factory
 _DESCRIPTORS = 'tuning_data.binpb'
 
 
-class Protos(NamedTuple):
+class _Classes(NamedTuple):
     """The message classes that raw files are made of."""
 
     TuningData: Type[message.Message]
@@ -32,22 +32,29 @@ class Protos(NamedTuple):
     HloInstructionProto: Type[message.Message]
 
 
+def __getattr__(name: str) -> Type[message.Message]:
+    """Returns a message class, such as `protos.HloModuleProto` (PEP 562)."""
+    if name not in _Classes._fields:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    return getattr(_classes(), name)
+
+
 @functools.lru_cache(maxsize=None)
-def protos() -> Protos:
-    """Returns the message classes; builds them on the first call."""
+def _classes() -> _Classes:
+    """Builds the message classes, on their first use."""
     pool = _pool(_file_set())
-    return Protos(*(_message_class(pool, name) for name in Protos._fields))
+    return _Classes(*(_message_class(pool, name) for name in _Classes._fields))
 
 
 @functools.lru_cache(maxsize=None)
-def outlines() -> Protos:
+def outlines() -> _Classes:
     """Returns the classes with repeated messages and text declared as bytes.
 
     An outline tells how many messages a field holds without unpacking them, which
     may take hundreds of times the memory of their bytes.
     """
     pool = outline_pool()
-    return Protos(*(_message_class(pool, name) for name in Protos._fields))
+    return _Classes(*(_message_class(pool, name) for name in _Classes._fields))
 
 
 @functools.lru_cache(maxsize=None)

@@ -88,7 +88,7 @@ def module_of(data: bytes, form: str) -> Any:
         if form != forms.MODULE:
             data = outline.hlo_module.SerializeToString()
         check_memory(data, forms.MODULE)
-        return protos.protos().HloModuleProto.FromString(data)
+        return protos.HloModuleProto.FromString(data)
     except message.DecodeError as error:
         raise ValueError(f'the {form} is damaged ({error})') from None
 
@@ -135,7 +135,7 @@ def parse_tuning(data: bytes, kind: Optional[str] = None) -> RawFile:
     for candidate in kinds:
         try:
             check_memory(data, _MESSAGES[candidate])
-            parsed = getattr(protos.protos(), _MESSAGES[candidate]).FromString(data)
+            parsed = getattr(protos, _MESSAGES[candidate]).FromString(data)
         except message.DecodeError:
             continue
         modules = parsed.modules if candidate == TILE else (parsed,)
@@ -153,13 +153,13 @@ def check_memory(data: bytes, name: str) -> None:
     counted in outlines, before any is unpacked.
 
     Args:
-        name: its type, a field of `protos.Protos`.
+        name: its type, such as HloModuleProto.
 
     Raises:
         message.DecodeError: the bytes are no message of that type.
         ValueError: it would take too much memory.
     """
-    actual = getattr(protos.protos(), name).DESCRIPTOR
+    actual = getattr(protos, name).DESCRIPTOR
     if _largest_size(actual) * len(data) // 2 <= _FREE_MEMORY:
         return
     left = _FREE_MEMORY + _MEMORY_PER_BYTE * len(data)

@@ -38,4 +38,4 @@ def module_from_tf(fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any) 
         raise ValueError(
             f'XLA cannot compile the function: {text.cause_of(error)}'
         ) from error
-    return protos.protos().HloModuleProto.FromString(serialized)
+    return protos.HloModuleProto.FromString(serialized)

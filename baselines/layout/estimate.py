@@ -12,7 +12,7 @@ programs few configurations have distinct scores: many change no product.
 import numpy as np
 
 from baselines.data.layout import store as layout_store
-from baselines.layout import flat
+from baselines.layout import layout_table
 from baselines.layout import padding
 from baselines.layout import shapes
 
@@ -30,16 +30,19 @@ def of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Scores the different configurations of a program: float64 [groups]."""
     part = store.part
     arrays, _ = shapes.Arrays.of(store, number)
-    chosen = np.asarray(part('node_config_ids', number))
+    chosen = np.asarray(part('node_config_ids', number))  # [k]
     operands = shapes.operands(arrays, *np.asarray(part('edge_index', number)).T)
     products = padding.products(arrays, operands, chosen)
+    # Sizes of three arrays are expected: [k, 3, 6]; only the output's are used.
     dims = np.stack([products.dims] * 3, axis=1)
-    codes, vectors = store.group_codes(number), store.vectors(number)
+    codes, vectors = store.group_codes(number), store.vectors(number)  # [u, k], [d, 18]
     scores = np.empty(len(codes))
-    step = max(1, flat.PAIRS // max(1, len(chosen)))
+    step = max(1, layout_table.PAIRS // max(1, len(chosen)))
     for start in range(0, len(codes), step):
         block = slice(start, start + step)
-        node, code, assigned = flat.assignments(codes[block], len(vectors))
+        # The work of a product is computed once per layout that it has in the block,
+        # [a], and summed over the products of each configuration.
+        node, code, assigned = layout_table.assignments(codes[block], len(vectors))
         fastest = padding.fastest_dimensions(vectors[code], dims[node])[:, 0]
         work = products.share[node] * padding.padded(products, node, fastest)
         scores[block] = work.astype(np.float64)[assigned].sum(axis=1)

@@ -19,8 +19,8 @@ nodes within l hops of a configurable node can depend on the configuration:
 with nodes sorted by hops these are the first a_l, and everything about the
 others is computed once, whatever the number of configurations.
 
-The other models are in `baselines/layout/zoo`, and use the house.  This file
-imports nothing but TensorFlow and TF-GNN: it works unchanged inside the published
+The other models are in `baselines/layout/zoo`, and use the rest of the package.  This
+file imports nothing but TensorFlow and TF-GNN: it works unchanged inside the published
 code, and one that was written for that code may take its place.
 """
 

@@ -50,18 +50,21 @@ def products(
     Args:
         chosen: int [k], the configurable nodes.
     """
+    # All [n], one number per node.
     elements = arrays.elements
     first, second = (operand.node for operand in operands)
     itself = np.arange(len(elements))
     outputs = arrays.size_of(itself, 0, 0) * arrays.size_of(itself, 0, 1)
-    pixels = elements / np.maximum(outputs, 1)
+    pixels = elements / np.maximum(outputs, 1)  # without batch and features
     window = np.maximum(arrays.window, 1)
     is_convolution = arrays.has_opcode('convolution')
+    # How many products each element of the output is the sum of.  Of a dot [m, k] and
+    # [k, n]: k = sqrt(mk * kn / mn).
     summed = np.sqrt(elements[first] * elements[second] / elements)
     summed = np.where(arrays.has_opcode('dot'), summed, 0)
     of_kernel = window * np.maximum(arrays.size_of(second, 2, 0), 1)
     summed = np.where(is_convolution, of_kernel, summed)
-    multiply_adds = (elements * summed)[chosen]
+    multiply_adds = (elements * summed)[chosen]  # [k]
     total = multiply_adds.sum()
     of_window = is_convolution & (window > pixels)
     share = multiply_adds / (total + 1e-9)
@@ -86,9 +89,9 @@ def padded(products: Products, node: np.ndarray, fastest: np.ndarray) -> np.ndar
         node: int [a], the node of each assignment, one of the k.
         fastest: int [a, 2], the two fastest dimensions of the output.
     """
-    dims = products.dims[node]
-    columns, second = _sizes(fastest, dims).T
-    elements = np.maximum(dims, 1).prod(axis=1)
+    dims = products.dims[node]  # [a, 6]
+    columns, second = _sizes(fastest, dims).T  # [a] each: c and s of the formula
+    elements = np.maximum(dims, 1).prod(axis=1)  # [a]
     others = np.maximum(elements / (columns * second), 1)
     others = np.where(products.of_window[node], 1, others).astype(np.float32)
     rows = _filled(second, _SUBLANES) * others
@@ -109,9 +112,10 @@ def effects(fastest: np.ndarray, dims: np.ndarray, roles: np.ndarray) -> np.ndar
         their padding, logarithm and value of the padding together, whether they are
         the last dimensions, and whether they are batch or features.
     """
-    size = _sizes(fastest, dims)
+    size = _sizes(fastest, dims)  # [a, 3, 2]
     waste = np.log(np.minimum(_filled(size, _REGISTER) / size, _MOST_WASTE))
-    both = waste.sum(axis=-1, keepdims=True)
+    both = waste.sum(axis=-1, keepdims=True)  # [a, 3, 1]
+    # [a, 3, 2, 2]: each of the two fastest dimensions against batch and features.
     in_roles = fastest[:, :, :, np.newaxis] == roles[:, :, np.newaxis]
     columns = np.concatenate(
         [

@@ -91,13 +91,14 @@ def operands(
     """
     n, m = len(arrays.op), len(consumer)
     number = np.arange(m)
+    # [n]: the first and the second edge of each node; m where it has none.
     first, second = np.full(n, m), np.full(n, m)
     np.minimum.at(first, consumer, number)
-    is_other = number != first[consumer]
+    is_other = number != first[consumer]  # [m]
     np.minimum.at(second, consumer[is_other], number[is_other])
-    ends = np.append(producer, 0)
+    ends = np.append(producer, 0)  # any node where there is no edge
     nodes, exists = (ends[first], ends[second]), (first < m, second < m)
-    batch = arrays.size_of(np.arange(n), 0, 0)
+    batch = arrays.size_of(np.arange(n), 0, 0)  # [n], of the output
     fits = [arrays.size_of(node, 1, 0) == batch for node in nodes]
     swap = arrays.has_opcode('convolution') & exists[1] & fits[1] & ~fits[0]
     return [
@@ -112,8 +113,8 @@ def operands(
 def one_hot(dimension: np.ndarray) -> np.ndarray:
     """Encodes dimensions 0 to 5: [..] -> float32 [.., 6].
 
-    One beyond the sixth, whose size is not among the columns, is no place, as is
-    one that is absent (-1): all 0.
+    All 0 for an absent dimension (-1), and for those from 6 on, whose sizes are not
+    among the columns.
     """
     return (np.asarray(dimension)[..., np.newaxis] == np.arange(schema.RANK)).astype(
         np.float32

@@ -146,7 +146,6 @@ def run_scorer(
         scaling = _fitted_scaling(run, source, variant)
     trees = graph_model = keras_model = None
     if run.has_trees:
-        booster.check_installed(run.model_dir)
         trees = booster.Trees.read(run.trees_file)
         run.check_digest('trees', trees.digest())
     if run.has_model:

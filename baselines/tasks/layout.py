@@ -12,7 +12,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import estimate
-from baselines.layout import flat
+from baselines.layout import layout_table
 from baselines.tasks import examples
 from baselines.tasks import protocol
 
@@ -71,8 +71,8 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         store: layout_store.LayoutStore,
         names: Optional[Sequence[str]],
         graphs: Any,
-    ) -> flat.LayoutTable:
-        return flat.LayoutTable(store, names)
+    ) -> layout_table.LayoutTable:
+        return layout_table.LayoutTable(store, names)
 
     def inference(
         self, model: Any, memory_budget: int, once: bool

@@ -4,48 +4,32 @@
     trees.predict(columns)          # of those in `trees.used`: float64 [rows]
 
 LightGBM (Ke et al., "LightGBM: A Highly Efficient Gradient Boosting Decision
-Tree", NeurIPS 2017) comes with the extra [trees].  Its text is untrusted: every
-number is checked against a grammar that Python and LightGBM read alike, and the text
-is written again before LightGBM sees it.  Nothing is ever unpickled.
+Tree", NeurIPS 2017) comes with the extra [trees]; it grows trees, and scores many rows
+faster.  Its text is untrusted: it is checked, and written again before LightGBM sees
+it.  Nothing is ever unpickled.
 """
 
 import hashlib
 import os
 import re
-from typing import Dict, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines.core import starting
-from baselines.core import text as text_lib
 from baselines.core import untrusted
+from baselines.trees import nodes as nodes_lib
 
 # 600 trees of 63 leaves take 3 MB.
 _MAX_BYTES = 64 << 20
 MAX_TREES = 10_000
-MAX_LEAVES = 1 << 16
 _MAX_COLUMNS = 1 << 14
-_PER_SPLIT = (
-    'split_feature',
-    'threshold',
-    'decision_type',
-    'left_child',
-    'right_child',
-)
-# What each split gained in training; in trees trained before it was kept it is missing.
-_GAIN = 'split_gain'
 _PRIOR = 'prior'  # a line of the header that LightGBM does not have
 _HEADER = {'num_class': '1', 'num_tree_per_iteration': '1', 'label_index': '0'}
-_IS_CATEGORICAL = 1  # a bit of decision_type
 _STEPS_PER_UNIT = 1 << 13
+_FEW = 1 << 20  # rows times trees that NumPy scores in less time than LightGBM starts
 
-# As LightGBM writes them.  Python alone would also take 1_0, and LightGBM alone 1x.
-_INT = re.compile(r'-?(0|[1-9][0-9]{0,8})')
-_FLOAT = re.compile(r'-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?')
 _COLUMN = re.compile(r'[A-Za-z0-9_]+')
-
-# The lines of a tree in the text: the values, as they are written, by key.
-_Lines = Dict[str, List[str]]
 
 
 def check_installed(user: str) -> None:
@@ -88,7 +72,10 @@ class Prior(NamedTuple):
 
 
 class Trees:
-    """Gradient-boosted trees (LightGBM) over named columns.
+    """Gradient-boosted trees over named columns.
+
+    A few rows are scored by NumPy, many by LightGBM, whose import takes longer than
+    that; both give the same numbers.
 
     Attributes:
         names: of all columns.
@@ -104,22 +91,18 @@ class Trees:
     """
 
     def __init__(self, text: str, prior: Optional[Prior] = None):
-        lightgbm = starting.import_lightgbm()
-
         self._trees, self.names, stored_prior = _parse(text)
+        self._nodes = nodes_lib.Nodes.of(self._trees, len(self.names))
         self.prior = prior or stored_prior
-        columns = {int(c) for tree in self._trees for c in tree['split_feature']}
+        columns = {*self._nodes.feature.tolist()}
         if self.prior:
             columns.add(self.names.index(self.prior.column))
-        used = sorted(columns or {0})
-        self.used = [self.names[column] for column in used]
-        places = {column: str(place) for place, column in enumerate(used)}
-        renumbered = [
-            {**tree, 'split_feature': [places[int(c)] for c in tree['split_feature']]}
-            for tree in self._trees
-        ]
-        text = _write(renumbered, self.used, None)
-        self._booster = lightgbm.Booster(model_str=text)
+        self._used = sorted(columns or {0})
+        self.used = [self.names[column] for column in self._used]
+        place = np.zeros(len(self.names), np.int64)
+        place[self._used] = np.arange(len(self._used))
+        self._place = place[self._nodes.feature]  # of each split's column in `used`
+        self._booster: Any = None  # LightGBM's
 
     @classmethod
     def read(cls, path: str) -> 'Trees':
@@ -138,7 +121,26 @@ class Trees:
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
         """Predicts float64 [rows] of float32 [rows, len(used)], which are `rounded`."""
-        return np.asarray(self._booster.predict(rounded(columns), num_threads=1))
+        columns = rounded(columns)
+        few = len(columns) * self.count <= _FEW and self._booster is None
+        if few or not starting.has_lightgbm():
+            return self._nodes.predict(columns, self._place)
+        if self._booster is None:
+            self._booster = self._loaded()
+        return np.asarray(self._booster.predict(columns, num_threads=1))
+
+    def _loaded(self) -> Any:
+        """Returns the trees over the columns `used`, as LightGBM's object."""
+        ends = np.cumsum(
+            [nodes_lib.length(tree.get('threshold', '')) for tree in self._trees]
+        )
+        places = np.split(self._place.astype(str), ends[:-1])
+        renumbered = [
+            {**tree, 'split_feature': ' '.join(own)}
+            for tree, own in zip(self._trees, places)
+        ]
+        text = _write(renumbered, self.used, None)
+        return starting.import_lightgbm().Booster(model_str=text)
 
     def importances(self) -> List[Importance]:
         """Returns the columns that splits look at, the most important first.
@@ -147,11 +149,11 @@ class Trees:
         1984), or the number of splits where gains are not known.  Of columns that
         say nearly the same, one may have what is the others' as well.
         """
-        columns = [int(c) for tree in self._trees for c in tree['split_feature']]
+        columns = self._nodes.feature
         splits = np.bincount(columns, minlength=len(self.names))
         shares: List[Optional[float]] = [None] * len(self.names)
-        if all(_GAIN in tree for tree in self._trees):
-            each = [float(gain) for tree in self._trees for gain in tree[_GAIN]]
+        if all(nodes_lib.GAIN in tree for tree in self._trees):
+            each = nodes_lib.floats(self._trees, nodes_lib.GAIN)
             gains = np.bincount(columns, each, len(self.names))
             shares = (gains / max(gains.sum(), np.finfo(float).tiny)).tolist()
         rows = map(Importance, self.names, shares, splits.tolist())
@@ -161,7 +163,7 @@ class Trees:
     @property
     def count(self) -> int:
         """Number of trees."""
-        return self._booster.num_trees()
+        return len(self._trees)
 
     def save(self, path: str) -> None:
         """Writes the text file.
@@ -178,14 +180,14 @@ class Trees:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _parse(text: str) -> Tuple[List[_Lines], List[str], Optional[Prior]]:
-    """Reads LightGBM's text, and checks that it is of trees that split by numbers.
+def _parse(text: str) -> Tuple[List[nodes_lib.Lines], List[str], Optional[Prior]]:
+    """Reads LightGBM's text as lines.
 
     Returns:
         The trees, the names of all columns, and the prior.
 
     Raises:
-        ValueError: it is not; says where.
+        ValueError: something is missing; says where.
     """
     header, *blocks = text.split('\nTree=')
     fields = dict(line.partition('=')[::2] for line in header.splitlines())
@@ -202,17 +204,15 @@ def _parse(text: str) -> Tuple[List[_Lines], List[str], Optional[Prior]]:
     if not 0 < len(blocks) <= MAX_TREES or '\nend of trees' not in blocks[-1]:
         raise ValueError('the file is not complete')
     blocks[-1] = blocks[-1].partition('\nend of trees')[0]
-    trees = []
-    for number, block in enumerate(blocks):
-        lines = dict(line.partition('=')[::2] for line in block.splitlines())
-        with text_lib.located(f'tree {number}'):
-            values = {key: value.split() for key, value in lines.items()}
-            trees.append(_checked(values, len(names)))
+    trees = [
+        dict(line.partition('=')[::2] for line in block.splitlines())
+        for block in blocks
+    ]
     return trees, names, _prior(fields, names)
 
 
 def _write(
-    trees: Sequence[_Lines], names: Sequence[str], prior: Optional[Prior]
+    trees: Sequence[nodes_lib.Lines], names: Sequence[str], prior: Optional[Prior]
 ) -> str:
     """Writes trees as LightGBM's text, with the lines that it needs to predict."""
     lines = [
@@ -227,11 +227,11 @@ def _write(
     if prior:
         lines.append(f'{_PRIOR}={prior.column} {prior.weight}')
     for number, tree in enumerate(trees):
-        lines += ['', f'Tree={number}', f'num_leaves={len(tree["leaf_value"])}']
-        lines.append('num_cat=0')
-        for key in (*_PER_SPLIT, _GAIN, 'leaf_value'):
+        leaves = nodes_lib.length(tree[nodes_lib.LEAF])
+        lines += ['', f'Tree={number}', f'num_leaves={leaves}', 'num_cat=0']
+        for key in (*nodes_lib.PER_SPLIT, nodes_lib.GAIN, nodes_lib.LEAF):
             if tree.get(key):
-                lines.append(f'{key}={" ".join(tree[key])}')
+                lines.append(f'{key}={tree[key]}')
         lines += ['is_linear=0', 'shrinkage=1', '']
     return '\n'.join([*lines, '', 'end of trees', ''])
 
@@ -241,52 +241,10 @@ def _prior(fields: Mapping[str, str], names: Sequence[str]) -> Optional[Prior]:
     if _PRIOR not in fields:
         return None
     column, _, weight = fields[_PRIOR].partition(' ')
-    if column not in names or not _FLOAT.fullmatch(weight) or not 0 < float(weight) < 9:
+    if (
+        column not in names
+        or not nodes_lib.FLOAT.fullmatch(weight)
+        or not 0 < float(weight) < 9
+    ):
         raise ValueError(f'{_PRIOR} should be a column and its weight')
     return Prior(column, float(weight))
-
-
-def _checked(tree: _Lines, columns: int) -> _Lines:
-    """Returns the lines of a tree that matter, or raises ValueError."""
-    for key in ('num_cat', 'is_linear'):
-        if tree.get(key, ['0']) != ['0']:
-            raise ValueError(f'{key} should be 0')
-    leaves = len(tree.get('leaf_value', ()))
-    if not 0 < leaves <= MAX_LEAVES or tree.get('num_leaves') != [str(leaves)]:
-        raise ValueError('num_leaves is not the number of leaf_value')
-    splits = leaves - 1
-    lines = {key: tree.get(key, []) for key in (*_PER_SPLIT, 'leaf_value')}
-    if _GAIN in tree:
-        lines[_GAIN] = tree[_GAIN]
-    if any(len(lines[key]) != splits for key in lines if key != 'leaf_value'):
-        raise ValueError(f'{leaves} leaves take {splits} splits')
-    for key in {'threshold', 'leaf_value', _GAIN} & {*lines}:
-        if not np.isfinite(_numbers(lines, key, _FLOAT, np.float64)).all():
-            raise ValueError(f'{key} holds a number that is not finite')
-    feature, kind, left, right = (
-        _numbers(lines, key, _INT, np.int64)
-        for key in ('split_feature', 'decision_type', 'left_child', 'right_child')
-    )
-    if ((feature < 0) | (feature >= columns)).any():
-        raise ValueError(f'split_feature is not one of {columns} columns')
-    if ((kind & _IS_CATEGORICAL > 0) | (kind < 0) | (kind > 15)).any():
-        raise ValueError('decision_type is not that of a number')
-    # Splits are numbered from the root down, leaves below 0: so no way is endless,
-    # and each is the child of one split.
-    children = np.concatenate([left, right])
-    below = np.tile(np.arange(splits), 2)
-    wanted = [*range(-leaves, 0), *range(1, splits)] if splits else []
-    if (
-        sorted(children) != wanted
-        or (children[children > 0] <= below[children > 0]).any()
-    ):
-        raise ValueError('left_child and right_child make no tree')
-    return lines
-
-
-def _numbers(tree: _Lines, key: str, grammar: Pattern, dtype: type) -> np.ndarray:
-    """Returns the numbers of a line, or raises ValueError."""
-    for word in tree[key]:
-        if not grammar.fullmatch(word):
-            raise ValueError(f'{key}: {word[:40]!r} is not written as a number')
-    return np.array(tree[key], dtype)

@@ -27,6 +27,7 @@ from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.tasks import protocol
 from baselines.trees import booster as trees_lib
+from baselines.trees import nodes
 from baselines.trees import scoring
 
 _CELLS = 1 << 27  # of a table to train on: 512 MB
@@ -49,7 +50,7 @@ class TreeOptions:
 
     trees: int = settings_lib.setting(600, low=1, high=trees_lib.MAX_TREES)
     learning_rate: float = settings_lib.setting(0.08, low=1e-6, high=1)
-    num_leaves: int = settings_lib.setting(63, low=2, high=trees_lib.MAX_LEAVES)
+    num_leaves: int = settings_lib.setting(63, low=2, high=nodes.MAX_LEAVES)
     min_leaf: int = settings_lib.setting(20, low=1)
     column_share: float = settings_lib.setting(0.5, low=1e-3, high=1)
     row_share: float = settings_lib.setting(0.8, low=1e-3, high=1)

@@ -9,7 +9,7 @@ NO_SHARED = 'the raw files of ../shared/data/hlo are not there'
 
 def module(*computations, name='m.1'):
     """Makes an HloModuleProto of computations given as dicts."""
-    return protos.protos().HloModuleProto(name=name, computations=list(computations))
+    return protos.HloModuleProto(name=name, computations=list(computations))
 
 
 def computation(*instructions, name='main', id=1, root_id=None):
@@ -55,7 +55,7 @@ def layout_run(nodes, time=5, default=False, error=False):
 
 def tuning(hlo=None, runs=(), fingerprint=0xAB, config_index_to_node=()):
     """Makes a ModuleTuningData, by default of `chain()`."""
-    return protos.protos().ModuleTuningData(
+    return protos.ModuleTuningData(
         module=chain() if hlo is None else hlo,
         fingerprint=fingerprint,
         runs=list(runs),
@@ -65,7 +65,7 @@ def tuning(hlo=None, runs=(), fingerprint=0xAB, config_index_to_node=()):
 
 def tile_file(*modules):
     """Serialises modules as a TuningData."""
-    return protos.protos().TuningData(modules=list(modules)).SerializeToString()
+    return protos.TuningData(modules=list(modules)).SerializeToString()
 
 
 def good_tile(name='fusion.1', fingerprint=0xAB, times=(5, 7, 9)):

@@ -56,7 +56,7 @@ def parsed(instructions):
     )
     entry = re.sub(r'\[[\d,]+\](?!{)', row_major, instructions)
     text = f'HloModule program\n{reducers}\nENTRY entry {{{entry}\n}}'
-    return protos.protos().HloModuleProto.FromString(xla.parse_text(text))
+    return protos.HloModuleProto.FromString(xla.parse_text(text))
 
 
 def write(path, module):

@@ -150,19 +150,19 @@ def _tuned(folder: pathlib.Path) -> bytes:
 
 
 def _message(name: str, **fields) -> bytes:
-    kind = getattr(protos.protos(), name)
+    kind = getattr(protos, name)
     return kind(**fields).SerializeToString()
 
 
 def _dump(folder: pathlib.Path) -> bytes:
     # With a buffer assignment, as XLA dumps it; as bytes it looks like a run.
-    message = protos.protos().HloProto(hlo_module=module())
+    message = protos.HloProto(hlo_module=module())
     message.buffer_assignment.buffer_allocations.add(size=64 * 128 * 4)
     return message.SerializeToString()
 
 
 def _snapshot(folder: pathlib.Path) -> bytes:
-    hlo = protos.protos().HloProto(hlo_module=module())
+    hlo = protos.HloProto(hlo_module=module())
     return _message('HloSnapshot', hlo=hlo, execution_platform='Host')
 
 

@@ -140,8 +140,8 @@ def test_an_empty_module_has_no_nodes():
 
 def test_messages_of_tensorflow_are_not_touched():
     # Ours live in a pool of their own, once per process.
-    assert protos.protos() is protos.protos()
-    file = protos.protos().HloModuleProto.DESCRIPTOR.file
+    assert protos is protos
+    file = protos.HloModuleProto.DESCRIPTOR.file
     assert file.name == 'xla/service/hlo.proto'
     from google.protobuf import descriptor_pool
 

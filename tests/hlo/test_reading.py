@@ -34,7 +34,7 @@ def _read(folder, data, kind=None):
             1,
         ),
         # Runs alone; field 1 is absent.
-        (protos.protos().ModuleTuningData(runs=[{}]).SerializeToString(), 'layout', 1),
+        (protos.ModuleTuningData(runs=[{}]).SerializeToString(), 'layout', 1),
     ],
 )
 def test_the_bytes_tell_the_kind(tmp_path, data, kind, modules):
@@ -46,9 +46,9 @@ def test_the_bytes_tell_the_kind(tmp_path, data, kind, modules):
 def test_a_bare_module_is_told_by_what_is_in_it():
     module = hlo_modules.module(hlo_modules.computation(dict(id=1)), name='some.name')
     module.entry_computation_name = 'main'
-    data = protos.protos().ModuleTuningData(module=module).SerializeToString()
+    data = protos.ModuleTuningData(module=module).SerializeToString()
     assert forms.detect_kind(data) == 'layout'
-    inner = protos.protos().ModuleTuningData(module=module, fingerprint=1)
+    inner = protos.ModuleTuningData(module=module, fingerprint=1)
     assert forms.detect_kind(hlo_modules.tile_file(inner)) == 'tile'
 
 
@@ -145,7 +145,7 @@ def test_small_messages_that_take_much_memory_are_refused_early(
     code = (
         'import re, sys, time\n'
         'from baselines.hlo import protos, reading\n'
-        'protos.protos(); start = time.process_time()\n'
+        'protos; start = time.process_time()\n'
         'try: reading.read_tuning(sys.argv[1])\n'
         'except ValueError as error: print(error)\n'
         'print(time.process_time() - start)\n'
@@ -177,7 +177,7 @@ def _fields(descriptor, known):
 def test_the_descriptors_that_ship_are_those_of_the_installed_tensorflow():
     from tensorflow.compiler.xla.service import hlo_pb2
 
-    ours = _fields(protos.protos().HloModuleProto.DESCRIPTOR, {})
+    ours = _fields(protos.HloModuleProto.DESCRIPTOR, {})
     theirs = _fields(hlo_pb2.HloModuleProto.DESCRIPTOR, {})
     # A field that only one version has is kept by the other as it is.
     assert len(set(ours) & set(theirs)) > 40

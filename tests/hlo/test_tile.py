@@ -58,7 +58,7 @@ def test_padding_fills_absent_bounds_but_not_sum_and_product():
 
 
 def _no_module():
-    return protos.protos().ModuleTuningData(runs=[tile_run(default=True), tile_run()])
+    return protos.ModuleTuningData(runs=[tile_run(default=True), tile_run()])
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,12 @@ def test_tiles_are_ranked_by_estimated_time():
 
 def test_layouts_are_ranked_by_padded_work(monkeypatch):
     record = layout_files.two_dots()
-    # As in `test_flat`: a third of the work is padded 1.28 * 8 or 32 times, and two
-    # thirds 64 times, whatever the configuration.
+    # As in `test_layout_table`: a third of the work is padded 1.28 * 8 or 32 times,
+    # and two thirds 64 times, whatever the configuration.
     expected = np.array([1.28 * 8, 32, 32, 1.28 * 8]) / 3 + 64 * 2 / 3
     run = tpugraphs.load('estimate', collection='layout:nlp:default')
     np.testing.assert_allclose(run.ranker()(record), expected, rtol=1e-5)
-    monkeypatch.setattr('baselines.layout.flat.PAIRS', 1)  # one at a time
+    monkeypatch.setattr('baselines.layout.layout_table.PAIRS', 1)  # one at a time
     store = layout_store.LayoutStore.of_records('here', [record])
     np.testing.assert_allclose(layout_estimate.estimate(store, 0), expected, rtol=1e-5)
 

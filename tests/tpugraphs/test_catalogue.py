@@ -15,7 +15,7 @@ def test_models(task, capsys):
     found = tpugraphs.models(task)
     published = {'tile': 'EarlyJoinSAGE', 'layout': 'ResModel'}[task]
     assert {published, 'Trees'} <= set(found) and 'ResGCN' not in found
-    assert found['Trees'] == 'Gradient-boosted trees (LightGBM) over named columns.'
+    assert found['Trees'] == 'Gradient-boosted trees over named columns.'
     assert all(line.endswith('.') for line in found.values())
     assert processes.command('models', task) == 0
     assert capsys.readouterr().out.rstrip('\n') == repr(found)

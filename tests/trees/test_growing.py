@@ -112,6 +112,21 @@ def test_importance_as_a_command(trees, tmp_path, capsys):
     assert 'has no trees: importances are of runs of' in capsys.readouterr().err
 
 
+def test_numpy_and_lightgbm_predict_the_same(monkeypatch):
+    # 60 trees, some of one leaf, of a target that all columns say something of.
+    rng = np.random.default_rng(3)
+    columns = trees_lib.rounded(rng.normal(size=(500, 3)).astype(np.float32))
+    targets = columns[:, 0] + np.sin(9 * columns[:, 1]) * (columns[:, 2] > 0)
+    options = growing.TreeOptions(trees=60, num_leaves=31)
+    trees, _ = growing.fit(_NAMES, options, growing.Rows(columns, targets), None, 0)
+    columns[:3] = [[np.nan, 0, 0], [np.inf, -np.inf, 0], [0, 0, np.nan]]
+    few = trees.predict(columns)
+    assert trees._booster is None
+    monkeypatch.setattr(trees_lib, '_FEW', 0)
+    np.testing.assert_array_equal(few, trees.predict(columns))
+    assert trees._booster is not None
+
+
 def test_lightgbm_reads_the_file(trees, tmp_path):
     import lightgbm
 
@@ -199,7 +214,10 @@ _DAMAGES = {
     'infinite': (r'threshold=\S+', 'threshold=1e999', 'threshold holds a number'),
     'circle': (r'left_child=\S+', 'left_child=0', 'make no tree'),
     'outside': (r'right_child=\S+', 'right_child=-9', 'make no tree'),
-    'fewer': (r'threshold=\S+', 'threshold=', 'leaves take'),
+    'fewer': (r'threshold=.*', 'threshold=', 'leaves take'),
+    'spaces': (r'threshold=', 'threshold= ', 'leaves take'),
+    'missing': (r'decision_type=\d', 'decision_type=8', 'not that of a number'),
+    'twice': (r'left_child=\S+', 'left_child=-2', 'make no tree'),
 }
 
 

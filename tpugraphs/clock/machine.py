@@ -1,16 +1,18 @@
 """Describes the machine of a measurement, for the file of its times."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import pathlib
 import platform
-from typing import Any, Dict
 
+from baselines.core import text
 from tpugraphs.clock import backend
 from tpugraphs.programs import extras
 
 
-def describe(core: int) -> Dict[str, Any]:
+def describe(core: int) -> text.JsonObject:
     """Returns versions, flags, processor and caches of this machine, for JSON.
 
     Args:
@@ -40,7 +42,7 @@ def describe(core: int) -> Dict[str, Any]:
     }
 
 
-def identity(device: str) -> Dict[str, Any]:
+def identity(device: str) -> text.JsonObject:
     """Returns what times depend on: machines that are equal in it share records."""
     about = describe(-1)
     return {

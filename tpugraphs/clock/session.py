@@ -5,6 +5,8 @@ with Session() as session:
     measured = session.measure('kernel', modules, inputs, seed, protocol)
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import multiprocessing
@@ -85,7 +87,7 @@ class Session:
         self._start()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         self._log.close()
 
@@ -108,7 +110,7 @@ class Session:
         inputs: Inputs,
         seed: int,
         protocol: timing.Protocol,
-        **options: Any,
+        **options: object,
     ) -> timing.Measured:
         """Times modules that compute the same; arguments are as of `Worker.measure`.
 
@@ -120,7 +122,7 @@ class Session:
             WorkerError: the default cannot be compiled, its arrays do not fit into
                 memory, or the process ended too often.
         """
-        default = protos.protos().HloModuleProto.FromString(modules[0])
+        default = protos.HloModuleProto.FromString(modules[0])
         _check_memory(default, inputs)
         ends = min(self._ends, time.monotonic() + protocol.deadline)
         protocol = dataclasses.replace(protocol, clock=clock_of(self._platform))
@@ -174,7 +176,7 @@ class Session:
             tolerance=tolerance,
         )
 
-    def _call(self, method: str, ends: float, **arguments: Any) -> Any:
+    def _call(self, method: str, ends: float, **arguments: object) -> Any:
         """Calls a method of `Worker` in the process, which is started if need be.
 
         The call is given up soon after the `time.monotonic()` that is `ends`.
@@ -184,7 +186,7 @@ class Session:
             self._start()
         return self._request(method, ends, arguments)
 
-    def _request(self, method: str, ends: float, arguments: Dict[str, Any]) -> Any:
+    def _request(self, method: str, ends: float, arguments: Dict[str, object]) -> Any:
         """Sends a request, and returns the result; raises WorkerError or _Died."""
         given_up = max(ends, time.monotonic()) + _GRACE
         seconds = min(self._seconds, given_up - time.monotonic())
@@ -232,7 +234,7 @@ class Session:
             raise ValueError(str(error)) from error
 
 
-def _check_memory(module: Any, inputs: Inputs) -> None:
+def _check_memory(module: protos.HloModuleProto, inputs: Inputs) -> None:
     """Raises WorkerError if drawn inputs and results of a module are too large."""
     result = module.host_program_shape.result
     results = [shape.dimensions for shape in (*result.tuple_shapes, result)]

@@ -6,10 +6,12 @@ is timed once, as cold caches hardly matter to it.  Its runtime is the minimum o
 passes.  Kendall's tau between halves of the passes shows how much of it is noise.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -84,6 +86,19 @@ class Protocol:
         each = compiling + _RUNS_EACH * default_ns / 1e9
         return max(self.least_configs, int(self.seconds / each))
 
+    def compiles_more(self, spent: float, timed: int) -> bool:
+        """Returns whether another configuration of a kernel is compiled.
+
+        Args:
+            spent: seconds since the first one was begun.
+            timed: how many will be timed so far, with the default.
+        """
+        if spent > self.deadline and timed > 1:
+            return False
+        if spent <= self.compiling:
+            return True
+        return timed < self.least_configs and spent < 2 * self.seconds
+
     def for_default(self, default_ns: int) -> 'Protocol':
         """Returns the protocol with fewer passes if a kernel's default is slow.
 
@@ -114,7 +129,7 @@ class Measured:
 
 
 def measure(
-    programs: Sequence[Callable[[], Any]],
+    programs: Sequence[Callable[[], object]],
     protocol: Protocol,
     rng: np.random.Generator,
     began: Optional[float] = None,
@@ -155,12 +170,12 @@ def measure(
     return np.array(rows, np.int64).reshape(len(rows), len(programs))
 
 
-def time_once(program: Callable[[], Any]) -> int:
+def time_once(program: Callable[[], object]) -> int:
     """Returns the CPU time of one execution, nanoseconds."""
     return max(1, _time(program, CLOCKS['cpu'], 1))
 
 
-def _time(program: Callable[[], Any], clock: Callable[[], int], repeats: int) -> int:
+def _time(program: Callable[[], object], clock: Callable[[], int], repeats: int) -> int:
     """Returns the time of `repeats` executions in a row, nanoseconds."""
     before = clock()
     for _ in range(repeats):
@@ -168,7 +183,7 @@ def _time(program: Callable[[], Any], clock: Callable[[], int], repeats: int) ->
     return clock() - before
 
 
-def _long_time(program: Callable[[], Any], clock: Callable[[], int]) -> int:
+def _long_time(program: Callable[[], object], clock: Callable[[], int]) -> int:
     """Returns the time of one run of a long program, nanoseconds.
 
     Clocks of virtual machines step back at times: such a run is repeated.
@@ -182,7 +197,7 @@ def _long_time(program: Callable[[], Any], clock: Callable[[], int]) -> int:
 
 
 def _least_time(
-    program: Callable[[], Any], clock: Callable[[], int], repeats: int
+    program: Callable[[], object], clock: Callable[[], int], repeats: int
 ) -> int:
     """Returns the least time of one execution among `RUNS` warm runs, nanoseconds."""
     program()

@@ -6,6 +6,8 @@ other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
 the worker sends ('compile', number), and the last number sent is the culprit.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import ctypes
@@ -15,7 +17,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Union
 
 import numpy as np
 
@@ -40,7 +42,7 @@ class Worker:
         send: sends a message to the session: (kind, content).
     """
 
-    def __init__(self, send: Callable[[Tuple[str, Any]], None]):
+    def __init__(self, send: Callable[[Tuple[str, object]], None]):
         self._send = send
         # The optimised modules of a kernel's configurations as text, by the kernel.
         self._texts: Dict[str, Set[str]] = collections.defaultdict(set)
@@ -69,7 +71,7 @@ class Worker:
         self,
         kernel: str,
         modules: List[bytes],
-        inputs: List[Any],
+        inputs: List[Union[Dict[str, Any], np.ndarray]],
         seed: int,
         skip: List[int],
         protocol: timing.Protocol,
@@ -98,24 +100,20 @@ class Worker:
         began = time.monotonic()
         rng = np.random.default_rng(seed)
         default: Optional[_Default] = None
-        runs: Dict[int, Callable[[], Any]] = {}
+        runs: Dict[int, Callable[[], object]] = {}
         once: Dict[int, int] = {}  # number of a slow configuration -> its one time
         dropped: Dict[int, str] = {}
         compiling: Dict[int, float] = {}
-        # The default is compiled again as the last.
+        # The default is compiled again as the last, however late it is: the difference
+        # of its two times is what any other difference is compared with.
         for place, index in enumerate([*range(len(modules)), 0]):
             again = place == len(modules)
-            if (index in skip or len(runs) + len(once) > most) and not again:
-                continue
-            spent = time.monotonic() - began
-            is_late = spent > protocol.compiling
-            are_few = (
-                len(runs) + len(once) < protocol.least_configs
-                and spent < 2 * protocol.seconds
+            timed = len(runs) + len(once)
+            is_enough = timed > most or not protocol.compiles_more(
+                time.monotonic() - began, timed
             )
-            is_over = spent > protocol.deadline and len(runs) > 1
-            if (is_over or (is_late and not are_few)) and not again:
-                break
+            if (index in skip or is_enough) and not again:
+                continue
             self._send(('compile', index))
             started = time.monotonic()
             try:
@@ -142,18 +140,17 @@ class Worker:
                 dropped[index] = _reason_of(error)
         self._send(('compile', None))
         passes = timing.measure(list(runs.values()), protocol, rng, began)
-        timed = [place for place in runs if place < len(modules)]
+        again_ns = passes[:, -1]  # [passes], of the default compiled again
         repeated = np.tile(np.array([*once.values()], np.int64), (len(passes), 1))
-        columns = np.concatenate([passes[:, : len(timed)], repeated], axis=1)
-        kept = [*timed, *once]
-        return timing.Measured(
-            kept, columns, passes[:, -1], dropped, compiling, [*once]
-        )
+        # [passes, kept]: those timed in every pass, then those that ran once.
+        columns = np.concatenate([passes[:, :-1], repeated], axis=1)
+        kept = [place for place in runs if place < len(modules)] + [*once]
+        return timing.Measured(kept, columns, again_ns, dropped, compiling, [*once])
 
     def compare(
         self,
         modules: List[bytes],
-        inputs: List[Any],
+        inputs: List[Union[Dict[str, Any], np.ndarray]],
         seeds: List[int],
         tolerance: float,
     ) -> str:
@@ -217,7 +214,7 @@ class _Default:
     def __init__(
         self,
         program: xla.CompiledModule,
-        inputs: List[Any],
+        inputs: List[Union[Dict[str, Any], np.ndarray]],
         rng: np.random.Generator,
         tolerance: float,
     ):
@@ -263,7 +260,7 @@ class _Default:
                 np.maximum(change, np.nan_to_num(found, nan=np.inf), out=change)
         return [limit + change for limit, change in zip(limits, changes)]
 
-    def run_of(self, program: xla.CompiledModule) -> Callable[[], Any]:
+    def run_of(self, program: xla.CompiledModule) -> Callable[[], object]:
         """Returns a function that runs a program once with the default's inputs."""
         return functools.partial(program.run, self._buffers)
 

@@ -1,10 +1,12 @@
 """Measures programs into a collection: npz files and measured.json."""
 
+from __future__ import annotations
+
 import collections
 import hashlib
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
 from tpugraphs.kernels import rounding
+from tpugraphs.kernels import tile_choices
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
 from tpugraphs.records import machine_records
@@ -104,10 +107,10 @@ def _load_kernels(
             _check_cut_out(program, options.task)
             skipped = collections.Counter[str]()
             kernels = kernels_of(program, options.task, session, digests, skipped)
-            folder.skip(skipped.elements())
+            folder.add_skipped(skipped.elements())
             loaded += draw_kernels(kernels, options)
         except (ValueError, OSError) as error:
-            folder.fail(text.one_line(error, source))
+            folder.add_failed(text.one_line(error, source))
     if not loaded and folder.failed:
         raise ValueError(folder.failed[0])
     return loaded
@@ -143,41 +146,52 @@ def _measure_all(
             seconds_left = options.seconds_left
             # A kernel is not begun if too little time is left for it.
             if seconds_left < (np.median(spent[-9:]) * 0.7 if spent else 0):
-                folder.leave(len(todo) - index)
+                folder.add_unmeasured(len(todo) - index)
                 break
             if kernel.program != program:
                 session.stop()
                 program = kernel.program
             started = time.monotonic()
-            # No pass beyond the least number begins after so many seconds.
-            fair = min(seconds_left / (len(todo) - index), options.seconds)
-            protocol = timing.Protocol(
-                *options.passes,
-                fair,
-                compiling=fair / 2,
-                deadline=seconds_left,
-                least_configs=folder_lib.LEAST_CONFIGS[options.task],
-            )
+            protocol = _protocol(options, seconds_left, len(todo) - index)
             try:
                 configs, measured = _measure(kernel, options, session, protocol)
             except session_lib.WorkerError as error:
-                folder.stop(kernel.program, text.one_line(error))
+                folder.add_stopped(kernel.program, text.one_line(error))
             else:
                 records.add(kernel.name, configs, measured, kernel.opcodes)
                 least = protocol.least
                 if least < protocol.most:  # of a range, large kernels need fewer
                     least = min(least, timing.LARGE_PASSES)
                 if len(measured.passes) < least:
-                    folder.leave(1)
+                    folder.add_unmeasured(1)
                 elif len(measured.kept) < 2:
-                    folder.skip(['a single configuration'])
+                    folder.add_skipped(['a single configuration'])
                 else:
                     kept = [configs[i] for i in measured.kept]
                     _write(folder, kernel, splits[kernel.name], kept, measured)
             spent.append(time.monotonic() - started)
+            # Shown while it runs, to tell how many kernels there will be time for.
             rate = (folder.configs - earlier) / (time.monotonic() - began) * 60
             phase.remark(f'{rate:.0f} configurations/min')
             phase.update(kernel.name in folder.records)
+
+
+def _protocol(
+    options: folder_lib.CollectionOptions, seconds_left: float, kernels_left: int
+) -> timing.Protocol:
+    """Returns the protocol of a kernel, which takes its share of the time that is left.
+
+    No pass beyond the least number begins after the share, and nothing more is compiled
+    after half of it.
+    """
+    share = min(seconds_left / kernels_left, options.seconds)
+    return timing.Protocol(
+        *options.passes,
+        share,
+        compiling=share / 2,
+        deadline=seconds_left,
+        least_configs=folder_lib.LEAST_CONFIGS[options.task],
+    )
 
 
 def _measure(
@@ -185,7 +199,7 @@ def _measure(
     options: folder_lib.CollectionOptions,
     session: session_lib.Session,
     protocol: timing.Protocol,
-) -> Tuple[List[Dict[str, Any]], timing.Measured]:
+) -> Tuple[Sequence[tile_choices.Config], timing.Measured]:
     """Draws configurations of a kernel or program, and times them."""
     rng = np.random.default_rng([options.seed, _digest(kernel.name)])
     candidates = choices.OF_TASK[options.task].candidates_of(
@@ -204,7 +218,7 @@ def _write(
     folder: folder_lib.CollectionFolder,
     kernel: cutting.Kernel,
     split: str,
-    configs: Sequence[Dict[str, Any]],
+    configs: Sequence[tile_choices.Config],
     measured: timing.Measured,
 ) -> None:
     """Writes the npz file of a kernel or program below a split, and measured.json."""
@@ -216,8 +230,9 @@ def _write(
     order = rng.permutation(len(configs))
     configs = [configs[i] for i in order]
     place = int(order.argmin())
-    kept = np.array(measured.kept)
-    passes = measured.passes[:, order]
+    kept = np.array(measured.kept)[order]  # [configs], their numbers as drawn
+    passes = measured.passes[:, order]  # [passes, configs]
+    # [2, configs]: the least times of the passes with even and with odd numbers.
     halves = np.array([passes[half::2].min(0) for half in (0, 1)])
     tau = timing.kendall_tau(*halves)
     noisy = tau < folder_lib.LEAST_TAU
@@ -245,7 +260,7 @@ def _write(
         'drift': round(float(default.max() / default.min()), 4),
         'again': round(float(measured.again.min() / default.min()), 4),
         'default': place,
-        'once': np.flatnonzero(np.isin(kept[order], measured.once)).tolist(),
+        'once': np.flatnonzero(np.isin(kept, measured.once)).tolist(),
         'configs': configs,
         'dropped': {str(i): why for i, why in measured.dropped.items()},
         'halves': halves.tolist(),
@@ -265,6 +280,7 @@ def draw_kernels(
     if not options.kernels or len(cut) <= options.kernels:
         return cut
     rng = np.random.default_rng([options.seed, _digest(cut[0].program)])
+    # [kernels], with a sum of 1.
     chances = np.sqrt([1 + _elements(kernel) for kernel in cut])
     chances /= chances.sum()
     chosen = rng.choice(len(cut), options.kernels, replace=False, p=chances)
@@ -299,6 +315,7 @@ def assign_splits(
     if split is None:
         return {name: '' for name, _ in graphs}
     for unit_of in (lambda _, p: families.family(p), lambda _, p: p, lambda n, _: n):
+        # Unit -> how many kernels it has, of which splits get their shares.
         sizes = collections.Counter(unit_of(*item) for item in graphs)
         if len(sizes) >= np.count_nonzero(split):
             parts = shares.share_out(sizes, [share / sum(split) for share in split])

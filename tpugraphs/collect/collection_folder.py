@@ -4,6 +4,8 @@ Files appear one by one.  `measured.json` records the protocol and the quality o
 measurements; it is rewritten after every kernel, and `--resume` goes on from it.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import dataclasses
@@ -13,7 +15,7 @@ import os
 import re
 import resource
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -121,7 +123,7 @@ class CollectionFolder:
 
     def __init__(self, sources: Sequence[str], options: CollectionOptions):
         self.options = options
-        self.records: Dict[str, Dict[str, Any]] = {}
+        self.records: Dict[str, text.JsonObject] = {}
         self.left = 0
         self.skipped: _Reasons = _Reasons()
         self.stopped: Dict[str, List[str]] = {}
@@ -147,26 +149,26 @@ class CollectionFolder:
                 'command; use an empty folder'
             )
 
-    def add(self, kernel: str, record: Dict[str, Any]) -> None:
+    def add(self, kernel: str, record: text.JsonObject) -> None:
         """Adds a kernel whose file exists, by its name, and rewrites measured.json."""
         self.records[kernel] = record
         self.write_sidecar()
 
-    def leave(self, count: int) -> None:
+    def add_unmeasured(self, count: int) -> None:
         """Counts kernels that are not measured for lack of time."""
         self.left += count
 
-    def skip(self, reasons: Iterable[str]) -> None:
+    def add_skipped(self, reasons: Iterable[str]) -> None:
         """Counts kernels that cannot be measured: the reason of each."""
         self.skipped.update(reasons)
 
-    def stop(self, program: str, reason: str) -> None:
+    def add_stopped(self, program: str, reason: str) -> None:
         """Adds the program of a kernel whose measurement ended without times."""
         programs = self.stopped.setdefault(reason, [])
         if program not in programs:
             programs.append(program)
 
-    def fail(self, problem: str) -> None:
+    def add_failed(self, problem: str) -> None:
         """Adds the error of a program that cannot be used, one line."""
         self.failed.append(problem)
 
@@ -264,7 +266,7 @@ class CollectionFolder:
             stream.write(json.dumps(content, separators=(',', ':')))
 
 
-def read_sidecar(folder: str) -> Dict[str, Any]:
+def read_sidecar(folder: str) -> text.JsonObject:
     """Returns the content of a collection's measured.json.
 
     Raises:
@@ -288,7 +290,7 @@ def read_sidecar(folder: str) -> Dict[str, Any]:
     return content
 
 
-def _is_inside(file: Any) -> bool:
+def _is_inside(file: object) -> bool:
     """Returns whether a value is the relative path of a file in the folder."""
     return (
         isinstance(file, str)
@@ -298,7 +300,7 @@ def _is_inside(file: Any) -> bool:
     )
 
 
-def _are_halves(value: Any) -> bool:
+def _are_halves(value: object) -> bool:
     """Returns whether a value is two rows with equal numbers of times."""
     return (
         isinstance(value, list)
@@ -327,7 +329,7 @@ _MINUTES = dict.fromkeys(
 )
 
 
-def _check_kernel(name: Any, kernel: Any) -> None:
+def _check_kernel(name: object, kernel: text.JsonObject) -> None:
     """Raises ValueError unless the entry of a kernel has all its fields."""
     untrusted.check({'name': name}, {'name': untrusted.NAME})
     untrusted.check(kernel, _RULES)

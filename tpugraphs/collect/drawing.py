@@ -1,8 +1,16 @@
 """Draws the sizes, types and operations of a random program."""
 
-from typing import Any, Callable, List, Sequence
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_T = TypeVar('_T')
 
 # Elements of an array in the smallest programs: enough to time.
 LEAST, MOST = 1 << 14, 1 << 17
@@ -16,7 +24,7 @@ class Draw:
     The functions in `FAMILIES` take it and return the output tensor of their part.
 
     Args:
-        tf: the module tensorflow.
+        tensorflow: the module of that name.
         new_input: (dimensions, dtype) -> a tensor, one more input of the program.
 
     Attributes:
@@ -29,17 +37,20 @@ class Draw:
     """
 
     def __init__(
-        self, tf: Any, rng: np.random.Generator, new_input: Callable[..., Any]
+        self,
+        tensorflow: types.ModuleType,
+        rng: np.random.Generator,
+        new_input: Callable[..., tf.Tensor],
     ):
-        self.tf = tf
+        self.tf = tensorflow
         self.rng = rng
-        self.inputs: List[Any] = []
-        self.tape: Any = None
+        self.inputs: List[tf.Tensor] = []
+        self.tape: tf.GradientTape  # set for each part
         self._new_input = new_input
-        self.kind = tf.bfloat16 if rng.random() < 0.4 else tf.float32
+        self.kind = self.tf.bfloat16 if rng.random() < 0.4 else self.tf.float32
         self.scale = _LARGEST ** rng.random()
 
-    def array(self, *dims: int, kind: Any = None) -> Any:
+    def array(self, *dims: int, kind: Optional[tf.DType] = None) -> tf.Tensor:
         """Adds an input of these dimensions; its dtype is `self.kind` by default."""
         tensor = self._new_input([int(d) for d in dims], kind or self.kind)
         self.inputs.append(tensor)
@@ -47,7 +58,7 @@ class Draw:
             self.tape.watch(tensor)
         return tensor
 
-    def choice(self, options: Sequence[Any]) -> Any:
+    def choice(self, options: Sequence[_T]) -> _T:
         """Draws one of the options, all with equal chances."""
         return options[self.rng.integers(len(options))]
 
@@ -81,11 +92,11 @@ class Draw:
                 return dims
         return [self.size(2, 8) for _ in range(rank - 1)] + [least // 8]
 
-    def any_array(self, low_rank: int = 2, high_rank: int = 5) -> Any:
+    def any_array(self, low_rank: int = 2, high_rank: int = 5) -> tf.Tensor:
         """Adds an input of a random rank and random dimensions."""
         return self.array(*self.dims(int(self.rng.integers(low_rank, high_rank + 1))))
 
-    def image(self, channels: int = 0) -> Any:
+    def image(self, channels: int = 0) -> tf.Tensor:
         """Adds an input [batch, height, width, channels]; 0 draws the channels."""
         channels = channels or self.size(1, 64)
         side = self.size(7, 40)
@@ -93,7 +104,7 @@ class Draw:
         batch = max(1, self.size(LEAST, MOST // 2, 0.5) // pixels)
         return self.array(batch, side, side + 1, channels)
 
-    def unary(self, x: Any) -> Any:
+    def unary(self, x: tf.Tensor) -> tf.Tensor:
         """Applies a random elementwise function, such as an activation."""
         tf = self.tf
         return self.choice(

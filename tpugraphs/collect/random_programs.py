@@ -11,8 +11,10 @@ TensorFlow and XLA infer shapes and fuse, as they do with hand-written programs.
 Model for TPUs, MLSys 2021.)
 """
 
+from __future__ import annotations
+
 import re
-from typing import Any, Callable, Dict, List, Sequence
+from typing import TYPE_CHECKING, Callable, Dict, List, Sequence, Union
 import zlib
 
 import numpy as np
@@ -21,10 +23,11 @@ from tpugraphs.collect import drawing
 from tpugraphs.kernels import preparation
 from tpugraphs.programs import reader
 
-_VARIANTS = 3  # of its part in a program
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
-def convolution(d: drawing.Draw) -> Any:
+def convolution(d: drawing.Draw) -> tf.Tensor:
     """Convolves an image, with or without strides, and applies an activation."""
     x = d.image()
     side = d.choice([1, 3, 3, 5])
@@ -33,7 +36,7 @@ def convolution(d: drawing.Draw) -> Any:
     return d.unary(y + d.array(y.shape[-1]))
 
 
-def grouped(d: drawing.Draw) -> Any:
+def grouped(d: drawing.Draw) -> tf.Tensor:
     """Convolves groups of channels separately."""
     groups, inside = d.choice([2, 3, 4, 8]), d.size(2, 12)
     x = d.image(groups * inside)
@@ -41,7 +44,7 @@ def grouped(d: drawing.Draw) -> Any:
     return d.unary(y)
 
 
-def depthwise(d: drawing.Draw) -> Any:
+def depthwise(d: drawing.Draw) -> tf.Tensor:
     """Convolves each channel by itself, with strides or a multiplier."""
     x, side, stride = d.image(d.size(8, 200)), d.choice([3, 3, 5, 7]), d.choice([1, 2])
     filters = d.array(side, side, x.shape[-1], d.choice([1, 1, 1, 2]))
@@ -49,7 +52,7 @@ def depthwise(d: drawing.Draw) -> Any:
     return d.unary(y * d.array(y.shape[-1]))
 
 
-def transposed(d: drawing.Draw) -> Any:
+def transposed(d: drawing.Draw) -> tf.Tensor:
     """Applies a transposed convolution, which doubles height and width."""
     x, out = d.image(d.size(4, 32)), d.size(3, 24)
     side = d.choice([2, 3, 4])
@@ -58,7 +61,7 @@ def transposed(d: drawing.Draw) -> Any:
     return d.unary(d.tf.nn.conv2d_transpose(x, filters, shape, 2))
 
 
-def sequence(d: drawing.Draw) -> Any:
+def sequence(d: drawing.Draw) -> tf.Tensor:
     """Convolves along one axis, with or without dilation, or along three."""
     if d.rng.random() < 0.5:
         channels = d.size(4, 64)
@@ -72,7 +75,7 @@ def sequence(d: drawing.Draw) -> Any:
     return d.tf.nn.conv3d(x, filters, [1] * 5, 'SAME')
 
 
-def product(d: drawing.Draw) -> Any:
+def product(d: drawing.Draw) -> tf.Tensor:
     """Multiplies two matrices, transposed or not, and adds a bias."""
     m, k, n = d.size(48, 384), d.size(8, 384), d.size(48, 384)
     first, second = d.rng.random(2) < 0.3
@@ -82,7 +85,7 @@ def product(d: drawing.Draw) -> Any:
     return d.unary(y + d.array(n))
 
 
-def einsum(d: drawing.Draw) -> Any:
+def einsum(d: drawing.Draw) -> tf.Tensor:
     """Contracts arrays of several ranks."""
     equation = d.choice(
         ['bij,jk->bik', 'bijk,kl->bijl', 'bhid,bhjd->bhij', 'bchw,co->bohw']
@@ -97,7 +100,7 @@ def einsum(d: drawing.Draw) -> Any:
     )
 
 
-def small_products(d: drawing.Draw) -> Any:
+def small_products(d: drawing.Draw) -> tf.Tensor:
     """Multiplies many small matrices."""
     m, k, n = d.size(2, 9), d.size(2, 9), d.size(2, 9)
     batch = max(64, d.size(drawing.LEAST // 8, drawing.LEAST * 2, 0.75) // (m * n))
@@ -108,7 +111,7 @@ def small_products(d: drawing.Draw) -> Any:
     return d.choice([y, d.unary(y), d.tf.reduce_sum(y, -1)])
 
 
-def attention(d: drawing.Draw) -> Any:
+def attention(d: drawing.Draw) -> tf.Tensor:
     """Attends with a mask, causal or not, over few or many heads."""
     tf = d.tf
     batch, heads = d.size(1, 6), d.choice([1, 2, 3, 4, 8])
@@ -122,7 +125,7 @@ def attention(d: drawing.Draw) -> Any:
     return tf.einsum('bhqk,bkhd->bqhd', tf.nn.softmax(logits), v)
 
 
-def rotary(d: drawing.Draw) -> Any:
+def rotary(d: drawing.Draw) -> tf.Tensor:
     """Applies rotary position embeddings to the queries of attention."""
     tf = d.tf
     batch, length = d.size(1, 6), d.size(12, 96)
@@ -135,7 +138,7 @@ def rotary(d: drawing.Draw) -> Any:
     return x * cosines + turned * sines
 
 
-def norm(d: drawing.Draw) -> Any:
+def norm(d: drawing.Draw) -> tf.Tensor:
     """Normalises over random axes, as layer, batch, instance and group norms do."""
     tf, x = d.tf, d.any_array()
     rank = len(x.shape)
@@ -145,14 +148,14 @@ def norm(d: drawing.Draw) -> Any:
     return (x - mean) * tf.math.rsqrt(power + tf.cast(1e-3, d.kind))
 
 
-def pooling(d: drawing.Draw) -> Any:
+def pooling(d: drawing.Draw) -> tf.Tensor:
     """Applies max or average pooling."""
     x, side = d.image(), d.choice([2, 3, 5])
     pool = d.choice([d.tf.nn.max_pool2d, d.tf.nn.avg_pool2d])
     return d.unary(pool(x, side, d.choice([1, 2]), d.choice(['SAME', 'VALID'])))
 
 
-def _reduce(d: drawing.Draw, x: Any, axis: int) -> Any:
+def _reduce(d: drawing.Draw, x: tf.Tensor, axis: int) -> tf.Tensor:
     """Reduces an axis of an array with a random reducer."""
     tf = d.tf
     reducer = d.choice(
@@ -163,28 +166,28 @@ def _reduce(d: drawing.Draw, x: Any, axis: int) -> Any:
     return tf.cast(y, tf.int32) if y.dtype == tf.int64 else y
 
 
-def reduction_major(d: drawing.Draw) -> Any:
+def reduction_major(d: drawing.Draw) -> tf.Tensor:
     """Reduces a major axis."""
     return _reduce(d, d.any_array(), 0)
 
 
-def reduction_middle(d: drawing.Draw) -> Any:
+def reduction_middle(d: drawing.Draw) -> tf.Tensor:
     """Reduces the second axis of three or more."""
     return _reduce(d, d.any_array(3, 6), 1)
 
 
-def reduction_minor(d: drawing.Draw) -> Any:
+def reduction_minor(d: drawing.Draw) -> tf.Tensor:
     """Reduces a long minor axis."""
     return _reduce(d, d.array(*d.dims(2)), -1)
 
 
-def reduction_short(d: drawing.Draw) -> Any:
+def reduction_short(d: drawing.Draw) -> tf.Tensor:
     """Reduces a minor axis of 2 to 16 elements."""
     dims = d.dims(int(d.rng.integers(1, 4)), drawing.LEAST // 4, drawing.MOST // 8)
     return _reduce(d, d.array(*dims, int(d.rng.integers(2, 17))), -1)
 
 
-def maximum_of_pairs(d: drawing.Draw) -> Any:
+def maximum_of_pairs(d: drawing.Draw) -> tf.Tensor:
     """Reduces a broadcast sum or difference of two arrays to a maximum or minimum."""
     tf, reducer = d.tf, d.choice([d.tf.reduce_max, d.tf.reduce_max, d.tf.reduce_min])
     a, b, c = d.size(8, 96, 0.3), d.size(8, 96, 0.3), d.size(8, 128, 0.3)
@@ -193,7 +196,7 @@ def maximum_of_pairs(d: drawing.Draw) -> Any:
     return reducer(joined, d.choice([0, 1, 2]))
 
 
-def cumulative(d: drawing.Draw) -> Any:
+def cumulative(d: drawing.Draw) -> tf.Tensor:
     """Computes cumulative sums along an axis."""
     x = d.array(
         *d.dims(int(d.rng.integers(2, 4)), drawing.LEAST // 2, drawing.MOST // 4)
@@ -202,7 +205,7 @@ def cumulative(d: drawing.Draw) -> Any:
     return d.tf.cumsum(x, d.choice(axes), reverse=bool(d.rng.random() < 0.3))
 
 
-def gathers(d: drawing.Draw) -> Any:
+def gathers(d: drawing.Draw) -> tf.Tensor:
     """Looks up rows or columns of a table, by gathers or by one-hot products."""
     tf, rows, width = d.tf, d.size(30, 2000, 0.75), d.size(4, 96)
     numbers = d.array(d.size(200, 900, 0.75), d.choice([1, 2, 4]), kind=tf.int32)
@@ -218,7 +221,7 @@ def gathers(d: drawing.Draw) -> Any:
     return d.choice([y, d.unary(y) * y, tf.reduce_sum(y, -1), tf.reduce_mean(y, 1)])
 
 
-def concatenation(d: drawing.Draw) -> Any:
+def concatenation(d: drawing.Draw) -> tf.Tensor:
     """Joins arrays along an axis, or splits one and joins its halves in reverse."""
     tf, x = d.tf, d.any_array(2, 4)
     axis = int(d.rng.integers(len(x.shape)))
@@ -234,7 +237,7 @@ def concatenation(d: drawing.Draw) -> Any:
     return tf.concat([d.unary(x), *others], axis)
 
 
-def padding(d: drawing.Draw) -> Any:
+def padding(d: drawing.Draw) -> tf.Tensor:
     """Pads, shifts and slices with strides."""
     tf, x = d.tf, d.any_array(2, 4)
     edges = d.rng.integers(0, 4, (len(x.shape), 2)).tolist()
@@ -243,7 +246,7 @@ def padding(d: drawing.Draw) -> Any:
     return d.choice([y, y[steps] * 2, x[steps] + 1, tf.reverse(y, [0]) - 1])
 
 
-def transposition(d: drawing.Draw) -> Any:
+def transposition(d: drawing.Draw) -> tf.Tensor:
     """Permutes the axes of an array, alone or between other operations."""
     tf, x = d.tf, d.any_array(2, 6)
     order = d.rng.permutation(len(x.shape))
@@ -251,7 +254,7 @@ def transposition(d: drawing.Draw) -> Any:
     return d.choice([y, d.unary(y), y * d.array(y.shape[-1]), y + d.array(*y.shape)])
 
 
-def resizing(d: drawing.Draw) -> Any:
+def resizing(d: drawing.Draw) -> tf.Tensor:
     """Resizes images, by products with weights or by repeating pixels."""
     tf, x = d.tf, d.image(d.size(1, 32))
     if d.rng.random() < 0.4:
@@ -261,7 +264,7 @@ def resizing(d: drawing.Draw) -> Any:
     return tf.einsum('ow,bhwc->bhoc', d.array(x.shape[2] // 2 + 1, x.shape[2]), y)
 
 
-def integers(d: drawing.Draw) -> Any:
+def integers(d: drawing.Draw) -> tf.Tensor:
     """Quantises, multiplies small integers, shifts, masks and divides."""
     tf = d.tf
     kind = d.rng.random()
@@ -278,7 +281,7 @@ def integers(d: drawing.Draw) -> Any:
     return tf.where(x > y, (x * 5 + y) % 7, tf.bitwise.bitwise_xor(x, y) // 3)
 
 
-def selection(d: drawing.Draw) -> Any:
+def selection(d: drawing.Draw) -> tf.Tensor:
     """Compares and selects."""
     tf, x = d.tf, d.any_array()
     y = d.array(*x.shape)
@@ -287,7 +290,7 @@ def selection(d: drawing.Draw) -> Any:
     return d.choice([chosen, clipped, tf.cast(tf.reduce_any(x > y, -1), tf.int32)])
 
 
-def loss(d: drawing.Draw) -> Any:
+def loss(d: drawing.Draw) -> tf.Tensor:
     """Computes a loss of predictions and labels."""
     tf = d.tf
     dims = d.dims(int(d.rng.integers(2, 4)))
@@ -298,7 +301,7 @@ def loss(d: drawing.Draw) -> Any:
     return d.choice([cross, tf.reduce_mean(huber, -1), tf.reduce_sum(binary, 0)])
 
 
-def pointwise(d: drawing.Draw) -> Any:
+def pointwise(d: drawing.Draw) -> tf.Tensor:
     """Chains elementwise functions of broadcast arrays, and converts the result."""
     tf, x = d.tf, d.any_array(1, 6)
     for _ in range(d.choice([2, 3, 5])):
@@ -307,7 +310,7 @@ def pointwise(d: drawing.Draw) -> Any:
     return tf.cast(x, d.choice([tf.float32, tf.bfloat16, tf.int32]))
 
 
-FAMILIES: Dict[str, Callable[[drawing.Draw], Any]] = {
+FAMILIES: Dict[str, Callable[[drawing.Draw], tf.Tensor]] = {
     function.__name__: function
     for function in (
         convolution, grouped, depthwise, transposed, sequence, product, einsum,
@@ -342,12 +345,14 @@ def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> List[str]:
     ]
 
 
-def _dense(gradient: Any) -> Any:
+def _dense(gradient: Union[tf.Tensor, tf.IndexedSlices]) -> tf.Tensor:
     """Returns a gradient as a tensor; of tf.IndexedSlices the values."""
     return getattr(gradient, 'values', gradient)
 
 
-def _variant(draw: drawing.Draw, function: Callable[[drawing.Draw], Any]) -> List[Any]:
+def _variant(
+    draw: drawing.Draw, function: Callable[[drawing.Draw], tf.Tensor]
+) -> List[tf.Tensor]:
     """Returns a part's output and, two times in five, its gradients."""
     tf = draw.tf
     start = len(draw.inputs)
@@ -362,8 +367,11 @@ def _variant(draw: drawing.Draw, function: Callable[[drawing.Draw], Any]) -> Lis
     return [output, *(g for g in map(_dense, gradients) if g is not None)]
 
 
-def load(name: str) -> reader.Program:
+def load(name: str, variants: int = 3) -> reader.Program:
     """Builds the program of a name from `names`; equal names give equal programs.
+
+    Args:
+        variants: how many variants of its part the program has.
 
     Raises:
         ValueError: XLA cannot compile it.
@@ -371,18 +379,18 @@ def load(name: str) -> reader.Program:
     import tensorflow as tf
 
     family = name[len('random_') :].rpartition('_seed')[0]
-    signature: List[Any] = []
+    signature: List[tf.TensorSpec] = []
 
-    def compute(new_input: Callable[..., Any]) -> List[Any]:
+    def compute(new_input: Callable[..., tf.Tensor]) -> List[tf.Tensor]:
         """Returns the outputs of the program on inputs from `new_input`."""
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         draw = drawing.Draw(tf, rng, new_input)
-        results: List[Any] = []
-        for _ in range(_VARIANTS):
+        results: List[tf.Tensor] = []
+        for _ in range(variants):
             results += _variant(draw, FAMILIES[family])
         return results
 
-    def declare_input(dims: Sequence[int], kind: Any) -> Any:
+    def declare_input(dims: Sequence[int], kind: tf.DType) -> tf.Tensor:
         """Adds an input to the signature; returns zeros as its value."""
         signature.append(tf.TensorSpec(dims, kind))
         return tf.zeros(dims, kind)
@@ -393,7 +401,7 @@ def load(name: str) -> reader.Program:
 
     @tf.function(input_signature=signature)
     @tf.autograph.experimental.do_not_convert  # takes longer than all the rest
-    def traced(*arrays: Any) -> List[Any]:
+    def traced(*arrays: tf.Tensor) -> List[tf.Tensor]:
         inputs = iter(arrays)
         return compute(lambda dims, kind: next(inputs))
 

@@ -1,13 +1,14 @@
 """Commands: `tpugraphs <name>`, or `python -m tpugraphs <name>`.
 
-Each module here is one command of its name: its docstring is the help
-text, `add_arguments(parser)` declares the options, and `run(args)` makes one call
-of what does the work.  What takes long to import is imported by these two, so
-that help is quick.
+Each module here is one command of its name: its docstring is the help text,
+`add_arguments(parser)` declares the options, and `run(args)` makes one call of what
+does the work.
 """
 
 import argparse
+import ast
 import importlib
+import pathlib
 import pkgutil
 import types
 from typing import List, NoReturn, Optional, Sequence
@@ -19,6 +20,16 @@ def names() -> List[str]:
     """Returns the names of all commands, sorted."""
     modules = [module.name for module in pkgutil.iter_modules(__path__)]
     return sorted(name for name in modules if not name.startswith('_'))
+
+
+def summary(name: str) -> str:
+    """Returns the first line of a command's help.
+
+    The command is not imported: all of them together import nearly everything.
+    """
+    [folder] = __path__
+    source = pathlib.Path(folder, f'{name}.py').read_text(encoding='utf-8')
+    return (ast.get_docstring(ast.parse(source)) or '').partition('\n')[0]
 
 
 def load(name: str) -> types.ModuleType:

@@ -32,8 +32,7 @@ def _list() -> None:
     """Prints the usage, and a table of the commands."""
     print('usage: tpugraphs COMMAND [--help] ...\n       tpugraphs --version')
     print('\ncommands:')
-    lines = {name: commands.load(name).__doc__ or '' for name in commands.names()}
-    rows = [[name, help_text.split('\n')[0]] for name, help_text in lines.items()]
+    rows = [[name, commands.summary(name)] for name in commands.names()]
     print('\n'.join(text.table(rows, '<<', indent=2)))
 
 

@@ -26,12 +26,17 @@ from baselines import command_line
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import starting
+from baselines.data import shares
+from tpugraphs.collect import collection
+from tpugraphs.collect import collection_folder
+from tpugraphs.collect import random_programs
+from tpugraphs.kernels import preparation
+from tpugraphs.programs import extras
+from tpugraphs.records import arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from tpugraphs.records import arguments
-
     option = functools.partial(command_line.option, parser)
     parser.add_argument(
         'programs',
@@ -64,13 +69,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged(short=True)
 def run(args: argparse.Namespace) -> None:
     """Measures and writes."""
-    from baselines.data import shares
-    from tpugraphs.collect import collection
-    from tpugraphs.collect import collection_folder
-    from tpugraphs.collect import random_programs
-    from tpugraphs.kernels import preparation
-    from tpugraphs.programs import extras
-
     if args.builtin:
         raise ValueError('--builtin: there are no built-in programs; use --random N')
     *sources, output = args.programs

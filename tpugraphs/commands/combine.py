@@ -23,6 +23,7 @@ under the published flags.
 import argparse
 
 from baselines import command_line
+from baselines.evaluation import kaggle
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +45,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the submission."""
-    from baselines.evaluation import kaggle
-
     template = None if args.no_template else args.sample
     kaggle.combine(args.predictions, args.output, template)

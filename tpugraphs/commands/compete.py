@@ -19,6 +19,8 @@ import argparse
 import functools
 
 from baselines import command_line
+from baselines.core import settings as settings_lib
+from tpugraphs import competition
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Trains, writes the submission, and prints the table."""
-    from baselines.core import settings as settings_lib
-    from tpugraphs import competition
-
     options = settings_lib.from_options(competition.CompetitionOptions, args)
     results = competition.compete(options, args.dirs)
     command_line.show(args, results.to_json(), results.to_text)

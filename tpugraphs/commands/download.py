@@ -24,18 +24,20 @@ Without a network, or just to look around, --sample_data of the trainings takes
 measured kernels or programs that ship, in the same format.
 """
 
+from __future__ import annotations
+
 import argparse
-from typing import Any
+from typing import Optional
 
 from baselines import command_line
 from baselines.core import text
+from baselines.data import archives
+from baselines.data import collections
+from baselines.data import download
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.data import collections
-    from baselines.data import download
-
     about = 'which ones, separated by commas, or "all" (default: %(default)s); '
     about += f'there are {", ".join(collections.NAMES)}'
     command_line.option(parser, '--collection', 'tile:xla', about)
@@ -50,8 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Downloads split after split."""
-    from baselines.data import download
-
     names = [name.strip() for name in args.collection.split(',')]
     for split in download.splits_of([name for name in names if name]):
         counts = download.download(
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
         print(f'{split}: {_outcome(counts)}', flush=True)
 
 
-def _outcome(counts: Any) -> str:
+def _outcome(counts: Optional[archives.Unpacked]) -> str:
     """Describes the numbers of a split's files; None means it was on disk already."""
     if counts is None:
         return 'complete already'

@@ -14,12 +14,12 @@ measurements.
 import argparse
 
 from baselines import command_line
+from baselines.evaluation import ensembles
+from tpugraphs import run_reports
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.evaluation import ensembles
-
     command_line.add_run_arguments(parser)
     command_line.add_collection(parser, estimate=False)
     ways = ensembles.WAYS
@@ -41,6 +41,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
-    from tpugraphs import run_reports
-
     run_reports.average_runs(args)

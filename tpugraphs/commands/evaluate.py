@@ -23,6 +23,7 @@ pattern, or the name of a model, names runs that differ in their seeds.
 import argparse
 
 from baselines import command_line
+from tpugraphs import run_reports
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +48,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run, or compares two models."""
-    from tpugraphs import run_reports
-
     (run_reports.compare_runs if args.compare else run_reports.evaluate_runs)(args)

@@ -15,6 +15,7 @@ import argparse
 
 from baselines import command_line
 from baselines.runs import finding
+from baselines.scoring import exporting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the run, and prints what was written."""
-    from baselines.scoring import exporting
-
     found = finding.load(command_line.run_of(args))
     lines = exporting.export(found, args.output, args.models_file, args.collection)
     print(*lines, sep='\n')

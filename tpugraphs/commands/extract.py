@@ -25,13 +25,15 @@ import argparse
 
 from baselines import command_line
 from baselines.core import settings as settings_lib
+from baselines.hlo import reading
+from tpugraphs.distribute import beam
+from tpugraphs.extract import extractor
+from tpugraphs.extract import jobs
+from tpugraphs.extract import splitting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.hlo import reading
-    from tpugraphs.extract import splitting
-
     parser.add_argument(
         'inputs',
         nargs='+',
@@ -59,10 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> int:
     """Extracts the files, and prints a summary."""
-    from tpugraphs.distribute import beam
-    from tpugraphs.extract import extractor
-    from tpugraphs.extract import jobs
-
     beam.check_arguments(args)
     options = settings_lib.from_options(extractor.ExtractionOptions, args)
     return jobs.extract(

@@ -8,8 +8,12 @@ Runs that were trained before gains were kept have the numbers of splits alone.
 """
 
 import argparse
+import json
 
 from baselines import command_line
+from baselines.core import text
+from baselines.runs import finding
+from baselines.trees import booster
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,19 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
-    import json
-
-    from baselines.core import text
-    from baselines.runs import finding
-    from baselines.trees import booster
-
     run_file = finding.load(command_line.run_of(args))
     if not run_file.has_trees:
         raise ValueError(
             f'{run_file.model_dir} has no trees: importances are of runs of '
             '--model=Trees, --trees or --recipe=strong'
         )
-    booster.check_installed(run_file.model_dir)
     trees = booster.Trees.read(run_file.trees_file)
     rows = trees.importances()
     if args.json:

@@ -9,6 +9,7 @@ own is my_file.py:my_loss.
 import argparse
 
 from baselines import command_line
+from tpugraphs.api import catalogue
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
-    from tpugraphs import catalogue
-
     found = catalogue.losses()
     command_line.show(args, found, lambda: found)

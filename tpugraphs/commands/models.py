@@ -10,6 +10,7 @@ import argparse
 
 from baselines import command_line
 from baselines import config
+from tpugraphs.api import catalogue
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints a table for each task."""
-    from tpugraphs import catalogue
-
     tasks = [args.task] if args.task else list(config.CONFIGS)
     found = {task: catalogue.models(task) for task in tasks}
 

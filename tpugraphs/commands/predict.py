@@ -15,6 +15,8 @@ configurations, best first.  `tpugraphs combine` puts several into one.
 import argparse
 
 from baselines import command_line
+from baselines.scoring import loading
+from tpugraphs.distribute import beam
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,8 +31,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    from baselines.scoring import loading
-    from tpugraphs.distribute import beam
-
     names, options = command_line.runs_of(args), beam.data_options(args)
     loading.write_predictions(names, options, args.output, args.split)

@@ -29,6 +29,7 @@ import functools
 
 from baselines import command_line
 from baselines import config
+from tpugraphs.ranking import jobs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +63,5 @@ def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
-    from tpugraphs import run_reports
 
-    return run_reports.rank_modules(args)
+    return jobs.rank_modules(args)

@@ -22,12 +22,14 @@ from baselines import command_line
 from baselines.core import files
 from baselines.core import starting
 from baselines.core import text
+from tpugraphs.records import machine_records
+from tpugraphs.records import records
+from tpugraphs.records import t4
+from tpugraphs.records import tables
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from tpugraphs.records import machine_records
-
     option = functools.partial(command_line.option, parser)
     about = 'show the best of the kernel whose name or fingerprint begins so'
     parser.add_argument('kernel', nargs='?', default='', metavar='KERNEL', help=about)
@@ -47,10 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @starting.without_garbage_collection()
 def run(args: argparse.Namespace) -> None:
     """Imports, prunes, exports or prints."""
-    from tpugraphs.records import records
-    from tpugraphs.records import t4
-    from tpugraphs.records import tables
-
     done = sys.stderr if args.json else sys.stdout
     if args.sources:
         print(*tables.merge(args.sources, args.records), sep='\n')
@@ -68,8 +66,8 @@ def run(args: argparse.Namespace) -> None:
         where = text.count(len(written), 'kernel')
         print(f'{where} written to {args.export}', file=done)
     if args.json or not (args.prune or args.export):
-        as_json, lines = tables.kernels_json, tables.kernels
+        as_json, lines = tables.kernels_json, tables.kernels_table
         if args.kernel:
-            as_json, lines = tables.best_json, tables.best
+            as_json, lines = tables.best_json, tables.best_table
         shown = lambda: '\n'.join(lines(measurements))
         command_line.show(args, as_json(measurements), shown)

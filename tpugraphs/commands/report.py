@@ -15,7 +15,12 @@ import argparse
 from typing import cast
 
 from baselines import command_line
+from baselines.core import files
 from baselines.runs import run_files
+from baselines.scoring import loading
+from tpugraphs.distribute import beam
+from tpugraphs.report import measured
+from tpugraphs.report import page
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,12 +40,6 @@ def run(args: argparse.Namespace) -> None:
             are unusable, or no runtime is known.
         OSError: --output cannot be written.
     """
-    from baselines.core import files
-    from baselines.scoring import loading
-    from tpugraphs.distribute import beam
-    from tpugraphs.report import measured
-    from tpugraphs.report import page
-
     files.check_file_writable(args.output, 'output')
     names, options = command_line.runs_of(args), beam.data_options(args)
     predictors = loading.load_alike(names, options)

@@ -21,13 +21,17 @@ import sys
 from typing import List
 
 from baselines import command_line
+from baselines.core import files
+from baselines.core import text
+from baselines.runs import deletion
+from baselines.runs import finding
+from baselines.runs import listing
+from baselines.runs import notes
+from baselines.runs import run_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from baselines.runs import finding
-    from baselines.runs import listing
-
     about = f'list only these: each {finding.FORMS}'
     parser.add_argument('runs', nargs='*', metavar='RUN', help=about)
     parser.add_argument(
@@ -53,11 +57,6 @@ def run(args: argparse.Namespace) -> None:
         ValueError: there are no such runs, or they may not be changed.
         OSError: a note or a run cannot be written or removed.
     """
-    from baselines.runs import finding
-    from baselines.runs import listing
-    from baselines.runs import notes
-    from baselines.runs import run_files
-
     folders = args.out_dir or finding.default_folders()
     names = _named(args)
     if args.delete:
@@ -80,8 +79,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _named(args: argparse.Namespace) -> List[str]:
     """Returns the directories of the runs that are named; raises ValueError."""
-    from baselines.runs import finding
-
     if (args.delete or args.note is not None) and not args.runs:
         raise ValueError(f'name the runs; each is {finding.FORMS}')
     if args.runs and len(args.out_dir) > 1:
@@ -92,10 +89,6 @@ def _named(args: argparse.Namespace) -> List[str]:
 
 def _delete(model_dirs: List[str], is_sure: bool) -> None:
     """Deletes runs if the user agrees; raises ValueError or OSError."""
-    from baselines.core import files
-    from baselines.core import text
-    from baselines.runs import deletion
-
     paths = [path for one in model_dirs for path in deletion.paths_of(one)]
     count = text.count(len(model_dirs), 'run')
     if not is_sure:

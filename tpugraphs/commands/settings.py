@@ -10,6 +10,9 @@ setting; --resume and --results_csv, which are of one training alone, are left o
 import argparse
 
 from baselines import command_line
+from baselines import scripts
+from baselines.runs import finding
+from baselines.runs import run_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,10 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the settings."""
-    from baselines import scripts
-    from baselines.runs import finding
-    from baselines.runs import run_files
-
     run_file = run_files.read(finding.find_one(command_line.run_of(args)))
     print(f'# {run_file.model_dir}')
     print(scripts.to_toml(scripts.changed_settings(run_file.args)), end='')

@@ -19,12 +19,14 @@ import argparse
 import sys
 
 from baselines import command_line
+from tpugraphs.inspect import jobs
+from tpugraphs.inspect import plot
+from tpugraphs.inspect import profile
+from tpugraphs.kernels import preparation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from tpugraphs.inspect import plot
-
     parser.add_argument('file', metavar='FILE', help='a .pb or .npz file, or a program')
     about = 'the module to show: its name or number (from 0)'
     command_line.option(parser, '--module', str, about)
@@ -41,13 +43,10 @@ def run(args: argparse.Namespace) -> None:
     if args.time:
         if args.module or args.plot:
             raise ValueError('--time is of a program: leave --module and --plot out')
-        from tpugraphs.inspect import profile
-        from tpugraphs.kernels import preparation
 
         profiled = profile.profile(preparation.load(args.file))
         command_line.show(args, profiled.to_json(), lambda: profiled)
         return
-    from tpugraphs.inspect import jobs
 
     found = jobs.describe(args.file, args.module, args.plot)
     command_line.show(args, found.to_json(), found.to_text)

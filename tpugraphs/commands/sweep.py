@@ -12,6 +12,8 @@ trials, and not searched.  The best settings go into best.json, for --recipe=FIL
 docs/guide/sweeps.md.
 """
 
+from __future__ import annotations
+
 import argparse
 import dataclasses
 import functools
@@ -74,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class _HelpAll(argparse.Action):
     """Prints the help with the actions that --help leaves out; `const` has them."""
 
-    def __call__(self, parser: Any, *unused: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
         for action, about in self.const:
             action.help = about
         parser.print_help()

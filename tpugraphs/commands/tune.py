@@ -28,13 +28,16 @@ import math
 from baselines import command_line
 from baselines.core import files
 from baselines.core import settings as settings_lib
+from baselines.hlo import reading
 from baselines.runs import finding
+from tpugraphs.programs import extras
+from tpugraphs.ranking import tile_scores
+from tpugraphs.records import arguments
+from tpugraphs.tuning import program_search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    from tpugraphs.records import arguments
-
     option = functools.partial(command_line.option, parser)
     about = 'FILE.py:FUNCTION, or a file (docs/guide/measure.md#programs)'
     parser.add_argument('program', metavar='PROGRAM', help=about)
@@ -57,11 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Tunes, prints and writes."""
-    from baselines.hlo import reading
-    from tpugraphs import tile_scores
-    from tpugraphs.programs import extras
-    from tpugraphs.tuning import program_search
-
     extras.require()
     if args.no_model and args.dirs:
         raise ValueError('--no_model and --dir: give one of them')

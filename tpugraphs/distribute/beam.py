@@ -6,6 +6,8 @@ Workers share nothing with this process but a folder that all of them see.  A wo
 leaves each result there as soon as it has it; the same call goes on from there.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import dataclasses
@@ -20,7 +22,17 @@ import shutil
 import sys
 import tempfile
 import threading
-from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Iterator,
+    List,
+    NamedTuple,
+    Sequence,
+    TextIO,
+    Tuple,
+    TypeVar,
+)
 import uuid
 
 import numpy as np
@@ -36,6 +48,10 @@ from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.scoring import scorers
+
+# What `map_items` passes to a worker, and takes back: values that JSON can hold.
+_Item = TypeVar('_Item')
+_Result = TypeVar('_Result')
 
 # By default Beam's own local runner works in one process.
 _LOCAL = 'DirectRunner'
@@ -63,14 +79,14 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def map_items(
-    work: Callable[[Any], Any],
-    items: Sequence[Any],
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
     folder: str,
     runner: str = '',
     beam_options: str = '',
     title: str = '',
     keep: bool = False,
-) -> List[Any]:
+) -> List[_Result]:
     """Applies a function to every item, on the workers of a Beam runner.
 
     Args:
@@ -96,6 +112,7 @@ def map_items(
     try:
         is_local = runner == _LOCAL and not beam_options
         options = shlex.split(_LOCAL_OPTIONS if is_local else beam_options)
+        # The bar writes to the real stderr, which workers do not have.
         with _quiet(is_local) as stream, _progress(folder, len(jobs), title, stream):
             _run(work, jobs, folder, runner, options)
         results = [_read_result(folder, number) for number, _ in jobs]
@@ -112,8 +129,8 @@ def map_items(
 
 
 def _run(
-    work: Callable[[Any], Any],
-    jobs: List[Tuple[int, Any]],
+    work: Callable[[_Item], _Result],
+    jobs: List[Tuple[int, _Item]],
     folder: str,
     runner: str,
     arguments: List[str],
@@ -133,7 +150,7 @@ def _run(
         )
 
 
-def _do(job: Tuple[int, Any], work: Callable[[Any], Any], folder: str) -> None:
+def _do(job: Tuple[int, _Item], work: Callable[[_Item], _Result], folder: str) -> None:
     """Applies `work` to an item, on a worker, unless its result exists."""
     number, item = job
     path = _result_path(folder, number)
@@ -154,7 +171,7 @@ def _result_path(folder: str, number: int) -> str:
 
 
 @contextlib.contextmanager
-def _quiet(is_local: bool) -> Iterator[Any]:
+def _quiet(is_local: bool) -> Iterator[TextIO]:
     """Keeps what Beam and its worker processes log from the terminal.
 
     Local workers inherit file descriptor 2 and report their start there; it
@@ -181,7 +198,7 @@ def _quiet(is_local: bool) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _progress(folder: str, total: int, title: str, terminal: Any) -> Iterator[None]:
+def _progress(folder: str, total: int, title: str, terminal: TextIO) -> Iterator[None]:
     """Shows a progress bar that counts result files, also those of other machines."""
     done = threading.Event()
     bar = tqdm.tqdm(total=total, desc=title, file=terminal, disable=None, leave=False)
@@ -239,6 +256,7 @@ class BeamWorkers:
         work = _work(run, source, store)
         at_once = source.task.configs_at_once
         folder = os.path.join(work.data.cache_dir, f'scores_{_key(run, work, at_once)}')
+        # Graphs that follow one another, with about so many configurations together.
         parts = arrays.groups(store.config_counts, at_once)
         items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
         score = functools.partial(score_part, work=work)
@@ -288,6 +306,7 @@ def _opened(work: _Work) -> Tuple[scorers.Models, splits.PackedSplit, Any]:
     source = graph_source.RunSource(run, work.data)
     scorer = loading.run_scorer(run, source)
     store = source.open(work.split)
+    # A path may mean other files on another machine.
     if store.fingerprint != work.fingerprint:
         raise ValueError(f'{store.source}: a worker sees other data here')
     store = scorer.check(store)

@@ -1,14 +1,17 @@
 """Extracts the modules of a raw file to npz files, and reports the outcome."""
 
+from __future__ import annotations
+
 import dataclasses
 import os
-from typing import Any, Optional
+from typing import Optional
 
 from baselines.core import text
 from baselines.data import graph_files
 from baselines.data import npz
 from baselines.data import raw as raw_lib
 from baselines.hlo import graph
+from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import tile
 from tpugraphs.extract import outcomes
@@ -54,7 +57,7 @@ def extract_file(path: str, options: ExtractionOptions) -> outcomes.Outcome:
 
 def _extract_module(
     raw: reading.RawFile,
-    tuning: Any,
+    tuning: protos.ModuleTuningData,
     options: ExtractionOptions,
     outcome: outcomes.Outcome,
 ) -> None:

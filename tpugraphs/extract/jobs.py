@@ -1,12 +1,14 @@
 """Runs `tpugraphs extract`: writes npz files of raw files, and a summary."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import functools
 import os
 import re
 import sys
-from typing import Any, Dict, Iterable, List, Optional, Sequence
+from typing import Dict, Iterable, List, Optional, Sequence
 import uuid
 
 from baselines.core import files
@@ -65,6 +67,7 @@ def extract(
     if parts:
         _check_split(paths, options, parts, by)
     total = outcomes.Outcome()
+    # Results are the same either way; Beam uses all cores.
     if runner or len(paths) > _MANY_FILES:
         extracted = _through_beam(paths, options, runner, beam_options)
     else:
@@ -130,7 +133,7 @@ def _through_beam(
     return [outcomes.Outcome(**outcome) for outcome in results]
 
 
-def _extract_file(path: str, options: Dict[str, Any]) -> Dict[str, Any]:
+def _extract_file(path: str, options: text.JsonObject) -> text.JsonObject:
     """Extracts one file on a worker; options and outcome travel as JSON objects."""
     outcome = extractor.extract_file(path, extractor.ExtractionOptions(**options))
     return dataclasses.asdict(outcome)

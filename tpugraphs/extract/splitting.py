@@ -45,6 +45,7 @@ def split(
     """
     groups = check_groups(shares, by, modules)
     sizes = {group: len(names) for group, names in groups.items()}
+    # Group -> the number of its split.
     chosen = shares_lib.share_out(sizes, [share / sum(shares) for share in shares])
     counts = []
     for number, split_name in enumerate(collections.SPLITS):

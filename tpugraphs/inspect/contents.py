@@ -1,18 +1,22 @@
 """Reads raw and npz files into one form: graphs with their configurations."""
 
+from __future__ import annotations
+
 import dataclasses
 import os
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import numpy as np
 
 from baselines.core import files
+from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import raw
 from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.hlo import graph
+from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from tpugraphs.programs import reader
@@ -115,7 +119,7 @@ def _npz_content(path: str) -> Content:
     )
 
 
-def _module_content(kind: str, tuning: Any) -> Content:
+def _module_content(kind: str, tuning: protos.ModuleTuningData) -> Content:
     """Describes a module of a raw file; `problem` tells if it is damaged."""
     name = raw.graph_id(tuning)
     try:
@@ -144,7 +148,7 @@ def describe_program(program: reader.Program) -> Content:
     return Content(program.name, program.form, opcodes, **_graph(nodes))
 
 
-def _graph(nodes: Any) -> Dict[str, Any]:
+def _graph(nodes: Any) -> text.JsonObject:
     """Returns the fields of `Content` on the graph of a record or module."""
     return {
         'shapes': shape_texts(nodes.node_feat, nodes.pad),
@@ -153,7 +157,7 @@ def _graph(nodes: Any) -> Dict[str, Any]:
     }
 
 
-def _configurations(kind: str, configs: Any) -> Dict[str, Any]:
+def _configurations(kind: str, configs: Any) -> text.JsonObject:
     """Returns the fields of `Content` on the configurations of a record or module."""
     if kind == reading.TILE:
         return {'config_groups': _equal_rows(configs.config_feat)}
@@ -180,6 +184,7 @@ def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
     if node_feat.shape[1] < schema.DIMENSIONS.stop:
         return ('',) * len(node_feat)
     flags = node_feat[:, schema.TYPES]
+    # [n], the number of each node's element type; 0, the invalid one, without a flag.
     types = np.where(flags.any(axis=1), flags.argmax(axis=1), 0)
     # `opaque`, not `opaque_type`; the first one is no type.
     names = [kind.name.partition('_')[0] for kind in schema.ELEMENT_TYPES]

@@ -1,7 +1,9 @@
 """Describes graphs and their configurations in lines and tables."""
 
+from __future__ import annotations
+
 import collections
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -32,9 +34,9 @@ def describe(content: contents.Content) -> str:
     return '\n'.join(lines)
 
 
-def to_json(content: contents.Content) -> Dict[str, Any]:
+def to_json(content: contents.Content) -> text.JsonObject:
     """Describes one graph and its configurations, as `tpugraphs show --json` does."""
-    described: Dict[str, Any] = {
+    described: text.JsonObject = {
         'name': content.name,
         'kind': content.kind,
         'nodes': len(content.opcodes),
@@ -113,6 +115,7 @@ def count_repeats(
     repeated = len(groups) - len(distinct)
     if not repeated or not runtimes.all():
         return len(distinct), repeated, None
+    # [distinct], the bounds of the runtimes of equal configurations.
     fastest = np.full(len(distinct), np.inf)
     slowest = np.zeros(len(distinct))
     np.minimum.at(fastest, groups, runtimes)

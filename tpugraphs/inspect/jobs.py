@@ -1,10 +1,13 @@
 """Runs `tpugraphs show`: prints and draws the graphs of a file."""
 
+from __future__ import annotations
+
 import dataclasses
 import difflib
-from typing import Any, Dict, List, Optional
+from typing import List, Optional
 
 from baselines.core import files
+from baselines.core import text
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import description
 from tpugraphs.inspect import kernel_table
@@ -19,7 +22,7 @@ class Description:
     graphs: List[contents.Content]  # one for each module, at least one
     # what `kernel_table.describe` returns of a program; None for a file of
     # configurations
-    kernels: Optional[Dict[str, Any]] = None
+    kernels: Optional[text.JsonObject] = None
 
     def to_text(self) -> str:
         """Describes one graph in lines, or lists several in a table."""
@@ -30,7 +33,7 @@ class Description:
             lines += kernel_table.lines(self.kernels)
         return '\n'.join(lines)
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> text.JsonObject:
         """Returns the object of `tpugraphs show --json`."""
         modules = [description.to_json(graph) for graph in self.graphs]
         return {'modules': modules, 'program': self.kernels}

@@ -1,10 +1,13 @@
 """Lists the kernels of a program: shapes, arithmetic, and XLA's own tiles."""
 
+from __future__ import annotations
+
 import collections
 import math
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Tuple
 
 from baselines.core import text
+from baselines.hlo import protos
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
@@ -18,7 +21,7 @@ _WIDTH = 40  # characters of a shape
 _HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles"]
 
 
-def describe(program: reader.Program) -> Dict[str, Any]:
+def describe(program: reader.Program) -> text.JsonObject:
     """Describes the parameters and kernels of a program.
 
     An optimized module has its kernels already.  Others are compiled for the CPU; if
@@ -55,7 +58,7 @@ def describe(program: reader.Program) -> Dict[str, Any]:
     return {**described, 'origin': origin, 'multiply_adds': total, 'kernels': kernels}
 
 
-def lines(described: Dict[str, Any]) -> List[str]:
+def lines(described: text.JsonObject) -> List[str]:
     """Lays out what `describe` returned, as lines."""
     parameters = described['parameters']
     shown = [
@@ -99,7 +102,7 @@ def lines(described: Dict[str, Any]) -> List[str]:
     return shown
 
 
-def _has_unknown_sizes(module: Any) -> bool:
+def _has_unknown_sizes(module: protos.HloModuleProto) -> bool:
     """Returns whether an array of a module has a size that the module does not say."""
     return any(
         size < 0
@@ -109,7 +112,7 @@ def _has_unknown_sizes(module: Any) -> bool:
     )
 
 
-def _optimised(program: reader.Program) -> Tuple[Any, str]:
+def _optimised(program: reader.Program) -> Tuple[protos.HloModuleProto, str]:
     """Returns the module to cut, and the origin of its kernels, as text."""
     if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
@@ -120,7 +123,7 @@ def _optimised(program: reader.Program) -> Tuple[Any, str]:
         return program.module, f'instructions before fusion, for {error}'
 
 
-def _facts(module: Any) -> Dict[str, Any]:
+def _facts(module: protos.HloModuleProto) -> text.JsonObject:
     """Returns the part of `describe` that is not about kernels."""
     entry = cutting.entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
@@ -139,15 +142,16 @@ def _facts(module: Any) -> Dict[str, Any]:
     }
 
 
-def _kernels(module: Any) -> List[Dict[str, Any]]:
+def _kernels(module: protos.HloModuleProto) -> List[text.JsonObject]:
     """Returns the kernels of a module as `describe` does."""
     multiply_adds = _MultiplyAdds(module)
     # Layers repeat: kernels that look the same are one row.
-    alike: Dict[Tuple[Any, ...], List[str]] = {}
+    alike: Dict[Tuple[int, int, str, str, str], List[str]] = {}
     for values, pieces in cutting.pieces_of(module):
         root, count = pieces[-1], multiply_adds.of_all(pieces, values)
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
         alike.setdefault((*key, _own_tiles_text(root)), []).append(root.name)
+    # The most multiply-adds of all places first, then the largest result.
     rows = sorted(alike.items(), key=lambda row: (-row[0][0] * len(row[1]), -row[0][1]))
     return [
         {
@@ -161,7 +165,7 @@ def _kernels(module: Any) -> List[Dict[str, Any]]:
     ]
 
 
-def _own_tiles_text(root: Any) -> str:
+def _own_tiles_text(root: protos.HloInstructionProto) -> str:
     """Returns XLA's own tiles of a kernel as text; '' if it has none."""
     own = tpu_tiles.of(root)
     if own is None:
@@ -178,19 +182,19 @@ def _own_tiles_text(root: Any) -> str:
     return ', '.join(bounds)
 
 
-def _elements(shape: Any) -> int:
+def _elements(shape: protos.ShapeProto) -> int:
     """Returns the number of elements of an array, or of all arrays of a tuple."""
     return sum(map(_elements, shape.tuple_shapes)) or building.elements(shape)
 
 
-def _shape_text(shape: Any) -> str:
+def _shape_text(shape: protos.ShapeProto) -> str:
     """Returns the shape of an array, or of a tuple of arrays, as text."""
     if shape.element_type != building.TUPLE:
         return building.shape_text(shape)
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'
 
 
-def multiply_adds(module: Any) -> int:
+def multiply_adds(module: protos.HloModuleProto) -> int:
     """Counts the multiply-adds of a module; the body of a loop counts once."""
     return _MultiplyAdds(module).of_computation(module.entry_computation_id)
 
@@ -202,18 +206,26 @@ class _MultiplyAdds:
     does not say how often it runs.
     """
 
-    def __init__(self, module: Any):
+    def __init__(self, module: protos.HloModuleProto):
         self._bodies = {c.id: c for c in module.computations}
         self._counted: Dict[int, int] = {}
 
-    def of_all(self, instructions: Iterable[Any], values: Dict[int, Any]) -> int:
+    def of_all(
+        self,
+        instructions: Iterable[protos.HloInstructionProto],
+        values: Dict[int, protos.HloInstructionProto],
+    ) -> int:
         """Counts the multiply-adds of instructions of one computation.
 
         `values` are all instructions of the computation, by id.
         """
         return sum(self._of_one(i, values) for i in instructions)
 
-    def _of_one(self, instruction: Any, values: Dict[int, Any]) -> int:
+    def _of_one(
+        self,
+        instruction: protos.HloInstructionProto,
+        values: Dict[int, protos.HloInstructionProto],
+    ) -> int:
         """Counts the multiply-adds of an instruction and of computations it calls."""
         if instruction.opcode not in ('dot', 'convolution'):
             return sum(map(self.of_computation, instruction.called_computation_ids))
@@ -223,9 +235,9 @@ class _MultiplyAdds:
             terms = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
         else:
             kernel = values[instruction.operand_ids[1]].shape.dimensions
-            numbers = instruction.convolution_dimension_numbers
-            terms = kernel[numbers.kernel_input_feature_dimension]
-            terms *= math.prod(kernel[d] for d in numbers.kernel_spatial_dimensions)
+            roles = instruction.convolution_dimension_numbers
+            terms = kernel[roles.kernel_input_feature_dimension]
+            terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
         return terms * building.elements(instruction.shape)
 
     def of_computation(self, number: int) -> int:

@@ -78,9 +78,11 @@ def place(
         nodes, neighbours = (lower, upper) if down else (upper, lower)
         if sweep >= _SWEEPS - 2:
             nodes, neighbours = both
+        # [count], how many neighbours each has on that side.
         degree = np.bincount(nodes, minlength=count)
         for row in rows if down else rows[::-1]:
             sums = np.bincount(nodes, x[neighbours], count)
+            # [nodes of the layer]; who has no neighbour stays.
             means = np.where(degree, sums / np.maximum(degree, 1), x)[row]
             order = np.argsort(means, kind='stable')
             row[:] = row[order]
@@ -94,6 +96,7 @@ def _spread(targets: np.ndarray, room: np.ndarray) -> np.ndarray:
 
     `room` is needed to either side of each node.
     """
+    # [nodes], where they would be side by side without gaps.
     offsets = np.cumsum(room) * 2 - room
     # Without the offsets, the places only have to ascend.
     from scipy import optimize

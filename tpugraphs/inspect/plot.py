@@ -1,6 +1,8 @@
 """Draws a kernel or program: its graph, and the distribution of its runtimes."""
 
-from typing import Any, List
+from __future__ import annotations
+
+from typing import Any, List, Union
 
 import numpy as np
 
@@ -72,7 +74,7 @@ def draw(content: contents.Content, path: str) -> None:
     if ending not in canvas.get_supported_filetypes():
         formats = ', '.join(sorted(canvas.get_supported_filetypes()))
         raise ValueError(f'{path}: pictures can be {formats}')
-    drawings: List[Any] = []
+    drawings: List[Union[_Graph, _Runtimes]] = []
     if 0 < len(content.opcodes) <= MAX_NODES:
         drawings.append(_Graph(content))
     if content.runtimes.any():

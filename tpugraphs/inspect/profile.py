@@ -4,15 +4,18 @@ profiled = profile(preparation.load('my_program.py:step'))
 print(profiled)
 """
 
-from typing import Any, Dict, List, Optional, Sequence
+from __future__ import annotations
+
+from typing import Dict, List, Optional, Sequence
 
 import numpy as np
 
 from baselines.core import phases
-from tpugraphs import results
+from baselines.hlo import protos
 from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
 from tpugraphs.inspect import kernel_table
+from tpugraphs.inspect import kernel_times
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
@@ -31,7 +34,7 @@ def profile(
     arrays: Optional[List[np.ndarray]] = None,
     core: int = -1,
     platform: str = 'cpu',
-) -> results.Profile:
+) -> kernel_times.Profile:
     """Times a program, and each of its kernels alone with random inputs.
 
     The time of an empty call is subtracted from all times.
@@ -70,10 +73,11 @@ def profile(
     if not timed:
         why = '; '.join(skipped) or 'it has none'
         raise ValueError(f'{program.source}: no kernel could be timed: {why}')
+    # Shares are of the program's time, or of the sum if it could not be timed.
     total = whole_ns or sum(once * len(kernel.places) for kernel, once in timed)
     rows = [_row(kernel, once, total, reached) for kernel, once in timed]
     rows.sort(key=lambda row: -row.share)
-    return results.Profile(
+    return kernel_times.Profile(
         rows, program.name, whole_ns, problem, reached, dict(skipped)
     )
 
@@ -81,7 +85,7 @@ def profile(
 def _time(
     session: session_lib.Session,
     name: str,
-    module: Any,
+    module: protos.HloModuleProto,
     arrays: Optional[Sequence[np.ndarray]] = None,
 ) -> int:
     """Returns the nanoseconds of one execution; raises WorkerError."""
@@ -103,6 +107,7 @@ def _reached(session: session_lib.Session) -> Dict[str, float]:
         product_ns = _time(session, 'product', _module('dot', [_SIDE, _SIDE]))
     except session_lib.WorkerError as error:
         raise ValueError(f'this machine cannot be measured: {error}') from error
+    # Bytes read and written, 4 to a float; multiply-adds of the product.
     moved, terms = 2 * 4 * _COPIED, _SIDE**3
     return {
         'call_ns': call_ns,
@@ -111,7 +116,7 @@ def _reached(session: session_lib.Session) -> Dict[str, float]:
     }
 
 
-def _module(opcode: str, dims: Sequence[int]) -> Any:
+def _module(opcode: str, dims: Sequence[int]) -> protos.HloModuleProto:
     """Returns the module of a copy, or of the product of two matrices, of float32."""
     module = building.Module(opcode)
     entry, shape = module.computation('entry'), building.shape_of('f32', dims)
@@ -127,7 +132,7 @@ def _module(opcode: str, dims: Sequence[int]) -> Any:
 
 def _row(
     kernel: cutting.Kernel, once_ns: int, total_ns: int, reached: Dict[str, float]
-) -> results.KernelTime:
+) -> kernel_times.KernelTime:
     """Describes a timed kernel."""
     entry = cutting.entry_of(kernel.module)
     arrays = [i.shape for i in entry.instructions if i.opcode == 'parameter']
@@ -135,7 +140,7 @@ def _row(
     moved = sum(map(building.num_bytes, arrays))
     flops = 2 * kernel_table.multiply_adds(kernel.module)
     seconds = once_ns / 1e9
-    return results.KernelTime(
+    return kernel_times.KernelTime(
         name=kernel.origin,
         times=len(kernel.places),
         shape=building.shape_text(kernel.places[0].pieces[-1].shape),

@@ -10,14 +10,20 @@ again.  A kernel takes arrays with dimensions in the order of their layouts, so 
 called between transposes where a layout is not row-major.
 """
 
-from typing import Any, Dict, Sequence, Set, Tuple
+from __future__ import annotations
 
+from typing import Dict, Sequence, Set, Tuple
+
+from baselines.hlo import protos
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import removal
 
 
-def assemble(optimised: Any, replaced: Sequence[Tuple[cutting.Kernel, Any]]) -> Any:
+def assemble(
+    optimised: protos.HloModuleProto,
+    replaced: Sequence[Tuple[cutting.Kernel, protos.HloModuleProto]],
+) -> protos.HloModuleProto:
     """Replaces kernels of an optimised module by others that compute the same.
 
     Args:
@@ -41,17 +47,18 @@ def assemble(optimised: Any, replaced: Sequence[Tuple[cutting.Kernel, Any]]) -> 
 class _Assembly(building.Module):
     """Rewrites the computations of a module so that all arrays are row-major."""
 
-    def __init__(self, optimised: Any):
+    def __init__(self, optimised: protos.HloModuleProto):
         super().__init__(optimised.name, optimised)
         # id of an instruction that a call replaces -> operands of the call, and id of
         # the computation that it calls
-        self._calls: Dict[int, Tuple[Sequence[Any], int]] = {}
+        self._calls: Dict[int, Tuple[Sequence[protos.HloInstructionProto], int]] = {}
         self._removed: Set[int] = set()  # ids of other instructions of replaced kernels
 
-    def replace(self, kernel: cutting.Kernel, other: Any) -> None:
+    def replace(self, kernel: cutting.Kernel, other: protos.HloModuleProto) -> None:
         """Puts calls of a module in the places of a kernel."""
         entry = self.copy_entry(other)
         for place in kernel.places:
+            # The last piece becomes the call; the others are not needed any more.
             self._calls[place.pieces[-1].id] = place.operands, entry
             self._removed.update(piece.id for piece in place.pieces[:-1])
 
@@ -62,10 +69,12 @@ class _Assembly(building.Module):
             self._copied[number] = computation.finish(root)
         return self._copied[number]
 
-    def rewrite(self, source: Any) -> Tuple[building.Computation, Any]:
+    def rewrite(
+        self, source: protos.HloComputationProto
+    ) -> Tuple[building.Computation, protos.HloInstructionProto]:
         """Rewrites a computation; returns the unfinished result and its root."""
         computation = self.computation(source.name)
-        values: Dict[int, Any] = {}
+        values: Dict[int, protos.HloInstructionProto] = {}
         parameters = [i for i in source.instructions if i.opcode == 'parameter']
         for value in sorted(parameters, key=lambda i: i.parameter_number):
             values[value.id] = computation.parameter(_row_major(value.shape))
@@ -78,10 +87,10 @@ class _Assembly(building.Module):
     def _write(
         self,
         computation: building.Computation,
-        value: Any,
-        values: Dict[int, Any],
-        shapes: Dict[int, Any],
-    ) -> Any:
+        value: protos.HloInstructionProto,
+        values: Dict[int, protos.HloInstructionProto],
+        shapes: Dict[int, protos.ShapeProto],
+    ) -> protos.HloInstructionProto:
         """Rewrites an instruction; `values` are the rewritten ones, by the old ids."""
         if value.id in self._calls:
             sources, entry = self._calls[value.id]
@@ -99,6 +108,7 @@ class _Assembly(building.Module):
             return _add_constant(computation, value)
         operands = [values[number] for number in value.operand_ids]
         if value.opcode == 'bitcast':
+            # A bitcast keeps bytes: in the physical order it is a reshape.
             before = shapes[value.operand_ids[0]]
             if before.element_type != value.shape.element_type:
                 raise cutting.Unsupported('bitcast of types')
@@ -117,7 +127,9 @@ class _Assembly(building.Module):
         return result
 
 
-def _add_constant(computation: building.Computation, value: Any) -> Any:
+def _add_constant(
+    computation: building.Computation, value: protos.HloInstructionProto
+) -> protos.HloInstructionProto:
     """Adds a constant, whose literal has its bytes in the order of its own layout."""
     if not building.is_array(value.shape):
         return computation.add('constant', value.shape, like=value)
@@ -127,7 +139,7 @@ def _add_constant(computation: building.Computation, value: Any) -> Any:
     return cutting.to_logical(computation, constant, value.literal.shape)
 
 
-def _row_major(shape: Any) -> Any:
+def _row_major(shape: protos.ShapeProto) -> protos.ShapeProto:
     """Returns a copy of a shape in which all arrays are row-major."""
     copy = type(shape).FromString(shape.SerializeToString())
     del copy.tuple_shapes[:]

@@ -10,43 +10,48 @@ A value is the HloInstructionProto that makes it.  Computations are stored when
 they are finished, callees before callers, as XLA wants them.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 import math
 from typing import (
-    Any,
     Callable,
     Dict,
+    Hashable,
     Iterable,
     Iterator,
     List,
     Mapping,
     Optional,
     Sequence,
+    TypeVar,
     Union,
 )
 
 from baselines.hlo import protos
 from baselines.hlo import schema
 
+Message = TypeVar('Message', bound='protos.Message')
+
 # XLA's PrimitiveTypes.
 _NUMBERS = {kind.name: kind.number for kind in schema.ELEMENT_TYPES}
 _KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES}
 TUPLE = _NUMBERS['tuple']
-_LETTERS = {'s': 'int', 'u': 'uint', 'f': 'float', 'b': 'bfloat'}
+_KIND_OF_PREFIX = {'s': 'int', 'u': 'uint', 'f': 'float', 'b': 'bfloat'}
 # NumPy's names of the types that can be measured.
 NUMPY_TYPES = {
     number: 'bool'
     if kind.name == 'pred'
-    else _LETTERS[kind.name[0]] + str(8 * kind.bytes)
+    else _KIND_OF_PREFIX[kind.name[0]] + str(8 * kind.bytes)
     for number, kind in _KINDS.items()
     if kind.bytes and not kind.name.startswith('c')
 }
 
 
-def shape_of(kind: Union[str, int], dims: Sequence[int]) -> Any:
+def shape_of(kind: Union[str, int], dims: Sequence[int]) -> protos.ShapeProto:
     """Returns a row-major ShapeProto of a type, by name or PrimitiveType number."""
-    shape = protos.protos().HloInstructionProto().shape
+    shape = protos.HloInstructionProto().shape
     shape.element_type = _NUMBERS[kind] if isinstance(kind, str) else kind
     shape.dimensions.extend(dims)
     shape.is_dynamic_dimension.extend([False] * len(dims))
@@ -54,43 +59,44 @@ def shape_of(kind: Union[str, int], dims: Sequence[int]) -> Any:
     return shape
 
 
-def tuple_of(shapes: Sequence[Any]) -> Any:
+def tuple_of(shapes: Sequence[protos.ShapeProto]) -> protos.ShapeProto:
     """Returns the ShapeProto of a tuple."""
-    shape = protos.protos().HloInstructionProto().shape
+    shape = protos.HloInstructionProto().shape
     shape.element_type = TUPLE
     shape.tuple_shapes.extend(shapes)
     return shape
 
 
-def is_array(shape: Any) -> bool:
+def is_array(shape: protos.ShapeProto) -> bool:
     """Returns whether a shape is an array of fixed size that can be measured."""
     return shape.element_type in NUMPY_TYPES and not any(shape.is_dynamic_dimension)
 
 
-def elements(shape: Any) -> int:
+def elements(shape: protos.ShapeProto) -> int:
     """Returns the number of elements of an array."""
     return math.prod(shape.dimensions)
 
 
-def num_bytes(shape: Any) -> int:
+def num_bytes(shape: protos.ShapeProto) -> int:
     """Returns the size of an array in bytes."""
     return elements(shape) * _KINDS[shape.element_type].bytes
 
 
-def set_repeated(field: Any, messages: Iterable[Any]) -> None:
+def set_repeated(field: protos.Repeated[Message], messages: Iterable[Message]) -> None:
     """Sets a repeated field to messages, some of which may be its own."""
     copies = [type(m).FromString(m.SerializeToString()) for m in messages]
     del field[:]
     field.extend(copies)
 
 
-def fresh_ids(module: Any) -> Iterator[int]:
+def fresh_ids(module: protos.HloModuleProto) -> Iterator[int]:
     """Yields ids that no instruction or computation of a module has."""
-    ids = [i.id for c in module.computations for i in (c, *c.instructions)]
+    ids = [i.id for c in module.computations for i in c.instructions]
+    ids += [c.id for c in module.computations]
     return itertools.count(1 + max(ids, default=0))
 
 
-def shape_text(shape: Any) -> str:
+def shape_text(shape: protos.ShapeProto) -> str:
     """Returns a shape as XLA writes it: `f32[8,16]`, `f32[<=8,16]`, `f32[?,16]`."""
     kind = _KINDS.get(shape.element_type)
     name = kind.name if kind else f'type {shape.element_type}'
@@ -113,14 +119,14 @@ class Module:
         source: a module whose computations (reducers) instructions may call.
     """
 
-    def __init__(self, name: str, source: Any = None):
-        self.proto = protos.protos().HloModuleProto(name=name)
+    def __init__(self, name: str, source: Optional[protos.HloModuleProto] = None):
+        self.proto = protos.HloModuleProto(name=name)
         self._last = 0
-        self._source = source
+        self._source = protos.HloModuleProto() if source is None else source
         self._copied: Dict[int, int] = {}
 
     @functools.cached_property
-    def _callees(self) -> Dict[int, Any]:
+    def _callees(self) -> Dict[int, protos.HloComputationProto]:
         """The computations of the source, by id."""
         # Computed when needed: most kernels of a large program call nothing.
         return {c.id: c for c in self._source.computations}
@@ -130,7 +136,9 @@ class Module:
         self._last += 1
         return self._last
 
-    def computation(self, name: str, parent: Any = None) -> 'Computation':
+    def computation(
+        self, name: str, parent: Optional[Computation] = None
+    ) -> Computation:
         """Starts a computation; `Computation.finish` stores it."""
         return Computation(self, name, parent)
 
@@ -138,13 +146,16 @@ class Module:
         """Copies a computation of the source, by its id, once; returns the new id."""
         return self._copy(number, self._callees, self._copied)
 
-    def copy_entry(self, module: Any) -> int:
+    def copy_entry(self, module: protos.HloModuleProto) -> int:
         """Copies another module's computations; returns the new id of its entry."""
         computations = {c.id: c for c in module.computations}
         return self._copy(module.entry_computation_id, computations, {})
 
     def _copy(
-        self, number: int, computations: Mapping[int, Any], copied: Dict[int, int]
+        self,
+        number: int,
+        computations: Mapping[int, protos.HloComputationProto],
+        copied: Dict[int, int],
     ) -> int:
         """Copies a computation and its callees, unless they are copied already."""
         if number not in copied:
@@ -168,7 +179,9 @@ class Module:
             self.proto.computations.append(copy)
         return copied[number]
 
-    def finish(self, entry: 'Computation', root: Any = None) -> Any:
+    def finish(
+        self, entry: Computation, root: Optional[protos.HloInstructionProto] = None
+    ) -> protos.HloModuleProto:
         """Stores the entry computation and returns the HloModuleProto."""
         self.proto.entry_computation_id = entry.finish(root)
         self.proto.entry_computation_name = entry.proto.name
@@ -189,20 +202,22 @@ class Computation:
         outside: values of `parent` that go into the loop's state.
     """
 
-    def __init__(self, module: Module, name: str, parent: Any = None):
+    def __init__(self, module: Module, name: str, parent: Optional[Computation] = None):
         self.module = module
         self.parent = parent
-        self.proto = protos.protos().HloModuleProto().computations.add(name=name)
-        self.cache: Dict[Any, Any] = {}
-        self._parameters: List[Any] = []
+        self.proto = protos.HloModuleProto().computations.add(name=name)
+        self.cache: Dict[Hashable, protos.HloInstructionProto] = {}
+        self._parameters: List[protos.HloInstructionProto] = []
         # id -> instruction; of a parent's value, the state's element that holds it
-        self._here: Dict[int, Any] = {}
-        self.outside: List[Any] = []
-        self._elements: List[Any] = []  # of the loop's state
+        self._here: Dict[int, protos.HloInstructionProto] = {}
+        self.outside: List[protos.HloInstructionProto] = []
+        self._elements: List[protos.HloInstructionProto] = []  # of the loop's state
         if parent is not None:
             self._state = self.parameter()
 
-    def parameter(self, shape: Optional[Any] = None) -> Any:
+    def parameter(
+        self, shape: Optional[protos.ShapeProto] = None
+    ) -> protos.HloInstructionProto:
         """Adds a parameter; without a shape, the caller sets it later."""
         number = len(self._parameters)
         value = self.add('parameter', shape, parameter_number=number)
@@ -212,12 +227,12 @@ class Computation:
     def add(
         self,
         opcode: str,
-        shape: Optional[Any],
-        operands: Sequence[Any] = (),
-        like: Any = None,
+        shape: Optional[protos.ShapeProto],
+        operands: Sequence[protos.HloInstructionProto] = (),
+        like: Optional[protos.HloInstructionProto] = None,
         calls: Optional[Sequence[int]] = None,
-        **fields: Any,
-    ) -> Any:
+        **fields: object,
+    ) -> protos.HloInstructionProto:
         """Adds an instruction.
 
         Args:
@@ -251,7 +266,9 @@ class Computation:
         self._here[value.id] = value
         return value
 
-    def constant(self, kind: Union[str, int], number: float) -> Any:
+    def constant(
+        self, kind: Union[str, int], number: float
+    ) -> protos.HloInstructionProto:
         """Adds a scalar constant of a type, once."""
         key = ('constant', kind, number)
         if key not in self.cache:
@@ -265,7 +282,9 @@ class Computation:
             self.cache[key] = value
         return self.cache[key]
 
-    def transposed(self, value: Any, order: Sequence[int]) -> Any:
+    def transposed(
+        self, value: protos.HloInstructionProto, order: Sequence[int]
+    ) -> protos.HloInstructionProto:
         """Adds a transpose to an order of dimensions; none if that is the order."""
         if list(order) == sorted(order):
             return value
@@ -273,7 +292,7 @@ class Computation:
         shape = shape_of(value.shape.element_type, sizes)
         return self.add('transpose', shape, [value], dimensions=list(order))
 
-    def use(self, value: Any) -> Any:
+    def use(self, value: protos.HloInstructionProto) -> protos.HloInstructionProto:
         """Returns a value as seen here; an outer one joins the loop's state."""
         if value.id not in self._here:
             if self.parent is None:
@@ -282,7 +301,7 @@ class Computation:
             self._here[value.id] = self.element(value.shape)
         return self._here[value.id]
 
-    def element(self, shape: Any) -> Any:
+    def element(self, shape: protos.ShapeProto) -> protos.HloInstructionProto:
         """Adds an element to the loop's state."""
         index = len(self._elements)
         self._elements.append(
@@ -290,7 +309,9 @@ class Computation:
         )
         return self._elements[-1]
 
-    def close(self, counter: Any, carried: Any) -> Any:
+    def close(
+        self, counter: protos.HloInstructionProto, carried: protos.HloInstructionProto
+    ) -> protos.ShapeProto:
         """Ends the body of a loop; returns the shape of the loop's state.
 
         Args:
@@ -304,7 +325,7 @@ class Computation:
         self.add('tuple', shape, [following, carried, *self._elements[2:]])
         return shape
 
-    def finish(self, root: Any = None) -> int:
+    def finish(self, root: Optional[protos.HloInstructionProto] = None) -> int:
         """Stores the computation in its module and returns its id."""
         root = self.proto.instructions[-1] if root is None else root
         self.proto.root_id = root.id
@@ -318,7 +339,7 @@ class Computation:
         return self.proto.id
 
 
-def clear_fields(instruction: Any) -> None:
+def clear_fields(instruction: protos.HloInstructionProto) -> None:
     """Clears fields of an instruction that do not matter to times or make XLA abort."""
     for field in (
         'metadata',
@@ -336,9 +357,12 @@ def clear_fields(instruction: Any) -> None:
 def loop(
     scope: Computation,
     trips: int,
-    initial: Any,
-    body: Callable[[Computation, Any, Any], Any],
-) -> Any:
+    initial: protos.HloInstructionProto,
+    body: Callable[
+        [Computation, protos.HloInstructionProto, protos.HloInstructionProto],
+        protos.HloInstructionProto,
+    ],
+) -> protos.HloInstructionProto:
     """Adds a `while` that runs `body` for 0, 1, ..., trips - 1; returns the last value.
 
     Args:

@@ -1,8 +1,11 @@
 """The configurations of each task: tiles of kernels, or layouts of programs."""
 
-import collections
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Set
+from __future__ import annotations
 
+import collections
+from typing import Callable, Dict, NamedTuple, Optional, Sequence, Set
+
+from baselines.hlo import protos
 from baselines.hlo import reading
 from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import cutting
@@ -18,7 +21,7 @@ class Choices(NamedTuple):
     # (kernel, generator, most configurations) -> Candidates, the default first
     candidates_of: Callable[..., tile_choices.Candidates]
     # (kernel, configurations, nanoseconds) -> ModuleTuningData
-    tuning_data: Callable[..., Any]
+    tuning_data: Callable[..., protos.ModuleTuningData]
 
 
 OF_TASK: Dict[str, Choices] = {

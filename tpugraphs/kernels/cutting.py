@@ -5,11 +5,14 @@ Layouts become operations: every array of a kernel is row-major, and a copy betw
 layouts is a transpose, so that a kernel's module defines its result completely.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import hashlib
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
+from baselines.hlo import protos
 from tpugraphs.kernels import building
 
 # An element of their results depends on the operands' elements at its place alone.
@@ -45,8 +48,12 @@ _MOST_CONSTANT = 64
 class Place:
     """The HloInstructionProtos of an optimised module that make up a kernel."""
 
-    pieces: List[Any]  # its instructions, operands first; the last one is its result
-    operands: List[Any]  # the values of its parameters, in the order of these
+    pieces: List[
+        protos.HloInstructionProto
+    ]  # its instructions, operands first; the last one is its result
+    operands: List[
+        protos.HloInstructionProto
+    ]  # the values of its parameters, in the order of these
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -55,7 +62,9 @@ class Kernel:
 
     name: str  # graph id: `<program>_<hash>`; of a whole program its name
     program: str  # name of the program
-    module: Any  # its HloModuleProto: one entry computation, all row-major
+    module: (
+        protos.HloModuleProto
+    )  # its HloModuleProto: one entry computation, all row-major
     origin: str  # name of its last instruction in the optimised module
     # its one or several places in the optimised module
     places: List[Place] = dataclasses.field(default_factory=list)
@@ -73,7 +82,7 @@ class Unsupported(Exception):
 
 
 def cut(
-    module: Any, program: str, least_elements: int = 1
+    module: protos.HloModuleProto, program: str, least_elements: int = 1
 ) -> Tuple[List[Kernel], collections.Counter[str]]:
     """Cuts an optimised module into its distinct kernels, in the module's order.
 
@@ -100,16 +109,22 @@ def cut(
         if largest < least_elements:
             skipped['too small to time'] += 1
             continue
+        # Hashed without a name: equal kernels of two programs have one hash.
         content = proto.SerializeToString(deterministic=True)
         digest = hashlib.sha256(content).hexdigest()[:16]
         proto.name = program
         name = f'{program}_{digest}'
         kernel = Kernel(name, program, proto, pieces[-1].name)
+        # Equal kernels have one name, and a place each.
         by_name.setdefault(name, kernel).places.append(Place(pieces, writer.operands))
     return list(by_name.values()), skipped
 
 
-def pieces_of(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
+def pieces_of(
+    module: protos.HloModuleProto,
+) -> Iterator[
+    Tuple[Dict[int, protos.HloInstructionProto], List[protos.HloInstructionProto]]
+]:
     """Yields the instructions of the pieces that XLA runs at once, in order.
 
     Yields:
@@ -129,12 +144,14 @@ def pieces_of(module: Any) -> Iterator[Tuple[Dict[int, Any], List[Any]]]:
                 numbers += [callee for callee in called if callee not in numbers]
 
 
-def entry_of(module: Any) -> Any:
+def entry_of(module: protos.HloModuleProto) -> protos.HloComputationProto:
     """Returns a module's entry computation."""
     return next(c for c in module.computations if c.id == module.entry_computation_id)
 
 
-def inputs_of(module: Any, balanced: bool = False) -> List[dict]:
+def inputs_of(
+    module: protos.HloModuleProto, balanced: bool = False
+) -> List[Dict[str, Any]]:
     """Returns the arguments of `values.draw_array` for a module's parameters."""
     entry = entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
@@ -152,14 +169,16 @@ def inputs_of(module: Any, balanced: bool = False) -> List[dict]:
     ]
 
 
-def root_of(computation: Any) -> Any:
+def root_of(computation: protos.HloComputationProto) -> protos.HloInstructionProto:
     """Returns a computation's root instruction."""
     return next(i for i in computation.instructions if i.id == computation.root_id)
 
 
 def _group(
-    bodies: Dict[int, Any], values: Dict[int, Any], root_id: int
-) -> List[List[Any]]:
+    bodies: Dict[int, protos.HloComputationProto],
+    values: Dict[int, protos.HloInstructionProto],
+    root_id: int,
+) -> List[List[protos.HloInstructionProto]]:
     """Groups the instructions of a computation into kernels, roots last.
 
     A reduction joins the elementwise operation before it, and an elementwise
@@ -167,23 +186,25 @@ def _group(
     between them: XLA on CPUs runs them one by one, but tiles can pass from one to
     the other.
     """
-    users: Dict[int, List[Any]] = collections.defaultdict(list)
+    users: Dict[int, List[protos.HloInstructionProto]] = collections.defaultdict(list)
     for instruction in values.values():
         for operand in set(instruction.operand_ids):
             users[operand].append(instruction)
-    group: Dict[int, List[Any]] = {}
+    group: Dict[int, List[protos.HloInstructionProto]] = {}
     for instruction in values.values():
         if instruction.opcode in _FREE | _CALLERS:
             continue
         group[instruction.id] = [instruction]
         if not instruction.operand_ids:
             continue
+        # Only one other operation can join: the one that makes the first operand.
         first = values[instruction.operand_ids[0]]
         if len(group.get(first.id, ())) != 1:
             continue
         if first.id == root_id or len(users[first.id]) > 1:
             continue
         is_sum = instruction.opcode == 'reduce' and _is_pointwise(first, bodies)
+        # What broadcasts a product would compute it once for each copy.
         same = list(first.shape.dimensions) == list(instruction.shape.dimensions)
         after_product = first.opcode in ('dot', 'convolution') and same
         if is_sum or after_product and _is_pointwise(instruction, bodies):
@@ -191,7 +212,10 @@ def _group(
     return list(group.values())
 
 
-def _is_pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
+def _is_pointwise(
+    instruction: protos.HloInstructionProto,
+    bodies: Dict[int, protos.HloComputationProto],
+) -> bool:
     """Returns whether an instruction, or all of a fusion, is elementwise."""
     if instruction.opcode != 'fusion':
         return instruction.opcode in ELEMENTWISE
@@ -200,7 +224,7 @@ def _is_pointwise(instruction: Any, bodies: Dict[int, Any]) -> bool:
     return {i.opcode for i in bodies[number].instructions} <= ELEMENTWISE | free
 
 
-def _check_supported(value: Any, inside: bool) -> None:
+def _check_supported(value: protos.HloInstructionProto, inside: bool) -> None:
     """Raises Unsupported for an instruction that kernels, or fusions, cannot have."""
     if value.shape.element_type == building.TUPLE:
         raise Unsupported('kernel of several arrays')
@@ -210,7 +234,7 @@ def _check_supported(value: Any, inside: bool) -> None:
         raise Unsupported(f'{value.opcode} inside a fusion')
 
 
-def major_to_minor(shape: Any) -> List[int]:
+def major_to_minor(shape: protos.ShapeProto) -> List[int]:
     """Returns the numbers of an array's dimensions, slowest in memory first."""
     order = list(reversed(shape.layout.minor_to_major))
     return order or list(range(len(shape.dimensions)))
@@ -221,18 +245,26 @@ def _inverse(order: Sequence[int]) -> List[int]:
     return [order.index(d) for d in range(len(order))]
 
 
-def physical_shape(shape: Any) -> Any:
+def physical_shape(shape: protos.ShapeProto) -> protos.ShapeProto:
     """Returns the row-major shape with the dimensions in the order of the layout."""
     dims = [shape.dimensions[d] for d in major_to_minor(shape)]
     return building.shape_of(shape.element_type, dims)
 
 
-def to_physical(computation: building.Computation, value: Any, shape: Any) -> Any:
+def to_physical(
+    computation: building.Computation,
+    value: protos.HloInstructionProto,
+    shape: protos.ShapeProto,
+) -> protos.HloInstructionProto:
     """Adds the transpose of a row-major array to the layout of `shape`."""
     return computation.transposed(value, major_to_minor(shape))
 
 
-def to_logical(computation: building.Computation, value: Any, shape: Any) -> Any:
+def to_logical(
+    computation: building.Computation,
+    value: protos.HloInstructionProto,
+    shape: protos.ShapeProto,
+) -> protos.HloInstructionProto:
     """Adds the transpose that undoes `to_physical`."""
     return computation.transposed(value, _inverse(major_to_minor(shape)))
 
@@ -246,16 +278,21 @@ class _RowMajor:
         operands: the instructions that became parameters, in their order.
     """
 
-    def __init__(self, module: Any):
+    def __init__(self, module: protos.HloModuleProto):
         self._module = building.Module('', module)
         self._entry = self._module.computation('entry')
         # id in `module` -> the new instruction, and the shape as XLA wrote it
-        self._values: Dict[int, Tuple[Any, Any]] = {}
-        self.operands: List[Any] = []
+        self._values: Dict[
+            int, Tuple[protos.HloInstructionProto, protos.ShapeProto]
+        ] = {}
+        self.operands: List[protos.HloInstructionProto] = []
 
     def write_kernel(
-        self, bodies: Dict[int, Any], values: Dict[int, Any], pieces: List[Any]
-    ) -> Any:
+        self,
+        bodies: Dict[int, protos.HloComputationProto],
+        values: Dict[int, protos.HloInstructionProto],
+        pieces: List[protos.HloInstructionProto],
+    ) -> protos.HloModuleProto:
         """Returns the HloModuleProto of a kernel, without a name; raises Unsupported.
 
         Args:
@@ -282,7 +319,9 @@ class _RowMajor:
             raise Unsupported('nothing to compute')
         return self._module.finish(self._entry, root)
 
-    def _inline(self, fusion: Any, body: Any) -> None:
+    def _inline(
+        self, fusion: protos.HloInstructionProto, body: protos.HloComputationProto
+    ) -> None:
         """Adds the instructions inside of a fusion."""
         for value in body.instructions:
             _check_supported(value, inside=True)
@@ -293,8 +332,12 @@ class _RowMajor:
                 self._write(value)
         self._values[fusion.id] = self._values[body.root_id][0], fusion.shape
 
-    def _write(self, value: Any, outside: bool = False) -> None:
-        """Adds an instruction; one from outside of the kernel becomes a parameter."""
+    def _write(self, value: protos.HloInstructionProto, outside: bool = False) -> None:
+        """Adds an instruction.
+
+        One from outside of the kernel becomes a parameter, and so does a constant of
+        more than `_MOST_CONSTANT` elements.
+        """
         shape = physical_shape(value.shape)
         small = building.elements(value.shape) <= _MOST_CONSTANT
         if value.opcode == 'constant' and small:
@@ -309,7 +352,9 @@ class _RowMajor:
             written = self._rewrite(value, shape)
         self._values[value.id] = written, value.shape
 
-    def _rewrite(self, value: Any, shape: Any) -> Any:
+    def _rewrite(
+        self, value: protos.HloInstructionProto, shape: protos.ShapeProto
+    ) -> protos.HloInstructionProto:
         """Adds an instruction, no parameter or constant, with a row-major shape."""
         operands = [self._values[o][0] for o in value.operand_ids]
         sources = [self._values[o][1] for o in value.operand_ids]
@@ -322,6 +367,8 @@ class _RowMajor:
                 return operands[0]
             return self._entry.add('reshape', shape, operands)
         if opcode in ('copy', 'transpose'):
+            # A copy between layouts has no `dimensions`, which then are all in their
+            # order.
             moved = list(value.dimensions) or list(range(len(shape.dimensions)))
             place = _inverse(major_to_minor(sources[0]))
             order = [place[moved[d]] for d in major_to_minor(value.shape)]
@@ -336,11 +383,16 @@ class _RowMajor:
         return self._add_between_transposes(value, shape, operands, sources)
 
     def _add_reduction(
-        self, value: Any, shape: Any, operands: Sequence[Any], source: Any
-    ) -> Any:
+        self,
+        value: protos.HloInstructionProto,
+        shape: protos.ShapeProto,
+        operands: Sequence[protos.HloInstructionProto],
+        source: protos.ShapeProto,
+    ) -> protos.HloInstructionProto:
         """Adds a reduction; `source` is the operand's shape in the program."""
         order = major_to_minor(source)
         place = _inverse(order)
+        # The reduced dimensions, by their places in memory.
         dims = sorted(place[d] for d in value.dimensions)
         kept = [d for d in range(len(order)) if d not in value.dimensions]
         result = [kept.index(d) for d in order if d in kept]
@@ -356,9 +408,14 @@ class _RowMajor:
         return self._entry.transposed(reduced, order)
 
     def _add_between_transposes(
-        self, value: Any, shape: Any, operands: Sequence[Any], sources: Sequence[Any]
-    ) -> Any:
+        self,
+        value: protos.HloInstructionProto,
+        shape: protos.ShapeProto,
+        operands: Sequence[protos.HloInstructionProto],
+        sources: Sequence[protos.ShapeProto],
+    ) -> protos.HloInstructionProto:
         """Adds an operation, between transposes from and to layouts if necessary."""
+        # Scalars have no order, and fit any.
         orders = [major_to_minor(s) for s in (value.shape, *sources) if s.dimensions]
         same = all(order == orders[0] for order in orders[1:])
         if same and value.opcode in ELEMENTWISE:
@@ -369,7 +426,7 @@ class _RowMajor:
         return to_physical(self._entry, written, value.shape)
 
 
-def _is_row_major(shape: Any) -> bool:
+def _is_row_major(shape: protos.ShapeProto) -> bool:
     """Returns whether the dimensions of an array lie in memory in their order."""
     order = major_to_minor(shape)
     return order == sorted(order)

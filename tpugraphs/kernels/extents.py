@@ -3,11 +3,14 @@
 Arithmetic on extents adds no instructions to a program; `take` adds those of a slice.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import fractions
 import math
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
+from baselines.hlo import protos
 from tpugraphs.kernels import building
 
 
@@ -17,7 +20,9 @@ class Extent:
 
     start: int
     size: int  # how many elements
-    base: Any = None  # an s32 scalar of the program; None for no loop
+    base: Optional[protos.HloInstructionProto] = (
+        None  # an s32 scalar of the program; None for no loop
+    )
     factor: fractions.Fraction = fractions.Fraction(0)
     step: int = 0  # a number that divides the base
 
@@ -64,7 +69,11 @@ def is_whole(region: Sequence[Extent], dims: Sequence[int]) -> bool:
     return sizes_of(region) == list(dims)
 
 
-def take(scope: building.Computation, value: Any, region: Optional[Region]) -> Any:
+def take(
+    scope: building.Computation,
+    value: protos.HloInstructionProto,
+    region: Optional[Region],
+) -> protos.HloInstructionProto:
     """Adds the slice of a value at a region; the whole value needs none."""
     if region is None or is_whole(region, value.shape.dimensions):
         return value
@@ -84,7 +93,9 @@ def take(scope: building.Computation, value: Any, region: Optional[Region]) -> A
     )
 
 
-def starts(scope: building.Computation, region: Region) -> Sequence[Any]:
+def starts(
+    scope: building.Computation, region: Region
+) -> Sequence[protos.HloInstructionProto]:
     """Adds the first elements of a region as s32 scalars."""
     values = []
     for extent in region:
@@ -99,7 +110,10 @@ def starts(scope: building.Computation, region: Region) -> Sequence[Any]:
 
 
 def tile_of(
-    scope: building.Computation, counter: Any, dims: Sequence[int], tiles: Sequence[int]
+    scope: building.Computation,
+    counter: protos.HloInstructionProto,
+    dims: Sequence[int],
+    tiles: Sequence[int],
 ) -> Region:
     """Returns the tile of a loop's counter; the last dimension changes fastest.
 
@@ -110,12 +124,14 @@ def tile_of(
         scope: the loop's body.
         counter: s32 scalar, 0, 1, ..., `trips(dims, tiles)` - 1.
     """
+    # [rank], tiles along each dimension, rounded up.
     counts = [-(-size // tile) for size, tile in zip(dims, tiles)]
     region, after = [], 1
     for size, tile, count in reversed(list(zip(dims, tiles, counts))):
         if count == 1:
             region.append(Extent(0, size))
             continue
+        # The digit of the counter in a number system with `counts` as its bases.
         index = _scalar(scope, 'divide', counter, after)
         if after * count < math.prod(counts):
             index = _scalar(scope, 'remainder', index, count)
@@ -134,7 +150,12 @@ def trips(dims: Sequence[int], tiles: Sequence[int]) -> int:
     return math.prod(-(-size // tile) for size, tile in zip(dims, tiles))
 
 
-def _scalar(scope: building.Computation, opcode: str, value: Any, number: int) -> Any:
+def _scalar(
+    scope: building.Computation,
+    opcode: str,
+    value: protos.HloInstructionProto,
+    number: int,
+) -> protos.HloInstructionProto:
     """Adds an s32 scalar operation, once; for `+ 0`, `* 1` and `/ 1` adds none."""
     if number == {'add': 0, 'multiply': 1, 'divide': 1}.get(opcode):
         return value

@@ -5,9 +5,11 @@ dimensions for its output and operands, or leaves them to XLA.  An order is writ
 into the program as a LayoutConstraint, which XLA fulfils by copying.
 """
 
+from __future__ import annotations
+
 import collections
 import itertools
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -51,12 +53,12 @@ def candidates_of(
 
 def tuning_data(
     program: cutting.Kernel,
-    configs: Sequence[Dict[str, Any]],
-    times: Any = (),
+    configs: Sequence[tile_choices.Config],
+    times: Iterable[float] = (),
     default: int = 0,
-) -> Any:
+) -> protos.ModuleTuningData:
     """Returns a ModuleTuningData of a program; see `tile_choices.tuning_data`."""
-    tuning = protos.protos().ModuleTuningData(
+    tuning = protos.ModuleTuningData(
         module=program.module, config_index_to_node=configurable(program.module)
     )
     for config in configs:
@@ -69,7 +71,7 @@ def tuning_data(
 
 
 def kernels_of(
-    module: Any, program: str, skipped: collections.Counter[str]
+    module: protos.HloModuleProto, program: str, skipped: collections.Counter[str]
 ) -> List[cutting.Kernel]:
     """Returns a program as its only kernel; none if it has no configurable nodes.
 
@@ -82,7 +84,9 @@ def kernels_of(
     return []
 
 
-def _arrays(module: Any) -> Iterator[Tuple[str, List[Any]]]:
+def _arrays(
+    module: protos.HloModuleProto,
+) -> Iterator[Tuple[str, List[protos.ShapeProto]]]:
     """Yields the opcodes of all instructions, with result and operand shapes."""
     for computation in module.computations:
         shapes = {i.id: i.shape for i in computation.instructions}
@@ -90,7 +94,7 @@ def _arrays(module: Any) -> Iterator[Tuple[str, List[Any]]]:
             yield i.opcode, [i.shape, *(shapes[o] for o in i.operand_ids)]
 
 
-def configurable(module: Any) -> List[int]:
+def configurable(module: protos.HloModuleProto) -> List[int]:
     """Returns the indices of configurable instructions, over all computations.
 
     Small ones are left out, and reshapes that change nothing.
@@ -123,6 +127,7 @@ def draw(
         chosen = rng.permutation(len(ranks))
         if attempt % 2:  # near the default
             chosen = chosen[: rng.integers(1, min(_FEW, len(ranks)) + 1)]
+        # Half of the arrays of a chosen node get a random order, the others stay XLA's.
         changed = list(default)
         for node in chosen:
             changed[node] = tuple(
@@ -135,7 +140,9 @@ def draw(
     return list(drawn)
 
 
-def constrain(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> Any:
+def constrain(
+    module: protos.HloModuleProto, nodes: Sequence[int], config: Sequence[Orders]
+) -> protos.HloModuleProto:
     """Returns a copy of a program with the layouts of a configuration.
 
     Args:
@@ -143,11 +150,12 @@ def constrain(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> An
         config: orders of dimensions, by node.
     """
     copy = type(module).FromString(module.SerializeToString())
+    # By the number of the instruction over all computations, as in `configurable`.
     orders_of = dict(zip(nodes, config))
     numbers = itertools.count()
     fresh = building.fresh_ids(copy)
     for computation in copy.computations:
-        written: List[Any] = []
+        written: List[protos.HloInstructionProto] = []
         shapes = {i.id: i.shape for i in computation.instructions}
         for instruction in computation.instructions:
             output, *inputs = orders_of.get(next(numbers), (None,))
@@ -167,9 +175,11 @@ def constrain(module: Any, nodes: Sequence[int], config: Sequence[Orders]) -> An
     return copy
 
 
-def _constraint(number: int, operand: int, shape: Any, order: Sequence[int]) -> Any:
+def _constraint(
+    number: int, operand: int, shape: protos.ShapeProto, order: Sequence[int]
+) -> protos.HloInstructionProto:
     """Returns a LayoutConstraint with an id on a value: dimensions minor to major."""
-    constraint = protos.protos().HloInstructionProto(
+    constraint = protos.HloInstructionProto(
         id=number,
         name=f'constraint.{number}',
         opcode='custom-call',

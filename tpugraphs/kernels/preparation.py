@@ -4,9 +4,11 @@ program = load('my_program.py:step')
 optimised = optimise(program)  # kernels are cut from it
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
-from typing import Any, List, Optional
+from typing import List, Optional
 
 from baselines.hlo import protos
 from tpugraphs.clock import session as session_lib
@@ -18,7 +20,7 @@ from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 
 
-def load(source: Any, *args: Any, name: str = '') -> reader.Program:
+def load(source: object, *args: object, name: str = '') -> reader.Program:
     """Reads a program that can be compiled; arguments are as of `read_program`.
 
     Raises:
@@ -34,7 +36,7 @@ def prepare(program: reader.Program) -> reader.Program:
     What cannot run here is cut out of a module that XLA is to optimise, and counted
     in any case.
     """
-    module = protos.protos().HloModuleProto()
+    module = protos.HloModuleProto()
     module.CopyFrom(program.module)
     counts = program.cut_out
     if not counts:
@@ -45,7 +47,7 @@ def prepare(program: reader.Program) -> reader.Program:
     return dataclasses.replace(program, module=module, cut_out=counts)
 
 
-def clean(module: Any, where: str) -> Any:
+def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
     """Removes from a module the fields that XLA may abort on, and numbers in names.
 
     TensorFlow numbers its functions by their order of tracing.  XLA sorts by names,
@@ -57,6 +59,7 @@ def clean(module: Any, where: str) -> Any:
     """
     for place, computation in enumerate(module.computations):
         entry = computation.id == module.entry_computation_id
+        # The place keeps names distinct, and does not depend on other functions.
         computation.name = f'{re.sub("[0-9.]+", "", computation.name)}.{place}'
         if entry:
             module.name = module.entry_computation_name = computation.name
@@ -79,7 +82,7 @@ def clean(module: Any, where: str) -> Any:
     return module
 
 
-def is_optimised(module: Any) -> bool:
+def is_optimised(module: protos.HloModuleProto) -> bool:
     """Returns whether a module is optimised: it has fusions or XLA's own tiles."""
     return any(
         instruction.opcode == 'fusion' or tpu_tiles.of(instruction)
@@ -90,7 +93,7 @@ def is_optimised(module: Any) -> bool:
 
 def optimise(
     program: reader.Program, session: Optional[session_lib.Session] = None
-) -> Any:
+) -> protos.HloModuleProto:
     """Returns a program's module after XLA's passes.
 
     An optimised module is returned as it is: jaxlib takes no fusions, but its kernels
@@ -115,10 +118,12 @@ def optimise(
         content = session.optimise(program.module.SerializeToString())
     except session_lib.WorkerError as error:
         raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
-    return protos.protos().HloModuleProto.FromString(content)
+    return protos.HloModuleProto.FromString(content)
 
 
-def _widen_products(module: Any, computation: Any) -> None:
+def _widen_products(
+    module: protos.HloModuleProto, computation: protos.HloComputationProto
+) -> None:
     """Makes products and convolutions of narrow floats accumulate in float32.
 
     XLA on CPUs does so with most of them, and refuses the whole module for others.
@@ -132,9 +137,10 @@ def _widen_products(module: Any, computation: Any) -> None:
     if not narrow:
         return
     by_id = {i.id: i for i in computation.instructions}
+    # Ids are unique in the module, not only in the computation.
     fresh = building.fresh_ids(module)
     float32 = building.shape_of('f32', []).element_type
-    written: List[Any] = []
+    written: List[protos.HloInstructionProto] = []
     narrow_ids = {i.id for i in narrow}
     for instruction in computation.instructions:
         if instruction.id not in narrow_ids:
@@ -153,9 +159,11 @@ def _widen_products(module: Any, computation: Any) -> None:
     building.set_repeated(computation.instructions, written)
 
 
-def _convert(value: Any, number: int, kind: int) -> Any:
+def _convert(
+    value: protos.HloInstructionProto, number: int, kind: int
+) -> protos.HloInstructionProto:
     """Returns a convert of a value to an element type, with an id."""
-    convert = protos.protos().HloInstructionProto(
+    convert = protos.HloInstructionProto(
         id=number, name=f'convert.{number}', opcode='convert', operand_ids=[value.id]
     )
     convert.shape.CopyFrom(value.shape)

@@ -8,11 +8,14 @@ columns have no dimension numbers of dots, convolutions and gathers and no start
 neither can replace the other without changing measurements or features.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import fractions
 import math
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
+from baselines.hlo import protos
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import extents
 
@@ -28,8 +31,8 @@ class NotDivisible(Exception):
 class _Part(NamedTuple):
     """The region of an instruction's result to compute."""
 
-    value: Any  # the instruction
-    shapes: Sequence[Any]  # its operands' ShapeProtos
+    value: protos.HloInstructionProto  # the instruction
+    shapes: Sequence[protos.ShapeProto]  # its operands' ShapeProtos
     region: _Region  # of its result
     reduced: _Region  # of the dimensions of `reduced_sizes`
 
@@ -43,14 +46,14 @@ class Step:
     # the slice of its result that is the region; None means all
     rest: Optional[_Region] = None
     # changes the attributes of the instruction's copy
-    edit: Callable[[Any], None] = lambda copy: None
+    edit: Callable[[protos.HloInstructionProto], None] = lambda copy: None
     # padding of the first operand, by dimension, before its region is taken
     edges: Sequence[Edge] = ()
 
 
 def step_of(
-    value: Any,
-    shapes: Sequence[Any],
+    value: protos.HloInstructionProto,
+    shapes: Sequence[protos.ShapeProto],
     region: _Region,
     reduced: Optional[_Region] = None,
 ) -> Step:
@@ -76,7 +79,9 @@ def step_of(
     return rule(_Part(value, shapes, region, reduced))
 
 
-def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
+def reduced_sizes(
+    value: protos.HloInstructionProto, shapes: Sequence[protos.ShapeProto]
+) -> List[int]:
     """Returns the sizes of the dimensions that an operation reduces or contracts."""
     sizes = [d.size for d in value.window.dimensions]
     if value.opcode == 'reduce-window':
@@ -91,7 +96,7 @@ def reduced_sizes(value: Any, shapes: Sequence[Any]) -> List[int]:
     return [shapes[0].dimensions[d] for d in dims.get(value.opcode, ())]
 
 
-def reducible(value: Any, place: int) -> bool:
+def reducible(value: protos.HloInstructionProto, place: int) -> bool:
     """Returns whether partial results along one of `reduced_sizes` can be added up."""
     if value.opcode == 'convolution':
         groups = max(value.feature_group_count, value.batch_group_count)
@@ -135,10 +140,11 @@ def _slice(part: _Part) -> Step:
     """Takes the operand's extents below the slice, and slices them from 0."""
     operand, spans = [], []
     for extent, cut in zip(part.region, part.value.slice_dimensions):
+        # The operand's elements from the first to the last that the slice takes.
         spans.append((extent.size - 1) * cut.stride + 1)
         operand.append(extent.times(cut.stride, spans[-1]).plus(cut.start))
 
-    def edit(copy: Any) -> None:
+    def edit(copy: protos.HloInstructionProto) -> None:
         for cut, span in zip(copy.slice_dimensions, spans):
             cut.start, cut.limit = 0, span
 
@@ -205,6 +211,7 @@ def groups(
     while left < len(before) or right < len(after):
         first, second = left, right
         sizes = [1, 1]
+        # Dimensions join the group on the side with fewer elements, until both agree.
         while left == first and right == second or sizes[0] != sizes[1]:
             if right == len(after) or (left < len(before) and sizes[0] <= sizes[1]):
                 sizes[0] *= before[left]
@@ -246,6 +253,7 @@ def _reduce(part: _Part) -> Step:
     """Takes the region along kept dimensions, `part.reduced` along reduced ones."""
     if len(part.shapes) != 2:
         raise NotDivisible('reduce of several arrays')
+    # The result has the kept dimensions in the operand's order.
     kept, parts = iter(part.region), dict(zip(part.value.dimensions, part.reduced))
     operand = tuple(
         parts[dim] if dim in parts else next(kept)
@@ -288,24 +296,26 @@ def _gather(part: _Part) -> Step:
             raise NotDivisible('gather along a tiled dimension')
         operand[dim] = part.region[place]
         slices[dim] = part.region[place].size
+    # Dimensions of the result are those of the indices, and of the slices.
     batch = iter(e for d, e in enumerate(part.region) if d not in numbers.offset_dims)
     indices = tuple(
         extents.Extent(0, size) if dim == numbers.index_vector_dim else next(batch)
         for dim, size in enumerate(part.shapes[1].dimensions)
     )
 
-    def edit(copy: Any) -> None:
+    def edit(copy: protos.HloInstructionProto) -> None:
         copy.gather_slice_sizes[:] = slices
 
     return Step([tuple(operand), indices], edit=edit)
 
 
 def _window_extent(
-    window: Any, extent: extents.Extent, result: int, size: int
+    window: protos.WindowDimension, extent: extents.Extent, result: int, size: int
 ) -> Tuple[extents.Extent, Edge]:
     """Returns the extent of the padded operand under windows, and the padding."""
     if extent.size == result:
         return extents.Extent(0, size), (0, 0, 0)
+    # The elements of the padded operand under one window.
     reach = (window.size - 1) * max(window.window_dilation, 1) + 1
     stride = max(window.stride, 1)
     part = extent.times(stride, (extent.size - 1) * stride + reach)
@@ -313,7 +323,7 @@ def _window_extent(
     return part, (window.padding_low, window.padding_high, interior)
 
 
-def _unpad(copy: Any, edges: Sequence[Edge]) -> None:
+def _unpad(copy: protos.HloInstructionProto, edges: Sequence[Edge]) -> None:
     """Removes padding that the operand already has from an instruction's window."""
     for window, edge in zip(copy.window.dimensions, edges):
         if any(edge):
@@ -351,6 +361,7 @@ def _convolution(part: _Part) -> Step:
         image[numbers.input_batch_dimension] = batch
     if has_features_tiled:
         taps[numbers.kernel_output_feature_dimension] = feature
+        # A tile of output features needs the input features of its groups alone.
         in_group = dims[numbers.output_feature_dimension] // groups_
         if groups_ > 1:
             if not feature.divides(in_group):
@@ -371,7 +382,7 @@ def _convolution(part: _Part) -> Step:
         image[numbers.input_feature_dimension] = part.reduced[-1]
         taps[numbers.kernel_input_feature_dimension] = part.reduced[-1]
 
-    def edit(copy: Any) -> None:
+    def edit(copy: protos.HloInstructionProto) -> None:
         copy.feature_group_count = groups_
         _unpad(copy, [edges[source] for source in spatial])
 

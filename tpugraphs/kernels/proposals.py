@@ -1,8 +1,10 @@
 """Proposes candidate configurations for the kernels of a program without any."""
 
+from __future__ import annotations
+
 import collections
 import math
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Dict, Iterator, List, Sequence
 
 import numpy as np
 
@@ -26,7 +28,7 @@ def tunings(
     count: int,
     seed: int,
     skipped: collections.Counter[str],
-) -> Iterator[Any]:
+) -> Iterator[protos.ModuleTuningData]:
     """Yields ModuleTuningData: the kernels of a program with candidates to rank.
 
     The default, which is XLA's own choice, is the first run and marked.  If an
@@ -64,25 +66,27 @@ def tunings(
 
 def _tuning_of(
     program: reader.Program,
-    computation: Any,
-    instruction: Any,
+    computation: protos.HloComputationProto,
+    instruction: protos.HloInstructionProto,
     own: tpu_tiles.OwnTiles,
     count: int,
     rng: np.random.Generator,
-) -> Any:
+) -> protos.ModuleTuningData:
     """Returns a ModuleTuningData of an instruction, with tiles to choose from."""
     module = building.Module(f'{program.name}_{instruction.name}', program.module)
     entry = module.computation('entry')
     shapes = {i.id: i.shape for i in computation.instructions}
-    parameters: Dict[int, Any] = {}
+    parameters: Dict[int, protos.HloInstructionProto] = {}
     for number in instruction.operand_ids:
         if number not in parameters:
+            # An operand that is used twice is one parameter.
             parameters[number] = entry.parameter(shapes[number])
     operands = [parameters[number] for number in instruction.operand_ids]
     entry.add(instruction.opcode, instruction.shape, operands, like=instruction)
-    tuning = protos.protos().ModuleTuningData(module=module.finish(entry))
+    tuning = protos.ModuleTuningData(module=module.finish(entry))
+    # Up to the whole output, and up to XLA's own bounds of reduced dimensions.
     highest = [*_registers(instruction.shape, own.output), *own.kernel]
-    bounds = [tile_choices.sizes(most) for most in highest]
+    bounds = [tile_choices.tile_sizes(most) for most in highest]
     for row in tile_choices.draw_rows((*own.output, *own.kernel), bounds, rng, count):
         sizes = tuning.runs.add().op_config.tile_size_config
         sizes.output_bounds.extend(row[: len(own.output)])
@@ -92,7 +96,7 @@ def _tuning_of(
     return tuning
 
 
-def _registers(shape: Any, bounds: Sequence[int]) -> List[int]:
+def _registers(shape: protos.ShapeProto, bounds: Sequence[int]) -> List[int]:
     """Returns the largest bounds of an output; of a tuple XLA's own `bounds`."""
     order = cutting.major_to_minor(shape)
     if len(order) != len(bounds):

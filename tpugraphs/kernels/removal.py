@@ -7,11 +7,14 @@ code, in the bodies of loops as well.  The rewritten program is compiled, to cut
 from it, and never run.
 """
 
+from __future__ import annotations
+
 import collections
-from typing import Any, Dict, Iterator, List, Mapping, Set
+from typing import Dict, Iterator, List, Mapping, Sequence, Set
 
 from baselines.core import text
 from baselines.hlo import protos
+from baselines.hlo import schema
 from tpugraphs.kernels import building
 
 # Custom calls that XLA itself uses as annotations.
@@ -27,12 +30,15 @@ _WAITS = frozenset(
 )
 _EXCHANGES = _WAITS | frozenset(
     'all-gather all-gather-start all-reduce all-reduce-start all-to-all async-start '
-    'collective-broadcast collective-permute collective-permute-start '
+    'collective-broadcast collective-permute collective-permute-start copy-start '
     'ragged-all-to-all recv reduce-scatter send'.split()
 )
 
+# Types of values that are no arrays of numbers.
+_NO_DATA = frozenset(kind.number for kind in schema.ELEMENT_TYPES if not kind.bytes)
 
-def counts(module: Any) -> Dict[str, int]:
+
+def counts(module: protos.HloModuleProto) -> Dict[str, int]:
     """Counts the operations of a module that cannot run here, by their names."""
     return collections.Counter(
         _name_of(instruction)
@@ -52,7 +58,7 @@ def described(cut_out: Mapping[str, int]) -> str:
     )
 
 
-def cut_out(module: Any) -> None:
+def cut_out(module: protos.HloModuleProto) -> None:
     """Replaces the operations of an HloModuleProto that cannot run here by feeds."""
     fresh = building.fresh_ids(module)
     for computation in module.computations:
@@ -61,14 +67,14 @@ def cut_out(module: Any) -> None:
     _drop_uncalled(module)
 
 
-def _is_outside(instruction: Any) -> bool:
+def _is_outside(instruction: protos.HloInstructionProto) -> bool:
     """Returns whether an operation cannot run here."""
     if instruction.opcode == 'custom-call':
         return instruction.custom_call_target not in CUSTOM_CALLS
     return instruction.opcode in _EXCHANGES | _FEEDS
 
 
-def _name_of(instruction: Any) -> str:
+def _name_of(instruction: protos.HloInstructionProto) -> str:
     """Returns an operation's name for `counts`."""
     if instruction.opcode == 'custom-call':
         return f'custom call of {instruction.custom_call_target!r}'
@@ -78,10 +84,10 @@ def _name_of(instruction: Any) -> str:
 class _Writer:
     """Rewrites the instructions of a computation with feeds; takes ids from `fresh`."""
 
-    def __init__(self, computation: Any, fresh: Iterator[int]):
+    def __init__(self, computation: protos.HloComputationProto, fresh: Iterator[int]):
         self._computation, self._fresh = computation, fresh
         self._shapes = {i.id: i.shape for i in computation.instructions}
-        self._written: List[Any] = []
+        self._written: List[protos.HloInstructionProto] = []
 
     def rewrite(self) -> None:
         """Rewrites the computation."""
@@ -94,7 +100,7 @@ class _Writer:
             self._result(instruction.shape, instruction.id)
         building.set_repeated(self._computation.instructions, self._written)
 
-    def _take(self, number: int, shape: Any) -> None:
+    def _take(self, number: int, shape: protos.ShapeProto) -> None:
         """Adds outfeeds of the arrays in a value, by its id."""
         if shape.element_type == building.TUPLE:
             for place, part in enumerate(shape.tuple_shapes):
@@ -106,7 +112,7 @@ class _Writer:
             feed = self._add('outfeed', _token(), [number, token.id])
             feed.outfeed_shape.CopyFrom(shape)
 
-    def _result(self, shape: Any, number: int = 0) -> int:
+    def _result(self, shape: protos.ShapeProto, number: int = 0) -> int:
         """Adds a value from outside of the program; returns its id.
 
         Args:
@@ -123,10 +129,16 @@ class _Writer:
         element.tuple_index = 0
         return element.id
 
-    def _add(self, opcode: str, shape: Any, operands: Any = (), number: int = 0) -> Any:
+    def _add(
+        self,
+        opcode: str,
+        shape: protos.ShapeProto,
+        operands: Sequence[int] = (),
+        number: int = 0,
+    ) -> protos.HloInstructionProto:
         """Adds an instruction with an id, by default a new one."""
         number = number or next(self._fresh)
-        instruction = protos.protos().HloInstructionProto(
+        instruction = protos.HloInstructionProto(
             id=number,
             name=f'{opcode}.cut.{number}',  # names are unique in a module
             opcode=opcode,
@@ -137,19 +149,19 @@ class _Writer:
         return instruction
 
 
-def _token() -> Any:
+def _token() -> protos.ShapeProto:
     """Returns the shape of a token, which has no layout."""
     shape = building.shape_of('token', [])
     shape.ClearField('layout')
     return shape
 
 
-def _is_data(shape: Any) -> bool:
+def _is_data(shape: protos.ShapeProto) -> bool:
     """Returns whether a shape is an array, of a fixed size or not, and no token."""
-    return shape.element_type in building.NUMPY_TYPES
+    return shape.element_type not in _NO_DATA
 
 
-def _drop_uncalled(module: Any) -> None:
+def _drop_uncalled(module: protos.HloModuleProto) -> None:
     """Removes the computations that are no longer called."""
     callees = {
         c.id: {callee for i in c.instructions for callee in i.called_computation_ids}

@@ -7,11 +7,14 @@ dimensions: a `while` over output tiles slices the operands, computes, and write
 the tile; inside it, a second `while` adds up partial results of the reduction.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import math
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
+from baselines.hlo import protos
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import extents
@@ -47,7 +50,7 @@ class Tiles:
 class Tiled:
     """A kernel with one configuration, as a module."""
 
-    module: Any  # the HloModuleProto
+    module: protos.HloModuleProto  # the HloModuleProto
     input: Tuple[int, ...]  # the tile of the largest operand
     # opcodes of operations that could not be tiled and are computed whole
     whole: Tuple[str, ...] = ()
@@ -72,14 +75,15 @@ class Plan:
         computed: id -> whether the instruction depends on a parameter.
     """
 
-    def __init__(self, module: Any):
+    def __init__(self, module: protos.HloModuleProto):
         self.module = module
         self.entry = cutting.entry_of(module)
         self.values = {i.id: i for i in self.entry.instructions}
         self.root = cutting.root_of(self.entry)
         self.output = tuple(self.root.shape.dimensions)
-        self.reduction: Optional[Any] = None
+        self.reduction: Optional[protos.HloInstructionProto] = None
         self.reduced: Tuple[int, ...] = ()
+        # Of several reductions, tiles divide the one with the largest operand.
         most = -1
         for value in self.entry.instructions:
             shapes = self.shapes(value)
@@ -99,7 +103,7 @@ class Plan:
             depends = any(self.computed[o] for o in value.operand_ids)
             self.computed[value.id] = value.opcode == 'parameter' or depends
 
-    def shapes(self, value: Any) -> List[Any]:
+    def shapes(self, value: protos.HloInstructionProto) -> List[protos.ShapeProto]:
         """Returns the shapes of an instruction's operands."""
         return [self.values[o].shape for o in value.operand_ids]
 
@@ -114,6 +118,7 @@ class Plan:
         if self.reduction.opcode == 'reduce':
             [number] = self.reduction.called_computation_ids
             body = next(c for c in self.module.computations if c.id == number)
+            # Two parameters and one operation: anything else is no plain reducer.
             opcode = cutting.root_of(body).opcode if len(body.instructions) == 3 else ''
         whole = 'float' not in building.NUMPY_TYPES[self.reduction.shape.element_type]
         neutral = _NEUTRAL.get(opcode, (None, None))[whole]
@@ -128,12 +133,13 @@ class Plan:
         output = []
         for dim, size in enumerate(self.output):
             tiles = [*self.output]
+            # Half of the dimension is tried, for all smaller sizes.
             tiles[dim] = max(1, size // 2)
             output.append(
                 size > 1 and self._is_tileable(Tiles(tuple(tiles), self.reduced))
             )
         reduced = [False] * len(self.reduced)
-        if self.combiner():
+        if self.reduction is not None and self.combiner():
             for dim, size in enumerate(self.reduced):
                 if size > 1 and propagation.reducible(self.reduction, dim):
                     tiles = [*self.reduced]
@@ -187,10 +193,15 @@ class _Tiler:
             result = self._emit(self._entry, plan.root, extents.whole(plan.output))
         else:
             shape = plan.root.shape
+            # Every element is overwritten, so any value will do.
             zero = self._entry.constant(shape.element_type, 0)
             empty = self._entry.add('broadcast', shape, [zero])
 
-            def body(scope: _Scope, counter: Any, carried: Any) -> Any:
+            def body(
+                scope: _Scope,
+                counter: protos.HloInstructionProto,
+                carried: protos.HloInstructionProto,
+            ) -> protos.HloInstructionProto:
                 region = extents.tile_of(scope, counter, plan.output, tiles.output)
                 part = self._emit(scope, plan.root, region)
                 operands = [carried, part, *extents.starts(scope, region)]
@@ -201,14 +212,18 @@ class _Tiler:
         largest = self._tile_of.get(plan.largest, plan.input)
         return Tiled(module, largest, tuple(self._whole))
 
-    def _emit(self, scope: _Scope, value: Any, region: _Region) -> Any:
+    def _emit(
+        self, scope: _Scope, value: protos.HloInstructionProto, region: _Region
+    ) -> protos.HloInstructionProto:
         """Adds the instructions that compute a region of a value, once in a scope."""
         key = (value.id, tuple(extent.key() for extent in region))
         if key not in scope.cache:
             scope.cache[key] = self._compute(scope, value, region)
         return scope.cache[key]
 
-    def _compute(self, scope: _Scope, value: Any, region: _Region) -> Any:
+    def _compute(
+        self, scope: _Scope, value: protos.HloInstructionProto, region: _Region
+    ) -> protos.HloInstructionProto:
         """Adds the instructions that compute a region of a value."""
         dims = value.shape.dimensions
         if value.opcode == 'parameter':
@@ -228,7 +243,7 @@ class _Tiler:
             return self._add_reduction(scope, value, region)
         return self._step(scope, value, region)
 
-    def _note_tile(self, operand: Any, region: _Region) -> None:
+    def _note_tile(self, operand: protos.HloInstructionProto, region: _Region) -> None:
         """Keeps the sizes of the largest region taken of a parameter."""
         sizes = tuple(extents.sizes_of(region))
         before = self._tile_of.get(operand.id, sizes)
@@ -237,11 +252,11 @@ class _Tiler:
     def _step(
         self,
         scope: _Scope,
-        value: Any,
+        value: protos.HloInstructionProto,
         region: _Region,
         reduced: Optional[_Region] = None,
-        start: Any = None,
-    ) -> Any:
+        start: Optional[protos.HloInstructionProto] = None,
+    ) -> protos.HloInstructionProto:
         """Adds an operation on regions of its operands, as `propagation` finds them.
 
         `start` takes the place of a reduction's initial value.
@@ -271,7 +286,9 @@ class _Tiler:
         step.edit(result)
         return extents.take(scope, result, step.rest)
 
-    def _take_whole(self, scope: _Scope, value: Any, region: _Region) -> Any:
+    def _take_whole(
+        self, scope: _Scope, value: protos.HloInstructionProto, region: _Region
+    ) -> protos.HloInstructionProto:
         """Adds a value computed whole before all loops, and the slice at a region."""
         whole = extents.whole(value.shape.dimensions)
         result = self._emit(self._entry, value, whole)
@@ -282,7 +299,12 @@ class _Tiler:
             self._whole.append(value.opcode)
         return extents.take(scope, scope.use(result), region)
 
-    def _add_pad(self, value: Any, operand: Any, edges: Sequence[_Edge]) -> Any:
+    def _add_pad(
+        self,
+        value: protos.HloInstructionProto,
+        operand: protos.HloInstructionProto,
+        edges: Sequence[_Edge],
+    ) -> protos.HloInstructionProto:
         """Adds, once, a whole operand with the padding of a window around it."""
         key = ('padded', operand.id, tuple(edges))
         entry = self._entry
@@ -311,7 +333,9 @@ class _Tiler:
                 )
         return entry.cache[key]
 
-    def _add_iota(self, scope: _Scope, value: Any, region: _Region) -> Any:
+    def _add_iota(
+        self, scope: _Scope, value: protos.HloInstructionProto, region: _Region
+    ) -> protos.HloInstructionProto:
         """Adds an iota of the region's sizes that begins at the region's start."""
         [dim] = value.dimensions
         kind = value.shape.element_type
@@ -325,7 +349,9 @@ class _Tiler:
         starts = scope.add('broadcast', shape, [start])
         return scope.add('add', shape, [counts, starts])
 
-    def _add_reduction(self, scope: _Scope, value: Any, region: _Region) -> Any:
+    def _add_reduction(
+        self, scope: _Scope, value: protos.HloInstructionProto, region: _Region
+    ) -> protos.HloInstructionProto:
         """Adds a loop over tiles of the dimensions that `value` reduces."""
         plan, tiles = self._plan, self._tiles.kernel
         # Reductions without a combiner are not tiled.
@@ -339,8 +365,13 @@ class _Tiler:
             first = scope.constant(kind, 0)
         initial = scope.add('broadcast', shape, [first])
 
-        def body(inside: _Scope, counter: Any, carried: Any) -> Any:
+        def body(
+            inside: _Scope,
+            counter: protos.HloInstructionProto,
+            carried: protos.HloInstructionProto,
+        ) -> protos.HloInstructionProto:
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
+            # `initial` has the start of the reduction; each tile begins from nothing.
             start = inside.constant(kind, neutral) if has_start else None
             partial = self._step(inside, value, region, part, start)
             return inside.add(opcode, shape, [carried, partial])

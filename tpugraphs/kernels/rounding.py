@@ -1,8 +1,10 @@
 """How much the results of two equivalent programs may differ."""
 
-import math
-from typing import Any
+from __future__ import annotations
 
+import math
+
+from baselines.hlo import protos
 from baselines.hlo import schema
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import propagation
@@ -29,7 +31,7 @@ _DEVIATIONS = 12
 _MOST = 0.25
 
 
-def tolerance_of(module: Any) -> float:
+def tolerance_of(module: protos.HloModuleProto) -> float:
     """Returns the relative tolerance of a program's results.
 
     Each operation rounds its result, a sum of n terms n times, by up to u.  Such errors

@@ -1,10 +1,22 @@
 """Draws tile configurations of kernels, to measure and to write as raw files."""
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import itertools
 import math
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Sequence,
+    Set,
+    Tuple,
+)
 
 import numpy as np
 
@@ -13,6 +25,10 @@ from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import extents
 from tpugraphs.kernels import rewriting
+
+# Sizes of tiles, by the names 'output', 'kernel' and 'input'; or, under 'nodes', the
+# layouts of a program.  Plain numbers, as JSON holds them.
+Config = Mapping[str, Any]
 
 # Kernels whose arrays are all smaller take about as long as to call them.
 LEAST_ELEMENTS = 8192
@@ -28,8 +44,7 @@ _MOST_SIZE = (1 << 31) - 1
 class Candidates:
     """Configurations of a kernel or program, ready to be measured."""
 
-    # the configurations in plain numbers, as JSON holds them; the default first
-    configs: List[Dict[str, Any]]
+    configs: Sequence[Config]  # the default first
     # number of a configuration -> its serialised HloModuleProto
     module: Callable[[int], bytes]
 
@@ -38,7 +53,7 @@ def candidates_of(
     kernel: cutting.Kernel,
     rng: np.random.Generator,
     count: int,
-    recorded: Sequence[Dict[str, Any]] = (),
+    recorded: Sequence[Config] = (),
 ) -> Candidates:
     """Draws configurations of a kernel, the untiled one first, and adds recorded ones.
 
@@ -58,17 +73,17 @@ def candidates_of(
 
 def tuning_data(
     kernel: cutting.Kernel,
-    configs: Sequence[Dict[str, Any]],
-    times: Any = (),
+    configs: Sequence[Config],
+    times: Iterable[float] = (),
     default: int = 0,
-) -> Any:
+) -> protos.ModuleTuningData:
     """Returns a ModuleTuningData of a kernel with configurations.
 
     Args:
         times: their nanoseconds; empty for candidates.
         default: number of XLA's own configuration.
     """
-    tuning = protos.protos().ModuleTuningData(
+    tuning = protos.ModuleTuningData(
         module=kernel.module, fingerprint=int(kernel.name.rpartition('_')[2], 16)
     )
     for config in configs:
@@ -79,7 +94,9 @@ def tuning_data(
     return add_times(tuning, times, default)
 
 
-def add_times(tuning: Any, times: Any, default: int) -> Any:
+def add_times(
+    tuning: protos.ModuleTuningData, times: Iterable[float], default: int
+) -> protos.ModuleTuningData:
     """Marks the default of a ModuleTuningData, and adds times, nanoseconds, if any."""
     tuning.runs[default].is_default = True
     for run, time in zip(tuning.runs, times):
@@ -89,7 +106,10 @@ def add_times(tuning: Any, times: Any, default: int) -> Any:
 
 
 def kernels_of(
-    module: Any, program: str, seen: set, skipped: collections.Counter[str]
+    module: protos.HloModuleProto,
+    program: str,
+    seen: Set[str],
+    skipped: collections.Counter[str],
 ) -> List[cutting.Kernel]:
     """Returns the kernels of an optimised module that can be tiled.
 
@@ -117,13 +137,13 @@ def kernels_of(
     return tileable
 
 
-def _largest_size(module: Any) -> int:
+def _largest_size(module: protos.HloModuleProto) -> int:
     """Returns the largest size of a dimension in a kernel's module."""
     entry = cutting.entry_of(module)
     return max((n for i in entry.instructions for n in i.shape.dimensions), default=0)
 
 
-def sizes(size: int) -> List[int]:
+def tile_sizes(size: int) -> List[int]:
     """Returns the tile sizes of a dimension, ascending: 1, 2, 4, ... and divisors."""
     powers = {1 << n for n in range(size.bit_length())}
     divisors = {d for d in range(1, math.isqrt(size) + 1) if not size % d}
@@ -139,7 +159,7 @@ def draw(
         count: how many at most, with the untiled one.
     """
     output, _ = plan.tileable
-    choices = [sizes(n) if free else [n] for n, free in zip(plan.output, output)]
+    choices = [tile_sizes(n) if free else [n] for n, free in zip(plan.output, output)]
     choices += _divisors(plan)
     outputs = len(plan.output)
 
@@ -154,7 +174,7 @@ def draw(
 def _divisors(plan: rewriting.Plan) -> List[List[int]]:
     """Returns the possible tile sizes of the dimensions of `plan.reduced`."""
     return [
-        [size for size in sizes(n) if not n % size] if free else [n]
+        [size for size in tile_sizes(n) if not n % size] if free else [n]
         for n, free in zip(plan.reduced, plan.tileable[1])
     ]
 
@@ -177,8 +197,9 @@ def draw_rows(
         choices: possible sizes, ascending, by place in a row.
         count: rows at most, with the default.
     """
-    drawn: Iterable[Any]
+    drawn: Iterable[Tuple[int, ...]]
     if math.prod(map(len, choices)) <= 4 * count:
+        # All of them in random order: without this, draws would repeat.
         combinations = list(itertools.product(*choices))
         drawn = (combinations[index] for index in rng.permutation(len(combinations)))
     else:
@@ -213,7 +234,7 @@ def _fits(plan: rewriting.Plan, tiles: rewriting.Tiles) -> bool:
 
 
 def _recorded(
-    plan: rewriting.Plan, recorded: Sequence[Dict[str, Any]]
+    plan: rewriting.Plan, recorded: Sequence[Config]
 ) -> Iterator[rewriting.Tiles]:
     """Yields the recorded configurations that are possible for a kernel."""
     ranks = len(plan.output), len(plan.reduced)
@@ -230,7 +251,7 @@ def _recorded(
                 yield tiles
 
 
-def columns(configs: Sequence[Dict[str, Any]]) -> np.ndarray:
+def columns(configs: Sequence[Config]) -> np.ndarray:
     """Returns features of tile configurations for a regression.
 
     They are the log2 of whole size over tile size by dimension, and the log2 of the
@@ -243,6 +264,7 @@ def columns(configs: Sequence[Dict[str, Any]]) -> np.ndarray:
         np.log2([config[name] for config in configs]).reshape(len(configs), -1)
         for name in ('output', 'kernel')
     )
+    # [c, dimensions], log2 of tile sizes; the first row is the whole kernel.
     sizes = np.concatenate([output, kernel], axis=1)
     volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
     return np.concatenate([sizes[0] - sizes, *volumes], axis=1)

@@ -8,10 +8,13 @@ of its fusions is JSON with a `window_config`, numbers as text:
                        "input_window_bounds": [], "estimated_cycles": "3874"}}
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Any, List, Optional
+from typing import List, Optional
 
 from baselines.core import untrusted
+from baselines.hlo import protos
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +29,7 @@ class OwnTiles:
     microseconds: Optional[float] = None
 
 
-def of(instruction: Any) -> Optional[OwnTiles]:
+def of(instruction: protos.HloInstructionProto) -> Optional[OwnTiles]:
     """Returns the tiles that XLA chose for an instruction; None if it has none."""
     try:
         window = untrusted.loads(instruction.backend_config)['window_config']

@@ -1,7 +1,9 @@
 """Converts HLO text and MLIR to HLO modules with jaxlib, in a child process."""
 
+from __future__ import annotations
+
 import re
-from typing import Any, List, Tuple
+from typing import List, Tuple
 
 from google.protobuf import message
 
@@ -11,12 +13,13 @@ from tpugraphs.programs import elided
 from tpugraphs.programs import extras
 from tpugraphs.programs import hlo_text
 from tpugraphs.programs import isolated
+from tpugraphs.programs import stablehlo
 
 MEMORY = 12 << 30  # bytes that a process that runs programs may use
 _DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.]+)'")
 
 
-def module_of(data: bytes, form: str) -> Tuple[Any, List[str]]:
+def module_of(data: bytes, form: str) -> Tuple[protos.HloModuleProto, List[str]]:
     """Converts a text or bytecode to an HloModuleProto.
 
     Args:
@@ -32,7 +35,7 @@ def module_of(data: bytes, form: str) -> Tuple[Any, List[str]]:
     extras.require(form)
     try:
         notes, content = isolated.call(__name__, 'convert', [form], data)
-        module = protos.protos().HloModuleProto.FromString(content)
+        module = protos.HloModuleProto.FromString(content)
     except message.DecodeError as error:
         raise ValueError(
             f'the {form} cannot be read: too deeply nested ({error})'
@@ -47,9 +50,6 @@ def convert(form: str, data: bytes) -> Tuple[List[str], bytes]:
 
     Runs in the child process; see `module_of`.
     """
-    # MLIR's bindings are loaded where they are needed.
-    from tpugraphs.programs import stablehlo
-
     try:
         if form == forms.HLO_TEXT:
             return hlo_text.parse(data.decode('utf-8-sig'))
@@ -63,23 +63,13 @@ def convert(form: str, data: bytes) -> Tuple[List[str], bytes]:
 
 
 def _line_of(error: Exception) -> str:
-    """Returns the line of XLA's message that has the place, and the source."""
+    """Returns the line of XLA's message that names the place, with the source there."""
     content = str(error)
     foreign = _DIALECT.search(content)
     if foreign:
-        return refusal_of(foreign.group(1), foreign.group(2))
+        return stablehlo.refusal_of(foreign.group(1), foreign.group(2))
     lines = [line.strip() for line in content.strip().splitlines()]
     lines = lines or [type(error).__name__]
     place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)
     marked = lines[place + 2 : place + 3] == ['^']
     return ': '.join(lines[place : place + 1 + marked])
-
-
-def refusal_of(dialect: str, operation: str) -> str:
-    """Returns the line that refuses an operation of a dialect that jaxlib lacks."""
-    if dialect == 'sdy':  # the newest release that goes with TensorFlow 2.15 lacks it
-        return f'has {operation}, which needs jaxlib 0.4.34 or newer; use Python 3.12'
-    return (
-        f'has operations of the dialect {dialect!r} ({operation}), which only its own '
-        'compiler has; export the program as StableHLO'
-    )

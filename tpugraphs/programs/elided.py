@@ -5,11 +5,15 @@ parses it, each becomes a custom call of TARGET, which takes no memory, and afte
 constant with random values.
 """
 
+from __future__ import annotations
+
 import math
-from typing import Any, List
+from typing import List
 
 import numpy as np
 
+from baselines.core import text
+from baselines.hlo import protos
 from baselines.hlo import schema
 
 TARGET = 'tpugraphs_elided'
@@ -35,7 +39,7 @@ _FIELDS = {
 _BYTES = 2  # protobuf's wire type
 
 
-def fill(module: Any) -> List[str]:
+def fill(module: protos.HloModuleProto) -> List[str]:
     """Makes constants of the custom calls of TARGET in an HloModuleProto.
 
     Floats are drawn from a normal distribution with which products of matrices do not
@@ -73,12 +77,13 @@ def fill(module: Any) -> List[str]:
         _draw(call, kinds[call.shape.element_type].name, rng)
     if not calls:
         return []
-    return [
-        f'the values of {len(calls):,} constants are not in the file, and are random'
-    ]
+    constants = text.count(len(calls), 'constant')
+    return [f'the values of {constants} are not in the file, and are random']
 
 
-def _draw(call: Any, type_name: str, rng: np.random.Generator) -> None:
+def _draw(
+    call: protos.HloInstructionProto, type_name: str, rng: np.random.Generator
+) -> None:
     """Makes a constant of a custom call."""
     dims = list(call.shape.dimensions)
     field, wire = _FIELDS[type_name]

@@ -4,6 +4,7 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import re
+import types
 from typing import Iterator
 
 INSTALL = 'pip install -e .[measure]'
@@ -58,3 +59,14 @@ def naming_the_command() -> Iterator[None]:
         if missing.group(1) == 'jax' and jaxlib:
             command = f'pip install jax=={jaxlib}'  # they go together
         raise ValueError(f'{message}; run {command}') from error
+
+
+def import_pandas() -> types.ModuleType:
+    """Imports pandas; raises ValueError if it is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError(
+            "to_pandas needs pandas: pip install -e '.[notebook]'"
+        ) from None
+    return pandas

@@ -3,11 +3,15 @@
 Tracing takes only shapes and types of example arguments: no array is copied.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib.util
 import os
 import sys
+import types
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -24,6 +28,9 @@ from baselines.core import untrusted
 from baselines.hlo import protos
 from tpugraphs.programs import isolated
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 # Of a process that runs a user's file, which may build a model of some size.
 _MEMORY = 12 << 30  # bytes
 _SECONDS = 600  # of CPU time
@@ -38,13 +45,18 @@ _HOW = (
 class Traced(NamedTuple):
     """A traced function."""
 
-    module: Any  # its HloModuleProto, before XLA's passes
+    module: protos.HloModuleProto  # before XLA's passes
     results: Any  # its results, nested as it returns them: a leaf for every array
-    graph: Any = None  # of TensorFlow, with the variables that it captured
+    graph: Optional[tf.Graph] = (
+        None  # of TensorFlow, with the variables that it captured
+    )
 
 
 def trace(
-    function: Any, args: Optional[Sequence[Any]], where: str, keep_unused: bool = False
+    function: Callable,
+    args: Optional[Sequence[object]],
+    where: str,
+    keep_unused: bool = False,
 ) -> Traced:
     """Traces a function to an HloModuleProto.
 
@@ -80,7 +92,7 @@ def trace(
     return _trace_either(function, args, where, keep_unused)
 
 
-def from_file(path: str, name: str) -> Any:
+def from_file(path: str, name: str) -> protos.HloModuleProto:
     """Traces a function of a Python file, which is run in a child process.
 
     See `trace_file` for the arguments.
@@ -96,7 +108,7 @@ def from_file(path: str, name: str) -> Any:
         )
     except isolated.Ended as how:
         raise ValueError(f'{path}: {how}') from None
-    return protos.protos().HloModuleProto.FromString(content)
+    return protos.HloModuleProto.FromString(content)
 
 
 def trace_file(path: str, name: str, _: bytes) -> Tuple[List[str], bytes]:
@@ -129,8 +141,8 @@ def trace_file(path: str, name: str, _: bytes) -> Tuple[List[str], bytes]:
 
 
 def from_saved_model(
-    folder: str, name: str = '', args: Optional[Sequence[Any]] = None
-) -> Any:
+    folder: str, name: str = '', args: Optional[Sequence[object]] = None
+) -> protos.HloModuleProto:
     """Traces a signature of a SavedModel to an HloModuleProto.
 
     Args:
@@ -164,7 +176,7 @@ def from_saved_model(
     return _trace_tensorflow(function, (specs,), where).module
 
 
-def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
+def _is_jax(function: Callable, args: Optional[Sequence[object]]) -> bool:
     """Returns whether a function is of jax.jit, or an argument is a JAX array."""
     if sys.modules.get('jax') is None:
         return False
@@ -176,7 +188,7 @@ def _is_jax(function: Any, args: Optional[Sequence[Any]]) -> bool:
 
 
 def _trace_either(
-    function: Callable, args: Sequence[Any], where: str, keep_unused: bool
+    function: Callable, args: Sequence[object], where: str, keep_unused: bool
 ) -> Traced:
     """Traces a plain Python function by TensorFlow or JAX; see `trace`."""
     tracers: Dict[str, Callable[[], Traced]] = {
@@ -207,7 +219,7 @@ def _spec_of_jax(leaf: Any) -> Any:
 
 
 def _trace_jax(
-    function: Any, args: Sequence[Any], where: str, keep_unused: bool
+    function: Any, args: Sequence[object], where: str, keep_unused: bool
 ) -> Traced:
     """Traces a function of JAX; see `trace`."""
     import jax
@@ -218,25 +230,25 @@ def _trace_jax(
         args = jax.tree_util.tree_map(_spec_of_jax, tuple(args))
         lowered = function.lower(*args)
         content = lowered.compiler_ir('hlo').as_serialized_hlo_module_proto()
-    module = protos.protos().HloModuleProto.FromString(content)
+    module = protos.HloModuleProto.FromString(content)
     leaves = range(lowered.out_tree.num_leaves)
     return Traced(module, jax.tree_util.tree_unflatten(lowered.out_tree, leaves))
 
 
-def _function_of_keras(model: Any, args: Optional[Sequence[Any]]) -> Any:
+def _function_of_keras(model: tf.keras.Model, args: Optional[Sequence[object]]) -> Any:
     """Returns a function that predicts with a Keras model, and its arguments."""
     import tensorflow as tf
 
     if args is None and model.inputs:
         args = tuple(tf.TensorSpec(x.shape, x.dtype) for x in model.inputs)
 
-    def predict(*inputs: Any) -> Any:
+    def predict(*inputs: tf.Tensor) -> Any:
         return model(inputs[0] if len(inputs) == 1 else [*inputs], training=False)
 
     return predict, args
 
 
-def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Traced:
+def _trace_tensorflow(function: Callable, args: Sequence[object], where: str) -> Traced:
     """Traces a function of TensorFlow; see `trace`."""
     import tensorflow as tf
 
@@ -259,7 +271,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Tr
 
     traced: Dict[str, Any] = {}
 
-    def flat(*inputs: Any) -> Any:  # TensorFlow takes no specs inside dicts
+    def flat(*inputs: tf.Tensor) -> Any:  # TensorFlow takes no specs inside dicts
         tensors = iter(inputs)
         filled = [next(tensors) if isinstance(x, tf.TensorSpec) else x for x in leaves]
         traced['graph'] = tf.compat.v1.get_default_graph()
@@ -271,7 +283,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[Any], where: str) -> Tr
     return Traced(module, **traced)
 
 
-def _run(path: str) -> Any:
+def _run(path: str) -> types.ModuleType:
     """Runs a Python file, which may import its neighbours; returns its module."""
     stem = os.path.splitext(os.path.basename(path))[0]
     untrusted.open_regular(path).close()
@@ -300,7 +312,7 @@ def _naming(where: str) -> Iterator[None]:
         raise ValueError(f'{where}: {text.cause_of(error)}') from error
 
 
-def _is_program(value: Any, module: Any) -> bool:
+def _is_program(value: object, module: types.ModuleType) -> bool:
     """Returns whether a value is a function that the module itself defines."""
     if not callable(value) or isinstance(value, type):
         return False

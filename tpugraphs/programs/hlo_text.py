@@ -83,14 +83,14 @@ def _end_of_value(content: str, place: int) -> int:
     """Returns the place behind the value that begins at a place."""
     depth = 0
     while place < len(content):
-        letter = content[place]
-        if letter in '{[(':
+        character = content[place]
+        if character in '{[(':
             depth += 1
-        elif letter in '}])':
+        elif character in '}])':
             if not depth:
                 return place
             depth -= 1
-        elif not depth and letter in ', \n':
+        elif not depth and character in ', \n':
             return place
         place += 1
     return place

@@ -4,15 +4,18 @@ program = read_program('module.hlo')
 program.module, program.form
 """
 
+from __future__ import annotations
+
 import dataclasses
 import hashlib
 import os
 import re
-from typing import Any, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import List, Mapping, Optional, Sequence, Set, Tuple
 
 from baselines.core import files
 from baselines.core import text
 from baselines.hlo import forms
+from baselines.hlo import protos
 from baselines.hlo import reading
 from tpugraphs.programs import conversion
 from tpugraphs.programs import extras
@@ -30,20 +33,20 @@ class Program:
     """A program: an HLO module and its origin."""
 
     name: str  # of letters, digits and `_`; names of its kernels begin with it
-    module: Any  # its HloModuleProto, as it was read
+    module: protos.HloModuleProto  # its HloModuleProto, as it was read
     # the form that it was read from: one of `baselines.hlo.forms`, FUNCTION or
     # SAVED_MODEL
     form: str = forms.MODULE
     source: str = ''  # the file or function, for messages
     # the ModuleTuningData with its configurations; None unless it was read from tuning
     # data
-    tuning: Any = None
+    tuning: Optional[protos.ModuleTuningData] = None
     # operations that cannot run here -> how many there were; see `kernels.removal`
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @extras.naming_the_command()
-def read_program(x: Any, *args: Any, name: str = '') -> Program:
+def read_program(x: object, *args: object, name: str = '') -> Program:
     """Reads a program; see `tpugraphs.read_program` for arguments and errors."""
     if isinstance(x, Program):
         return x
@@ -100,7 +103,7 @@ def tuning_kind(source: str) -> str:
         return forms.detect_kind(data) or reading.parse_tuning(data).kind
 
 
-def _from_path(source: str, args: Optional[Sequence[Any]]) -> Program:
+def _from_path(source: str, args: Optional[Sequence[object]]) -> Program:
     """Reads a file, `FILE.py:NAME`, or a SavedModel."""
     function = _function_of(source)
     if function:
@@ -163,7 +166,7 @@ def _from_tuning(data: bytes, name: str, source: str) -> Program:
     return Program(name, tuning.module, forms.TUNING, source, tuning)
 
 
-def _check(module: Any) -> None:
+def _check(module: protos.HloModuleProto) -> None:
     """Checks that references are there; makes a single computation the entry."""
     numbers = [computation.id for computation in module.computations]
     if len(numbers) == 1:

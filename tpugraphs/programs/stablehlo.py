@@ -5,15 +5,19 @@ of the dialect sdy and attributes of other dialects are removed, and constants w
 values are not in the file are marked for `elided.fill`.
 """
 
+from __future__ import annotations
+
 import io
 import re
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
-from tpugraphs.programs import conversion
 from tpugraphs.programs import elided
 from tpugraphs.programs import xla
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
 # Dialects whose operations XLA converts, and those whose attributes it knows.
 _OPERATIONS = frozenset(
@@ -81,16 +85,16 @@ def _operations(operation: Any) -> Iterator[Any]:
                 yield from _operations(inside.operation)
 
 
-def _refuse_other_dialects(module: Any) -> None:
+def _refuse_other_dialects(module: ir.Module) -> None:
     """Raises ValueError for an operation of a dialect that XLA does not convert."""
     for operation in _operations(module.operation):
         dialect = operation.name.partition('.')[0]
         known = dialect in _OPERATIONS and (dialect != 'sdy' or xla.has_sdy())
         if not known and operation.name not in _WITHOUT_EFFECT:
-            raise ValueError(conversion.refusal_of(dialect, operation.name))
+            raise ValueError(refusal_of(dialect, operation.name))
 
 
-def _write_out_groups(module: Any) -> None:
+def _write_out_groups(module: ir.Module) -> None:
     """Writes the groups of devices of collectives as numbers, without the mesh.
 
     Collectives of today's JAX name axes of a mesh (`replica_group_mesh_axes`).  Devices
@@ -119,7 +123,7 @@ def _write_out_groups(module: Any) -> None:
                 operation.attributes[_GROUPS] = ir.DenseElementsAttr.get(groups)
 
 
-def _drop_shardings(module: Any) -> None:
+def _drop_shardings(module: ir.Module) -> None:
     """Removes operations of sdy that only place data; raises ValueError for others."""
     manual = [o for o in _operations(module.operation) if o.name == _MANUAL]
     if manual:
@@ -138,7 +142,7 @@ def _drop_shardings(module: Any) -> None:
         operation.erase()
 
 
-def _take_region(module: Any, manual: List[Any]) -> None:
+def _take_region(module: ir.Module, manual: List[Any]) -> None:
     """Makes the region of a manual computation the program; raises ValueError."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import func
@@ -170,7 +174,7 @@ def _take_region(module: Any, manual: List[Any]) -> None:
         main.operation.erase()
 
 
-def _drop_attributes(operation: Any) -> None:
+def _drop_attributes(operation: ir.Operation) -> None:
     """Removes an operation's attributes of dialects that XLA does not know."""
     from jaxlib.mlir import ir
 
@@ -197,7 +201,7 @@ def _is_unknown(name: str) -> bool:
     return bool(dot) and dialect not in _ATTRIBUTES
 
 
-def _fill_resources(module: Any) -> None:
+def _fill_resources(module: ir.Module) -> None:
     """Puts the values of resources where they are used; marks those without values."""
     from jaxlib.mlir import ir
 
@@ -214,9 +218,7 @@ def _fill_resources(module: Any) -> None:
         blob = blobs.get(found.group(1)) if found else None
         kind = operation.results[0].type
         if blob:
-            operation.attributes['value'] = ir.Attribute.parse(
-                f'dense<"0x{blob}"> : {kind}'
-            )
+            operation.attributes['value'] = _dense(blob, kind)
             continue
         target = ir.StringAttr.get(elided.TARGET)
         call = ir.Operation.create(
@@ -229,7 +231,22 @@ def _fill_resources(module: Any) -> None:
         operation.erase()
 
 
-def _is_resource(attribute: Any) -> bool:
+def _dense(digits: str, kind: ir.Type) -> ir.Attribute:
+    """Returns dense values of a type of tensor, from the hex digits of their bytes."""
+    from jaxlib.mlir import ir
+
+    try:
+        return ir.Attribute.parse(f'dense<"0x{digits}"> : {kind}')
+    except ir.MLIRError:
+        if not str(kind).endswith(('xi1>', '<i1>')):
+            raise
+        # A resource has a byte for each boolean, and older releases want a bit.
+        values = np.frombuffer(bytes.fromhex(digits), np.bool_)
+        packed = np.packbits(values, bitorder='little').tobytes().hex()
+        return ir.Attribute.parse(f'dense<"0x{packed}"> : {kind}')
+
+
+def _is_resource(attribute: ir.Attribute) -> bool:
     """Returns whether an attribute is dense_resource<...>."""
     from jaxlib.mlir import ir
 
@@ -238,9 +255,19 @@ def _is_resource(attribute: Any) -> bool:
     return not is_dense and str(attribute).startswith('dense_resource<')
 
 
-def _blobs(module: Any) -> Dict[str, str]:
+def _blobs(module: ir.Module) -> Dict[str, str]:
     """Returns the resources of a module: name -> hex digits of the data."""
     _, mark, section = str(module).rpartition('{-#')
     if not mark:
         return {}
     return {name: digits[_ALIGNMENT:] for name, digits in _BLOB.findall(section)}
+
+
+def refusal_of(dialect: str, operation: str) -> str:
+    """Returns the line that refuses an operation of a dialect that jaxlib lacks."""
+    if dialect == 'sdy':  # the newest release that goes with TensorFlow 2.15 lacks it
+        return f'has {operation}, which needs jaxlib 0.4.34 or newer; use Python 3.12'
+    return (
+        f'has operations of the dialect {dialect!r} ({operation}), which only its own '
+        'compiler has; export the program as StableHLO'
+    )

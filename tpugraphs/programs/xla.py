@@ -5,17 +5,24 @@ since release 0.4.30.  Only this file knows where it is.  What differs is found 
 looking for the attribute and not by comparing versions.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
 import importlib.util
 import re
 import sys
-from typing import Any, Callable, Dict, List, Sequence, TypeVar
+import types
+from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Sequence, Type, TypeVar
 
 import numpy as np
 
 from baselines.data import hardware
 from tpugraphs.programs import extras
+
+if TYPE_CHECKING:
+    from jaxlib import xla_client
+    from jaxlib.mlir import ir
 
 OLDEST, NEWEST = '0.4.30', '0.12.0.1'  # the releases that the tests are run with
 
@@ -34,7 +41,7 @@ def _naming_the_release(function: _Function) -> _Function:
     """Raises ValueError, which names a release that works, where jaxlib has changed."""
 
     @functools.wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except (AttributeError, ImportError, TypeError) as error:
@@ -53,14 +60,14 @@ def _naming_the_release(function: _Function) -> _Function:
     return wrapped  # type: ignore[return-value]
 
 
-def _extension() -> Any:
+def _extension() -> types.ModuleType:
     """Returns jaxlib's extension module: `_jax`, before 0.6 `xla_extension`."""
     from jaxlib import xla_client
 
     return xla_client._xla
 
 
-def _hlo() -> Any:
+def _hlo() -> types.ModuleType:
     """Returns the module of jaxlib that has HloModule and its parser."""
     extension = _extension()
     if hasattr(extension, 'hlo_module_from_text'):
@@ -86,7 +93,7 @@ def parse_mlir(bytecode: bytes) -> bytes:
 
 
 @_naming_the_release
-def mlir_context() -> Any:
+def mlir_context() -> ir.Context:
     """Returns a context of MLIR with the dialects that XLA reads."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import chlo
@@ -108,7 +115,7 @@ def mlir_context() -> Any:
     return context
 
 
-def _registration() -> Any:
+def _registration() -> types.ModuleType:
     """Returns the module of jaxlib that registers the dialects of MLIR itself."""
     from jaxlib.mlir import _mlir_libs
 
@@ -124,7 +131,7 @@ def has_sdy() -> bool:
 
 
 @_naming_the_release
-def parse_bytecode(data: bytes, context: Any) -> Any:
+def parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
     """Parses bytecode or a portable artifact of `jax.export` to a module of MLIR.
 
     Args:
@@ -142,7 +149,7 @@ def parse_bytecode(data: bytes, context: Any) -> Any:
 
 
 @_naming_the_release
-def to_stablehlo(module: bytes) -> Any:
+def to_stablehlo(module: bytes) -> str:
     """Converts a serialised HloModuleProto to StableHLO text."""
     computation = _hlo().XlaComputation(module)
     return _extension().mlir.xla_computation_to_mlir_module(computation)
@@ -187,7 +194,7 @@ class Client:
 
     @_naming_the_release
     def compile(
-        self, stablehlo: Any, debug_options: Dict[str, Any]
+        self, stablehlo: str, debug_options: Mapping[str, object]
     ) -> 'CompiledModule':
         """Compiles StableHLO.
 
@@ -211,24 +218,28 @@ class CompiledModule:
         run: runs it once, to the end, on a list of buffers; the results are freed.
     """
 
-    def __init__(self, executable: Any, place: Callable[[np.ndarray], Any]):
+    def __init__(
+        self,
+        executable: xla_client.LoadedExecutable,
+        place: Callable[[np.ndarray], xla_client.ArrayImpl],
+    ):
         self._executable, self._place = executable, place
         execute = executable.execute_sharded
 
         # The token takes a third of the time of making an array of each result
         # (0.12: 4.6 instead of 7.8 us, with one of 0.10: 65 us).
-        def run(buffers: Sequence[Any]) -> None:
+        def run(buffers: Sequence[xla_client.ArrayImpl]) -> None:
             execute(buffers, with_tokens=True).consume_token().block_until_ready()
 
         self.run = run
 
     @_naming_the_release
-    def place(self, arrays: Sequence[np.ndarray]) -> List[Any]:
+    def place(self, arrays: Sequence[np.ndarray]) -> List[xla_client.ArrayImpl]:
         """Returns arrays as buffers of the device."""
         return [self._place(array) for array in arrays]
 
     @_naming_the_release
-    def outputs(self, buffers: Sequence[Any]) -> List[np.ndarray]:
+    def outputs(self, buffers: Sequence[xla_client.ArrayImpl]) -> List[np.ndarray]:
         """Runs it; returns its results, narrow types as those of ml_dtypes."""
         results = self._executable.execute_sharded(buffers)
         return [
@@ -248,7 +259,7 @@ class CompiledModule:
         return re.sub(r', metadata=\{[^}]*\}', '', module.to_string())
 
 
-def _make_client(platform: str) -> Any:
+def _make_client(platform: str) -> xla_client.Client:
     """Returns jaxlib's client of a platform."""
     from jaxlib import xla_client
 
@@ -263,7 +274,7 @@ def _make_client(platform: str) -> Any:
     return backend.get_backend('gpu')
 
 
-def _set_state(jax_jit: Any) -> None:
+def _set_state(jax_jit: types.ModuleType) -> None:
     """Sets what jax sets as it is imported; some releases end the process otherwise."""
     if 'jax' in sys.modules:
         return
@@ -274,7 +285,7 @@ def _set_state(jax_jit: Any) -> None:
         state.enable_memories = False
 
 
-def _sharding_class() -> Any:
+def _sharding_class() -> Type[xla_client.SingleDeviceSharding]:
     """Returns the sharding on one device, with what jax adds to jaxlib's class."""
     from jaxlib import xla_client
 
@@ -283,7 +294,7 @@ def _sharding_class() -> Any:
     class OneDevice(xla_client.SingleDeviceSharding):
         memory_kind = None
 
-        def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        def _to_xla_hlo_sharding(self, num_dimensions: int) -> xla_client.HloSharding:
             del num_dimensions
             return replicated
 
@@ -299,14 +310,16 @@ class _Shaped:
         self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
 
 
-def _device_put(sharding: Any, device: Any, array: np.ndarray) -> Any:
+def _device_put(
+    sharding: xla_client.Sharding, device: xla_client.Device, array: np.ndarray
+) -> xla_client.ArrayImpl:
     """Returns an array as a buffer of a device."""
     put = _extension().batched_device_put
     array = np.asarray(array)
     return put(_Shaped(array), sharding, [array], [device], enable_x64=True)
 
 
-def _array_of(buffer: Any) -> np.ndarray:
+def _array_of(buffer: xla_client.ArrayImpl) -> np.ndarray:
     """Returns a buffer as an array; np.asarray fails for bfloat16 without jax."""
     for name in ('_to_np_array_did_copy', '_single_device_array_to_np_array_did_copy'):
         if hasattr(buffer, name):  # since 0.5

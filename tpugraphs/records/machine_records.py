@@ -1,10 +1,12 @@
 """Keeps the tuning records of this machine, which `collect` and `tune` write."""
 
+from __future__ import annotations
+
 import math
 import os
 import re
 import secrets
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from baselines.core import files
 from baselines.core import text
@@ -78,6 +80,8 @@ class MachineRecords:
         """Reads the records of this machine; prints how many other lines there are."""
         measurements, unused = records.read(self._path)
         own = [m for m in measurements if m.machine_id == self._machine_id]
+        # Times of another machine or compiler are no measurements of this one, but its
+        # best configurations are good ones to begin with.
         self._histories = records.by_kernel(own)
         self._all = records.by_kernel(measurements)
         if len(own) < len(measurements):
@@ -93,14 +97,14 @@ class MachineRecords:
         key = kernel.rpartition('_')[2], self._machine_id
         return self._histories.setdefault(key, records.History())
 
-    def configurations(self, kernel: str) -> List[Dict[str, Any]]:
+    def configurations(self, kernel: str) -> List[records.Configuration]:
         """Returns the recorded configurations of a kernel that have times."""
         results = self._history(kernel).results().values()
         return [m.configuration for m in results if m.status == records.OK]
 
     def starts(
-        self, opcodes: Sequence[str], default: Dict[str, Sequence[int]]
-    ) -> List[Dict[str, Any]]:
+        self, opcodes: Sequence[str], default: records.Configuration
+    ) -> List[records.Configuration]:
         """Returns configurations to begin with, for a kernel without records.
 
         They are the best ones of the most similar recorded kernels: of equal opcodes
@@ -110,10 +114,11 @@ class MachineRecords:
         Args:
             default: its untiled configuration.
         """
-        similar: List[Tuple[float, Dict[str, Any]]] = []
+        similar: List[Tuple[float, records.Configuration]] = []
         for history in self._all.values():
             timed = history.timed()
             wholes = [m.configuration for m in timed if m.default]
+            # A kernel whose default is the fastest has nothing to begin with.
             if not wholes or timed[0].default or timed[0].opcodes != list(opcodes):
                 continue
             distance = _distance(wholes[0], default)
@@ -124,7 +129,7 @@ class MachineRecords:
         return [configuration for _, configuration in nearest]
 
     def ratios(
-        self, kernel: str, configs: Sequence[Dict[str, Any]]
+        self, kernel: str, configs: Sequence[records.Configuration]
     ) -> Tuple[Dict[int, float], Dict[int, str]]:
         """Returns the recorded times of configurations, relative to the default's.
 
@@ -149,7 +154,7 @@ class MachineRecords:
     def add(
         self,
         kernel: str,
-        configs: Sequence[Dict[str, Any]],
+        configs: Sequence[records.Configuration],
         measured: timing.Measured,
         opcodes: Sequence[str] = (),
         search_s: float = 0.0,
@@ -179,6 +184,7 @@ class MachineRecords:
         shared: Dict[str, Any] = dict(
             kernel=kernel,
             search_s=round(search_s / len(configs), 6),
+            # Measurements of one group were timed in the same passes.
             group=secrets.token_hex(8),
             time=records.now(),
             versions=self._versions,
@@ -205,9 +211,7 @@ class MachineRecords:
             kernel_history.add(measurement)
 
 
-def _distance(
-    first: Mapping[str, Sequence[int]], second: Mapping[str, Sequence[int]]
-) -> float:
+def _distance(first: records.Configuration, second: records.Configuration) -> float:
     """Returns the sum over dimensions of |log2 of the sizes' ratio|.
 
     It is infinite for different ranks.
@@ -221,10 +225,10 @@ def _distance(
 
 
 def _fitted(
-    configuration: Mapping[str, Sequence[int]],
-    whole: Mapping[str, Sequence[int]],
-    default: Mapping[str, Sequence[int]],
-) -> Dict[str, Any]:
+    configuration: records.Configuration,
+    whole: records.Configuration,
+    default: records.Configuration,
+) -> records.Configuration:
     """Returns a kernel's configuration for the sizes of another kernel.
 
     What was the whole dimension is the whole one again; tiles of the output are no
@@ -247,7 +251,7 @@ def _fitted(
     }
 
 
-def file_of(path: str, about: Dict[str, Any]) -> str:
+def file_of(path: str, about: text.JsonObject) -> str:
     """Returns the file of a machine's records; makes missing folders."""
     path = files.expand(path)
     default = path == files.expand(FOLDER)

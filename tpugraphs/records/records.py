@@ -4,6 +4,8 @@ Any number of processes append lines at once; `prune` alone rewrites a file.  A 
 strict JSON: the version of the format and the fields of `Measurement`.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import datetime
@@ -28,7 +30,11 @@ from typing import (
 )
 
 from baselines.core import files
+from baselines.core import text
 from baselines.core import untrusted
+
+# The sizes of a tile, by the names 'output' and 'kernel'.
+Configuration = Mapping[str, Sequence[int]]
 
 # Version of the format, and of the meaning of a configuration.
 VERSION = 2
@@ -52,7 +58,7 @@ class Measurement:
     """The outcome of measuring a configuration of a kernel."""
 
     kernel: str  # graph id, `<program>_<fingerprint>`
-    configuration: Dict[str, List[int]]  # sizes of the `output` and `kernel` tile
+    configuration: Configuration  # sizes of the `output` and `kernel` tile
     default: bool  # whether it is the default, with which others are compared
     status: str  # of `STATUSES`
     reason: str  # for a status other than 'ok', as text
@@ -63,7 +69,7 @@ class Measurement:
     group: str  # equal for measurements of the same passes
     time: str  # of the measurement, ISO 8601 with the offset from UTC
     versions: Dict[str, str]  # of jaxlib and of this package
-    machine: Dict[str, Any]  # see `machine.identity`
+    machine: text.JsonObject  # see `machine.identity`
     # of the kernel's instructions, without parameters and constants; records written
     # before this field was there have none
     opcodes: List[str] = dataclasses.field(default_factory=list)
@@ -84,7 +90,7 @@ class Measurement:
         return machine_id_of(self.machine, self.versions['jaxlib'])
 
     @property
-    def identity(self) -> Tuple[Any, ...]:
+    def identity(self) -> Tuple[object, ...]:
         """Equal for copies of a measurement; the group is not part of it."""
         times = tuple(self.times_ns)
         place = self.fingerprint, self.machine_id, key(self.configuration)
@@ -99,7 +105,7 @@ class Measurement:
 _FIELDS = [field.name for field in dataclasses.fields(Measurement)]
 
 
-def machine_id_of(machine: Dict[str, Any], jaxlib: str) -> str:
+def machine_id_of(machine: text.JsonObject, jaxlib: str) -> str:
     """Returns eight hexadecimal digits that name a machine and its compiler."""
     content = json.dumps([machine, jaxlib], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:8]
@@ -168,6 +174,7 @@ def merge(path: str, measurements: Sequence[Measurement]) -> int:
     stored = read(path)[0] if os.path.exists(path) else []
     known = {m.identity for m in stored}
     new = {m.identity: m for m in measurements if m.identity not in known}
+    # A new measurement is compared with the default of its own group.
     groups = {m.group for m in new.values()} - {m.group for m in stored}
     repeated = [m for m in measurements if m.identity in known]
     defaults = [m for m in repeated if m.default and m.group in groups]
@@ -285,7 +292,7 @@ def by_kernel(measurements: Iterable[Measurement]) -> Dict[Tuple[str, str], Hist
     return dict(sorted(histories.items(), key=name_of))
 
 
-def key(configuration: Mapping[str, Sequence[int]]) -> str:
+def key(configuration: Configuration) -> str:
     """Returns a configuration's sizes as text, equal for tuples and for JSON lists."""
     return f'{list(configuration["output"])} {list(configuration["kernel"])}'
 

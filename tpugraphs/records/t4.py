@@ -6,11 +6,14 @@ times have two that Kernel Tuner writes and the hub's scripts read: `compilation
 `benchmark`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
-from typing import Any, Dict, List, Tuple
+from typing import Dict, List, Tuple
 
+from baselines.core import text
 from baselines.core import untrusted
 from tpugraphs.records import records
 
@@ -63,7 +66,7 @@ def read(path: str) -> List[records.Measurement]:
 
 
 def _measurement_of(
-    result: Dict[str, Any], about: Dict[str, Any], group: str
+    result: text.JsonObject, about: text.JsonObject, group: str
 ) -> records.Measurement:
     """Returns the measurement of an entry; raises one of `untrusted.DAMAGE`."""
     configuration = result['configuration']
@@ -98,7 +101,7 @@ def _place(name: str) -> Tuple[str, int]:
     return kind, int(dimension)
 
 
-def content(kernel: records.History) -> Dict[str, Any]:
+def content(kernel: records.History) -> text.JsonObject:
     """Returns the content of a kernel's file, with times in milliseconds."""
     last = kernel.measurements[-1]
     default = next((m for m in reversed(kernel.measurements) if m.default), None)
@@ -117,10 +120,10 @@ def content(kernel: records.History) -> Dict[str, Any]:
     }
 
 
-def _result(measurement: records.Measurement) -> Dict[str, Any]:
+def _result(measurement: records.Measurement) -> text.JsonObject:
     """Returns a configuration's entry in T4."""
     runtimes = [nanoseconds / 1e6 for nanoseconds in measurement.times_ns]
-    objective: Dict[str, Any] = {'name': 'time', 'unit': 'ms'}
+    objective: text.JsonObject = {'name': 'time', 'unit': 'ms'}
     if measurement.status == records.OK:
         invalidity, objective['value'] = 'correct', min(runtimes)
     else:
@@ -146,7 +149,7 @@ def _result(measurement: records.Measurement) -> Dict[str, Any]:
     }
 
 
-def parameters(configuration: Dict[str, List[int]]) -> Dict[str, int]:
+def parameters(configuration: records.Configuration) -> Dict[str, int]:
     """Returns a configuration as parameters `output_0`, ..., `kernel_0`, ..."""
     return {
         f'{name}_{dimension}': size

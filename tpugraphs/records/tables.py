@@ -1,11 +1,13 @@
 """Selects and tabulates tuning records: kernels, best configurations, machines."""
 
+from __future__ import annotations
+
 import collections
 import datetime
 import math
 import os
 import re
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Callable, Dict, List, Sequence
 
 from baselines.core import files
 from baselines.core import text
@@ -128,7 +130,7 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
     return lambda m: m.when > since
 
 
-def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
+def kernels_table(measurements: Sequence[records.Measurement]) -> List[str]:
     """Returns the lines of a table of kernels and of a table of machines."""
     rows = [['kernel', 'machine', 'configurations', 'failed', 'best', 'speed-up']]
     for kernel in records.by_kernel(measurements).values():
@@ -163,7 +165,7 @@ def kernels(measurements: Sequence[records.Measurement]) -> List[str]:
     return [*lines, '', *text.table(rows, '<<<<><', rules=[1])]
 
 
-def best(measurements: Sequence[records.Measurement]) -> List[str]:
+def best_table(measurements: Sequence[records.Measurement]) -> List[str]:
     """Returns the lines of tables of a kernel's best configurations, by machine."""
     lines: List[str] = []
     for kernel in records.by_kernel(measurements).values():
@@ -187,7 +189,7 @@ def best(measurements: Sequence[records.Measurement]) -> List[str]:
     return lines[:-1]
 
 
-def kernels_json(measurements: Sequence[records.Measurement]) -> Dict[str, Any]:
+def kernels_json(measurements: Sequence[records.Measurement]) -> text.JsonObject:
     """Returns the object of `tpugraphs records --json`."""
     by_machine: Dict[str, List[records.Measurement]] = {}
     for m in sorted(measurements, key=lambda m: m.when):
@@ -206,7 +208,7 @@ def kernels_json(measurements: Sequence[records.Measurement]) -> Dict[str, Any]:
     }
 
 
-def best_json(measurements: Sequence[records.Measurement]) -> Dict[str, Any]:
+def best_json(measurements: Sequence[records.Measurement]) -> text.JsonObject:
     """Returns the object of `tpugraphs records KERNEL --json`."""
     return {
         'kernels': [
@@ -221,7 +223,7 @@ def best_json(measurements: Sequence[records.Measurement]) -> Dict[str, Any]:
     }
 
 
-def _kernel_json(kernel: records.History) -> Dict[str, Any]:
+def _kernel_json(kernel: records.History) -> text.JsonObject:
     """Describes a kernel on one machine."""
     last, timed = kernel.measurements[-1], kernel.timed()
     count = len(kernel.results())
@@ -237,7 +239,7 @@ def _kernel_json(kernel: records.History) -> Dict[str, Any]:
 
 def _configuration_json(
     kernel: records.History, measurement: records.Measurement
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Describes the valid measurement of a configuration."""
     timed = measurement.status == records.OK
     return {

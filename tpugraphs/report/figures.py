@@ -1,4 +1,6 @@
-"""The figures of a report, each with a text for people who do not see it."""
+"""The figures of a report, each with a text for screen readers."""
+
+from __future__ import annotations
 
 import math
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
@@ -10,12 +12,11 @@ from baselines.evaluation import metrics
 from tpugraphs.report import measured
 from tpugraphs.report import pictures
 
-_MOST_ROWS = 30
 _RANDOM, _TWICE, _CEILING = 'at random', 'two measurements', 'perfect model'
 _COMPARED_WITH = (_RANDOM, _TWICE, _CEILING)  # after models, in a legend
 _KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
-_TOLD_KS = (1, 5, 10, 100)  # in the text of a figure
-_TOLD_GROUPS = 3
+_KS_IN_TEXT = (1, 5, 10, 100)  # in the text of a figure
+_GROUPS_IN_TEXT = 3
 _NAME = 24  # characters of a program's name, half of a picture's width
 
 
@@ -100,11 +101,15 @@ def _plot_curves(
 
 
 def groups(
-    models: Sequence[measured.ReportedModel], key: str, title: str
+    models: Sequence[measured.ReportedModel], key: str, title: str, most_rows: int = 30
 ) -> pictures.Picture:
-    """Draws a measure of each program or graph, with intervals, beside random."""
+    """Draws a measure of each program or graph, with intervals, next to random choice.
+
+    Args:
+        most_rows: programs or graphs to draw, the worst ones.
+    """
     worst = _worst_first(models, key)
-    names = [measured.ALL, *worst[:_MOST_ROWS]]
+    names = [measured.ALL, *worst[:most_rows]]
     over = models[0].runs[0].summary['interval_over'].rstrip('s')
     noisy = key == 'kendall_tau' and models[0].runs[0].summary['overall'].get('noise')
     limit = ''
@@ -116,12 +121,12 @@ def groups(
         )
     elif key == 'kendall_tau':
         limit = ' No configuration was measured again: the ceiling is not known.'
-    rows = f'; the {_MOST_ROWS} worst of {len(worst)}' * (len(worst) > _MOST_ROWS)
+    rows = f'; the {most_rows} worst of {len(worst)}' * (len(worst) > most_rows)
     inches_per_row = 0.2 * max(1, len(models) / 2)
     height = 1.1 + inches_per_row * len(names)
     return pictures.draw(
         lambda axes: _plot_groups(axes, models, names, key, title),
-        f'Dot plot of {title} by {over}. {_told(models, names, key)}.{limit}',
+        f'Dot plot of {title} by {over}. {_means_in_words(models, names, key)}.{limit}',
         f'{title[0].upper()}{title[1:]} of each {over}, all of them in the first row'
         f'{rows}. Bars of a single run: 95 % intervals, without other seeds; of '
         f'several: the standard deviation over them.{limit}',
@@ -189,20 +194,20 @@ def _column(
     return np.array([measure.get(field) for measure in measures], np.float64)
 
 
-def _told(
+def _means_in_words(
     models: Sequence[measured.ReportedModel], names: Sequence[str], key: str
 ) -> str:
     """Lists the means of models and of random choice, over all and the worst groups."""
-    told = names[: 1 + _TOLD_GROUPS]
+    named = names[: 1 + _GROUPS_IN_TEXT]
     values_of = {
-        model.name: [model.estimate(key, name).format('.3f') for name in told]
+        model.name: [model.estimate(key, name).format('.3f') for name in named]
         for model in models
     }
-    random = _column(models[0].runs[0], told, key, 'random')
+    random = _column(models[0].runs[0], named, key, 'random')
     values_of['at random'] = [f'{value:.3f}' for value in random]
     sentences = []
     for model, values in values_of.items():
-        parts = [f'{text.printable(n)} {value}' for n, value in zip(told, values)]
+        parts = [f'{text.printable(n)} {value}' for n, value in zip(named, values)]
         sentences.append(f'{model}: {", ".join(parts)}')
     return '; '.join(sentences)
 
@@ -246,8 +251,10 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
 
     sentences = []
     for name, line in zip([*(m.name for m in models), 'random'], [*lines, random]):
-        told = [f'{x:.3f} at k = {k}' for x, k in zip(line, points) if k in _TOLD_KS]
-        sentences.append(f'{name}: {", ".join(told)}')
+        means = [
+            f'{x:.3f} at k = {k}' for x, k in zip(line, points) if k in _KS_IN_TEXT
+        ]
+        sentences.append(f'{name}: {", ".join(means)}')
     return pictures.draw(
         plot,
         f'Line chart of slowdown by the number of configurations tried. '

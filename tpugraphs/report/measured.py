@@ -1,6 +1,8 @@
 """The models of a report: runs that differ in seed or fold alone are one model."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -25,7 +27,7 @@ class MeasuredRun(NamedTuple):
     model: str  # the name of the model, which runs of other seeds and folds share
     run: run_files.RunFile  # as read from disk
     # from `evaluation.report.summarise`, and the data and split
-    summary: Dict[str, Any]
+    summary: text.JsonObject
     # each graph of the split, scored and measured
     results: Sequence[report.GraphResult]
 
@@ -52,7 +54,7 @@ class MeanMeasure(NamedTuple):
     # of one run the lower end of its 95 % interval, of several the mean less their
     # standard deviation; None without an interval
     low: Optional[float]
-    high: Optional[float]  # the upper end, likewise
+    high: Optional[float]  # the upper end, or the mean plus the deviation
     runs: int  # number of runs
 
     def format(self, show: str) -> str:
@@ -73,6 +75,7 @@ class ReportedModel(NamedTuple):
 
     def estimate(self, key: str, group: str = ALL) -> MeanMeasure:
         """Returns a measure of all graphs, or of a group of them."""
+        # A fold may lack a group: only runs that have it count.
         measures = [measures_of(run, group).get(key) or {} for run in self.runs]
         defined = [one for one in measures if one.get('mean') is not None]
         if not defined:
@@ -85,7 +88,7 @@ class ReportedModel(NamedTuple):
         return MeanMeasure(mean, defined[0]['low'], defined[0]['high'], len(self.runs))
 
 
-def measures_of(run: MeasuredRun, group: str) -> Dict[str, Any]:
+def measures_of(run: MeasuredRun, group: str) -> text.JsonObject:
     """Returns the measures of a group of graphs of a run; {} without that group."""
     if group == ALL:
         return run.summary['overall']
@@ -123,6 +126,6 @@ def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
     return sorted(models, key=place)
 
 
-def order(models: Sequence[ReportedModel]) -> str:
+def ordering_measure(models: Sequence[ReportedModel]) -> str:
     """Returns the name of the measure by which `group_runs` orders models."""
     return _ORDERED_BY[models[0].runs[0].summary['task']][1]

@@ -1,8 +1,10 @@
 """Writes the page of a report: sections with pictures and tables, in one file."""
 
+from __future__ import annotations
+
 import json
 import os
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Dict, List, NamedTuple, Sequence
 
 import jinja2
 
@@ -15,7 +17,7 @@ from tpugraphs.report import figures
 from tpugraphs.report import measured
 from tpugraphs.report import pictures
 
-_LONGEST = 300  # letters of a setting
+_LONGEST = 300  # characters of a setting
 
 
 class Section(NamedTuple):
@@ -71,7 +73,7 @@ def _notes(models: Sequence[measured.ReportedModel]) -> List[str]:
     """Explains the order, intervals and deviations of the table of results."""
     notes = []
     if len(models) > 1:
-        measure = measured.order(models)
+        measure = measured.ordering_measure(models)
         notes.append(f'Models are in the order of their {measure}, best first.')
     if any(len(model.runs) == 1 for model in models):
         over = models[0].runs[0].summary['interval_over']
@@ -132,7 +134,7 @@ def _results(models: Sequence[measured.ReportedModel]) -> List[List[str]]:
 
 def _settings(runs: Sequence[measured.MeasuredRun]) -> Dict[str, List[List[str]]]:
     """Returns tables of settings: 'differing', a run in each column, and 'same'."""
-    settings_of_runs: List[Dict[str, Any]] = []
+    settings_of_runs: List[text.JsonObject] = []
     for run in runs:
         info = run.run.info
         versions = info.get('versions')
@@ -157,7 +159,7 @@ def _settings(runs: Sequence[measured.MeasuredRun]) -> Dict[str, List[List[str]]
     }
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     """Returns a setting as text for the page; '-' for one that a run does not have."""
     if value is None:
         return '-'

@@ -4,6 +4,8 @@ The page shows it as an image, so nothing in it is run or looked up elsewhere; o
 dark screen the page inverts its lightness.
 """
 
+from __future__ import annotations
+
 import base64
 import io
 import math
@@ -49,7 +51,7 @@ class Picture(NamedTuple):
     """A picture of a page."""
 
     svg: str  # the SVG document
-    alt: str  # its content for people who do not see it, plain text
+    alt: str  # its content for screen readers, plain text
     caption: str  # for the line below it, plain text
 
     @property

@@ -1,9 +1,11 @@
 """The trials of a sweep as text, and its best settings as a recipe."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
 import shlex
-from typing import Any, Dict, List
+from typing import Dict, List
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -68,7 +70,7 @@ def table(study: optuna.Study) -> List[str]:
     return lines
 
 
-def to_json(study: optuna.Study) -> Dict[str, Any]:
+def to_json(study: optuna.Study) -> text.JsonObject:
     """Returns the object of `tpugraphs sweep show --json`."""
     best = study_lib.best_trial(study)
     return {
@@ -140,7 +142,7 @@ def write_best(study: optuna.Study, objective: trials_lib.Objective) -> None:
         json.dump(content, stream, indent=1)
 
 
-def changed_settings(base: Any) -> Dict[str, Any]:
+def changed_settings(base: config.AnyConfig) -> text.JsonObject:
     """Returns the settings that differ from the defaults, by name."""
     return {
         field.name: getattr(base, field.name)
@@ -149,7 +151,7 @@ def changed_settings(base: Any) -> Dict[str, Any]:
     }
 
 
-def training_command(base: Any) -> str:
+def training_command(base: config.AnyConfig) -> str:
     """Returns the command that trains with the best settings on the sweep's data."""
     names = {
         name

@@ -1,9 +1,11 @@
 """The jobs of `tpugraphs sweep`: search, and load the trials of one."""
 
+from __future__ import annotations
+
 import dataclasses
 import os
 import signal
-from typing import Any, Collection, List, Mapping
+from typing import Collection, List, Mapping
 import warnings
 
 import optuna
@@ -23,7 +25,7 @@ from tpugraphs.sweep import trials as trials_lib
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
 
 
-def settings_of(name: str, given: Mapping[str, Any]) -> Any:
+def settings_of(name: str, given: Mapping[str, object]) -> config.AnyConfig:
     """Returns the settings that all trials on a collection share, with their recipe.
 
     Raises:
@@ -45,7 +47,7 @@ def settings_of(name: str, given: Mapping[str, Any]) -> Any:
 
 
 def run(
-    base: Any,
+    base: config.AnyConfig,
     options: trials_lib.SweepOptions,
     train: training.Train = training.train_model,
     given: Collection[str] = (),

@@ -19,6 +19,8 @@ low = 1
 high = 4
 """
 
+from __future__ import annotations
+
 import copy
 import dataclasses
 import json
@@ -32,6 +34,9 @@ from baselines import recipes
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
+
+# A value of a setting or of a model's argument: a number, a truth value or text.
+Value = Any
 
 _KWARGS = 'model_kwargs'
 _LARGEST = 2**53  # whole numbers above are not exact as float64, which samplers use
@@ -53,23 +58,23 @@ class Parameter(NamedTuple):
     distribution: Any  # Optuna's, of its values
     # by name, the values of earlier settings with which this one is drawn; with others
     # it keeps its default
-    when: Mapping[str, Tuple[Any, ...]]
+    when: Mapping[str, Tuple[Value, ...]]
 
-    def is_active(self, settings: Mapping[str, Any]) -> bool:
+    def is_active(self, settings: Mapping[str, Value]) -> bool:
         """Returns whether its conditions hold among `settings`."""
         return all(
             name in settings and settings[name] in values
             for name, values in self.when.items()
         )
 
-    def contains(self, value: Any) -> bool:
+    def contains(self, value: object) -> bool:
         """Returns whether a value is one of the choices, or in the range."""
         drawn = self.distribution
         if hasattr(drawn, 'choices'):
             return value in drawn.choices
         return type(value) in (int, float) and drawn.low <= value <= drawn.high
 
-    def suggest(self, trial: Any) -> Any:
+    def suggest(self, trial: Any) -> Value:
         """Draws a value for an Optuna trial."""
         drawn = self.distribution
         if hasattr(drawn, 'choices'):
@@ -83,8 +88,8 @@ class Parameter(NamedTuple):
 class Space:
     """The settings that a sweep tries."""
 
-    source: Dict[str, Any]  # the content of the TOML file
-    fixed: Dict[str, Any]  # settings that are the same in every trial
+    source: Dict[str, Value]  # the content of the TOML file
+    fixed: Dict[str, Value]  # settings that are the same in every trial
     parameters: List[Parameter]  # settings that are searched, in the file's order
 
     def without(self, given: Collection[str]) -> 'Space':
@@ -96,17 +101,19 @@ class Space:
             raise ValueError('every setting of the space is given: nothing to search')
         return Space(source, fixed, left)
 
-    def suggest(self, trial: Any, base: Any) -> Dict[str, Any]:
+    def suggest(self, trial: Any, base: config_lib.AnyConfig) -> Dict[str, Value]:
         """Draws the settings of an Optuna trial; returns those to replace in `base`."""
         settings = {**config_lib.to_json(base), **self.fixed}
-        drawn: Dict[str, Any] = {}
+        drawn: Dict[str, Value] = {}
         for parameter in self.parameters:
             if parameter.is_active(settings):
                 value = parameter.suggest(trial)
                 drawn[parameter.name] = settings[parameter.name] = value
         return self.settings(drawn, base)
 
-    def settings(self, drawn: Mapping[str, Any], base: Any) -> Dict[str, Any]:
+    def settings(
+        self, drawn: Mapping[str, Value], base: config_lib.AnyConfig
+    ) -> Dict[str, Value]:
         """Joins drawn values with the fixed ones: settings by name."""
         kwargs = config_lib.model_kwargs(base.model_kwargs_json)
         settings = {}
@@ -120,7 +127,7 @@ class Space:
             settings['model_kwargs_json'] = json.dumps(kwargs, sort_keys=True)
         return settings
 
-    def most_epochs(self, base: Any) -> int:
+    def most_epochs(self, base: config_lib.AnyConfig) -> int:
         """Returns the most epochs that a training may have."""
         for parameter in self.parameters:
             if parameter.name == 'epochs':
@@ -128,7 +135,7 @@ class Space:
                 return int(max(getattr(drawn, 'choices', None) or [drawn.high]))
         return self.fixed.get('epochs', base.epochs)
 
-    def defaults(self, base: Any) -> Dict[str, Any]:
+    def defaults(self, base: config_lib.AnyConfig) -> Dict[str, Value]:
         """Returns the first trial of a sweep: values of `base` that can be drawn."""
         settings = {**config_lib.to_json(base), **self.fixed}
         kwargs = config_lib.model_kwargs(base.model_kwargs_json)
@@ -163,11 +170,12 @@ def read(path: str, config_class: type) -> Space:
         return parse(content, config_class)
 
 
-def parse(content: Mapping[str, Any], config_class: type) -> Space:
+def parse(content: Mapping[str, Value], config_class: type) -> Space:
     """Makes a space of the content of a TOML file; errors are those of `read`."""
-    fixed: Dict[str, Any] = {}
+    fixed: Dict[str, Value] = {}
     parameters: List[Parameter] = []
     entries = _flat(content)
+    # Parameters that have not been read yet, which no condition can name.
     later = [name for name, value in entries.items() if isinstance(value, dict)]
     for name, value in entries.items():
         if not isinstance(value, dict):
@@ -186,7 +194,7 @@ def parse(content: Mapping[str, Any], config_class: type) -> Space:
     return Space(dict(content), fixed, parameters)
 
 
-def _flat(content: Mapping[str, Any]) -> Dict[str, Any]:
+def _flat(content: Mapping[str, Value]) -> Dict[str, Value]:
     """Copies the entries; tables of a model's arguments become `model_kwargs.NAME`."""
     entries = copy.deepcopy(dict(content))
     for name in entries:
@@ -200,8 +208,8 @@ def _flat(content: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _parse_conditions(
-    conditions: Any, above: Sequence[Parameter], config_class: type
-) -> Dict[str, Tuple[Any, ...]]:
+    conditions: object, above: Sequence[Parameter], config_class: type
+) -> Dict[str, Tuple[Value, ...]]:
     """Reads `when`: setting or parameter above -> the values that fulfil it."""
     if not isinstance(conditions, dict):
         raise ValueError(
@@ -224,7 +232,7 @@ def _parse_conditions(
 
 
 def _parse_distribution(
-    name: str, table: Mapping[str, Any], config_class: type
+    name: str, table: Mapping[str, Value], config_class: type
 ) -> distributions.BaseDistribution:
     """Makes Optuna's distribution, which checks that a range is not empty."""
     keys = {'choices'} if 'choices' in table else {'low', 'high', 'log', 'step'}
@@ -254,7 +262,7 @@ def _parse_distribution(
     return distributions.IntDistribution(low, high, log=log, step=least_step)
 
 
-def _typed(name: str, value: Any, config_class: type) -> Any:
+def _typed(name: str, value: Value, config_class: type) -> Value:
     """Checks a value of a setting or argument; returns it in the setting's type."""
     if type(value) in (int, float) and not abs(value) <= _LARGEST:
         raise ValueError(f'{name}: {value!r} is too large, or no number')

@@ -1,11 +1,13 @@
 """A sweep as an Optuna study: its storage, its sampler and pruner, its trials."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
 import urllib.parse
 import warnings
 
@@ -79,7 +81,10 @@ class _Database(optuna.storages.RDBStorage):
             return super().set_trial_state_values(*args, **kwargs)
 
     def record_heartbeat(self, trial_id: int) -> None:
-        """Records a sign of life, on a thread of Optuna that would print errors."""
+        """Records a sign of life; one that cannot be recorded counts as missing.
+
+        It is called on a thread of Optuna, which would print the error.
+        """
         with contextlib.suppress(*FAILURES):
             super().record_heartbeat(trial_id)
 
@@ -113,7 +118,7 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
 
 
 def create(
-    storage: str, name: str, definition: Mapping[str, Any], seed: int, most_epochs: int
+    storage: str, name: str, definition: text.JsonObject, seed: int, most_epochs: int
 ) -> optuna.Study:
     """Opens the study of a sweep to go on with it, or makes it.
 
@@ -206,6 +211,7 @@ def trials_of(study: optuna.Study, *states: str) -> List[FrozenTrial]:
         *states: of the trials, such as 'COMPLETE' and 'PRUNED'; none means any.
     """
     trials = study.get_trials(deepcopy=False)
+    # A queued trial names the lost ones that it repeats.
     histories = [trial.system_attrs.get('retry_history') for trial in trials]
     lost = [number for h in histories if isinstance(h, list) for number in h]
     return [

@@ -1,5 +1,7 @@
 """The process that trains a model of a trial, and tells its parent the curve."""
 
+from __future__ import annotations
+
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -11,16 +13,17 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import tqdm
 
+from baselines import config as config_lib
 from baselines.core import starting
 from baselines.core import text
 from baselines.runs import finding
 
 Curve = Dict[str, List[Any]]
 AfterEpoch = Callable[[Curve], None]
-Train = Callable[[Any, AfterEpoch], Curve]
+Train = Callable[[config_lib.AnyConfig, AfterEpoch], Curve]
 
 
-def train_model(config: Any, after_epoch: AfterEpoch) -> Curve:
+def train_model(config: config_lib.AnyConfig, after_epoch: AfterEpoch) -> Curve:
     """Trains a model, or goes on with it; returns its curve.
 
     Args:
@@ -39,7 +42,7 @@ def train_model(config: Any, after_epoch: AfterEpoch) -> Curve:
 
 def work(
     train: Train,
-    config: Any,
+    config: config_lib.AnyConfig,
     cores: Sequence[int],
     log: str,
     sender: multiprocessing.connection.Connection,
@@ -48,7 +51,7 @@ def work(
 
     Sends the curve after each epoch and at the end, or why it failed.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # By default it is shared by processes, and would be left when this one is killed.
     tqdm.tqdm.set_lock(threading.RLock())

@@ -1,5 +1,7 @@
 """Trials of a sweep: Optuna draws their settings, child processes train them."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 import math
@@ -10,7 +12,7 @@ import queue
 import signal
 import threading
 import time
-from typing import Any, List, Sequence, Set
+from typing import List, Sequence, Set
 
 import optuna
 
@@ -56,6 +58,41 @@ class SweepOptions:
             raise ValueError(f'--folds should be 2 or more, or 0, not {self.folds}')
 
 
+class _Progress:
+    """Reports the score of a trial to Optuna after each epoch of its trainings.
+
+    The score is the mean over the finished trainings and the best epoch so far of the
+    current one; a step is the same epoch of the same training in every trial.
+
+    Args:
+        most_epochs: of a training.
+
+    Attributes:
+        finished: the best scores of the trainings that have ended.
+    """
+
+    def __init__(self, trial: optuna.Trial, most_epochs: int):
+        self._trial, self._most_epochs = trial, most_epochs
+        self.finished: List[float] = []
+        self._reported: Set[int] = set()  # steps: a curve has all epochs so far
+
+    def report(self, curve: training.Curve) -> None:
+        """Reports the new epochs of a curve.
+
+        Raises:
+            optuna.TrialPruned: the trial falls behind.
+        """
+        for epoch, score in enumerate(best_so_far(curve), 1):
+            # Steps of later trainings follow those of earlier ones.
+            step = len(self.finished) * self._most_epochs + epoch
+            if step not in self._reported:
+                self._reported.add(step)
+                mean = (sum(self.finished) + score) / (len(self.finished) + 1)
+                self._trial.report(mean, step)
+        if self._trial.should_prune():
+            raise optuna.TrialPruned
+
+
 class Objective:
     """Trains the models of an Optuna trial and returns their mean score.
 
@@ -73,7 +110,7 @@ class Objective:
     def __init__(
         self,
         space: space_lib.Space,
-        base: Any,
+        base: config_lib.AnyConfig,
         options: SweepOptions,
         cores: Sequence[Sequence[int]],
         train: training.Train = training.train_model,
@@ -109,32 +146,15 @@ class Objective:
             self._cores.put(cores)
 
     def _mean_score(self, trial: optuna.Trial, cores: Sequence[int]) -> float:
-        """Trains all models of a trial, and reports a score after each epoch.
-
-        The score is the mean over the finished trainings and the best epoch so far of
-        this one; a step is the same epoch of the same training in every trial.
-        """
-        configs = self._configs(trial)
-        most_epochs = self.space.most_epochs(self.base)
+        """Trains all models of a trial; returns the mean of their best scores."""
         deadline = time.monotonic() + (60 * self.options.minutes or math.inf)
-        finished: List[float] = []
+        progress = _Progress(trial, self.space.most_epochs(self.base))
+        for config in self._configs(trial):
+            curve = self._train(config, cores, deadline, progress.report)
+            progress.finished.append(best_so_far(curve)[-1])
+        return sum(progress.finished) / len(progress.finished)
 
-        def report(curve: training.Curve) -> None:
-            for epoch, score in enumerate(best_so_far(curve), 1):
-                step = len(finished) * most_epochs + epoch
-                if step not in reported:
-                    reported.add(step)
-                    trial.report((sum(finished) + score) / (len(finished) + 1), step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-
-        reported: Set[int] = set()
-        for config in configs:
-            curve = self._train(config, cores, deadline, report)
-            finished.append(best_so_far(curve)[-1])
-        return sum(finished) / len(finished)
-
-    def _configs(self, trial: optuna.Trial) -> List[Any]:
+    def _configs(self, trial: optuna.Trial) -> List[config_lib.AnyConfig]:
         """Draws a trial; returns the settings of each of its trainings."""
         drawn = self.space.suggest(trial, self.base)
         name = study_lib.folder_of(trial.study.trials[trial.number])
@@ -159,7 +179,7 @@ class Objective:
 
     def _train(
         self,
-        config: Any,
+        config: config_lib.AnyConfig,
         cores: Sequence[int],
         deadline: float,
         report: training.AfterEpoch,

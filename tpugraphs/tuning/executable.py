@@ -6,10 +6,12 @@ OUT/program.json      the signature, and the measurements
 OUT/bound.npz         variables of TensorFlow, if it has any
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import os
-from typing import Any, Dict, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import npz
+from baselines.hlo import protos
 from tpugraphs.clock import backend as backend_lib
 from tpugraphs.kernels import building
 from tpugraphs.kernels import preparation
@@ -49,10 +52,10 @@ class Executable:
 
     def __init__(
         self,
-        module: Any,
+        module: protos.HloModuleProto,
         signature: signatures.Signature = signatures.Signature(),
-        original: Any = None,
-        about: Optional[Dict[str, Any]] = None,
+        original: Optional[protos.HloModuleProto] = None,
+        about: Optional[text.JsonObject] = None,
     ):
         self._module, self._signature = module, signature
         self._original = module if original is None else original
@@ -66,7 +69,7 @@ class Executable:
         name = self.about.get('name', 'program')
         return f'<{name}({shapes}): {speedup:.2f} x the speed>'
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> object:
         """Runs it; the first call compiles it.
 
         Args:
@@ -142,7 +145,7 @@ class Executable:
         return folder
 
 
-def check_size(module: Any, where: str) -> None:
+def check_size(module: protos.HloModuleProto, where: str) -> None:
     """Raises ValueError, which names `where`, if a module is too large to be saved."""
     size = module.ByteSize()
     if size > _MOST_PROGRAM:
@@ -189,7 +192,7 @@ def load(folder: str) -> Executable:
     )
 
 
-def _load_module(path: str) -> Any:
+def _load_module(path: str) -> protos.HloModuleProto:
     """Returns a module that can run; raises ValueError for one that cannot."""
     program = preparation.load(path)
     if program.cut_out:
@@ -199,7 +202,7 @@ def _load_module(path: str) -> Any:
     return program.module
 
 
-def _shapes(module: Any) -> List[List[str]]:
+def _shapes(module: protos.HloModuleProto) -> List[List[str]]:
     """Returns the shapes of parameters and results as XLA writes them."""
     shapes = module.host_program_shape
     results = list(shapes.result.tuple_shapes) or [shapes.result]
@@ -208,7 +211,7 @@ def _shapes(module: Any) -> List[List[str]]:
     ]
 
 
-def _check_memory(module: Any, where: str) -> None:
+def _check_memory(module: protos.HloModuleProto, where: str) -> None:
     """Raises ValueError if an array of a module is larger than the memory."""
     arrays = (
         (building.num_bytes(i.shape), i)
@@ -225,7 +228,7 @@ def _check_memory(module: Any, where: str) -> None:
         )
 
 
-def _read_about(path: str) -> Dict[str, Any]:
+def _read_about(path: str) -> text.JsonObject:
     """Reads program.json; raises ValueError for another format."""
     content = untrusted.read(path, _MOST_ABOUT)
     try:
@@ -244,7 +247,9 @@ def _read_about(path: str) -> Dict[str, Any]:
     return about
 
 
-def _read_bound(path: str, count: Any, module: Any) -> Sequence[np.ndarray]:
+def _read_bound(
+    path: str, count: object, module: protos.HloModuleProto
+) -> Sequence[np.ndarray]:
     """Reads bound.npz; raises ValueError unless its arrays fit the last parameters."""
     if not isinstance(count, int) or not 0 <= count <= len(_shapes(module)[0]):
         raise ValueError(f'bound is {count!r:.20}')
@@ -262,19 +267,20 @@ def _read_bound(path: str, count: Any, module: Any) -> Sequence[np.ndarray]:
     return bound
 
 
-def _storable(array: Any) -> np.ndarray:
+def _storable(array: object) -> np.ndarray:
     """Returns an array of a type that NumPy itself has."""
     array = np.asarray(array)
     # NumPy has no bfloat16; float32 holds all of its values.
     return array.astype(np.float32) if array.dtype.kind == 'V' else array
 
 
-def _cast(value: Any, shape: Any, place: int) -> np.ndarray:
+def _cast(value: object, shape: protos.ShapeProto, place: int) -> np.ndarray:
     """Returns an argument in the type of its parameter, or raises ValueError."""
     array = np.asarray(value)
     name = building.NUMPY_TYPES[shape.element_type]
     kind = np.dtype(name)
     fits = list(array.shape) == list(shape.dimensions)
+    # NumPy's own rules know no bfloat16, whose kind is V.
     floats = array.dtype.kind in 'fV' and 'float' in name
     if not fits or not (floats or np.can_cast(array.dtype, kind, 'same_kind')):
         raise ValueError(

@@ -5,11 +5,13 @@ of the new passes choose among them, and the other half measure the speed-up of 
 chosen one, next to that of the default over itself.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import math
 import time
-from typing import Any, Callable, Collection, Dict, List, Sequence, Tuple
+from typing import Callable, Collection, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -62,8 +64,52 @@ class Found(Verdict):
     measured: int  # configurations measured, without the default
     recorded: int  # how many of these came from records
     candidates: int  # configurations to choose from
-    config: Dict[str, Any]  # the chosen configuration
+    config: tile_choices.Config  # the chosen configuration
     dropped: Dict[str, int]  # reason -> candidates that could not be used
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Timer:
+    """Times configurations of a kernel, and records the times."""
+
+    kernel: cutting.Kernel
+    candidates: tile_choices.Candidates
+    session: session_lib.Session
+    records: machine_records.MachineRecords
+    budget: budget_lib.Budget
+
+    def times(
+        self,
+        numbers: Sequence[int],
+        passes: int,
+        seed: int,
+        search_s: float = 0.0,
+        **options: object,
+    ) -> timing.Measured:
+        """Times the default and configurations, by their numbers, together.
+
+        Args:
+            search_s: seconds that choosing them took, for the records.
+            **options: of `Session.measure`.
+
+        Raises:
+            session_lib.WorkerError: the default cannot be measured.
+            budget.Spent: there was no time for enough passes.
+        """
+        module, numbers = self.kernel.module, [0, *numbers]
+        measured = self.session.measure(
+            self.kernel.name,
+            [self.candidates.module(i) for i in numbers],
+            cutting.inputs_of(module),
+            seed,
+            self.budget.protocol(passes),
+            tolerance=rounding.tolerance_of(module),
+            **options,
+        )
+        configs = [self.candidates.configs[i] for i in numbers]
+        name, opcodes = self.kernel.name, self.kernel.opcodes
+        self.records.add(name, configs, measured, opcodes, search_s)
+        return budget_lib.check_passes(measured, min(passes, _LEAST_PASSES))
 
 
 def tune(
@@ -91,30 +137,8 @@ def tune(
         session_lib.WorkerError: the default cannot be measured.
         budget.Spent: there was no time for enough passes.
     """
-
-    tolerance = rounding.tolerance_of(kernel.module)
-
-    def timed(
-        numbers: Sequence[int],
-        passes: int,
-        seed: int,
-        search_s: float = 0.0,
-        **options: Any,
-    ) -> timing.Measured:
-        """Times the default and configurations, by their numbers, together."""
-        measured = session.measure(
-            kernel.name,
-            [candidates.module(i) for i in (0, *numbers)],
-            cutting.inputs_of(kernel.module),
-            seed,
-            budget.protocol(passes),
-            tolerance=tolerance,
-            **options,
-        )
-        configs = [candidates.configs[i] for i in (0, *numbers)]
-        records.add(kernel.name, configs, measured, kernel.opcodes, search_s)
-        return budget_lib.check_passes(measured, min(passes, _LEAST_PASSES))
-
+    timer = _Timer(kernel, candidates, session, records, budget)
+    # What is on record counts as measured in an earlier round.
     ratios, dropped = records.ratios(kernel.name, candidates.configs)
     log_times = {0: 0.0, **ratios}
     for goal in np.cumsum(rounds_of(measure)).tolist():
@@ -127,7 +151,7 @@ def tune(
         if not order:
             continue
         search_s = time.monotonic() - began
-        measured = timed(
+        measured = timer.times(
             order, _SEARCH_PASSES, seed, search_s, distinct=distinct, most=missing
         )
         logs = np.log(measured.times / measured.times[0])
@@ -135,7 +159,7 @@ def tune(
         dropped.update((order[i - 1], why) for i, why in measured.dropped.items())
     finalists = sorted(list(log_times)[1:], key=lambda i: log_times[i])[:_FINALISTS]
     session.stop()
-    place, verdict = judge(timed(finalists, _FINAL_PASSES, seed + 1))
+    place, verdict = judge(timer.times(finalists, _FINAL_PASSES, seed + 1))
     number = [0, *finalists][place]
     reasons = collections.Counter(why.partition(':')[0] for why in dropped.values())
     return Found(
@@ -161,8 +185,11 @@ def judge(measured: timing.Measured) -> Tuple[int, Verdict]:
         The number of the chosen program, 0 for the default if no gain is claimed; and
         the verdict.
     """
+    # [passes / 2, kept] each: what is chosen by luck in one half is not lucky in the
+    # other.
     chooses, judges = measured.passes[::2], measured.passes[1::2]
     default = judges[:, 0]
+    # Two copies of one program differ by chance, alignment and noise alone.
     null = timing.compare(default, measured.again[1::2])
     place = 0
     if len(measured.kept) > 1:

@@ -1,7 +1,9 @@
 """Presents the outcome of tuning a program: a table, and figures for JSON."""
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Iterator, List, Mapping, Optional
 
 from baselines.core import text
 from tpugraphs.clock import timing
@@ -111,7 +113,7 @@ class TuningResult:
             outcome,
         ]
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> text.JsonObject:
         """Returns the figures for program.json."""
         tuned = [
             {
@@ -123,7 +125,7 @@ class TuningResult:
             for state in self.kernels
             if isinstance(state, states.Tuned)
         ]
-        program: Dict[str, Any] = {'problem': self.problem}
+        program: text.JsonObject = {'problem': self.problem}
         if self.proof is not None:
             program = {
                 **dataclasses.asdict(self.proof.verdict),

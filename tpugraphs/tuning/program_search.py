@@ -14,22 +14,14 @@ The steps of `tpugraphs tune`:
   program to call, which is written to a folder.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import functools
 import math
 import os
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -80,12 +72,12 @@ class ScoringModel(NamedTuple):
 
     name: str  # for messages
     # ModuleTuningData -> float64 [runs], scores in their order, lower = faster
-    score: Callable[[Any], np.ndarray]
+    score: Callable[[protos.ModuleTuningData], np.ndarray]
 
 
 def tune_and_write(
-    source: Any,
-    args: Sequence[Any],
+    source: object,
+    args: Sequence[object],
     options: TuningOptions,
     model: Optional[ScoringModel] = None,
 ) -> executable.Executable:
@@ -123,7 +115,7 @@ def tune_and_write(
     }
     module = program.module
     if result.proof is not None:
-        module = protos.protos().HloModuleProto.FromString(result.proof.module)
+        module = protos.HloModuleProto.FromString(result.proof.module)
     runnable = executable.Executable(module, signature, program.module, about)
     if options.output:
         _write_kernels(result.kernels, os.path.join(options.output, _FOLDER))
@@ -187,6 +179,7 @@ def tune(
         )
         timing_budget = budget.for_timing()
         once_ns, problem = _time_program(whole, program.cut_out, timing_budget)
+        # Timing compiled the program twice, which takes most of the time.
         proof_s = timing_budget.spent / 2 * whole_program.COMPILATIONS
         kernels = _time_kernels(cut, session, options.seed, budget.for_timing())
         search = _KernelTuner(options, model, session, records)
@@ -290,8 +283,9 @@ class _KernelTuner:
     def _tune(self, kernel: cutting.Kernel, budget: budget_lib.Budget) -> states.Tuned:
         """Tunes a kernel; raises WorkerError if it cannot be measured."""
         options, records = self._options, self._records
+        # A kernel with records starts from its own; one without from those of others.
         recorded = records.configurations(kernel.name)
-        starts: List[Dict[str, Any]] = []
+        starts: List[records_lib.Configuration] = []
         if not recorded:
             untiled = rewriting.Plan(kernel.module).untiled
             starts = records.starts(kernel.opcodes, dataclasses.asdict(untiled))

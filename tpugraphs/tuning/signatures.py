@@ -6,6 +6,8 @@ A tree describes nested arguments as JSON: tuples, lists, dicts and None, with n
 instead of the arrays, the leaves.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
@@ -17,6 +19,9 @@ from tpugraphs.kernels import preparation
 from tpugraphs.programs import extras
 from tpugraphs.programs import functions
 from tpugraphs.programs import reader
+
+# A number, None, or an object as the module's docstring describes it.
+Tree = Any
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,11 +35,11 @@ class Signature:
             variables of TensorFlow.
     """
 
-    inputs: Optional[List[Any]] = None
-    outputs: Any = None
+    inputs: Optional[List[Tree]] = None
+    outputs: Tree = None
     bound: Sequence[np.ndarray] = ()
 
-    def flat(self, args: Sequence[Any]) -> List[Any]:
+    def flat(self, args: Sequence[object]) -> List[object]:
         """Returns the module's arrays: the leaves of arguments, and `bound`.
 
         Raises:
@@ -46,7 +51,7 @@ class Signature:
             _add_leaves(self.inputs, list(args), 'the arguments', leaves)
         return [*leaves, *self.bound]
 
-    def nested(self, results: Sequence[Any]) -> Any:
+    def nested(self, results: Sequence[object]) -> object:
         """Returns flat results nested as the function's result."""
         if self.outputs is None:
             return tuple(results)
@@ -54,7 +59,9 @@ class Signature:
 
 
 @extras.naming_the_command()
-def trace(function: Callable, args: Sequence[Any]) -> Tuple[reader.Program, Signature]:
+def trace(
+    function: Callable, args: Sequence[object]
+) -> Tuple[reader.Program, Signature]:
     """Traces a function; returns the program and the function's signature.
 
     Args:
@@ -67,14 +74,14 @@ def trace(function: Callable, args: Sequence[Any]) -> Tuple[reader.Program, Sign
             missing.
     """
     name = getattr(function, '__name__', '') or getattr(function, 'name', 'program')
-    leaves: List[Any] = []
+    leaves: List[object] = []
     inputs = [numbered(arg, leaves) for arg in args]
     traced = functions.trace(function, args or None, name, keep_unused=True)
     program = preparation.prepare(
         reader.Program(reader.clean_name(name), traced.module, reader.FUNCTION, name)
     )
     bound = _captured(traced.graph)
-    arrays: List[Any] = []
+    arrays: List[object] = []
     outputs = numbered(traced.results, arrays)
     shapes = program.module.host_program_shape
     parameters = len(shapes.parameters) - len(bound)
@@ -103,8 +110,12 @@ def _captured(graph: Any) -> List[np.ndarray]:
     return [variables.get(id(tensor), tensor).numpy() for tensor in captured]
 
 
-def numbered(tree: Any, leaves: List[Any]) -> Any:
-    """Returns the tree of nested arrays; adds the arrays to `leaves`."""
+def numbered(tree: Tree, leaves: List[object]) -> Tree:
+    """Describes nested arrays by a tree, whose leaves are their numbers in `leaves`.
+
+    Args:
+        leaves: the arrays before these; these are added.
+    """
     if tree is None:
         return None
     if isinstance(tree, (tuple, list)):
@@ -117,7 +128,7 @@ def numbered(tree: Any, leaves: List[Any]) -> Any:
     return len(leaves) - 1
 
 
-def _add_leaves(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
+def _add_leaves(tree: Tree, value: object, where: str, leaves: List[object]) -> None:
     """Adds the leaves of a value, which must be nested as the tree is, to `leaves`."""
     if isinstance(tree, int):
         leaves.append(value)
@@ -144,7 +155,7 @@ def _add_leaves(tree: Any, value: Any, where: str, leaves: List[Any]) -> None:
         _add_leaves(part, value[place], f'{where}[{place}]', leaves)
 
 
-def _fill(tree: Any, leaves: Sequence[Any]) -> Any:
+def _fill(tree: Tree, leaves: Sequence[object]) -> object:
     """Returns a tree with its leaves in the places of their numbers."""
     if tree is None or isinstance(tree, int):
         return None if tree is None else leaves[tree]
@@ -155,9 +166,9 @@ def _fill(tree: Any, leaves: Sequence[Any]) -> Any:
     return tuple(filled) if kind == 'tuple' else filled
 
 
-def check(tree: Any, count: int) -> None:
+def check(tree: Tree, count: int) -> None:
     """Raises ValueError unless a tree has the leaves 0 to `count` - 1, in order."""
-    leaves: List[Any] = []
+    leaves: List[object] = []
     try:
         same = numbered(_fill(tree, range(count)), leaves) == tree
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):

@@ -7,11 +7,13 @@ do not help are taken out.  New passes judge the rest, as in `kernel_search`, an
 results are compared with the original's on new inputs.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import functools
 import math
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -69,7 +71,7 @@ class WholeProgram:
     """A program to time."""
 
     name: str  # of the program
-    original: Any  # its HloModuleProto
+    original: protos.HloModuleProto
     session: session_lib.Session  # the worker process that compiles and times
     seed: int  # of inputs and order
     # the program's arguments; None for random ones
@@ -117,7 +119,7 @@ class WholeProgram:
             return str(error)
 
     @property
-    def _inputs(self) -> List[Any]:
+    def _inputs(self) -> session_lib.Inputs:
         """The arguments, or how to draw them."""
         if self.arrays is not None:
             return self.arrays
@@ -141,7 +143,7 @@ class _Trial:
     def __init__(
         self,
         program: WholeProgram,
-        optimised: Any,
+        optimised: protos.HloModuleProto,
         faster: Sequence[states.Tuned],
         once_ns: float,
     ):
@@ -153,7 +155,7 @@ class _Trial:
     def assembled(self, numbers: Sequence[int]) -> bytes:
         """Returns the program with a set of the faster kernels, serialised."""
         chosen = [self._faster[number] for number in numbers]
-        parse = protos.protos().HloModuleProto.FromString
+        parse = protos.HloModuleProto.FromString
         modules = [(state.kernel, parse(state.best)) for state in chosen]
         return assembly.assemble(self._optimised, modules).SerializeToString()
 
@@ -174,6 +176,7 @@ class _Trial:
             session_lib.WorkerError: the original cannot be measured, or time is up.
         """
         programs = len(sets) + 2  # the original is compiled twice
+        # As many as the seconds allow, if all programs take as long as the original.
         passes = limits.seconds * 1e9 / (self._once_ns * programs)
         passes = int(np.clip(passes, limits.least, limits.most))
         modules = [self.assembled(numbers) for numbers in sets]
@@ -201,7 +204,7 @@ class _Trial:
 
 def prove(
     program: WholeProgram,
-    optimised: Any,
+    optimised: protos.HloModuleProto,
     faster: Sequence[states.Tuned],
     once_ns: float,
     budget: budget_lib.Budget,
@@ -235,6 +238,7 @@ def prove(
         times = measured.passes[:, measured.kept.index(len(sets))]
         unchanged = timing.compare(measured.passes[:, 0], times)
     chosen: Sequence[int] = []
+    # Number 0 of `judge` is the original: no gain is claimed.
     module = program.original.SerializeToString()
     if number:
         chosen = sets[number - 1]

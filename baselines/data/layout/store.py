@@ -53,7 +53,7 @@ def encoded(record: records.LayoutRecord) -> EncodedProgram:
 class LayoutStore(splits.PackedSplit):
     """The programs of a split as packed arrays; made by `open` or `of_records`.
 
-    Beside G graphs, N nodes and C configurations there are K configurable
+    Next to G graphs, N nodes and C configurations there are K configurable
     nodes, S segment ends, U groups of equal configurations and D distinct
     vectors in all.  Numbers of nodes, configurations and groups are counted
     within a graph.

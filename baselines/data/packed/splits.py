@@ -331,7 +331,8 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
             )
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
     listing = []
-    for path in sorted(pathlib.Path(split_dir).glob('[!.]*.npz')):
+    found = pathlib.Path(split_dir).glob('[!.]*.npz')
+    for path in sorted(found, key=lambda path: path.name):  # paths compare slowly
         # A folder or a link to nothing is listed: reading it will say so.
         state = path.stat() if path.exists() else path.lstat()
         times = state.st_mtime_ns, state.st_ctime_ns

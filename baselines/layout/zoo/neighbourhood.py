@@ -44,13 +44,15 @@ def cut_out(graph: tfgnn.GraphTensor, chosen: tf.Tensor) -> Neighbourhood:
     ops, feed = graph.node_sets['op'], graph.edge_sets['feed'].adjacency
     ends = [tf.cast(feed[end], tf.int32) for end in (tfgnn.SOURCE, tfgnn.TARGET)]
     total = tf.shape(ops['op'])[0]
-    is_chosen = _marked(chosen, total)
+    is_chosen = _marked(chosen, total)  # bool [total]
     kept = is_chosen
+    # The other end of every edge that begins or ends at a chosen node.
     for end, other in (ends, ends[::-1]):
         reached = tf.boolean_mask(other, tf.gather(is_chosen, end))
         kept |= _marked(reached, total)
     nodes = tf.cast(tf.where(kept)[:, 0], tf.int32)
-    inside = tf.gather(kept, ends[0]) & tf.gather(kept, ends[1])
+    inside = tf.gather(kept, ends[0]) & tf.gather(kept, ends[1])  # bool, per edge
+    # `nodes` ascends, so the place of a node in it is its new number.
     consumer, producer = (
         tf.searchsorted(nodes, tf.boolean_mask(end, inside)) for end in ends
     )
@@ -151,11 +153,14 @@ class NeighbourhoodModel(tf.keras.Model):
         config = graph.edge_sets['config'].adjacency
         chosen = tf.cast(config[tfgnn.TARGET], tf.int32)
         part = cut_out(graph, chosen)
+        # [k, c, q], as rows [k * c, 18] -> [k * c, h].
         configs = tf.gather(graph.node_sets['nconfig']['feats'], config[tfgnn.SOURCE])
         layouts = self._unscaled.layouts(tf.reshape(configs, [-1, configs.shape[-1]]))
         layouts = self._of_config(self._embedded(layouts))
-        place = tf.searchsorted(part.nodes, chosen)[:, tf.newaxis]
-        of_node = self._of_node(tf.concat(self._node_inputs(graph, part), 1))
+        place = tf.searchsorted(part.nodes, chosen)[:, tf.newaxis]  # [k, 1]
+        of_node = self._of_node(tf.concat(self._node_inputs(graph, part), 1))  # [n, h]
+        # [n, c, h]: a node's row for all configurations, to which those of configurable
+        # nodes add their layouts: the first layer applied to both, concatenated.
         x = tf.tensor_scatter_nd_add(
             tf.repeat(of_node[:, tf.newaxis], num_configs, 1),
             place,
@@ -257,8 +262,8 @@ class Dropout(tf.keras.layers.Layer):
 def hat(x: tf.Tensor) -> tf.Tensor:
     """Encodes numbers 0 to 5 as one-hot, linear in between: [..] -> [.., 6].
 
-    A dimension beyond the sixth, whose size is not among the columns, is no place,
-    as is one that is absent: all 0.
+    All 0 for an absent dimension (-1), and for those from 6 on, whose sizes are not
+    among the columns.
     """
     distance = tf.abs(x[..., tf.newaxis] - tf.range(schema.RANK, dtype=tf.float32))
     return tf.nn.relu(1.0 - distance)

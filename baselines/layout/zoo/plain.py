@@ -96,7 +96,9 @@ class SAGE(neighbourhood.NeighbourhoodModel):
 
     unit divides by the Euclidean norm.  The features of a configuration are
     concatenated to those of its node, zeros to those of other nodes: the input layer
-    of `NeighbourhoodModel` computes the same sum of products.
+    of `NeighbourhoodModel` computes the same sum of products.  As in all models here
+    only configurable nodes and their neighbours pass messages; in the paper all nodes
+    of a segment do.
 
     Args:
         num_configs: configurations per program in `call`.
@@ -210,19 +212,24 @@ class _Attention(tf.keras.layers.Layer):
         self._shape = (heads, dim // heads)
 
     def call(self, x: tf.Tensor, part: neighbourhood.Neighbourhood) -> tf.Tensor:
-        n, values = tf.size(part.nodes), self._values(x)
+        n, values = tf.size(part.nodes), self._values(x)  # values: [n, c, h]
+        # Both directions of every edge, and a loop at every node: [2 m + n].
         receiver = tf.concat([part.consumer, part.producer, tf.range(n)], 0)
         sender = tf.concat([part.producer, part.consumer, tf.range(n)], 0)
+        # [2 m + n, c, heads]: a . W x_i + b . W x_j is a sum of two numbers per node,
+        # which are computed once and then gathered.
         logits = tf.nn.leaky_relu(
             tf.gather(self._of_receiver(values), receiver)
             + tf.gather(self._of_sender(values), sender),
             0.2,
         )
-        highest = tf.math.unsorted_segment_max(logits, receiver, n)
+        # A softmax over the messages to a node; the largest logit is taken off first,
+        # so that no exponential overflows.
+        highest = tf.math.unsorted_segment_max(logits, receiver, n)  # [n, c, heads]
         shares = tf.exp(logits - tf.gather(tf.stop_gradient(highest), receiver))
         total = tf.math.unsorted_segment_sum(shares, receiver, n)
         shares /= tf.gather(total, receiver)
-        in_heads = tf.reshape(values, [n, -1, *self._shape])
+        in_heads = tf.reshape(values, [n, -1, *self._shape])  # [n, c, heads, h / heads]
         messages = tf.gather(in_heads, sender) * shares[..., tf.newaxis]
         y = tf.math.unsorted_segment_sum(messages, receiver, n)
         return self._activation(tf.reshape(y, tf.shape(values)))

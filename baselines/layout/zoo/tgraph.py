@@ -77,10 +77,13 @@ class TGraph(neighbourhood.NeighbourhoodModel):
         self, number: int, x: tf.Tensor, part: neighbourhood.Neighbourhood
     ) -> tf.Tensor:
         own, inwards, outwards, squeeze, excite = self._layers[number]
-        centred = x - tf.gather(part.means(x), part.program)
+        # The norm: mean and variance [b, c, h] over the nodes of a program, gathered
+        # for each node.
+        centred = x - tf.gather(part.means(x), part.program)  # [n, c, h]
         variance = tf.gather(part.means(centred**2), part.program)
         y = centred * tf.math.rsqrt(variance + 1e-3)
         to_producers, to_consumers = part.adjacency, part.adjacency.transpose()
+        # GraphSAGE, attention over channels, attention over configurations.
         h = own(y) + to_producers.normalize_left() @ inwards(y)
         h += to_consumers.normalize_left() @ outwards(y)
         h *= excite(squeeze(h))

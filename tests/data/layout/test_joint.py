@@ -7,7 +7,7 @@ from baselines.data import variants
 from baselines.data.layout import joint
 from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
-from baselines.layout import flat
+from baselines.layout import layout_table
 from tests.helpers import layout_files
 from tests.helpers import refusals
 
@@ -92,12 +92,12 @@ def test_opcodes_become_unknown_in_all_parts(store):
 
 
 def test_trees_see_the_flags_last(store):
-    table = flat.LayoutTable(store)
-    assert table.names == [*flat.NAMES, 'is_xla_random', 'is_nlp_random']
+    table = layout_table.LayoutTable(store)
+    assert table.names == [*layout_table.NAMES, 'is_xla_random', 'is_nlp_random']
     rows = table.rows(np.array([0, 1]), np.array([0, 12]))
     assert rows[:, -2:].tolist() == [[1, 0], [0, 1]]
-    alone = flat.LayoutTable(_PARTS[_NLP])
-    assert alone.names == [*flat.NAMES]
+    alone = layout_table.LayoutTable(_PARTS[_NLP])
+    assert alone.names == [*layout_table.NAMES]
     np.testing.assert_array_equal(
         rows[1, :-2], alone.rows(np.array([0]), np.array([12]))[0]
     )

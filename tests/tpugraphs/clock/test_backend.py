@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from tpugraphs.programs import reader
 from tpugraphs.programs import xla
 from tpugraphs.tuning import executable
 
-pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
+jaxlib = pytest.importorskip(
+    'jaxlib', reason='jaxlib is not installed (the extra [measure])'
+)
 
 _X = np.arange(12, dtype=np.float32).reshape(3, 4)
 _ADD = (
@@ -170,7 +173,7 @@ _LAYER = (
 
 def test_kernels_are_cut_from_the_optimised_module():
     content = _compiled(_LAYER, _ADD, plain=True).optimised()
-    module = protos.protos().HloModuleProto.FromString(content)
+    module = protos.HloModuleProto.FromString(content)
     opcodes = {i.opcode for c in module.computations for i in c.instructions}
     assert {'dot', 'reduce', 'exponential'} <= opcodes
     assert not opcodes & {'custom-call', 'call'}  # no library stands for an operation
@@ -272,10 +275,8 @@ def test_tensorflow_is_not_imported_to_run_a_saved_program(tmp_path):
 
 
 def test_a_release_that_is_not_supported_names_one_that_is(monkeypatch):
-    class Other:
-        """An extension module that lacks all that is used."""
-
-    monkeypatch.setattr(xla, '_extension', lambda: Other)
+    nothing = types.ModuleType('xla_client')  # a module that lacks all that is used
+    monkeypatch.setattr(jaxlib, 'xla_client', nothing)
     monkeypatch.setattr(extras, 'version', lambda package: '9.9.9')
     message = (
         r'jaxlib 9.9.9 does not work here \(.*has no attribute.*\); the newest release '

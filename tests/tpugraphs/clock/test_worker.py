@@ -75,7 +75,11 @@ def test_configurations_are_as_many_as_the_seconds_of_a_kernel_allow(worker):
 
 def test_the_least_configurations_are_compiled_however_long_it_takes(worker):
     late = dict(seconds=1e9, compiling=-1.0)
-    assert measure(worker, *[50] * 9, least_configs=4, **late).kept == [0, 1, 2, 3]
+    measured = measure(worker, 100, *[50] * 8, least_configs=4, **late)
+    assert measured.kept == [0, 1, 2, 3]
+    # And the default again, as the last.
+    assert len(worker._backend.programs) == 5
+    assert measured.again.tolist() == [100_000] * 4
 
 
 # Which results agree ----------------------------------------------------------

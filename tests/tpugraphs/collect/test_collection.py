@@ -178,10 +178,10 @@ def test_bad_programs_and_folders_lose_nothing(tmp_path):
 
 
 def test_what_cannot_be_measured_names_its_program(tmp_path, monkeypatch):
-    def refuse(*_):
+    def refuse(*_, **unused_options):
         raise session_lib.WorkerError('arrays of 149 GiB')
 
-    monkeypatch.setattr(collection, '_measure', refuse)
+    monkeypatch.setattr(session_lib.Session, 'measure', refuse)
     with pytest.raises(ValueError, match='measured: a: arrays of 149 GiB'):
         collect(tmp_path, 'a')
 

@@ -27,9 +27,9 @@ from tests.helpers import made_runs
 from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
-from tpugraphs import rank_sources
-from tpugraphs import ranking
 from tpugraphs.extract import outcomes
+from tpugraphs.ranking import ranking
+from tpugraphs.ranking import sources as sources_lib
 
 
 @pytest.fixture(scope='module')
@@ -72,13 +72,31 @@ def test_the_file_that_decides_the_run_is_parsed_once(raw, model_dir, monkeypatc
         ranking.reading, 'read_tuning', lambda path: parsed.append(path) or read(path)
     )
     paths = [str(raw)]
-    sources = rank_sources.read_programs(paths)
+    sources = sources_lib.read_sources(paths)
     # The module has no tiles in its layouts: not of a TPU.
-    assert rank_sources.default_run(paths, sources, 'tile') == 'pretrained'
+    assert sources_lib.default_run(sources, 'tile') == 'pretrained'
     predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
     outcome = outcomes.Outcome()
     ranked = list(ranking.rank_files(paths, predictor, outcome, sources=sources))
     assert len(ranked) == 2 and not outcome.failed and parsed == paths
+
+
+@pytest.mark.parametrize(
+    'content, message',
+    [
+        (lambda data: data[:-1], 'cut short'),
+        (lambda data: b'HloModule m\nENTRY', 'the HLO text cannot be read'),
+    ],
+)
+def test_a_file_is_read_before_a_model(
+    raw, tmp_path, monkeypatch, capsys, content, message
+):
+    """A graph model takes ten seconds to load."""
+    monkeypatch.delattr(loading, 'load_predictor')
+    bad = [_write(tmp_path / name, content(raw.read_bytes())) for name in 'ab']
+    assert _rank(*bad, '--dir', 'estimate') == 1
+    error = rf'error: {bad[0]}: .*{message}.* \(and 1 other\)\n$'
+    assert re.match(error, capsys.readouterr().err)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
 from tests.helpers.hlo_modules import tile_run
 from tpugraphs import commands
-from tpugraphs.extract import jobs
+from tpugraphs.distribute import beam
 from tpugraphs.extract import outcomes
 
 _SHARED = hlo_modules.SHARED
@@ -401,11 +401,11 @@ def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
     many = [_write(tmp_path / f'in/{i}.pb', b'') for i in range(65)]
     taken = []
 
-    def instead(paths, options, runner, beam_options):
-        taken.append((len(paths), runner, beam_options))
+    def instead(work, items, folder, runner, beam_options, title):
+        taken.append((len(items), runner, beam_options))
         return []
 
-    monkeypatch.setattr(jobs, '_through_beam', instead)
+    monkeypatch.setattr(beam, 'map_items', instead)
     _extract(*many[:64], tmp_path / 'out')
     assert not taken
     _extract(*many, tmp_path / 'out')

@@ -10,18 +10,19 @@ from tests.helpers import program_forms
 from tests.helpers import shapes
 import tpugraphs
 from tpugraphs import commands
-from tpugraphs import results
+from tpugraphs.inspect.kernel_times import KernelTime
+from tpugraphs.inspect.kernel_times import Profile
 
 _MACHINE = {'call_ns': 1000, 'bytes_per_second': 2e10, 'flops_per_second': 5e10}
 
 
 def _profile(time_ns=10_000):
     kernels = [
-        results.KernelTime('dot.1', 2, 'f32[4]', 3000, 0.6, 30_000, 75_000, 0.5, 0.5),
-        results.KernelTime('add<2>', 1, 'f32[4]', 1500, 0.15, 60_000, 0, 2.0, 0.0),
+        KernelTime('dot.1', 2, 'f32[4]', 3000, 0.6, 30_000, 75_000, 0.5, 0.5),
+        KernelTime('add<2>', 1, 'f32[4]', 1500, 0.15, 60_000, 0, 2.0, 0.0),
     ]
     skipped = {'kernel of several arrays': 2}
-    return results.Profile(kernels, 'mine', time_ns, '', _MACHINE, skipped)
+    return Profile(kernels, 'mine', time_ns, '', _MACHINE, skipped)
 
 
 def test_a_profile_is_a_table():

@@ -59,7 +59,7 @@ def test_a_kernel_is_replaced_at_all_of_its_places():
 """)
     backend = backend_lib.Backend()
     content = backend.compile(original.SerializeToString(), plain=True).optimised()
-    optimised = protos.protos().HloModuleProto.FromString(content)
+    optimised = protos.HloModuleProto.FromString(content)
     [kernel], _ = cutting.cut(optimised, 'program')
     assert len(kernel.places) == 2
     plan = rewriting.Plan(kernel.module)

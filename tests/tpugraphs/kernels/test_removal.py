@@ -47,7 +47,7 @@ _OTHERS = _GROUPS.replace('7', '8')  # a channel is one operation's
 
 def program(lines):
     content = xla.parse_text(_AROUND.format(lines))
-    module = protos.protos().HloModuleProto.FromString(content)
+    module = protos.HloModuleProto.FromString(content)
     return preparation.prepare(reader.Program('program', module, source='mine.hlo'))
 
 
@@ -102,6 +102,20 @@ def custom_call(target, more=''):
             '1 infeed, 1 outfeed',
         ),
         (
+            'c = c64[128,49]{1,0} custom-call(x), custom_call_target="fft"\n'
+            f'y = {_SAME} custom-call(c), custom_call_target="inverse"',
+            "1 custom call of 'fft', 1 custom call of 'inverse'",
+        ),
+        (
+            'q = f8e4m3fn[128,96]{1,0} custom-call(x), custom_call_target="to_8"\n'
+            f'y = {_SAME} custom-call(q), custom_call_target="from_8"',
+            "1 custom call of 'from_8', 1 custom call of 'to_8'",
+        ),
+        (
+            f's = ({_SAME}, {_SAME}, u32[]) copy-start(x)\ny = {_SAME} copy-done(s)',
+            '1 copy',
+        ),
+        (
             f's = ({_SAME}, u32[], token[]) send(x, start), channel_id=1\n'
             'd = token[] send-done(s), channel_id=1\n'
             f'r = ({_SAME}, u32[], token[]) recv(d), channel_id=2\n'
@@ -142,7 +156,7 @@ always {{
 
 ENTRY""",
     )
-    module = protos.protos().HloModuleProto.FromString(xla.parse_text(text))
+    module = protos.HloModuleProto.FromString(xla.parse_text(text))
     prepared = preparation.prepare(reader.Program('program', module))
     assert kernels(prepared) == ['cosine', 'exponential', 'sine', 'tanh']
 

@@ -104,6 +104,10 @@ def test_shardings_and_attributes_of_other_dialects_are_dropped():
     assert _opcodes(_SHARDED) == ['parameter', 'tanh']
 
 
+def test_mhlo_is_read():
+    assert _opcodes(_SHARDED.replace('stablehlo.', 'mhlo.')) == ['parameter', 'tanh']
+
+
 def test_the_region_of_a_manual_computation_is_the_program():
     if not xla.has_sdy():
         with pytest.raises(ValueError, match='manual_computation, which needs jaxlib'):
@@ -147,6 +151,12 @@ def _resource(blob):
     )
 
 
+def test_resources_of_bools_have_a_byte_for_each():
+    blob = '{-#\n dialect_resources: { builtin: { w: "0x01000000010001" } }\n#-}'
+    [result] = _outputs(_resource(blob).replace('xf32', 'xi1'))
+    np.testing.assert_array_equal(result, [True, False, True])
+
+
 def test_resources_are_read_where_the_file_has_them(capsys):
     # An alignment of 4, then 1, 2 and 3 as float32, the least byte first.
     blob = '0x04000000' + '0000803F' + '00000040' + '00004040'
@@ -156,7 +166,7 @@ def test_resources_are_read_where_the_file_has_them(capsys):
     assert not capsys.readouterr().err
     [drawn] = _outputs(_resource(''))
     assert len(set(drawn)) == 3
-    assert 'the values of 1 constants are not in the file' in capsys.readouterr().err
+    assert 'the values of 1 constant are not in the file' in capsys.readouterr().err
 
 
 _CALLS = '\n'.join(
@@ -181,6 +191,13 @@ _CALLS = '\n'.join(
             'module { func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n'
             ' %0 = enzyme.batch %a : tensor<2xf32>\n return %0 : tensor<2xf32> } }',
             r"operations of the dialect 'enzyme' \(enzyme.batch\), which only its",
+        ),
+        (
+            'module { func.func @main(%a: !torch.vtensor<[2],f32>) -> '
+            '!torch.vtensor<[2],f32> {\n %0 = torch.aten.tanh %a : '
+            '!torch.vtensor<[2],f32> -> !torch.vtensor<[2],f32>\n'
+            ' return %0 : !torch.vtensor<[2],f32> } }',
+            r"operations of the dialect 'torch' \(torch.aten.tanh\), which only its",
         ),
         (
             'HloModule m\nENTRY e { p = f32[3] parameter(0)\n'

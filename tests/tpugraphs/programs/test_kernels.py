@@ -124,7 +124,7 @@ def test_of_unknown_sizes_there_is_no_table():
 
 
 def test_collectives_are_named_and_the_other_kernels_cut():
-    module = protos.protos().HloModuleProto()
+    module = protos.HloModuleProto()
     module.CopyFrom(program_forms.fused(''))
     exchange = module.computations[-1].instructions.add()
     exchange.CopyFrom(module.computations[-1].instructions[-2])

@@ -55,7 +55,7 @@ def test_one_program_is_wanted(tmp_path):
     file = hlo_modules.tile_file(*[hlo_modules.good_tile()] * 3)
     with pytest.raises(ValueError, match='holds 3 modules, where one program is wante'):
         reader.read_program(file)
-    two = protos.protos().HloModuleProto()
+    two = protos.HloModuleProto()
     two.CopyFrom(program_forms.fused())
     two.entry_computation_id = 99
     with pytest.raises(ValueError, match='none of its 2 computations is the entry co'):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import multiprocessing
+import os
 
 import pytest
 
@@ -105,16 +106,15 @@ def test_a_line_without_opcodes_is_of_an_earlier_version_and_read(path):
     assert records.read(path) == ([dataclasses.replace(written, opcodes=[])], {})
 
 
-def test_a_line_that_is_too_long_is_damaged(path, monkeypatch):
+def test_a_line_that_is_too_long_is_damaged(path):
     written = measurements.measurement(5, 6)
-    monkeypatch.setattr(records, '_MOST_LINE', 1000)
     with open(path, 'w') as stream:
-        stream.write('x' * 2500 + '\n')
+        stream.write('x' * (5 << 19) + '\n')  # two and a half times what is read
     records.append(path, [written])
     assert records.read(path) == ([written], {'damaged': 1})
 
 
-def test_a_file_of_something_else_is_refused(path, monkeypatch):
+def test_a_file_of_something_else_is_refused(path):
     for content in (
         'ID,TopConfigs\n',
         '{"version": NaN}',
@@ -126,8 +126,8 @@ def test_a_file_of_something_else_is_refused(path, monkeypatch):
             stream.write(content)
         with pytest.raises(ValueError, match='holds no tuning records; give a file'):
             records.read(path)
-    monkeypatch.setattr(records, '_MOST_FILE', 0)
-    with pytest.raises(ValueError, match='1 bytes are more than the 0 '):
+    os.truncate(path, (1 << 30) + 1)  # takes no space on the disk
+    with pytest.raises(ValueError, match='1,073,741,825 bytes are more than the 1,0'):
         records.read(path)
 
 

@@ -286,14 +286,13 @@ def test_names_in_legends_are_whole():
         assert name in words and f'{name}0' in words
 
 
-def test_many_programs_are_cut_to_the_worst(monkeypatch):
-    monkeypatch.setattr(figures, '_MOST_ROWS', 2)
+def test_many_programs_are_cut_to_the_worst():
     run = _run('MLP', 'tile', _kernels(0, programs=5, kernels=6))
-    picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error')
+    picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error', most_rows=2)
     assert 'the 2 worst of 5' in picture.caption
     # The scores of program i are noisier than those of i - 1.
     for key, title in (('top_5_error', 'error'), ('opa', 'OPA')):
-        words = figures.groups([_model(run)], key, title).svg
+        words = figures.groups([_model(run)], key, title, most_rows=2).svg
         assert 'net_4' in words and 'net_0' not in words
 
 

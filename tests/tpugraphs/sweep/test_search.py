@@ -119,15 +119,16 @@ def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
 
 
 def test_two_processes_that_make_the_tables_at_once(tmp_path, monkeypatch):
-    make, failures = study_lib._Database, ['table studies already exists']
+    make = optuna.storages.RDBStorage.__init__
+    failures = ['table studies already exists']
 
     def database(*args, **kwargs):
         if failures:
             raise sqlalchemy.exc.OperationalError('', {}, Exception(failures.pop()))
-        return make(*args, **kwargs)
+        make(*args, **kwargs)
 
-    monkeypatch.setattr(study_lib, '_Database', database)
-    monkeypatch.setattr(study_lib, '_TABLES_TIME', 0)
+    monkeypatch.setattr(optuna.storages.RDBStorage, '__init__', database)
+    monkeypatch.setattr(study_lib.time, 'sleep', lambda seconds: None)
     assert study_lib.open_storage(study_lib.default_storage(str(tmp_path)))
 
 

@@ -10,8 +10,8 @@ from tests.helpers import measured_programs
 from tests.helpers import program_forms
 import tpugraphs
 from tpugraphs import commands
-from tpugraphs import tile_scores
 from tpugraphs.clock import machine
+from tpugraphs.ranking import tile_scores
 from tpugraphs.tuning import program_search
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')

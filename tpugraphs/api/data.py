@@ -1,10 +1,12 @@
 """Opens splits of the collections as lists of records, which are read on demand."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import contextlib
 import glob
 import os
-from typing import Any, Dict, Union
+from typing import Any, Union
 
 from baselines import config
 from baselines.core import files
@@ -13,7 +15,6 @@ from baselines.core import text
 from baselines.data import collections
 from baselines.tasks import lookup
 from tpugraphs.inspect import contents
-from tpugraphs.programs import reader
 
 # Either name means the measured data that ship.
 PACKAGED = ('sample', 'measured')
@@ -38,7 +39,7 @@ class Records(Sequence):
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, which: Any) -> Any:
+    def __getitem__(self, which: Union[int, str, slice]) -> Any:
         if isinstance(which, slice):
             return [self._store.record(n) for n in range(len(self))[which]]
         if isinstance(which, str):
@@ -92,6 +93,7 @@ def open_records(
         task = task or _task_of(folder)
     task = task or 'tile'
     kind = registry.resolve(task, config.CONFIGS, 'task')
+    # A tile collection has no such flags.
     flags = {'source': source, 'search': search} if task == 'layout' else {}
     collection = collections.of_flags(flags)
     if 'data_root' in options:
@@ -101,7 +103,7 @@ def open_records(
     return Records(lookup.of(collection).open_split(collection, settings, split))
 
 
-def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:
+def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> text.JsonObject:
     """Returns the settings of data: 'sample', also called 'measured', or a folder."""
     if data is None:
         return {}
@@ -110,7 +112,7 @@ def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> Dict[str, Any]:
     return {'data_root': path_of('data', data)}
 
 
-def path_of(argument: str, value: Any) -> str:
+def path_of(argument: str, value: object) -> str:
     """Returns a path as text; raises ValueError, which names the argument."""
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError(f'{argument} should be a path or a name, not {value!r}')
@@ -128,37 +130,3 @@ def _task_of(folder: str) -> str:
         with contextlib.suppress(ValueError, OSError):  # opening it raises them again
             return contents.task_of(path)
     return ''
-
-
-def read_program(x: Any, *args: Any, name: str = '') -> Any:
-    """Reads a program.
-
-    >>> read_program('module.hlo')                     # a file of any form
-    >>> read_program('my_program.py:step')             # with example_args
-    >>> read_program(jax.jit(f), np.zeros([8, 128]))   # or a function of TensorFlow
-    >>> read_program(keras_model)                      # sizes fixed, or an example
-    >>> read_program('saved_model_folder:serving_default')
-
-    HLO text and MLIR are parsed by jaxlib, of the extra [measure].  The content of a
-    file tells its form, not its name.
-
-    Args:
-        x: the path of a file with an HloModuleProto, HloProto, HloSnapshot, HLO text,
-            StableHLO or MHLO as text or bytecode, or tuning data of one module; or
-            the content of such a file as bytes, or one of these messages;
-            `FILE.py:NAME`; the folder of a SavedModel, or `FOLDER:SIGNATURE`; a
-            function of TensorFlow or jax.jit; or a Keras model.
-        *args: example arguments of a function, a model or a signature: arrays, or
-            shapes and types of them.
-        name: of the program; by default that of the file or function.
-
-    Returns:
-        A `programs.reader.Program`: `name`, `module` (an HloModuleProto), `form` and
-        `source`.
-
-    Raises:
-        ValueError: it is no program, holds several, is damaged, or cannot be traced;
-            jaxlib is needed and not installed.
-        OSError: a file cannot be read.
-    """
-    return reader.read_program(x, *args, name=name)

@@ -6,13 +6,14 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.row(0))
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import os
 from typing import (
     Any,
     Callable,
-    Dict,
     Iterable,
     Iterator,
     List,
@@ -25,6 +26,7 @@ from typing import (
 
 import numpy as np
 
+from baselines.core import text
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
@@ -33,15 +35,16 @@ from baselines.evaluation import ensembles
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import config_text
 from baselines.hlo import graph
+from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile as hlo_tile
 from baselines.scoring import prediction
 from baselines.scoring import scorers
-from tpugraphs import rank_sources
 from tpugraphs.extract import outcomes
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
+from tpugraphs.ranking import sources as sources_lib
 
 # Nodes and configurations that are scored together, since every group costs a second of
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
@@ -56,7 +59,7 @@ _Graph = Tuple[_Record, _Ranking]
 def rank(
     predictor: prediction.Predictor,
     source: Any,
-    candidates: rank_sources.Candidates = None,
+    candidates: sources_lib.Candidates = None,
 ) -> Tuple[List[choices.RankedModule], outcomes.Outcome]:
     """Ranks the configurations of raw files, records or an HLO module.
 
@@ -74,7 +77,7 @@ def rank(
     outcome = outcomes.Outcome()
     if isinstance(source, reader.Program) or hasattr(source, 'SerializeToString'):
         program, bare = reader.read_program(source), candidates is not None
-        kernels = rank_sources.kernels_of(
+        kernels = sources_lib.kernels_of(
             program, predictor.collection.task, outcome, bare
         )
         modules = [(program.source, tuning) for tuning in kernels]
@@ -103,8 +106,8 @@ def rank_files(
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
     module: Optional[str] = None,
-    candidates: rank_sources.Candidates = None,
-    sources: Optional[Mapping[str, rank_sources.Source]] = None,
+    candidates: sources_lib.Candidates = None,
+    sources: Optional[Mapping[str, sources_lib.Source]] = None,
 ) -> Iterator[choices.RankedModule]:
     """Ranks the configurations of every module of raw files.
 
@@ -117,7 +120,7 @@ def rank_files(
         module: only this one, by its name or graph id.
         candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
-        sources: those of `paths` that `rank_sources` has read already.
+        sources: those of `paths` that `sources.read_sources` has read.
 
     Yields:
         Modules in the order of the files.
@@ -126,15 +129,15 @@ def rank_files(
         ValueError: there is no such module, or a candidate is not as it should be.
     """
     kind, bare = predictor.collection.task, candidates is not None
-    modules = rank_sources.modules(paths, kind, module, outcome, bare, sources or {})
+    modules = sources_lib.modules(paths, kind, module, outcome, bare, sources or {})
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 
 def rank_modules(
-    modules: Iterable[rank_sources.Module],
+    modules: Iterable[sources_lib.Module],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
-    candidates: rank_sources.Candidates = None,
+    candidates: sources_lib.Candidates = None,
 ) -> Iterator[choices.RankedModule]:
     """Ranks modules in memory; see `rank_files`.
 
@@ -174,7 +177,7 @@ def _score(
 
 def _graph_of(
     source: str,
-    tuning: Any,
+    tuning: protos.ModuleTuningData,
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
     xla_release: int,
@@ -211,7 +214,7 @@ def _graph_of(
 def _count_unknown_opcodes(
     predictor: prediction.Predictor,
     nodes: graph.Graph,
-    module: Any,
+    module: protos.HloModuleProto,
     outcome: outcomes.Outcome,
 ) -> None:
     """Counts the nodes of a graph whose opcodes the model takes for the unknown one."""
@@ -219,6 +222,7 @@ def _count_unknown_opcodes(
     is_unknown = (opcodes >= predictor.scorer.num_ops) | (
         opcodes == schema.UNKNOWN_OPCODE
     )
+    # In the order of the nodes, with the opcodes as text.
     instructions = graph.list_instructions(module)
     for row in np.flatnonzero(is_unknown):
         name = instructions[row].opcode
@@ -226,8 +230,8 @@ def _count_unknown_opcodes(
 
 
 def _run_as_json(
-    tuning: Any, record: _Record, configs: Any, run: int
-) -> Dict[str, Any]:
+    tuning: protos.ModuleTuningData, record: _Record, configs: raw_lib.Configs, run: int
+) -> text.JsonObject:
     """Returns the configuration of a run, by its number, as a JSON object."""
     if isinstance(record, tile_records.TileRecord):
         return config_text.tile_json(tuning.runs[run])
@@ -238,7 +242,7 @@ def _run_as_json(
     return config_text.layout_json(tuning.runs[run], ids, default)
 
 
-def _row_as_json(record: _Record, row: int) -> Dict[str, Any]:
+def _row_as_json(record: _Record, row: int) -> text.JsonObject:
     """Returns a configuration of a record, by its row, as a JSON object."""
     if isinstance(record, tile_records.TileRecord):
         return config_text.tile_row_json(record.config_feat[row], record.pad)
@@ -247,7 +251,10 @@ def _row_as_json(record: _Record, row: int) -> Dict[str, Any]:
 
 
 def _ranked_by(
-    source: str, record: _Record, as_json: Callable[[int], Dict[str, Any]], **about: Any
+    source: str,
+    record: _Record,
+    as_json: Callable[[int], text.JsonObject],
+    **about: Any,
 ) -> _Ranking:
     """Returns a function that ranks a graph's configurations by members' scores."""
     tile = isinstance(record, tile_records.TileRecord)
@@ -255,6 +262,7 @@ def _ranked_by(
 
     def ranked(members: scorers.Members, mean: np.ndarray) -> choices.RankedModule:
         """Ranks by the mean of the members; what agreement tells is known of tiles."""
+        # Members are the graph model and the trees of a run.
         both = tile and len(members) > 1
         return choices.RankedModule(
             scores=mean,
@@ -271,11 +279,9 @@ def _ranked_by(
 
 
 def _rank_record(
-    predictor: prediction.Predictor,
-    record: _Record,
-    candidates: rank_sources.Candidates,
+    predictor: prediction.Predictor, record: _Record, candidates: sources_lib.Candidates
 ) -> choices.RankedModule:
-    """Ranks the configurations of a record, or candidates in their place."""
+    """Ranks the configurations of a record, or candidates instead of them."""
     if candidates is not None:
         record = with_configs(record, candidates)
     members = predictor.score_record_members(record)
@@ -290,7 +296,7 @@ def _rank_record(
     return ranked(members, predictor.scorer.mean(members))
 
 
-def with_configs(record: _Record, configs: Any) -> _Record:
+def with_configs(record: _Record, configs: object) -> _Record:
     """Returns a record with other configurations, not measured.
 
     Args:
@@ -319,7 +325,7 @@ def with_configs(record: _Record, configs: Any) -> _Record:
     )
 
 
-def _rows_of(configs: Any, shape: str, pad: Optional[int] = None) -> np.ndarray:
+def _rows_of(configs: object, shape: str, pad: Optional[int] = None) -> np.ndarray:
     """Returns configurations as an array; with a `pad`, of tiles, dicts are taken."""
     if isinstance(configs, (list, tuple)) and pad is not None and configs:
         if isinstance(configs[0], Mapping):

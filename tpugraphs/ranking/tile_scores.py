@@ -1,7 +1,9 @@
 """Scores tile configurations with a finished run, or with the estimate."""
 
+from __future__ import annotations
+
 import sys
-from typing import Any, Optional
+from typing import Optional
 
 import numpy as np
 
@@ -9,13 +11,14 @@ from baselines.core import files
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import hardware
+from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from tpugraphs import ranking
 from tpugraphs.clock import machine
 from tpugraphs.extract import outcomes
+from tpugraphs.ranking import ranking
 from tpugraphs.tuning import program_search
 
 # The hardware of the published data, and of the estimate's formulas.
@@ -43,7 +46,7 @@ def load(name: str, platform: str) -> program_search.ScoringModel:
     if warning:
         print(warning, file=sys.stderr)
 
-    def score(module: Any) -> np.ndarray:
+    def score(module: protos.ModuleTuningData) -> np.ndarray:
         """Returns the scores of a module's runs, lower = faster, in their order."""
         outcome = outcomes.Outcome()
         modules = [(module.module.name, module)]
@@ -51,6 +54,7 @@ def load(name: str, platform: str) -> program_search.ScoringModel:
         for problem in (*outcome.failed, *outcome.skipped):
             raise ValueError(problem)
         scores = np.zeros(len(module.runs))
+        # A ranking is sorted; the caller's order is that of the runs.
         scores[ranked[0].run_index] = ranked[0].scores
         return scores
 

@@ -1,33 +1,27 @@
-"""Trains, loads, measures and lists runs, and ranks and tunes with them."""
+"""Loads and lists runs; measures with them, and ranks."""
 
-import contextlib
-import json
+from __future__ import annotations
+
 import math
 import os
-import sys
 import threading
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, ContextManager, Dict, List, Optional, Sequence, Tuple, Union
 
-from baselines import config
-from baselines.core import files
-from baselines.core import registry
-from baselines.core import settings as settings_lib
-from baselines.core import starting
+import numpy as np
+
 from baselines.core import text
 from baselines.data import collections
+from baselines.data import raw
 from baselines.runs import finding
 from baselines.runs import listing
 from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from tpugraphs import callbacks as callbacks_lib
-from tpugraphs import data as data_lib
-from tpugraphs import ranking
-from tpugraphs import results
-from tpugraphs import tile_scores
-from tpugraphs.records import machine_records
-from tpugraphs.tuning import executable
-from tpugraphs.tuning import program_search
+from baselines.scoring import prediction
+from tpugraphs.api import data as data_lib
+from tpugraphs.api import results
+from tpugraphs.ranking import ranking
+from tpugraphs.ranking import sources as sources_lib
 
 Path = results.Path
 Own = Union[str, Sequence[type]]
@@ -50,14 +44,14 @@ class Ranker:
     one that was forked from a process with a model is refused.
     """
 
-    def __init__(self, predictor: Any, lock: Any):
+    def __init__(self, predictor: prediction.Predictor, lock: ContextManager[bool]):
         self._predictor, self._lock = predictor, lock
         self._process = os.getpid()
 
     def __repr__(self) -> str:
         return f'<Ranker with {self._predictor.model_name}: {self._predictor.name}>'
 
-    def __call__(self, record: Any, configs: Any = None) -> Any:
+    def __call__(self, record: raw.Record, configs: object = None) -> np.ndarray:
         """Scores the configurations of one graph.
 
         Args:
@@ -92,19 +86,21 @@ class Run:
         info: the whole run file.
     """
 
-    def __init__(self, run_file: Any, own: Own = '', collection: str = ''):
+    def __init__(
+        self, run_file: run_files.RunFile, own: Own = '', collection: str = ''
+    ):
         self.dir: str = run_file.model_dir
-        self.info: Dict[str, Any] = run_file.info
-        self.settings: Dict[str, Any] = dict(run_file.args)
+        self.info: text.JsonObject = run_file.info
+        self.settings: text.JsonObject = dict(run_file.args)
         self.curve: Dict[str, List[Any]] = run_file.curve
         self._file, self._own, self._collection = run_file, own, collection
-        self._predictors: Dict[Any, Any] = {}
+        self._predictors: Dict[Tuple[Optional[Path], str], prediction.Predictor] = {}
         # Keras finishes a model when it is first called, which two threads may not
         # do at once.
         self._lock = threading.RLock()
         self._process = os.getpid()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> Tuple[Any, ...]:
         # A model stays in its process.
         return Run, (self._file, self._own, self._collection)
 
@@ -124,7 +120,7 @@ class Run:
         pairs = dict(zip(names, values), run=self.dir)
         return text.html_table([list(pair) for pair in pairs.items()])
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, axes: Optional[Sequence[Any]] = None) -> Sequence[Any]:
         """Draws the curves by epoch with matplotlib.
 
         Args:
@@ -159,7 +155,7 @@ class Run:
         *,
         cache_dir: str = '',
         protocol: str = '',
-    ) -> Dict[str, Any]:
+    ) -> text.JsonObject:
         """Measures the run on a split that has runtimes.
 
         Args:
@@ -186,7 +182,7 @@ class Run:
 
     def predict(
         self, split: str = 'test', data: Optional[Path] = None, *, cache_dir: str = ''
-    ) -> Dict[str, Any]:
+    ) -> Dict[str, np.ndarray]:
         """Scores all configurations of a split; arguments are as of `evaluate`.
 
         Returns:
@@ -203,7 +199,7 @@ class Run:
             return dict(zip(store.graph_ids, predictor.score(store)))
 
     def rank(
-        self, what: Any, candidates: Optional[Sequence[Mapping[str, Any]]] = None
+        self, what: object, candidates: sources_lib.Candidates = None
     ) -> results.Ranking:
         """Ranks configurations, the one predicted fastest first.
 
@@ -217,7 +213,6 @@ class Run:
         Raises:
             ValueError: nothing could be ranked; says why.
         """
-
         predictor = self._predictor()
         with self._lock:
             ranked, outcome = ranking.rank(predictor, what, candidates)
@@ -227,12 +222,15 @@ class Run:
         """Loads the model, to score configurations again and again."""
         return Ranker(self._predictor(), self._lock)
 
-    def _predictor(self, data: Optional[Path] = None, cache_dir: str = '') -> Any:
+    def _predictor(
+        self, data: Optional[Path] = None, cache_dir: str = ''
+    ) -> prediction.Predictor:
         """Loads the model, once for the same data."""
         if self._predictors:
             _check_process(self._process)
         self._process = os.getpid()
         with self._lock:
+            # Another folder of data is another source, with a model of its own.
             key = (data, cache_dir)
             if key not in self._predictors:
                 options = graph_source.SourceOptions(
@@ -266,7 +264,6 @@ def load(
         ValueError: there is no such run, or there are several; lists them; there is
             no such collection, or the run is not of it.
     """
-
     name = data_lib.path_of('which', which)
     if name == finding.ESTIMATE and out_dir is None:
         chosen = collections.of_name(collection or collections.NAMES[0])
@@ -288,188 +285,10 @@ def runs(out_dir: Optional[Path] = None) -> results.Runs:
     Args:
         out_dir: the folder; by default those that trainings write to.
     """
-
     folders = finding.default_folders()
     if out_dir is not None:
         folders = [data_lib.path_of('out_dir', out_dir)]
     return results.Runs(listing.ordered(listing.rows(folders), 'when'))
-
-
-def train(
-    task: str = 'tile',
-    *,
-    model: Union[type, str, None] = None,
-    loss: Union[Callable, str, None] = None,
-    data: Optional[Path] = None,
-    verbose: bool = True,
-    callbacks: Sequence[callbacks_lib.Callback] = (),
-    **settings: Any,
-) -> Run:
-    """Trains a model, as tiles_train.py and layout_train.py do.
-
-    Args:
-        task: 'tile' or 'layout'.
-        model: a name, a class, or 'my_file.py:MyModel'; 'my_file.py' where there is
-            one model in it.
-        loss: a function (labels, scores) -> a scalar, both float32 [lists, n]; or
-            a value of --losses, such as 'ListMLELoss:1,MSE:0.02'.
-        data: 'sample' (the measured data that ship) or a folder of splits.
-        verbose: whether it prints its progress; notes and warnings are printed anyway.
-        callbacks: objects whose `on_epoch` is called after every epoch of a graph
-            model, see `Callback`; an error that they raise ends the training, and
-            resume=True goes on from there.
-        **settings: any flag of the scripts by its name: out_dir, epochs, batch,
-            seed, recipe, ...; `model_kwargs` may be a dict.
-
-    Returns:
-        The run.
-
-    Raises:
-        ValueError: a setting or the data are unusable; says which.
-        OSError: something cannot be written.
-    """
-
-    if not isinstance(callbacks, (list, tuple)):
-        raise ValueError(f'callbacks should be a list, not {callbacks!r}')
-    for callback in callbacks:
-        if not callable(getattr(callback, 'on_epoch', None)):
-            raise ValueError(
-                f'callbacks: {callback!r} has no method on_epoch(run, metrics)'
-            )
-    kind = registry.resolve(task, config.CONFIGS, 'task')
-    flags = {**settings, **data_lib.data_settings(data)}
-    if 'model_kwargs' in flags:
-        flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
-    flags = settings_lib.typed(kind, flags)  # before TensorFlow is waited for
-    models: Own = ''
-    losses: Dict[str, Any] = {}
-    if isinstance(model, type):
-        flags['model'], models = model.__name__, [model]
-    elif isinstance(model, str):
-        flags.update(registry.named_model(model, task))
-    elif model is not None:
-        raise ValueError(f'model should be a name, a file or a class, not {model!r}')
-    models = models or flags.get('models_file', '')
-    if callable(loss):
-        name = getattr(loss, '__name__', 'loss')
-        losses = {name: loss}
-        flags['losses'] = name
-    elif isinstance(loss, str):
-        flags['losses'] = loss
-    elif loss is not None:
-        raise ValueError(f'loss should be a function or text, not {loss!r}')
-    starting.start_tensorflow()
-    from baselines.training import jobs
-
-    arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
-    output = sys.stdout
-    with contextlib.nullcontext() if verbose else callbacks_lib.silence():
-        chosen = config.with_recipe(kind(**flags), flags)
-        training = callbacks_lib.Training(config.to_json(chosen))
-
-        def after_epoch(state: Any) -> None:
-            training.curve = state.curve
-            measured = {name: values[-1] for name, values in state.curve.items()}
-            metrics = {n: value for n, value in measured.items() if value is not None}
-            with contextlib.redirect_stdout(output):
-                for callback in callbacks:
-                    callback.on_epoch(training, metrics)
-
-        model_dir = jobs.train(
-            chosen,
-            models=models,
-            own_losses=losses,
-            command=f'tpugraphs.train({", ".join(arguments)})',
-            after_epoch=after_epoch,
-        )
-    return Run(run_files.read(model_dir), models)
-
-
-def hlo_module(
-    function: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any
-) -> Any:
-    """Compiles a TensorFlow function and returns its HloModuleProto, to rank.
-
-    Args:
-        function: a function that TensorFlow can trace and XLA can compile.
-        *args: tensors to trace it with; their shapes are compiled in.
-        stage: 'hlo', as TensorFlow hands it to XLA, or 'optimized_hlo', after
-            XLA's passes for this machine.
-        **kwargs: passed to the function, too.
-
-    Raises:
-        ValueError: there is no such stage, or XLA cannot compile the function; has the
-            line that tells the cause.
-    """
-    starting.start_tensorflow()
-    from baselines.hlo import tensorflow_functions
-
-    return tensorflow_functions.module_from_tf(function, *args, stage=stage, **kwargs)
-
-
-def tune(
-    program: Any,
-    *args: Any,
-    minutes: float = 5,
-    output: Path = '',
-    which: Path = 'pretrained',
-    **settings: Any,
-) -> Any:
-    """Finds a faster program that computes the same, and proves it.
-
-    Each kernel's tiles are tuned, the faster ones are put into the program, and both
-    programs are timed side by side on one processor core.
-
-    Args:
-        program: a `jax.jit` function, a `tf.function` or a Keras model; or another
-            argument of `read_program`, such as a file of HLO.
-        *args: arguments of the function, arrays nested in tuples, lists and dicts;
-            their shapes are compiled in, and the program is timed with their values.
-            For a file, flat arrays, or none to draw random ones.
-        minutes: of wall time, about.
-        output: folder to write the program to, for `load_program`.
-        which: the run of the model that proposes, as `load` takes it; '' draws
-            configurations at random.
-        **settings: the options of `tpugraphs tune`: measure, candidates, seed, core,
-            platform, records, fresh.
-
-    Returns:
-        An `Executable`: call it as the program, with NumPy or JAX arrays; it returns
-        NumPy arrays.  `original` is the untuned program, `about` has the figures.
-
-    Raises:
-        ValueError: there is no such setting, the program cannot be traced, compiled or
-            measured, or the output cannot be written; says why.
-        OSError: a file cannot be read.
-    """
-
-    settings = {'records': machine_records.FOLDER, 'minutes': minutes, **settings}
-    settings = settings_lib.typed(program_search.TuningOptions, settings, 'argument')
-    if output:
-        settings['output'] = files.expand(data_lib.path_of('output', output))
-    options = program_search.TuningOptions(**settings)
-    if which == finding.PRETRAINED:
-        model = tile_scores.pretrained(options.platform)
-    else:
-        model = tile_scores.load(load(which).dir, options.platform) if which else None
-    return program_search.tune_and_write(program, args, options, model)
-
-
-def load_program(folder: Path) -> Any:
-    """Loads a tuned program from a folder that `tune` wrote.
-
-    Args:
-        folder: the output folder; it is untrusted.
-
-    Returns:
-        An `Executable`, see `tune`.
-
-    Raises:
-        ValueError: a file is damaged or does not fit the others; names it.
-        OSError: a file cannot be read.
-    """
-
-    return executable.load(data_lib.path_of('folder', folder))
 
 
 def _check_process(loaded_in: int) -> None:
@@ -477,5 +296,5 @@ def _check_process(loaded_in: int) -> None:
     if os.getpid() != loaded_in:
         raise ValueError(
             'this process was forked from the one that loaded the model, and '
-            "TensorFlow would wait for ever: use multiprocessing.get_context('spawn')"
+            "TensorFlow would hang: use multiprocessing.get_context('spawn')"
         )

@@ -3,6 +3,8 @@
 Raw files have candidates; programs are cut into kernels, which get candidates here.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import difflib
@@ -24,11 +26,12 @@ from tpugraphs.programs import reader
 _CANDIDATES = 200
 _SEED = 0
 
+# Configurations that replace those of files, as `hlo.candidates` reads them.
 Candidates = Optional[Sequence[Mapping[str, Any]]]
 # What a path holds.
 Source = Union[reader.Program, reading.RawFile]
 # A file or program and one of its modules, a ModuleTuningData.
-Module = Tuple[str, Any]
+Module = Tuple[str, 'protos.ModuleTuningData']
 
 
 def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
@@ -39,6 +42,7 @@ def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
         candidates: configurations instead of the files' runs, which decide first.
     """
     if candidates:
+        # Candidates of layouts name a list of them; those of tiles their bounds.
         layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
         return reading.LAYOUT if layouts else reading.TILE
     for path in paths:
@@ -48,32 +52,29 @@ def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
     return ''
 
 
-def default_run(paths: Sequence[str], sources: Dict[str, Source], task: str) -> str:
+def default_run(sources: Mapping[str, Source], task: str) -> str:
     """Returns the run for those who name none: pretrained, or the estimate.
 
     The run that ships was trained on tiles of a CPU; formulas of a TPU know more about
     layouts, and about modules that were compiled for a TPU.
 
     Args:
-        paths: files and programs; the first readable one decides.
-        sources: from `read_programs`; the file that decides is added.
+        sources: from `read_sources`; the first one decides.
     """
     if task == reading.LAYOUT:
         return finding.ESTIMATE
-    for path in paths:
-        # What cannot be read, or is empty, is an error when it is ranked.
-        with contextlib.suppress(ValueError, OSError, IndexError):
-            source = sources.get(path)
-            if isinstance(source, reader.Program):
-                module = source.module
-            else:
-                sources[path] = tuning = reading.read_tuning(path)
-                module = tuning.modules[0].module
-            return finding.ESTIMATE if _is_of_tpu(module) else finding.PRETRAINED
+    for source in sources.values():
+        if isinstance(source, reader.Program):
+            modules = [source.module]
+        else:
+            modules = [tuning.module for tuning in source.modules[:1]]
+        if any(map(_is_of_tpu, modules)):
+            return finding.ESTIMATE
+        break
     return finding.PRETRAINED
 
 
-def _is_of_tpu(module: Any) -> bool:
+def _is_of_tpu(module: protos.HloModuleProto) -> bool:
     """Returns whether a module was compiled for a TPU, whose layouts have tiles."""
     return any(
         instruction.shape.layout.tiles
@@ -82,27 +83,32 @@ def _is_of_tpu(module: Any) -> bool:
     )
 
 
-def read_programs(paths: Sequence[str]) -> Dict[str, Source]:
-    """Reads programs, of any form but tuning data, for `rank_files`.
+def read_sources(paths: Sequence[str]) -> Dict[str, Source]:
+    """Reads what shows that there is something to load a model for.
+
+    These are all programs, and, unless a program comes before it, the first file of
+    tuning data that can be read; `rank_files` reads the others one by one.
 
     Returns:
-        Path -> program, without those that cannot be read.
+        Path -> program or file.
 
     Raises:
-        ValueError: nothing can be read: there is nothing to load a model for.
+        ValueError: nothing can be read.
     """
-    programs: Dict[str, Source] = {}
+    sources: Dict[str, Source] = {}
     failed: List[str] = []
     for path in paths:
         try:
             if not reader.tuning_kind(path):
-                programs[path] = reader.read_program(path)
+                sources[path] = reader.read_program(path)
+            elif not sources:
+                sources[path] = reading.read_tuning(path)
         except (ValueError, OSError) as error:
             failed.append(text.one_line(error, path))
     if paths and len(failed) == len(paths):
-        more = f' (and {len(failed) - 1:,} others)' if len(failed) > 1 else ''
-        raise ValueError(failed[0] + more)
-    return programs
+        others = f' (and {text.count(len(failed) - 1, "other")})'
+        raise ValueError(failed[0] + (others if len(failed) > 1 else ''))
+    return sources
 
 
 def modules(
@@ -129,6 +135,7 @@ def modules(
             if chosen is None or chosen in own_names:
                 exists = True
                 yield path, tuning
+            # Of all modules, for the message if none has the name that is asked for.
             names.append(name)
     if chosen is not None and names and not exists:
         near = difflib.get_close_matches(chosen, names, n=1, cutoff=0.3)
@@ -147,7 +154,7 @@ def _read(path: str) -> Source:
 
 def _modules_of(
     source: Source, kind: str, outcome: outcomes.Outcome, bare: bool
-) -> Sequence[Any]:
+) -> Sequence[protos.ModuleTuningData]:
     """Returns the ModuleTuningData of a file or program of one kind."""
     if isinstance(source, reader.Program):
         return kernels_of(source, kind, outcome, bare)
@@ -161,10 +168,10 @@ def _modules_of(
 
 def kernels_of(
     program: reader.Program, kind: str, outcome: outcomes.Outcome, bare: bool
-) -> List[Any]:
+) -> List[protos.ModuleTuningData]:
     """Returns a program's kernels with candidates; if `bare`, the whole program."""
     if bare:
-        return [protos.protos().ModuleTuningData(module=program.module)]
+        return [protos.ModuleTuningData(module=program.module)]
     cut_out = removal.counts(program.module)
     if cut_out:
         text.note(f'{program.source}: cut out: {removal.described(cut_out)}')

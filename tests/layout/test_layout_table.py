@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from baselines.data.layout import store as store_lib
-from baselines.layout import flat
+from baselines.layout import layout_table
 from tests.helpers import layout_files
 
 
 @pytest.fixture(name='store', scope='module')
 def _store(tmp_path_factory):
-    root = tmp_path_factory.mktemp('flat')
+    root = tmp_path_factory.mktemp('table')
     layout_files.write_split(root / 'train', [layout_files.two_dots()])
     return store_lib.LayoutStore.open(str(root / 'train'), str(root / 'cache'))
 
 
 def test_two_dots(store):
-    table = flat.LayoutTable(store)
+    table = layout_table.LayoutTable(store)
     assert table.counts.tolist() == [4]
     rows = table.rows(np.zeros(4, int), np.arange(4))
     found = dict(zip(table.names, rows.T))
@@ -45,19 +45,19 @@ def test_two_dots(store):
 
 
 def test_chosen_columns_and_rows(store):
-    every = flat.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
+    every = layout_table.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
     names = ['layout_1_output_0', 'padded_work']
-    some = flat.LayoutTable(store, names)
-    wanted = every[:, [flat.NAMES.index(name) for name in names]]
+    some = layout_table.LayoutTable(store, names)
+    wanted = every[:, [layout_table.NAMES.index(name) for name in names]]
     np.testing.assert_array_equal(
         some.rows(np.zeros(2, int), np.array([3, 1])), wanted[[3, 1]]
     )
     with pytest.raises(ValueError, match="no column 'padded', which the trees look at"):
-        flat.LayoutTable(store, ['padded'])
+        layout_table.LayoutTable(store, ['padded'])
 
 
 def test_slices_change_nothing(store, monkeypatch):
-    every = flat.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
-    monkeypatch.setattr(flat, 'PAIRS', 2)  # a configuration at a time
-    again = flat.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
+    every = layout_table.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
+    monkeypatch.setattr(layout_table, 'PAIRS', 2)  # a configuration at a time
+    again = layout_table.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
     np.testing.assert_array_equal(every, again)

@@ -49,7 +49,7 @@ _OF_SINGLE = (
     *(f'{array}_{place}' for array in _ARRAYS for place in range(2)),
 )
 _NO_ROLE = -9  # no dimension, nor that of an absent one
-PAIRS = 1 << 19  # pairs of configurable instruction and configuration at once
+PAIRS = 1 << 19  # most pairs of instruction and configuration in memory at once
 
 NAMES: Tuple[str, ...] = (
     *(f'{array}_{effect}' for array in _ARRAYS for effect in _EFFECTS),
@@ -103,7 +103,7 @@ class LayoutTable:
                     'them again'
                 )
         self._used = [every.index(name) for name in self.names]
-        self._read: Dict[int, _Instructions] = {}  # the last one alone
+        self._last: Dict[int, _Instructions] = {}  # the program that was read last
 
     @property
     def counts(self) -> np.ndarray:
@@ -130,20 +130,23 @@ class LayoutTable:
 
     def _program_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
         """Computes all columns of configurations of one program."""
-        if graph not in self._read:
-            self._read = {graph: self._read_program(graph)}
-        program, store = self._read[graph], self._store
-        groups = store.part('config_group', graph)[configs]
-        codes = store.group_codes(graph)[groups]
-        vectors = store.vectors(graph)
-        node, code, assigned = assignments(codes, len(vectors))
+        if graph not in self._last:
+            self._last = {graph: self._read_program(graph)}
+        program, store = self._last[graph], self._store
+        groups = store.part('config_group', graph)[configs]  # [r]
+        codes = store.group_codes(graph)[groups]  # [r, k]
+        vectors = store.vectors(graph)  # [d, 18]
+        # An instruction has few layouts in all of these configurations, so columns are
+        # computed once for each of its a assignments, and looked up in `assigned`.
+        node, code, assigned = assignments(codes, len(vectors))  # [a], [a], [r, k]
         fastest = padding.fastest_dimensions(vectors[code], program.dims[node])
-        padded = padding.padded(program.products, node, fastest[:, 0])
+        padded = padding.padded(program.products, node, fastest[:, 0])  # [a]
         of_assignments = _assigned_columns(program, node, fastest, padded)
+        # An instruction at a time: [r, k, columns] would not fit into memory.
         sums = np.zeros((len(codes), of_assignments.shape[1]), np.float32)
         for i in range(codes.shape[1]):
             sums += of_assignments[assigned[:, i]]
-        places = fastest.clip(0, schema.RANK - 1)
+        places = fastest.clip(0, schema.RANK - 1)  # [a, 3, 2]
         return np.concatenate(
             [
                 sums,
@@ -158,13 +161,14 @@ class LayoutTable:
         """Computes what all configurations of a program share."""
         part = self._store.part
         arrays, flags = shapes.Arrays.of(self._store, graph)
-        edges = np.asarray(part('edge_index', graph)).T
-        chosen = np.asarray(part('node_config_ids', graph))
+        edges = np.asarray(part('edge_index', graph)).T  # [2, m]
+        chosen = np.asarray(part('node_config_ids', graph))  # [k]
         operands = shapes.operands(arrays, *edges)
         products = padding.products(arrays, operands, chosen)
+        # Bytes of output, input and kernel, 0 for an operand that is not there: [k, 3].
         sizes = [arrays.bytes, *(arrays.bytes[o.node] * o.exists for o in operands)]
         moved = np.stack(sizes, axis=1)[chosen].astype(np.float64)
-        share = products.share.astype(np.float64)[:, np.newaxis]
+        share = products.share.astype(np.float64)[:, np.newaxis]  # [k, 1]
         share /= max(share.sum(), 1e-9)
         weights = [moved / max(moved.sum(), 1), share]
         amounts = [moved.sum(), products.total, len(chosen)]
@@ -175,7 +179,8 @@ class LayoutTable:
             roles=np.where(is_convolution, arrays.roles, _NO_ROLE)[chosen],
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
-            # The others, reshapes, by what they move.
+            # By the work that a layout can cost; where that is equal, as it is 0 for
+            # all but products, by bytes of the output.
             single=np.lexsort([-moved[:, 0], -share[:, 0] * _most_padded(products)])[
                 :_SINGLE
             ],
@@ -221,7 +226,8 @@ def assignments(
         int64 [a], the instruction of each assignment; int64 [a], its vector; and
         int64 [c, k], the assignment of each code.
     """
-    keys = codes + np.arange(codes.shape[1]) * num_vectors
+    # Pairs of instruction and vector as one number, which `np.unique` can sort.
+    keys = codes + np.arange(codes.shape[1]) * num_vectors  # [c, k]
     keys, assigned = np.unique(keys, return_inverse=True)
     node, code = np.divmod(keys, max(num_vectors, 1))
     return node, code, assigned.reshape(codes.shape)
@@ -231,6 +237,7 @@ def _most_padded(products: padding.Products) -> np.ndarray:
     """Computes the largest padding factor that a layout can give products: [k]."""
     every = np.arange(len(products.dims))
     worst = np.zeros(len(every))
+    # Any two dimensions of the output may be the fastest.
     for pair in itertools.permutations(range(schema.RANK), 2):
         factor = padding.padded(products, every, np.tile(pair, (len(every), 1)))
         exists = (products.dims[:, pair] > 0).all(axis=1)

@@ -1,0 +1,1 @@
+"""What `import tpugraphs` offers: runs, data, rankings, tuning, and their results."""

@@ -1,0 +1,140 @@
+"""Holds rankings and lists of runs, which are shown and exported as tables."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+
+from baselines.core import files
+from baselines.core import text
+from baselines.evaluation import choices
+from baselines.evaluation import choices_output
+from baselines.runs import listing
+from tpugraphs.extract import outcomes
+from tpugraphs.programs import extras
+
+if TYPE_CHECKING:
+    import pandas
+
+Path = Union[str, 'os.PathLike[str]']
+
+_MOST_ROWS = 20  # of a table that is shown
+
+
+class Ranked(NamedTuple):
+    """The configurations of one graph, the one predicted fastest first.
+
+    Attributes:
+        kernel: the graph's id.
+        order: int64 [c], numbers of the configurations in the order of their file
+            or record.
+        scores: float32 [c], of the configurations in `order`, ascending; lower means
+            predicted faster.
+    """
+
+    kernel: str
+    order: np.ndarray
+    scores: np.ndarray
+
+    def __repr__(self) -> str:
+        first = ', '.join(map(str, self.order[:3]))
+        count = text.count(len(self.order), 'configuration')
+        return f'<{self.kernel}: {count}, first {first}>'
+
+
+class Ranking(List[Ranked]):
+    """Ranked graphs: a list of `Ranked`.
+
+    Attributes:
+        failed: an error for every file or module that could not be ranked.
+        skipped: reason -> names of modules with nothing to rank.
+        unsure: names of graphs whose ranking is less reliable, as the graph model and
+            the trees of the run disagree; see `evaluation.choices.LEAST_AGREEMENT`.
+    """
+
+    def __init__(
+        self,
+        graphs: Sequence[choices.RankedModule],
+        model_dir: str,
+        outcome: Optional[outcomes.Outcome] = None,
+    ):
+        super().__init__(Ranked(r.module, r.run_index, r.scores) for r in graphs)
+        self._graphs, self._model_dir = list(graphs), model_dir
+        self.unsure = [graph.module for graph in graphs if graph.is_unsure]
+        self.failed: List[str] = outcome.failed if outcome else []
+        self.skipped: Dict[str, List[str]] = outcome.skipped if outcome else {}
+
+    def __repr__(self) -> str:
+        return f'<Ranking of {text.count(len(self), "graph")} by {self._model_dir}>'
+
+    def _repr_html_(self) -> str:
+        rows = [['graph', 'nodes', 'configurations', 'first choice', 'slowdown']]
+        for graph in self._graphs:
+            first = graph.row(0)
+            count = f'{len(graph.scores):,}'
+            slowdown = text.cell(first['slowdown'], '.3f')
+            rows.append(
+                [graph.module, f'{graph.nodes:,}', count, first['config'], slowdown]
+            )
+        return text.html_table(rows, _MOST_ROWS)
+
+    def to_json(self, path: Optional[Path] = None) -> str:
+        """Returns the JSON of `tpugraphs rank --json`; also writes it to `path`."""
+        return self._write('.json', path)
+
+    def to_csv(self, path: Optional[Path] = None) -> str:
+        """Returns CSV with a row for each configuration; also writes it to `path`."""
+        return self._write('.csv', path)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns a pandas.DataFrame with a row for each configuration, as `to_csv`.
+
+        Raises:
+            ValueError: pandas is not installed.
+        """
+        rows = [
+            {'source': graph.source, 'module': graph.module, **row}
+            for graph in self._graphs
+            for row in graph.rows()
+        ]
+        return extras.import_pandas().DataFrame(rows, columns=choices_output.COLUMNS)
+
+    def _write(self, suffix: str, path: Optional[Path]) -> str:
+        """Returns text in the format of an ending, and writes it to `path`, if any."""
+        stream, summary = io.StringIO(), choices.Summary()
+        writer = choices_output.WRITERS[suffix](stream, self._model_dir)
+        for graph in self._graphs:
+            writer.add(graph)
+            summary.add(graph)
+        writer.finish(summary.to_json())
+        if path is not None:
+            with files.write_atomically(os.fspath(path), newline='') as file:
+                file.write(stream.getvalue())
+        return stream.getvalue()
+
+
+class Runs(List[listing.RunRow]):
+    """Finished runs: a list of named tuples, shown as `tpugraphs runs` lists them.
+
+    A run has when, model, collection, seed, differs (settings that are not the
+    defaults), measure, score, minutes, run_id, command and path.
+    """
+
+    def __repr__(self) -> str:
+        return '\n'.join(listing.table(self)) if self else '<no runs>'
+
+    def _repr_html_(self) -> str:
+        return text.html_table(listing.cells(self))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns a pandas.DataFrame with a row for each run.
+
+        Raises:
+            ValueError: pandas is not installed.
+        """
+        return extras.import_pandas().DataFrame(
+            list(self), columns=listing.RunRow._fields
+        )

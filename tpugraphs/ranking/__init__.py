@@ -1,0 +1,1 @@
+"""Ranks the configurations of raw files, programs and records with a run."""
