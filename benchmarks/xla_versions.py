@@ -100,7 +100,7 @@ def measure(folder: pathlib.Path, core: int, most: int) -> None:
         for place in places[:: max(1, len(places) // most)]:
             modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
             try:
-                untiled = protos.protos().HloModuleProto.FromString(modules[0])
+                untiled = protos.HloModuleProto.FromString(modules[0])
                 inputs = cutting.inputs_of(untiled)
                 measured = session.measure(place.name, modules, inputs, _SEED, protocol)
             except session_lib.WorkerError as error:
@@ -221,7 +221,7 @@ def _scores(folder: pathlib.Path, release: str) -> Dict[str, np.ndarray]:
     variant, scores = predictor.scorer.variant, {}
     for place in (folder / 'kernels').iterdir():
         content = (place / _TUNING).read_bytes()
-        tuning = protos.protos().ModuleTuningData.FromString(content)
+        tuning = protos.ModuleTuningData.FromString(content)
         nodes = graph.extract_graph(tuning.module, variant.pad, variant.extra)
         configs = raw.configs_of(reading.TILE, tuning, nodes, measured=False)
         number = hardware.release_number(release)
