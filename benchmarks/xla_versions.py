@@ -149,8 +149,6 @@ def _cut(folder: pathlib.Path, core: int) -> int:
 
 def table(folder: pathlib.Path) -> None:
     """Prints a row for each run, relative to the first run of the oldest release."""
-    from baselines.core import text
-
     runs = [json.loads(p.read_text()) for p in sorted((folder / 'releases').iterdir())]
     runs.sort(key=lambda run: hardware.release_number(run['jaxlib']))
     base = next(run for run in runs if run['jaxlib'] == _BASE)['times']
@@ -185,7 +183,8 @@ def table(folder: pathlib.Path) -> None:
                 f'{np.exp(np.log(default).mean()):.2f}',
             ]
         )
-    print('\n'.join(text.table(rows, '<>', rules=[1])), end='\n\n')
+    _print(rows)
+    print()
     told = {
         release: _scores(folder, release) for release in (_BASE, runs[-1]['jaxlib'])
     }
@@ -199,7 +198,14 @@ def table(folder: pathlib.Path) -> None:
                     row = scores[name][[int(i) for i in times]]
                     taus.append(timing.kendall_tau(row, np.array([*times.values()])))
             rows[-1].append(_mean(taus))
-    print('\n'.join(text.table(rows, '<>', rules=[1])))
+    _print(rows)
+
+
+def _print(rows: List[List[str]]) -> None:
+    """Prints a table, whose first row is its head."""
+    results.head(*rows[0])
+    for row in rows[1:]:
+        results.row(*row)
 
 
 def _mean(taus: List[float]) -> str:
