@@ -155,7 +155,10 @@ def table(folder: pathlib.Path) -> None:
     rows = [['jaxlib', 'suite', 'kernels cut', 'timed', 'time', '10 % to 90 %', 'tau']]
     rows[0] += ['kept choice', 'default']
     for run in runs:
-        checked = json.loads((folder / f'check-{run["jaxlib"]}.json').read_text())
+        path = folder / f'check-{run["jaxlib"]}.json'
+        checked = {'suite': '', 'cut': ''}
+        if path.exists():
+            checked = json.loads(path.read_text())
         ratios, taus, kept, default = [], [], [], []
         for name, times in run['times'].items():
             if name not in base:
