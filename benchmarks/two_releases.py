@@ -114,7 +114,7 @@ def measure(args: argparse.Namespace) -> None:
             )
             place = places[number]
             modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
-            untiled = protos.protos().HloModuleProto.FromString(modules[0])
+            untiled = protos.HloModuleProto.FromString(modules[0])
             inputs = cutting.inputs_of(untiled)
             try:
                 measured = session.measure(place.name, modules, inputs, _SEED, protocol)
