@@ -313,6 +313,7 @@ def _grow(
         settings.validation_configs,
         options,
         settings.seed,
+        data.graphs,
     )
     grown = len(losses_by_tree['train_loss'])
     seconds = (time.monotonic() - started) / grown
