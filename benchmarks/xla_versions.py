@@ -41,7 +41,7 @@ _FAMILIES = ('product', 'attention', 'norm', 'convolution', 'reduction_major')
 _SUITE = 'tests/tpugraphs/clock/test_backend.py'
 _BASE = '0.4.30'
 _TUNING = 'configurations.binpb'  # a ModuleTuningData, for a model to score
-_SECONDS = 3.0  # for each kernel, its compilations included
+_SECONDS = 2.0  # for each kernel, its compilations included
 
 
 def prepare(folder: pathlib.Path) -> None:

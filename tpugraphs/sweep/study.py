@@ -182,7 +182,10 @@ def load(storage: str, name: str) -> optuna.Study:
             raise ValueError(f'--storage: there is no file {path}')
     opened = open_storage(storage)
     with errors_of(storage):
-        names = sorted(optuna.get_all_study_names(opened))
+        names = optuna.get_all_study_names(opened)
+        if not all(isinstance(found, str) for found in names):
+            raise ValueError('the name of a study is no text')
+        names.sort()
     name = names[0] if len(names) == 1 and not name else name
     if name not in names:
         there = ', '.join(names) or 'none'
