@@ -35,7 +35,7 @@ from baselines.evaluation import metrics
 from baselines.evaluation import time_saved
 from baselines.features import tile_table
 from baselines.hlo import graph as graph_lib
-from baselines.hlo import reading
+from baselines.hlo import protos
 from baselines.trees import scoring
 from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
@@ -90,7 +90,7 @@ def write(folder: pathlib.Path, release: str, kernel: cutting.Kernel) -> int:
     for index in range(count):
         (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
     tuning = tile_choices.tuning_data(kernel, candidates.configs)
-    (place / 'tuning.tile').write_bytes(tuning.SerializeToString())
+    (place / 'tuning.binpb').write_bytes(tuning.SerializeToString())
     return 1
 
 
@@ -209,7 +209,8 @@ def models(args: argparse.Namespace) -> None:
 
 def record_of(place: pathlib.Path, release: str) -> raw_lib.Record:
     """Returns the record of a kernel as if a release had measured it."""
-    tuning = reading.read_tuning(str(place / 'tuning.tile'), 'tile').modules[0]
+    content = (place / 'tuning.binpb').read_bytes()
+    tuning = protos.ModuleTuningData.FromString(content)
     nodes = graph_lib.extract_graph(tuning.module, extra=True)
     configs = raw_lib.configs_of('tile', tuning, nodes, measured=False)
     number = hardware.release_number(release)
