@@ -96,8 +96,6 @@ def write(folder: pathlib.Path, release: str, kernel: cutting.Kernel) -> int:
 
 def measure(args: argparse.Namespace) -> None:
     """Times the kernels with the installed release, in an order that is the same."""
-    from baselines.hlo import protos
-
     release = extras.version('jaxlib')
     places = sorted((args.folder / 'kernels').iterdir())
     order = np.random.default_rng(_SEED).permutation(len(places))
