@@ -106,6 +106,7 @@ def merge_into_template(
         ValueError: predictions for IDs that the template lacks, or a layout row
             that ranks fewer configurations than the template.
     """
+    # The template has every ID of the competition, with as many configurations.
     lengths = {row.id: len(row.configs) for row in template}
     predictions = {row.id: row for row in predicted}
     unknown = [row_id for row_id in predictions if row_id not in lengths]
@@ -118,6 +119,7 @@ def merge_into_template(
     warnings = []
     for row in predicted:
         ranked, expected = len(row.configs), lengths[row.id]
+        # Of kernels only the first five count, however many there are.
         if row.is_tile or ranked == expected:
             continue
         mismatch = (
@@ -127,6 +129,7 @@ def merge_into_template(
             raise ValueError(f'{mismatch}: predict all configurations of the graph')
         warnings.append(mismatch)
     notes = []
+    # Counts by collection, in the order of the template.
     ids_of: Dict[str, List[str]] = collections.defaultdict(list)
     for row in template:
         ids_of[row.collection].append(row.id)

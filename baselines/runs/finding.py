@@ -139,7 +139,7 @@ def find(name: str, task: str = '') -> List[str]:
             if word == LATEST:
                 raise ValueError(f'--dir: {no_runs_message([folder])}')
             raise ValueError(missing)
-    model_dirs = [d for one in folders for d in run_files.list_dirs(one)]
+    model_dirs = [d for place in folders for d in run_files.list_dirs(place)]
     if not model_dirs:
         if folder and word != LATEST and not _MAGIC.search(word):
             raise ValueError(missing)
