@@ -9,34 +9,34 @@
 and tests on, as the installed release cuts them, each untiled and with random tiles:
 the same modules for every release.  `measure` times them.  `table` prints Kendall's tau
 between the times of the two releases, next to that between halves of one release's
-passes.  `models` trains `Trees` on the archive's training kernels of one release, or
-all, and judges them on the times of each.
+passes.  `models` grows trees as `kernel_kinds.py` does on the archive's training
+kernels of one release, or all, and judges them on the times of each.
 """
 
 import argparse
 import collections
 import json
-import os
 import pathlib
 import sys
 import time
-from typing import Any, Dict, List, Set
+from typing import Any, Dict, List
 
 import judging
-import learning_curve
+import kernel_kinds
 import numpy as np
 import results
 import tqdm
 
-from baselines.core import files
 from baselines.data import families
 from baselines.data import hardware
 from baselines.data import raw as raw_lib
+from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.evaluation import time_saved
-from baselines.features import release_columns
+from baselines.features import tile_table
 from baselines.hlo import graph as graph_lib
-from baselines.hlo import reading
+from baselines.hlo import protos
+from baselines.trees import scoring
 from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
 from tpugraphs.collect import collection
@@ -90,14 +90,12 @@ def write(folder: pathlib.Path, release: str, kernel: cutting.Kernel) -> int:
     for index in range(count):
         (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
     tuning = tile_choices.tuning_data(kernel, candidates.configs)
-    (place / 'tuning.tile').write_bytes(tuning.SerializeToString())
+    (place / 'tuning.binpb').write_bytes(tuning.SerializeToString())
     return 1
 
 
 def measure(args: argparse.Namespace) -> None:
     """Times the kernels with the installed release, in an order that is the same."""
-    from baselines.hlo import protos
-
     release = extras.version('jaxlib')
     places = sorted((args.folder / 'kernels').iterdir())
     order = np.random.default_rng(_SEED).permutation(len(places))
@@ -114,7 +112,7 @@ def measure(args: argparse.Namespace) -> None:
             )
             place = places[number]
             modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
-            untiled = protos.protos().HloModuleProto.FromString(modules[0])
+            untiled = protos.HloModuleProto.FromString(modules[0])
             inputs = cutting.inputs_of(untiled)
             try:
                 measured = session.measure(place.name, modules, inputs, _SEED, protocol)
@@ -180,42 +178,37 @@ def table(args: argparse.Namespace) -> None:
 
 
 def models(args: argparse.Namespace) -> None:
-    """Prints the OPA of Trees of one release's kernels on the times of each."""
-    graphs = judging.load('tile')
+    """Prints the OPA of trees of one release's kernels on the times of each."""
     runs = times_of(args.folder)
-    results.head('training kernels', 'number', *(f'OPA, {r}' for r in runs))
-    for title, has_thunks in (('earlier runtime', [False]), ('thunks', [True]),
-                              ('both', [False, True])):  # fmt: skip
-        chosen: Set[str] = {
-            graph.name
-            for graph in graphs
-            if (hardware.release_number(graph.jaxlib)
-                >= release_columns.FIRST_WITH_THUNKS) in has_thunks
-        }  # fmt: skip
-        work = os.path.join(args.work, title.replace(' ', '_'))
-        root = os.path.join(work, 'data')
-        count = learning_curve.write_part(root, graphs, chosen)
-        settings = ['--recipe=strong', '--model=Trees', f'--seed={_SEED}']
-        settings += [f'--data_root={root}', f'--cache_dir={work}/cache']
-        results.trained('tile', f'{work}/run', *settings)
-        predictor = results.load(results.run_of(f'{work}/run'), root)
+    stores = {
+        release: tile_store.TileStore.of_records(
+            release, [record_of(args.folder / 'kernels' / n, release) for n in times]
+        )
+        for release, times in runs.items()
+    }
+    grower = kernel_kinds.Grower()
+    early = np.array([kernel_kinds.is_early(graph) for graph in grower.graphs])
+    everything = np.ones_like(early)
+    kept = {'0.4.30': early, '0.12.0.1': ~early, 'both': everything}
+    results.head('training kernels', *(f'OPA, {release}' for release in runs))
+    for title, mask in kept.items():
+        trees = grower.grow(mask, 0)
         cells = []
-        for release, measured in runs.items():
+        for release, times in runs.items():
+            table = tile_table.TreeTable(stores[release], trees.used)
             shares = []
-            for name, times in measured.items():
-                record = record_of(args.folder / 'kernels' / name, release)
-                scores = predictor.score_record(record)[times['kept']]
-                right, all_pairs = metrics.ordered_pairs(
-                    scores, np.array(times['halves'][1])
-                )
-                shares.append(right / max(all_pairs, 1))
+            for scores, of in zip(scoring.scores(trees, table), times.values()):
+                judge = np.array(of['halves'][1])
+                right, pairs = metrics.ordered_pairs(scores[of['kept']], judge)
+                shares.append(right / max(pairs, 1))
             cells.append(f'{np.mean(shares):.3f}')
-        results.row(title, f'{count:,}', *cells)
+        results.row(f'{title}: {mask.sum():,}', *cells)
 
 
 def record_of(place: pathlib.Path, release: str) -> raw_lib.Record:
     """Returns the record of a kernel as if a release had measured it."""
-    tuning = reading.read_tuning(str(place / 'tuning.tile'), 'tile').modules[0]
+    content = (place / 'tuning.binpb').read_bytes()
+    tuning = protos.ModuleTuningData.FromString(content)
     nodes = graph_lib.extract_graph(tuning.module, extra=True)
     configs = raw_lib.configs_of('tile', tuning, nodes, measured=False)
     number = hardware.release_number(release)
@@ -232,9 +225,7 @@ def main() -> None:
     parser.add_argument('--minutes', type=float, default=8.0)
     parser.add_argument('--seconds', type=float, default=3.0, help='of a kernel')
     parser.add_argument('--core', type=int, default=-1, help='of the measurements')
-    parser.add_argument('--work', default='~/out/two_releases')
     args = parser.parse_args()
-    args.work = files.expand(args.work)
     commands[args.command](args)
 
 

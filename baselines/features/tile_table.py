@@ -63,6 +63,7 @@ _DRAWN = 64
 _OPCODES = 128
 # Rows that are computed at a time: all that is computed of them stays in cache.
 _CHUNK = 1 << 11
+_KEPT = 1 << 27  # bytes of a table whose rows are kept
 
 
 class TileTable:
@@ -98,7 +99,13 @@ class TileTable:
             self._computed.append(
                 PARTS[part](groups if part in _OF_GROUPS else of_what)
             )
-        self._kept: Tuple[int, np.ndarray] = 0, np.empty((0, 0))
+        self._last: Tuple[int, np.ndarray] = 0, np.empty((0, 0))
+        # Every epoch reads the rows of a small split again: [C, names], and bool [C].
+        self._kept = self._is_kept = np.empty(0)
+        count = len(store.config_feat)
+        if count * len(self.names) * 4 <= _KEPT:
+            self._kept = np.empty((count, len(self.names)), np.float32)
+            self._is_kept = np.zeros(count, bool)
 
     def rows(self, rows: np.ndarray, raw: Optional[np.ndarray] = None) -> np.ndarray:
         """Computes rows: float32 [r, len(names)].
@@ -107,10 +114,24 @@ class TileTable:
             rows: int64 [r], rows of `config_feat`.
             raw: float32 [r, 24], if it was read before.
         """
+        if len(self._is_kept):
+            missing = rows[~self._is_kept[rows]]
+            self._kept[missing] = self._compute(missing)
+            self._is_kept[missing] = True
+            return self._kept[rows]
         follow = len(rows) > 0 and (np.diff(rows) == 1).all()
-        start, kept = self._kept
-        if follow and start <= rows[0] and rows[-1] < start + len(kept):
-            return kept[rows[0] - start : rows[-1] + 1 - start]
+        start, last = self._last
+        if follow and start <= rows[0] and rows[-1] < start + len(last):
+            return last[rows[0] - start : rows[-1] + 1 - start]
+        table = self._compute(rows, raw)
+        if follow:  # a graph model and then trees ask for the same rows
+            self._last = rows[0], table
+        return table
+
+    def _compute(
+        self, rows: np.ndarray, raw: Optional[np.ndarray] = None
+    ) -> np.ndarray:
+        """Computes rows that are not kept; see `rows`."""
         raw = self._store.config_feat[rows] if raw is None else raw
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
         table = np.empty((len(rows), len(self.names)), np.float32)
@@ -119,8 +140,6 @@ class TileTable:
             configs = raw[chunk].astype(np.float64)
             columns = [part(kernels[chunk], configs) for part in self._computed]
             np.concatenate(columns, axis=1, out=table[chunk], casting='same_kind')
-        if follow:  # a graph model and then trees ask for the same rows
-            self._kept = rows[0], table
         return table
 
     def value_range(
@@ -141,6 +160,7 @@ class TileTable:
         everything = np.arange(store.num_graphs)
         kernels = everything if graphs is None else np.asarray(graphs)
         counts = store.config_counts[kernels]
+        # Ragged: the rows of all kernels, end to end.
         taken = np.minimum(counts, _DRAWN)
         place = arrays.ranges(np.zeros_like(taken), taken)
         step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
@@ -161,7 +181,7 @@ class TreeTable:
 
     Args:
         names: of the columns to compute; None means all.
-        shared: a table of the same split, whose last rows are used again.
+        shared: a table of the same split, whose rows are used again.
 
     Raises:
         ValueError: there is no such column.
@@ -189,13 +209,16 @@ class TreeTable:
         place = {
             n: (i, c) for i, block in enumerate(blocks) for c, n in enumerate(block)
         }
-        self.names: List[str] = list(place if names is None else names)
+        if names is None:
+            names = [*own, *(n for p in parts for n in PARTS[p].names), *kernel_names]
+        self.names: List[str] = list(names)
         for name in self.names:
             if name not in place:
                 raise ValueError(
                     f'{store.source}: there is no column {name[:40]!r}, which the '
                     'trees look at'
                 )
+        # Names may come in any order: `_places` says where each block's columns go.
         block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
         self._places = [np.flatnonzero(block == i) for i in range(len(blocks))]
         self._columns = [column[inside] for inside in self._places]

@@ -98,6 +98,7 @@ def grow(
     valid_configs: int,
     options: TreeOptions,
     seed: int,
+    graphs: Mapping[str, Any],
 ) -> Tuple[trees_lib.Trees, Dict[str, List[float]]]:
     """Grows trees on a split until another one says that they get no better.
 
@@ -106,19 +107,20 @@ def grow(
         weights: float64, what each of these counts; a number: all alike.
         valid: the split that decides when to stop, if its runtimes are known.
         valid_configs: how many of its configurations to use, per graph on average.
+        graphs: both splits as a graph model reads them, 'train' and 'valid'.
 
     Returns:
         The trees, and the losses by tree; see `fit`.
     """
     rng = np.random.default_rng([seed, 2**31])
-    table = task.table(train, None, None)
+    table = task.table(train, None, graphs['train'])
     most = min(options.rows, _CELLS // len(table.names))
     rows = draw(rng, task, train, table, chosen, most, weights)
     checked = None
     if valid.has_runtimes:
         most = valid_configs * valid.num_graphs
-        graphs = np.arange(valid.num_graphs)
-        checked = draw(rng, task, valid, task.table(valid, None, None), graphs, most)
+        of_valid = task.table(valid, None, graphs['valid'])
+        checked = draw(rng, task, valid, of_valid, np.arange(len(valid)), most)
     return fit(table.names, options, rows, checked, seed, task.prior)
 
 

@@ -200,7 +200,7 @@ def test_a_failing_disk_is_not_a_damaged_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
 def test_blocks_of_rows(tmp_path, monkeypatch, save):
-    monkeypatch.setattr(npz, '_BLOCK_BYTES', 40)  # of 16 bytes to a row
+    monkeypatch.setattr(npz, 'BLOCK_BYTES', 40)  # of 16 bytes to a row
     blocks = _blocks(_written(tmp_path, save, a=_A.astype('>f4')))
     assert [len(block) for block in blocks] == [2, 1]
     np.testing.assert_array_equal(np.concatenate(blocks), _A)

@@ -119,9 +119,35 @@ def test_parts_come_in_one_order_and_rows_know_their_kernel():
     assert table.names[0] == 'log_tile_lanes' and table.names[-1] == 'log_time'
     every = table.rows(np.arange(5))
     assert every.shape == (5, len(table.names))
-    np.testing.assert_array_equal(table.rows(np.array([4, 1])), every[[4, 1]])
+    again = tile_table.TileTable(store, table.parts)
+    np.testing.assert_array_equal(again.rows(np.array([4, 1])), every[[4, 1]])
     trips = every[:, table.names.index('log_trips_depth')]
     np.testing.assert_allclose(np.exp(trips), [1, 1, 1, 2, 1], rtol=1e-6)
+
+
+def test_rows_of_a_small_split_are_computed_once(monkeypatch):
+    store = _kernels()
+    table = tile_table.TileTable(store, ['tile_columns'])
+    monkeypatch.setattr(tile_table, '_KEPT', 0)
+    large = tile_table.TileTable(store, ['tile_columns'])
+    computed = []
+    compute = table._compute
+    monkeypatch.setattr(
+        table, '_compute', lambda rows: computed.append(rows.tolist()) or compute(rows)
+    )
+    for rows in ([4, 1], [1, 2, 4], [2, 1]):
+        wanted = large.rows(np.array(rows))
+        np.testing.assert_array_equal(table.rows(np.array(rows)), wanted)
+    assert computed == [[4, 1], [2], []]
+
+
+def test_trees_use_the_rows_of_a_graph_model():
+    store = _kernels()
+    shared = tile_table.TileTable(store, list(tile_table.PARTS))
+    alone, some = tile_table.TreeTable(store), tile_table.TreeTable(store, None, shared)
+    assert some.names == alone.names
+    rows = np.array([1, 0, 0]), np.array([1, 2, 0])
+    np.testing.assert_array_equal(some.rows(*rows), alone.rows(*rows))
 
 
 def test_a_model_sees_the_table_scaled_behind_its_columns():

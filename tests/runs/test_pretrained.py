@@ -27,3 +27,15 @@ def test_it_ranks_as_when_it_was_made(tmp_path):
     for name, row in expected.items():
         # about.json has six digits behind the point.
         np.testing.assert_allclose(scores[name], row, atol=1e-6)
+
+
+@pytest.mark.parametrize('content', [b'[]', b'{"model": 1}', None])
+def test_a_damaged_installation_says_to_install_again(content, tmp_path, monkeypatch):
+    monkeypatch.setattr(finding, 'pretrained_folder', lambda: str(tmp_path))
+    if content is not None:
+        (tmp_path / 'about.json').write_bytes(content)
+    message = f'{tmp_path}/about.json: damaged; install tpugraphs again'
+    with pytest.raises(ValueError, match=message):
+        finding.about_pretrained()
+    with pytest.raises(ValueError, match='holds 0 runs, where one ships; install'):
+        finding.find(finding.PRETRAINED)

@@ -267,7 +267,7 @@ def test_weights_of_members_that_cannot_be(weights):
 
 
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
-    monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 1_000)
+    monkeypatch.setattr(run_files, 'MAX_RUN_BYTES', 1_000)
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
     assert finding.load(str(run[0])).info == _INFO
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
@@ -277,7 +277,7 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
 
 @pytest.mark.parametrize('piece', ['{},', '"",'])
 def test_a_run_file_of_too_many_values(run, piece, monkeypatch):
-    for name in ('_MAX_VALUES', '_MAX_CONTAINERS'):
+    for name in ('MAX_VALUES', 'MAX_CONTAINERS'):
         monkeypatch.setattr(run_files, name, 100)
     run[1].write_bytes(_gzipped('{"args": [' + 200 * piece + '0]}'))
     message = _load_message(run)
@@ -454,7 +454,7 @@ def test_damaged_states_say_so(tmp_path):
 def test_what_is_written_is_read_of_too_many_configurations(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 2_000)
+    monkeypatch.setattr(run_files, 'MAX_RUN_BYTES', 2_000)
     info = {**_INFO, 'test_predictions': {'g': list(range(1_000))}}
     run = saved.save(str(tmp_path), 'abc', info, _model())
     assert capsys.readouterr().out == (
@@ -468,7 +468,7 @@ def test_what_is_written_is_read_of_too_many_configurations(
 
 
 def test_other_values_are_too_many_to_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_files, '_MAX_VALUES', 100)
+    monkeypatch.setattr(run_files, 'MAX_VALUES', 100)
     info = {**_INFO, 'noise': [0] * 200}
     message = _message(ValueError, saved.save, str(tmp_path), 'x', info, _model())
     assert message == 'it holds more values than any run has'

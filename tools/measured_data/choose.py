@@ -36,7 +36,6 @@ from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from tpugraphs import ranking
 from tpugraphs.clock import session as session_lib
 from tpugraphs.collect import collection
 from tpugraphs.collect import collection_folder
@@ -47,6 +46,7 @@ from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
 from tpugraphs.programs import reader
+from tpugraphs.ranking import ranking
 
 _ARCHIVES = ('tile', 'by_others', 'by_others_real')
 _PER_PROGRAM = 12  # candidates at most
