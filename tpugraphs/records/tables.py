@@ -149,6 +149,7 @@ def kernels_table(measurements: Sequence[records.Measurement]) -> List[str]:
     lines = text.table(rows, '<<>', rules=[1])
     rows = [['machine', 'processor', 'device', 'jaxlib', 'measurements', 'last']]
     counts = collections.Counter(m.machine_id for m in measurements)
+    # Later measurements of a machine replace earlier ones.
     latest = {m.machine_id: m for m in sorted(measurements, key=lambda m: m.when)}
     for machine_id, count in counts.items():
         last = latest[machine_id]

@@ -162,6 +162,7 @@ def create(
     )
     study.pruner = optuna.pruners.NopPruner()
     if most_epochs:
+        # Two rungs before the last epoch: at a ninth of the epochs and at a third.
         first = max(1, most_epochs // _REDUCTION**2)
         study.pruner = optuna.pruners.SuccessiveHalvingPruner(first, _REDUCTION)
     return study
