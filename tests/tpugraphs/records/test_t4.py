@@ -1,6 +1,7 @@
 """Tuning records in the T4 format, by its schema."""
 
 import json
+import time
 
 import pytest
 
@@ -70,6 +71,18 @@ def test_of_several_times_the_latest_counts():
         kernel.add(made)
     [result] = t4.content(kernel)['results']
     assert result['times']['runtimes'] == pytest.approx([4e-6, 5e-6])
+
+
+@pytest.mark.slow
+def test_thousands_of_kernels_take_seconds(tmp_path):
+    made = [
+        measurements.measurement(2, 1, kernel=f'k_{number:016x}')
+        for number in range(5_000)
+    ]
+    began = time.process_time()
+    assert len(t4.export(made, str(tmp_path))) == 5_000
+    # 20,000 are to take 5 s of processor time; the machine may be busy.
+    assert time.process_time() - began < 3 * 5 / 4
 
 
 @pytest.mark.parametrize(
