@@ -22,6 +22,8 @@ from baselines.core import text
 from baselines.data import collections
 from baselines.runs import finding
 
+_Options = argparse._ActionsContainer  # a parser, or a group of its options
+
 
 def refuse_arguments(argv: Sequence[str]) -> None:
     """Exits with an error for stray arguments: `--flag value` typed as `flag value`."""
@@ -29,7 +31,7 @@ def refuse_arguments(argv: Sequence[str]) -> None:
         sys.exit(f'error: {argv[1]!r} is not a flag; see {argv[0]} --help')
 
 
-def option(parser: Any, flag: str, default: Any, about: str, **rules: Any) -> None:
+def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) -> None:
     """Declares an option of its default's type; --help names the default.
 
     Args:
@@ -44,7 +46,7 @@ def option(parser: Any, flag: str, default: Any, about: str, **rules: Any) -> No
     parser.add_argument(flag, type=kind, default=default, help=about, **rules)
 
 
-def switch(parser: Any, flag: str, about: str) -> None:
+def switch(parser: _Options, flag: str, about: str) -> None:
     """Declares an option without a value."""
     parser.add_argument(flag, action='store_true', help=about)
 
@@ -54,7 +56,9 @@ def add_json(parser: argparse.ArgumentParser, instead: str = 'a table') -> None:
     switch(parser, '--json', f'print JSON instead of {instead} (docs/guide/json.md)')
 
 
-def show(args: argparse.Namespace, content: Any, shown: Callable[[], Any]) -> None:
+def show(
+    args: argparse.Namespace, content: object, shown: Callable[[], object]
+) -> None:
     """Prints the result of a command on stdout: as JSON for --json, else as text.
 
     Args:
@@ -121,6 +125,7 @@ def run_of(args: argparse.Namespace) -> str:
 
 def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> None:
     """Declares which runs, and which data, a command works on."""
+    # The defaults of data come from the run, so no option has the setting's own.
     add_runs(parser, several=True)
     splits = ('train', 'valid', 'test')
     option(parser, '--split', split, 'which kernels', choices=splits)
@@ -261,6 +266,7 @@ def _open_closed_streams() -> None:
 
 def this_command(*flags: str) -> str:
     """Returns the command line of this process, quoted, with flags that it lacks."""
+    # Before Python 3.10 the interpreter's own options are not known.
     started = getattr(sys, 'orig_argv', [sys.executable, *sys.argv])  # 3.10
     # A console script is run by Python, but its user has typed its name.
     name = os.path.basename(sys.argv[0])

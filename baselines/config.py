@@ -4,19 +4,20 @@ and is what the code uses.  `scripts` makes the flags."""
 import dataclasses
 import hashlib
 import json
-from typing import Any, Collection, Dict, List, TypeVar, Union
+from typing import Any, Collection, Dict, List, Type, TypeVar, Union
 
 from baselines import recipes
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import settings
+from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import collections
 
 _AnyConfig = TypeVar('_AnyConfig', bound=Union['TileConfig', 'LayoutConfig'])
 
 
-def _with_default(base: Any, name: str, default: Any) -> Any:
+def _with_default(base: 'Type[Optimisation]', name: str, default: Any) -> Any:
     """Declares a setting of a base class again, with another default."""
     rules = base.__dataclass_fields__[name].metadata
     return dataclasses.field(default=default, metadata=rules)
@@ -340,10 +341,10 @@ class LayoutConfig(_Config):
 AnyConfig = Union[TileConfig, LayoutConfig]
 
 # By task.
-CONFIGS: Dict[str, Any] = {'tile': TileConfig, 'layout': LayoutConfig}
+CONFIGS: Dict[str, Type[AnyConfig]] = {'tile': TileConfig, 'layout': LayoutConfig}
 
 
-def help_of(config_class: Any, name: str) -> str:
+def help_of(config_class: Type[Optimisation], name: str) -> str:
     """Returns the help text of one setting."""
     about = config_class.__dataclass_fields__[name].metadata['help']
     return about() if callable(about) else about
@@ -392,23 +393,23 @@ def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     return checked(dataclasses.replace(config, **changes))
 
 
-def model_kwargs(text: str) -> Dict[str, Any]:
+def model_kwargs(options: str) -> text.JsonObject:
     """Parses --model_kwargs_json; raises ValueError unless it is a JSON object."""
     try:
-        kwargs = untrusted.loads(text)
+        kwargs = untrusted.loads(options)
     except ValueError as error:
         raise ValueError(
-            f'--model_kwargs_json is not JSON: {text[:200]!r} ({error})'
+            f'--model_kwargs_json is not JSON: {options[:200]!r} ({error})'
         ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(
             '--model_kwargs_json should be an object such as '
-            f'\'{{"num_gnns": 2}}\', not {text!r}'
+            f'\'{{"num_gnns": 2}}\', not {options!r}'
         )
     return kwargs
 
 
-def to_json(config: Any) -> Dict[str, Any]:
+def to_json(config: Optimisation) -> text.JsonObject:
     """Returns the settings as a flat JSON object."""
     return {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
 
@@ -420,7 +421,7 @@ DATA = (
 )
 
 
-def as_flags(config: Any, names: Collection[str]) -> List[str]:
+def as_flags(config: Optimisation, names: Collection[str]) -> List[str]:
     """Returns the flags of named settings that are not the defaults."""
     flags = []
     for field in dataclasses.fields(config):
@@ -432,7 +433,7 @@ def as_flags(config: Any, names: Collection[str]) -> List[str]:
     return flags
 
 
-def training_key(config: Any, *more: str) -> str:
+def training_key(config: Optimisation, *more: str) -> str:
     """Hashes the settings that shape the model, and `more`.
 
     An interrupted run is found again by it.
@@ -446,5 +447,5 @@ def training_key(config: Any, *more: str) -> str:
     shaping = {
         name: value for name, value in to_json(config).items() if name not in left_out
     }
-    text = json.dumps([shaping, more], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    described = json.dumps([shaping, more], sort_keys=True)
+    return hashlib.sha256(described.encode()).hexdigest()[:16]

@@ -6,7 +6,7 @@ docs/findings/leaderboard.md how good they are.
 """
 
 import os
-from typing import Any, Callable, Collection, Dict, Mapping
+from typing import Callable, Collection, Mapping
 
 from baselines.core import files
 from baselines.core import registry
@@ -17,7 +17,7 @@ from baselines.core import untrusted
 _MAX_BYTES = 1 << 20  # of a file of settings
 
 # By name and task.
-RECIPES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+RECIPES: Mapping[str, Mapping[str, text.JsonObject]] = {
     'strong': {
         'tile': {
             'configs': 64,
@@ -65,8 +65,8 @@ def settings(
     recipe: str,
     collection: str,
     chosen: Collection[str] = (),
-    say: Callable[[str], Any] = lambda line: None,
-) -> Dict[str, Any]:
+    say: Callable[[str], object] = lambda line: None,
+) -> text.JsonObject:
     """Returns the settings of a recipe, without trees where LightGBM is missing.
 
     Args:
@@ -84,6 +84,7 @@ def settings(
     else:
         by_task = registry.resolve(recipe, RECIPES, '--recipe')
         changes = dict(by_task[collection.partition(':')[0]])
+    # What the user sets wins; another model keeps its own options, too.
     left_out = {*chosen, *(_OF_ITS_MODEL if 'model' in chosen else ())}
     changes = {name: v for name, v in changes.items() if name not in left_out}
     without_trees = False
@@ -101,7 +102,7 @@ def is_file(recipe: str) -> bool:
     return recipe.endswith('.json') or os.sep in recipe
 
 
-def is_local(name: str, value: Any) -> bool:
+def is_local(name: str, value: object) -> bool:
     """Returns whether a setting names files, folders or code of one machine.
 
     Args:
@@ -110,7 +111,7 @@ def is_local(name: str, value: Any) -> bool:
     return name in LOCAL or name == 'losses' and '.py:' in str(value)
 
 
-def _of_file(path: str, collection: str) -> Dict[str, Any]:
+def _of_file(path: str, collection: str) -> text.JsonObject:
     """Reads the settings in a file of `tpugraphs sweep`, which is untrusted.
 
     Raises:

@@ -10,7 +10,10 @@ import json
 import shlex
 import sys
 import textwrap
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Type, TypeVar
+from typing import Callable, List, Mapping, Optional, Sequence, Type, TypeVar
+
+from absl import app
+from absl import flags
 
 from baselines import command_line
 from baselines import config
@@ -67,7 +70,9 @@ _BASIC = (
 
 
 def define_flags(
-    config_class: type, only: Sequence[str] = (), values: Any = None
+    config_class: type,
+    only: Sequence[str] = (),
+    values: Optional[flags.FlagValues] = None,
 ) -> None:
     """Defines one absl flag for each setting; for the running script only.
 
@@ -76,8 +81,6 @@ def define_flags(
         only: the names of those wanted; all by default, and --config.
         values: absl's `FlagValues` to define them in; by default the process's.
     """
-    from absl import flags
-
     values = flags.FLAGS if values is None else values
     define = {
         bool: flags.DEFINE_bool,
@@ -100,9 +103,6 @@ def define_flags(
 
 def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
     """Runs a script whose flags are defined; --help shows `doc` and the flags."""
-    from absl import app
-    from absl import flags
-
     argv = sys.argv[1:]
     if any(word in _HELP_WORDS for word in argv):
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
@@ -117,7 +117,9 @@ def train_script(config_class: type, doc: Optional[str]) -> None:
     run(functools.partial(train, config_class), doc)
 
 
-def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
+def train(
+    config_class: type, argv: Sequence[str], values: Optional[flags.FlagValues] = None
+) -> int:
     """Trains as parsed flags say; returns the exit code.
 
     Args:
@@ -128,8 +130,6 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
     command_line.refuse_arguments(argv)
 
     def work():
-        from absl import flags
-
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
         starting.start_tensorflow()
         from baselines.training import jobs
@@ -143,15 +143,15 @@ def train(config_class: type, argv: Sequence[str], values: Any = None) -> int:
     return command_line.guarded(work)
 
 
-def next_steps(settings: Any) -> str:
+def next_steps(settings: config.AnyConfig) -> str:
     """Returns commands to try after a training, as text."""
     task = settings.collection.task
     latest = ['--dir', 'latest']
     if settings.out_dir != type(settings).out_dir:
         latest += ['--out_dir', settings.out_dir]
     first, *others = settings.collection.parts
-    one = ['--collection', first.name] if others else []
-    commands = [['rank', 'FILE.pb', *latest, *one]]
+    flag = ['--collection', first.name] if others else []
+    commands = [['rank', 'FILE.pb', *latest, *flag]]
     root = files.expand(settings.data_root)
     if settings.sample_data or len(hardware.splits_at(root, first)) > 1:
         commands.insert(0, ['evaluate', *latest])
@@ -168,8 +168,6 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
     Raises:
         ValueError: a flag is unknown, or its value is of another type.
     """
-    from absl import flags
-
     values = flags.FlagValues()
     define_flags(config_class, values=values)
     if any(word in _HELP_WORDS for word in argv):
@@ -183,7 +181,7 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
     return train(config_class, rest, values)
 
 
-def as_absl(argv: Sequence[str], values: Mapping[str, Any]) -> List[str]:
+def as_absl(argv: Sequence[str], values: text.JsonObject) -> List[str]:
     """Writes --no-x as --nox, which absl knows, where x is a flag."""
     start = '--no-'
     return [
@@ -194,12 +192,13 @@ def as_absl(argv: Sequence[str], values: Mapping[str, Any]) -> List[str]:
     ]
 
 
-def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _AnyConfig:
+def from_flags(config_class: Type[_AnyConfig], values: text.JsonObject) -> _AnyConfig:
     """Reads the settings from parsed flags and --config, checked.
 
     Raises:
         ValueError: a value is out of range; names the flag.
     """
+    # Flags override the file, and both override the recipe.
     path = values['config'].value if 'config' in values else ''
     chosen = from_toml(config_class, path) if path else {}
     for field in dataclasses.fields(config_class):  # type: ignore
@@ -217,7 +216,7 @@ def from_flags(config_class: Type[_AnyConfig], values: Mapping[str, Any]) -> _An
     return config.with_recipe(config_class(**chosen), chosen)
 
 
-def from_toml(config_class: type, path: str) -> Dict[str, Any]:
+def from_toml(config_class: type, path: str) -> text.JsonObject:
     """Reads settings by name from a TOML file; model_kwargs_json may be a table.
 
     Raises:
@@ -234,7 +233,7 @@ def from_toml(config_class: type, path: str) -> Dict[str, Any]:
 _NOT_REPEATED = ('resume', 'results_csv', 'recipe')
 
 
-def changed_settings(args: Mapping[str, Any]) -> Dict[str, Any]:
+def changed_settings(args: text.JsonObject) -> text.JsonObject:
     """Returns the settings that repeat a training, where they differ from the defaults.
 
     Args:
@@ -250,7 +249,7 @@ def changed_settings(args: Mapping[str, Any]) -> Dict[str, Any]:
     }
 
 
-def to_toml(settings: Mapping[str, Any]) -> str:
+def to_toml(settings: text.JsonObject) -> str:
     """Writes settings, text, numbers and truth values, for --config.
 
     TOML reads these values as JSON writes them.
@@ -263,7 +262,7 @@ def to_toml(settings: Mapping[str, Any]) -> str:
 
 
 def help_text(
-    doc: str, defined: Sequence[Any], name: str = '', whole: bool = True
+    doc: str, defined: Sequence[flags.Flag], name: str = '', whole: bool = True
 ) -> str:
     """Writes the text of --help.
 
@@ -294,7 +293,7 @@ def help_text(
     return '\n'.join(lines).rstrip()
 
 
-def _flag_help(flag: Any) -> str:
+def _flag_help(flag: flags.Flag) -> str:
     """Returns the lines of --help on a flag: its default and its help text."""
     shown = f'--[no]{flag.name}'
     about = ' '.join(flag.help.split())

@@ -1,21 +1,17 @@
 """How much more measured kernels are worth: quality with parts of the training kernels.
 
   python benchmarks/learning_curve.py --epochs 25 --seeds 0 1 2
-  python benchmarks/learning_curve.py --kinds --seeds 0 1
 
 Trains `Trees` and the graph model of `--recipe=strong` on 1/16, 1/8, 1/4, 1/2 and all
 of the training programs of the collection that ships (drawn again for each seed, each
 part contained in the next), and judges on `test`, `by_others` and `by_others_real` as
 `leaderboard.py` does.  Every part is trained for as many steps as all kernels are, so
 that less data does not mean less training.
-
-With `--kinds`, `Trees` alone are trained on kernels of some origins, or measured by one
-of XLA's two CPU runtimes, in place of random parts.
 """
 
 import functools
 import os
-from typing import Callable, Dict, List, NamedTuple, Set
+from typing import Callable, List, NamedTuple, Set
 
 import judging
 import leaderboard
@@ -23,8 +19,6 @@ import numpy as np
 import results
 
 from baselines.core import files
-from baselines.data import hardware
-from baselines.features import release_columns
 
 _PARTS = (16, 8, 4, 2, 1)
 _MODELS = {
@@ -54,14 +48,13 @@ def main() -> None:
     parser = results.parser(__doc__)
     parser.add_argument('--epochs', type=int, default=25)
     parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
-    parser.add_argument('--kinds', action='store_true')
     parser.add_argument('--work', default='~/out/learning_curve')
     args = parser.parse_args()
     graphs = judging.load('tile')
     judged = leaderboard.parts('tile')
     heads = [f'{name}, {p.name}' for p in judged for name in ('top-5 error', 'OPA')]
     results.head('model', 'training kernels', *heads)
-    for subset in kinds() if args.kinds else random_parts():
+    for subset in random_parts():
         by_part: List[List[np.ndarray]] = [[] for _ in judged]
         counts = []
         for seed in args.seeds:
@@ -106,27 +99,6 @@ def random_parts() -> List[Subset]:
         for model in _MODELS
         for part in _PARTS
     ]
-
-
-def kinds() -> List[Subset]:
-    """Returns kernels by their origin, and by the runtime that measured them."""
-
-    def has_thunks(graph: judging.Graph) -> bool:
-        release = hardware.release_number(graph.jaxlib)
-        return release >= release_columns.FIRST_WITH_THUNKS
-
-    tests: Dict[str, Callable[[judging.Graph], bool]] = {
-        'all': lambda graph: True,
-        'without published sizes': lambda graph: graph.origin != 'published',
-        'without random programs': lambda graph: graph.origin != 'random',
-        'before thunks': lambda graph: not has_thunks(graph),
-        'since thunks': has_thunks,
-    }
-
-    def chosen(title: str, graphs: List[judging.Graph], seed: int) -> Set[str]:
-        return {graph.name for graph in graphs if tests[title](graph)}
-
-    return [Subset(title, 'Trees', functools.partial(chosen, title)) for title in tests]
 
 
 def write_part(root: str, graphs: List[judging.Graph], chosen: Set[str]) -> int:

@@ -1,24 +1,26 @@
 """Compares losses, log features and readouts on families left out, in several seeds.
 
-  python benchmarks/loss_ablation.py --task tile --epochs 8 --every 8
-  python benchmarks/loss_ablation.py --task layout --epochs 8
+  python benchmarks/loss_ablation.py --task tile --epochs 6 --every 16
+  python benchmarks/loss_ablation.py --task layout --epochs 20 --every 2
 
 Trains the graph model of `--recipe=strong` without its trees, and for layouts without
 the formula, which is of TPUs, on the train and valid splits that ship.  Their families
-make five groups: in a fold three train, one chooses the epoch, and one judges.  All
-variants but those of the loss have the recipe's.  Figures are means over the graphs
-that are judged, with the standard deviation over seeds; the last column is the gain in
-OPA or tau over the recipe, with half its 95 % interval over programs.  Trainings that
-are in --work already are not repeated.
+make five groups: in a fold four train, and one judges the weights after the last epoch.
+Variants differ from the recipe in one thing, the loss or the model.  Figures are means
+over the graphs that are judged, with the standard deviation over seeds; the last column
+is the gain in OPA or tau over the recipe, with half its 95 % interval over programs.
+Trainings that are in --work already are not repeated.
 """
 
 import argparse
 import collections
 import contextlib
+import dataclasses
 import io
+import itertools
 import os
 import pathlib
-from typing import Dict, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 import judging
 import numpy as np
@@ -28,6 +30,7 @@ import tensorflow as tf
 from baselines import config
 from baselines import recipes
 from baselines.core import files
+from baselines.core import registry
 from baselines.core import starting
 from baselines.data import families
 from baselines.data import shares
@@ -45,13 +48,13 @@ _LOSSES = {name: {'losses': name} for name in ('PairwiseRuntimeLoss', _PAIRS)}
 # runtimes of programs.
 _VARIANTS = {
     'tile': {
-        'recipe: ListMLELoss:1,MSE:0.02': {},
+        'recipe': {},  # ListMLELoss:1,MSE:0.02
         **_LOSSES,
         'without log features': {'model_kwargs_json': '{"log_scales": []}'},
         'sum next to mean and maximum': {'model': 'TileSums'},
     },
     'layout': {
-        'recipe: ListMLELoss': {},
+        'recipe': {},  # ListMLELoss
         **_LOSSES,
         'with log features': {'model': 'LayoutLogs'},
         'sum as it is next to mean': {'model': 'LayoutSums'},
@@ -75,17 +78,22 @@ def main() -> None:
     parser.add_argument('--every', type=int, default=1, help='use each n-th graph')
     parser.add_argument('--folds', type=int, default=2, help=f'of {_GROUPS}')
     parser.add_argument('--seeds', type=int, nargs='+', default=[0, 1, 2])
+    parser.add_argument('--variants', nargs='+', help='with the recipe; default: all')
     parser.add_argument('--work', default='~/out/loss_ablation')
     args = parser.parse_args()
+    chosen = {
+        name: registry.resolve(name, _VARIANTS[args.task], 'variant')
+        for name in ['recipe', *(args.variants or _VARIANTS[args.task])]
+    }
     starting.start_tensorflow()
     graphs = [graph for graph in judging.load(args.task) if graph.split != 'test']
     parts = [_parts(graphs[:: args.every], fold) for fold in range(args.folds)]
     judged = [graph for of_fold in parts for graph in of_fold['test']]
-    by_name: Dict[str, List[np.ndarray]] = collections.defaultdict(list)
-    for seed in args.seeds:
-        for name in _VARIANTS[args.task]:
-            rows = [_figures(args, name, i, seed, part) for i, part in enumerate(parts)]
-            by_name[name].append(np.concatenate(rows))
+    folds = [_figures(args, chosen, fold, part) for fold, part in enumerate(parts)]
+    by_name = {
+        name: [np.concatenate(of_seed) for of_seed in zip(*(of[name] for of in folds))]
+        for name in chosen
+    }
     names, main_place = _FIGURES[args.task]
     results.head('', *names, f'gain in {names[main_place]}')
     recipe, *_ = (np.mean(by_seed, axis=0) for by_seed in by_name.values())
@@ -140,61 +148,93 @@ _MODELS = {'tile': [TileSums], 'layout': [LayoutLogs, LayoutSums]}
 
 
 def _parts(graphs: Sequence[judging.Graph], fold: int) -> _Parts:
-    """Returns the splits of a fold: one group judges, the next chooses the epoch."""
+    """Returns the splits of a fold: one group judges, and the others train.
+
+    Nothing is validated, so what judges may stand in for the split that is missing.
+    """
     names = [families.family(graph.program) for graph in graphs]
     group = shares.share_out(collections.Counter(names), [1] * _GROUPS)
-    split_of = {fold: 'test', (fold + 1) % _GROUPS: 'valid'}
-    parts: Dict[str, List[judging.Graph]] = {'train': [], 'valid': [], 'test': []}
-    for name, graph in zip(names, graphs):
-        parts[split_of.get(group[name], 'train')].append(graph)
-    return parts
+    judges = [group[name] == fold for name in names]
+    judged = list(itertools.compress(graphs, judges))
+    train = [graph for graph, out in zip(graphs, judges) if not out]
+    return {'train': train, 'valid': judged, 'test': judged}
 
 
 def _figures(
-    args: argparse.Namespace, name: str, fold: int, seed: int, parts: _Parts
-) -> np.ndarray:
-    """Trains a variant, unless that is done; returns figures [graphs, figures]."""
-    place = pathlib.Path(files.expand(args.work), f'{args.task}_{args.every}_{fold}')
-    words = ''.join(c if c.isalnum() else '_' for c in name)
-    done = place / f'{words}_{args.epochs}_{seed}.npy'
-    if not done.exists():
-        root, kind = place / 'npz', config.CONFIGS[args.task]
-        _link(root / ('xla/random' if args.task == 'layout' else ''), parts)
-        settings = dict(recipes.settings('strong', kind().collection.name))
-        settings.update(recipe='strong', trees=False, epochs=args.epochs, seed=seed)
-        settings.update(_WITHOUT[args.task], **_VARIANTS[args.task][name])
-        settings.update(data_root=str(root), cache_dir=f'{root}_cache')
-        with contextlib.redirect_stdout(io.StringIO()):
-            scored = _trained_scores(kind(**settings))
-        scores = [scored[graph.name] for graph in parts['test']]
-        np.save(done, judging.figures(_JUDGES[args.task], parts['test'], scores))
-    return np.load(done)
+    args: argparse.Namespace,
+    chosen: Mapping[str, Mapping[str, Any]],
+    fold: int,
+    parts: _Parts,
+) -> Dict[str, List[np.ndarray]]:
+    """Trains what is missing in a fold.
 
+    Args:
+        chosen: by variant, the settings that are not the recipe's.
 
-def _trained_scores(settings: config.AnyConfig) -> Mapping[str, np.ndarray]:
-    """Trains a graph model; returns its scores of the test split, by graph id.
-
-    No run is saved: that would take longer than these trainings.
+    Returns:
+        By variant and seed, figures [graphs, figures].
     """
+    place = pathlib.Path(files.expand(args.work), f'{args.task}_{args.every}_{fold}')
+    root, kind = place / 'npz', config.CONFIGS[args.task]
+    _link(root / ('xla/random' if args.task == 'layout' else ''), parts)
+    settings = dict(recipes.settings('strong', kind().collection.name))
+    settings.update(recipe='strong', trees=False, epochs=args.epochs)
+    settings.update(_WITHOUT[args.task], validate_batches=0)
+    settings.update(data_root=str(root), cache_dir=f'{root}_cache')
+    with contextlib.redirect_stdout(io.StringIO()):
+        data = task_data.open_data(kind(**settings))
+    by_name = {}
+    for name, changes in chosen.items():
+        words = ''.join(c if c.isalnum() else '_' for c in name)
+        done = {s: place / f'{words}_{args.epochs}_{s}.npy' for s in args.seeds}
+        missing = [seed for seed, path in done.items() if not path.exists()]
+        for seed, scores in zip(missing, _scores(data, changes, missing)):
+            ordered = [scores[graph.name] for graph in parts['test']]
+            figures = judging.figures(_JUDGES[args.task], parts['test'], ordered)
+            np.save(done[seed], figures)
+        by_name[name] = list(map(np.load, done.values()))
+    return by_name
+
+
+def _scores(
+    data: task_data.TaskData, changes: Mapping[str, Any], seeds: Sequence[int]
+) -> Iterator[Mapping[str, np.ndarray]]:
+    """Trains a variant with each seed; yields its scores of the test split, by name.
+
+    Data are opened once for all variants, and steps compiled once for all seeds: that
+    takes longer than these trainings.
+    """
+    settings, task = dataclasses.replace(data.settings, **changes), data.task
+
+    def make(seed: int) -> tf.keras.Model:
+        tf.keras.utils.set_random_seed(seed)
+        return task.make_model(
+            settings.model,
+            config.model_kwargs(settings.model_kwargs_json),
+            _MODELS[task.name],
+            settings.configs,
+            data.num_ops,
+            data.normalizer,
+        )
+
     tf.keras.backend.clear_session()
-    tf.keras.utils.set_random_seed(settings.seed)
-    data = task_data.open_data(settings)
-    settings, task = data.settings, data.task
-    model = task.make_model(
-        settings.model,
-        config.model_kwargs(settings.model_kwargs_json),
-        _MODELS[task.name],
-        settings.configs,
-        data.num_ops,
-        data.normalizer,
-    )
+    model, own = make(0), {_PAIRS: relative_pairs}
     loss = losses.CombinedLoss(
-        settings.losses, task.temperature, settings.loss_noise, {_PAIRS: relative_pairs}
+        settings.losses, task.temperature, settings.loss_noise, own
     )
     inference = task.inference(model, 0, False)
-    loop.Trainer(model, loss, settings, inference).fit(data)
-    ids = data.stores['test'].graph_ids
-    return dict(zip(ids, map(np.asarray, inference.scores(data.graphs['test']))))
+    steps = loop.Trainer(model, loss, settings, inference).steps(data)
+    moments = [np.zeros_like(x) for x in steps.optimizer.get_weights()]
+    for seed in seeds:
+        weights = make(seed).get_weights()
+        steps.restore([*weights, *moments, *weights])  # the last are the averages
+        data.settings = dataclasses.replace(settings, seed=seed)  # of the draws
+        for epoch in range(settings.epochs):
+            for drawn in data.draws(epoch):
+                steps.run_chunk(data.pack(*drawn), len(drawn[0]))
+        with steps.averaged():
+            scores = list(inference.scores(data.graphs['test']))
+        yield dict(zip(data.stores['test'].graph_ids, scores))
 
 
 def _link(root: pathlib.Path, parts: _Parts) -> None:

@@ -1,7 +1,8 @@
 """Compares releases of XLA: what works, how fast kernels are, and how tiles rank.
 
 python benchmarks/xla_versions.py prepare FOLDER        # jaxlib 0.4.30 and TensorFlow
-PYTHON benchmarks/xla_versions.py measure FOLDER        # in each release's environment
+PYTHON benchmarks/xla_versions.py check FOLDER          # in each release's environment
+PYTHON benchmarks/xla_versions.py measure FOLDER        # in each, on a quiet core
 python benchmarks/xla_versions.py table FOLDER          # the extra [trees]
 
 An environment needs
@@ -33,6 +34,7 @@ import results
 
 from baselines.data import hardware
 from tpugraphs.clock import timing
+from tpugraphs.programs import extras
 
 _PROGRAMS, _KERNELS, _TILES = 5, 40, 8
 _MOST_EACH = 10  # kernels of a program
@@ -41,7 +43,7 @@ _FAMILIES = ('product', 'attention', 'norm', 'convolution', 'reduction_major')
 _SUITE = 'tests/tpugraphs/clock/test_backend.py'
 _BASE = '0.4.30'
 _TUNING = 'configurations.binpb'  # a ModuleTuningData, for a model to score
-_SECONDS = 3.0  # for each kernel, its compilations included
+_SECONDS = 1.5  # for each kernel, its compilations included
 
 
 def prepare(folder: pathlib.Path) -> None:
@@ -74,18 +76,25 @@ def prepare(folder: pathlib.Path) -> None:
         (place / _TUNING).write_bytes(tuning.SerializeToString())
 
 
+def check(folder: pathlib.Path, core: int) -> None:
+    """Tests the release that is installed, and counts the kernels that it makes."""
+    about = {'jaxlib': extras.version('jaxlib'), 'suite': _suite()}
+    about['cut'] = _cut(folder, core)
+    (folder / f'check-{about["jaxlib"]}.json').write_text(json.dumps(about))
+
+
 def measure(folder: pathlib.Path, core: int, most: int) -> None:
-    """Tests the release that is installed, and times `most` kernels with it."""
+    """Times `most` kernels with the release that is installed."""
     from baselines.hlo import protos
     from tpugraphs.clock import session as session_lib
     from tpugraphs.kernels import cutting
-    from tpugraphs.programs import extras
 
-    about: Dict[str, Any] = {'jaxlib': extras.version('jaxlib'), 'suite': _suite()}
-    about['cut'] = _cut(folder, core)
+    release = extras.version('jaxlib')
     times: Dict[str, Dict[str, int]] = {}
     refused = 0
-    protocol = timing.Protocol(seconds=_SECONDS, compiling=2 * _SECONDS)
+    protocol = timing.Protocol(
+        seconds=_SECONDS, compiling=2 * _SECONDS, least_configs=_TILES
+    )
     with session_lib.Session(core) as session:
         places = sorted((folder / 'kernels').iterdir())
         for place in places[:: max(1, len(places) // most)]:
@@ -100,11 +109,11 @@ def measure(folder: pathlib.Path, core: int, most: int) -> None:
                 continue
             least = map(int, measured.times)
             times[place.name] = dict(zip(map(str, measured.kept), least))
-    about.update(times=times, refused=refused)
+    about = {'jaxlib': release, 'times': times, 'refused': refused}
     runs = folder / 'releases'
     runs.mkdir(exist_ok=True)
-    number = len(list(runs.glob(f'{about["jaxlib"]}-*.json')))
-    (runs / f'{about["jaxlib"]}-{number}.json').write_text(json.dumps(about))
+    number = len(list(runs.glob(f'{release}-*.json')))
+    (runs / f'{release}-{number}.json').write_text(json.dumps(about))
 
 
 def _suite() -> str:
@@ -140,14 +149,16 @@ def _cut(folder: pathlib.Path, core: int) -> int:
 
 def table(folder: pathlib.Path) -> None:
     """Prints a row for each run, relative to the first run of the oldest release."""
-    from baselines.core import text
-
     runs = [json.loads(p.read_text()) for p in sorted((folder / 'releases').iterdir())]
     runs.sort(key=lambda run: hardware.release_number(run['jaxlib']))
     base = next(run for run in runs if run['jaxlib'] == _BASE)['times']
     rows = [['jaxlib', 'suite', 'kernels cut', 'timed', 'time', '10 % to 90 %', 'tau']]
     rows[0] += ['kept choice', 'default']
     for run in runs:
+        path = folder / f'check-{run["jaxlib"]}.json'
+        checked = {'suite': '', 'cut': ''}
+        if path.exists():
+            checked = json.loads(path.read_text())
         ratios, taus, kept, default = [], [], [], []
         for name, times in run['times'].items():
             if name not in base:
@@ -165,8 +176,8 @@ def table(folder: pathlib.Path) -> None:
         rows.append(
             [
                 run['jaxlib'],
-                run['suite'],
-                str(run['cut']),
+                checked['suite'],
+                str(checked['cut']),
                 f'{len(run["times"])} of {len(run["times"]) + run["refused"]}',
                 f'{middle:.2f}',
                 f'{low:.2f} to {high:.2f}',
@@ -175,7 +186,8 @@ def table(folder: pathlib.Path) -> None:
                 f'{np.exp(np.log(default).mean()):.2f}',
             ]
         )
-    print('\n'.join(text.table(rows, '<>', rules=[1])), end='\n\n')
+    _print(rows)
+    print()
     told = {
         release: _scores(folder, release) for release in (_BASE, runs[-1]['jaxlib'])
     }
@@ -189,7 +201,14 @@ def table(folder: pathlib.Path) -> None:
                     row = scores[name][[int(i) for i in times]]
                     taus.append(timing.kendall_tau(row, np.array([*times.values()])))
             rows[-1].append(_mean(taus))
-    print('\n'.join(text.table(rows, '<>', rules=[1])))
+    _print(rows)
+
+
+def _print(rows: List[List[str]]) -> None:
+    """Prints a table, whose first row is its head."""
+    results.head(*rows[0])
+    for row in rows[1:]:
+        results.row(*row)
 
 
 def _mean(taus: List[float]) -> str:
@@ -211,7 +230,7 @@ def _scores(folder: pathlib.Path, release: str) -> Dict[str, np.ndarray]:
     variant, scores = predictor.scorer.variant, {}
     for place in (folder / 'kernels').iterdir():
         content = (place / _TUNING).read_bytes()
-        tuning = protos.protos().ModuleTuningData.FromString(content)
+        tuning = protos.ModuleTuningData.FromString(content)
         nodes = graph.extract_graph(tuning.module, variant.pad, variant.extra)
         configs = raw.configs_of(reading.TILE, tuning, nodes, measured=False)
         number = hardware.release_number(release)
@@ -224,13 +243,15 @@ def _scores(folder: pathlib.Path, release: str) -> Dict[str, np.ndarray]:
 def main() -> None:
     """Runs the command that the flags name."""
     parser = results.parser(__doc__)
-    parser.add_argument('command', choices=('prepare', 'measure', 'table'))
+    parser.add_argument('command', choices=('prepare', 'check', 'measure', 'table'))
     parser.add_argument('folder', type=pathlib.Path)
     parser.add_argument('--core', type=int, default=-1, help='of the measurements')
     parser.add_argument('--kernels', type=int, default=_KERNELS, help='to time')
     args: argparse.Namespace = parser.parse_args()
     if args.command == 'measure':
         measure(args.folder, args.core, args.kernels)
+    elif args.command == 'check':
+        check(args.folder, args.core)
     elif args.command == 'prepare':
         prepare(args.folder)
     else:

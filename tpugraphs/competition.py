@@ -108,6 +108,8 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
             are of one collection.
         OSError: a file cannot be read or written.
     """
+    if options.sample:  # before trainings, which take hours
+        kaggle.read_template(options.sample)
     given = _by_collection(runs)
     folders = {n: _folder(options, n) for n in collections.KAGGLE_NAMES}
     found = [

@@ -66,6 +66,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     sides = _compared_runs(args)
     options = beam.data_options(args)
     with finding.as_flag('--compare'):
+        # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options)
     labels = loading.labels_of(predictors)
     for name, side in zip(args.compare, sides):

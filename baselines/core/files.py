@@ -156,7 +156,7 @@ def _opened(path: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
+def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]:
     """Opens a temporary file that is renamed to `path` when the block succeeds.
 
     The data is on the disk before the name is.  When the block raises (also on
@@ -165,7 +165,7 @@ def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
 
     Args:
         path: where the file goes; missing folders are made.
-        **kwargs: passed on to `open` (`newline`, `encoding`, ...).
+        **options: passed on to `open` (`newline`, `encoding`, ...).
 
     Raises:
         OSError: the folder cannot be written, or the disk is full; names `path`.
@@ -176,25 +176,26 @@ def write_atomically(path: str, mode: str = 'w', **kwargs: Any) -> Iterator[IO]:
     prefix = f'.{name}.'
     with _naming(path, os.path.join(folder, prefix)):
         if os.path.exists(path) and not os.path.isfile(path):
-            with open(path, mode, **kwargs) as stream:  # a folder is refused
+            with open(path, mode, **options) as stream:  # a folder is refused
                 yield stream
         else:
-            with _replacing(path, folder, prefix, mode, kwargs) as stream:
+            with _replacing(path, folder, prefix, mode, options) as stream:
                 yield stream
             # Makes the rename durable, where folders can be synced.
-            with contextlib.suppress(OSError), _opened(os.path.realpath(folder)) as one:
-                os.fsync(one)
+            real = os.path.realpath(folder)
+            with contextlib.suppress(OSError), _opened(real) as handle:
+                os.fsync(handle)
 
 
 @contextlib.contextmanager
 def _replacing(
-    path: str, folder: str, prefix: str, mode: str, kwargs: Dict[str, Any]
+    path: str, folder: str, prefix: str, mode: str, options: Dict[str, Any]
 ) -> Iterator[IO]:
     """Opens a hidden file in a folder that replaces `path` if the block succeeds."""
     # Named before it is there: Ctrl-C may come at any moment.
     temporary = os.path.join(folder, prefix + secrets.token_hex(4))
     try:
-        with _held(temporary, mode.replace('w', 'x'), kwargs) as stream:
+        with _held(temporary, mode.replace('w', 'x'), options) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -205,10 +206,10 @@ def _replacing(
         raise
 
 
-def _held(path: str, mode: str, kwargs: Dict[str, Any]) -> IO:
+def _held(path: str, mode: str, options: Dict[str, Any]) -> IO:
     """Makes a file that `remove_leftovers` leaves alone, unless it came before."""
     while True:
-        stream = open(path, mode, **kwargs)
+        stream = open(path, mode, **options)
         if hold(stream.fileno()):
             return stream
         stream.close()

@@ -13,7 +13,7 @@ as DEBUG one when a phase begins, and when a short one has ended.  They go to th
 
 import logging
 import time
-from typing import Any, Iterable, Iterator, TypeVar
+from typing import Iterable, Iterator, Optional, Type, TypeVar
 
 import tqdm
 
@@ -59,7 +59,7 @@ class Phase:
         self._log(logging.DEBUG, self._all)
         return self
 
-    def __exit__(self, error: Any, *unused: Any) -> None:
+    def __exit__(self, error: Optional[Type[BaseException]], *unused: object) -> None:
         self._bar.close()
         if error is None:
             level = logging.DEBUG if self._said == self._began else logging.INFO

@@ -129,10 +129,10 @@ def options(model_class: type) -> Optional[List[str]]:
     A constructor with `**kwargs` hands them on to the one that it overrides.
     """
     names: List[str] = []
-    for one in model_class.__mro__:
-        if '__init__' not in vars(one):
+    for base in model_class.__mro__:
+        if '__init__' not in vars(base):
             continue
-        parameters = inspect.signature(vars(one)['__init__']).parameters.values()
+        parameters = inspect.signature(vars(base)['__init__']).parameters.values()
         # After self, num_configs and num_ops.
         names += [p.name for p in list(parameters)[3:] if p.kind is not p.VAR_KEYWORD]
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -168,7 +168,7 @@ def _models(task: str, own: Own) -> Dict[str, type]:
         for name, model_class in models_in(module).items():
             models.setdefault(name, model_class)
     if not isinstance(own, str):
-        return {**models, **{one.__name__: one for one in own}}
+        return {**models, **{model.__name__: model for model in own}}
     added = models_in(load_models_file(own, task)) if own else {}
     if own and not added:
         raise ValueError(
@@ -203,6 +203,7 @@ def construct(
             the model's code says.
         Whatever that raises where no option can be the reason.
     """
+    # Named before the constructor sees them: its own TypeError names no alternative.
     names = options(model_class)
     if names is not None:
         check_options(model_class.__name__, kwargs, names)

@@ -5,7 +5,7 @@ import json
 import math
 import os
 import sys
-from typing import Any, Callable, Dict, Mapping, Sequence, Union
+from typing import Any, Callable, Mapping, Sequence, Union
 
 from baselines.core import files
 from baselines.core import registry
@@ -41,6 +41,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
     """
     for field in dataclasses.fields(settings):
         value, rule = getattr(settings, field.name), field.metadata
+        # `accepted` says in words what the rule takes; a value that fits goes on.
         if rule.get('several'):
             accepted = _accepted_values(value.split(','), rule['choices'])
             if not accepted:
@@ -70,7 +71,7 @@ def _accepted_values(values: Sequence[str], choices: Sequence[str]) -> str:
 
 def typed(
     config_class: type, values: Mapping[str, Any], noun: str = 'setting'
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Converts values of settings to their types: 1 to 1.0, paths to text.
 
     Args:
@@ -112,7 +113,7 @@ def from_options(kind: Any, options: Any, **others: Any) -> Any:
     return kind(**{**parsed, **others})
 
 
-def read_toml(path: str, flag: str) -> Dict[str, Any]:
+def read_toml(path: str, flag: str) -> text.JsonObject:
     """Reads a TOML file, which is untrusted.
 
     Raises:

@@ -50,6 +50,7 @@ def table(
     Returns:
         Lines, without spaces at their ends.
     """
+    # The first column, of names, gives way when the line would be too long.
     widths = [max(map(len, column)) for column in zip(*rows)]
     if width:
         widths[0] = min(widths[0], width - sum(widths[1:]) - 2 * len(widths[1:]))
@@ -84,7 +85,7 @@ def html_table(rows: Sequence[Sequence[str]], most: Optional[int] = None) -> str
     return f'<table>{"".join(lines)}</table>{more}'
 
 
-def to_json(content: Any) -> str:
+def to_json(content: object) -> str:
     """Returns a result as JSON; values that are not defined are None in it.
 
     Raises:

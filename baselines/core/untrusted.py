@@ -22,7 +22,6 @@ from typing import (
     Any,
     BinaryIO,
     Callable,
-    Dict,
     Iterator,
     List,
     Mapping,
@@ -56,7 +55,7 @@ _ARCHIVE_DAMAGE = (
 )
 
 # A test of values, and the noun for those that pass it.
-Rule = Tuple[Callable[[Any], bool], str]
+Rule = Tuple[Callable[[object], bool], str]
 
 
 class FieldError(ValueError):
@@ -161,7 +160,7 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
             ) from error
 
 
-def _object_of(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+def _object_of(pairs: List[Tuple[str, Any]]) -> text.JsonObject:
     """Makes an object from pairs; raises ValueError for a duplicate key."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
@@ -186,7 +185,7 @@ _DECODER = json.JSONDecoder(
 _LENIENT = json.JSONDecoder(object_pairs_hook=_object_of, parse_int=_parse_int)
 
 
-def check(fields: Any, rules: Mapping[str, Rule]) -> None:
+def check(fields: object, rules: Mapping[str, Rule]) -> None:
     """Raises ValueError unless `fields` is an object that satisfies all rules."""
     if not isinstance(fields, dict):
         raise ValueError('is not an object')
@@ -195,17 +194,17 @@ def check(fields: Any, rules: Mapping[str, Rule]) -> None:
             raise ValueError(f'{name} is not {kind}')
 
 
-def is_bool(value: Any) -> bool:
+def is_bool(value: object) -> bool:
     """Returns whether a value is a bool."""
     return isinstance(value, bool)
 
 
-def is_int(value: Any, least: int = 0) -> bool:
+def is_int(value: object, least: int = 0) -> bool:
     """Returns whether a value is an integer >= `least` that JSON's readers agree on."""
     return type(value) is int and least <= value < _MOST_NUMBER
 
 
-def are_ints(value: Any, least: int = 0) -> bool:
+def are_ints(value: object, least: int = 0) -> bool:
     """Returns whether a value is a list of integers; see `is_int`."""
     # Without a call for each: a file of records has millions.
     return isinstance(value, list) and all(
@@ -218,7 +217,7 @@ def is_number(value: Any, least: float = -_MOST_NUMBER) -> bool:
     return type(value) in (int, float) and least <= value < _MOST_NUMBER
 
 
-def matches(pattern: str) -> Callable[[Any], bool]:
+def matches(pattern: str) -> Callable[[object], bool]:
     """Returns a test of values: text that a pattern matches as a whole."""
     return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
 

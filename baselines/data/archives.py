@@ -15,7 +15,7 @@ from baselines.core import phases
 from baselines.core import untrusted
 
 # The largest published archive holds 5,709 files.
-_MAX_FILES = 100_000
+MAX_FILES = 100_000
 # Not hidden, no control characters, and short enough to append a suffix.
 _NAME = re.compile(r'[^.\x00-\x1f\x7f/\\][^\x00-\x1f\x7f/\\]{0,230}\.npz')
 _MAX_READ = 1 << 20
@@ -121,8 +121,8 @@ def _checked_members(
             )
         if name in members:
             raise ValueError(f'{info.name!r} is in it twice')
-        if len(members) >= _MAX_FILES:
-            raise ValueError(f'it holds more than {_MAX_FILES:,} files')
+        if len(members) >= MAX_FILES:
+            raise ValueError(f'it holds more than {MAX_FILES:,} files')
         members[name] = info
     archive.seek(tar.offset)
     # Without the end mark, files are missing from here on.

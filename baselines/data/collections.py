@@ -34,7 +34,9 @@ class Collection(NamedTuple):
         if ',' not in self.name:
             return [self]
         values = [value.split(',') for value in self.flags.values()]
-        names = (':'.join([self.task, *one]) for one in itertools.product(*values))
+        names = (
+            ':'.join([self.task, *choice]) for choice in itertools.product(*values)
+        )
         return [collection for name in names for collection in _named(name)]
 
     def folder_of(self, root: str, split: str) -> str:
@@ -91,7 +93,7 @@ def _named(name: str) -> List[Collection]:
     return [collection for collection in COLLECTIONS if collection.name == name]
 
 
-def of_flags(flags: Mapping[str, Any]) -> Collection:
+def of_flags(flags: Mapping[str, object]) -> Collection:
     """Returns the collection that the flags of a training choose.
 
     Args:

@@ -13,6 +13,7 @@ In `<data_dir>/archives/` there are, for one archive:
 """
 
 import base64
+import email.message
 import glob
 import hashlib
 import http.client
@@ -21,13 +22,14 @@ import os
 import pathlib
 import re
 import socket
-from typing import Any, BinaryIO, Dict, List, Optional, Sequence
+from typing import BinaryIO, List, Optional, Sequence
 import urllib.error
 import urllib.parse
 import urllib.request
 
 from baselines.core import files
 from baselines.core import phases
+from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import archives
 from baselines.data import collections
@@ -35,7 +37,7 @@ from baselines.data import collections
 BASE_URL = 'https://download.tensorflow.org/data/tpu_graphs/v0/'
 
 _READ_BYTES = 1 << 18
-_TIMEOUT_S = 60  # in which a server has to send something
+TIMEOUT_S = 60  # in which a server has to send something
 _DROPPED = (
     http.client.HTTPException,
     urllib.error.URLError,
@@ -43,7 +45,7 @@ _DROPPED = (
     socket.timeout,
 )
 _MD5 = re.compile(r'md5=([A-Za-z0-9+/=]{24})')  # in Google's storage
-_THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
+THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
 def splits_of(names: Sequence[str]) -> List[str]:
@@ -89,6 +91,7 @@ def download(
     name = split.replace('/', '_')
     prefix = os.path.join(root, 'archives', name)
     target = os.path.join(root, *split.split('/'))
+    # The note is written when unpacking is complete: without it there may be gaps.
     there = len(glob.glob(os.path.join(glob.escape(target), '*.npz')))
     if there >= _read_json(f'{prefix}.json').get('files', float('inf')):
         return None
@@ -123,6 +126,7 @@ def fetch(url: str, path: str) -> None:
         OSError: no answer, a server error, or no disk space for twice
             the file's size: the file and its unpacked contents.
     """
+    # The note says of which version of the file `part` is the beginning.
     part, note = pathlib.Path(f'{path}.part'), f'{path}.part.json'
     os.makedirs(os.path.dirname(path), exist_ok=True)
     refusal = f'{path} is being downloaded by another process'
@@ -134,12 +138,14 @@ def fetch(url: str, path: str) -> None:
                 break
             except urllib.error.HTTPError as error:
                 raise OSError(f'{url}: {error}') from None
+            # Try again only if the attempt brought bytes, so that this ends.
             except _DROPPED as error:
                 if out.tell() <= before:
                     reason = getattr(error, 'reason', None) or error
                     raise OSError(f'{url}: {reason}') from None
         out.flush()
         os.fsync(out.fileno())
+        # Google's storage sends it with every object; others may not.
         expected = _read_json(note).get('md5')
         digest = hashlib.md5(usedforsecurity=False)
         with open(part, 'rb') as stream:
@@ -169,7 +175,7 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
         request.add_header('Range', f'bytes={offset}-')
         # If the file has changed since, the server sends all of it.
         request.add_header('If-Range', version['validator'])
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
         _require_safe(response.url)
         if response.status == http.client.PARTIAL_CONTENT:
             total = int(version.get('total', 0))
@@ -197,7 +203,7 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
         )
 
 
-def _version(url: str, headers: Any) -> Dict[str, Any]:
+def _version(url: str, headers: email.message.Message) -> text.JsonObject:
     """Reads size, validator and checksum of the file from an answer's headers."""
     length = headers.get('Content-Length') or ''
     if not re.fullmatch(r'\d{1,18}', length):
@@ -210,12 +216,12 @@ def _version(url: str, headers: Any) -> Dict[str, Any]:
 def _require_safe(url: str) -> None:
     """Raises ValueError unless an address is https, or http on this machine."""
     parts = urllib.parse.urlsplit(url)
-    local = parts.scheme == 'http' and parts.hostname in _THIS_MACHINE
+    local = parts.scheme == 'http' and parts.hostname in THIS_MACHINE
     if not (parts.hostname and (parts.scheme == 'https' or local)):
         raise ValueError(f'{url!r} is no address: it must begin with https://')
 
 
-def _read_json(path: str) -> Dict[str, Any]:
+def _read_json(path: str) -> text.JsonObject:
     """Reads a JSON object that `download` has written; {} if it is not there."""
     try:
         note = untrusted.loads(untrusted.read(path))

@@ -12,11 +12,12 @@ import hashlib
 import json
 import os
 import re
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from baselines.core import files
+from baselines.core import text
 from baselines.data import families
 from baselines.data import shares
 from baselines.data import variants
@@ -64,6 +65,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
     Raises:
         ValueError: there are more folds than groups.
     """
+    # members [n]: the number of each graph's group in `names`.
     names, members = np.unique(np.asarray(groups), return_inverse=True)
     if count > len(names):
         raise ValueError(
@@ -104,6 +106,7 @@ def with_fold(
     if parsed is None:
         return dict(stores)
     joined = [stores[name] for name in _JOINED]
+    # Both are packed into the same columns.
     variants.Variant.of(joined[0]).check(joined[1], f'is in {joined[0].source}')
     for store in joined:
         if not store.has_runtimes:
@@ -138,13 +141,16 @@ def _packed(
     """Packs split `name` of a fold: the `chosen` graphs of train and valid, joined."""
     joined = [stores[part] for part in _JOINED]
     kind, stamp = type(joined[0]), fingerprint(fold, stores, name)
+    # A graph by its place in `chosen`: its split, and its number there.
     graphs = [(store, graph) for store in joined for graph in range(len(store))]
 
-    def pack(writer: columns.Writer) -> Dict[str, Any]:
+    def pack(writer: columns.Writer) -> text.JsonObject:
         """Packs the chosen graphs; returns entries of the manifest."""
         packing = packer.Packer(writer, kind)
         for number in np.flatnonzero(chosen):
-            packing.copy(*graphs[number])
+            store, graph = graphs[number]
+            rows = {column: store.part(column, graph) for column in kind.columns}
+            packing.copy(store.graph_ids[graph], rows)
         return {
             **joined[0].manifest,
             **packing.finish(),

@@ -2,9 +2,10 @@
 
 import os
 import re
-from typing import Any, Sequence
+from typing import Sequence
 
 from baselines.core import files
+from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import collections
 from baselines.data import shipped
@@ -69,7 +70,7 @@ def release_number(version: str) -> int:
     return 1000 * int(match[1]) + int(match[2]) if match else 0
 
 
-def _processor(part: Any) -> str:
+def _processor(part: text.JsonObject) -> str:
     """Returns the processor that a source in a sidecar names."""
     if part['collection'].get('platform') == 'gpu':
         return GPU

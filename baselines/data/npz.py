@@ -30,7 +30,7 @@ from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
 
-_BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
+BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers'}
 _HEADER_LENGTHS = {(1, 0): 2, (2, 0): 4}  # npy version -> bytes of the header's length
 Shape = Tuple[Union[str, int], ...]  # see `Field`
@@ -147,8 +147,9 @@ def read_blocks(
                     f'{key} is in Fortran order and cannot be read row by row; save '
                     'it again with numpy.ascontiguousarray'
                 )
+            # Whole rows of about a megabyte; one row may be larger.
             row_bytes = math.prod(shape[1:]) * dtype.itemsize
-            most = max(1, _BLOCK_BYTES // row_bytes)
+            most = max(1, BLOCK_BYTES // row_bytes)
             for start in range(0, shape[0], most):
                 rows = min(most, shape[0] - start)
                 content = _read_exactly(member, rows * row_bytes)
@@ -252,6 +253,7 @@ def _read_header(
             f'{key} holds pickled Python objects, which are never loaded; save it as '
             'a plain array'
         )
+    # NumPy would allocate what the header claims, before it finds less data.
     held = size - member.tell()
     if math.prod(shape) * dtype.itemsize != held:
         raise untrusted.FieldError(

@@ -4,6 +4,7 @@ import hashlib
 import re
 from typing import Any, Dict, Union
 
+from google.protobuf import message
 import numpy as np
 
 from baselines.data.layout import records as layout_records
@@ -21,7 +22,7 @@ Record = Union[records.TileRecord, layout_records.LayoutRecord]
 _MAX_NAME = 180
 
 
-def graph_id(tuning: Any) -> str:
+def graph_id(tuning: message.Message) -> str:
     """Returns `<module name>_<fingerprint in hex>` of a ModuleTuningData.
 
     The name is made safe, as the published names are.  A module without a fingerprint
@@ -43,7 +44,7 @@ def safe_name(name: str) -> str:
 
 
 def configs_of(
-    kind: str, tuning: Any, nodes: graph.Graph, measured: bool = True
+    kind: str, tuning: message.Message, nodes: graph.Graph, measured: bool = True
 ) -> Configs:
     """Returns the configurations of a 'tile' or 'layout' module, its usable runs.
 

@@ -1,8 +1,10 @@
 """Divides groups of graphs among train, valid and test."""
 
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Dict, Mapping, Sequence, Tuple, TypeVar
 
 from baselines.data import collections
+
+_Group = TypeVar('_Group', str, int)
 
 
 def parse(text: str) -> Tuple[float, ...]:
@@ -27,7 +29,9 @@ def parse(text: str) -> Tuple[float, ...]:
     return shares
 
 
-def share_out(sizes: Mapping[Any, float], shares: Sequence[float]) -> Dict[Any, int]:
+def share_out(
+    sizes: Mapping[_Group, float], shares: Sequence[float]
+) -> Dict[_Group, int]:
     """Assigns groups to parts, largest first, each to the part that lacks most.
 
     Groups of equal size are ordered by name, and ties go to the first part.  Every part
@@ -41,7 +45,7 @@ def share_out(sizes: Mapping[Any, float], shares: Sequence[float]) -> Dict[Any, 
         Group -> number of its part.
     """
     missing = [share * sum(sizes.values()) for share in shares]
-    chosen: Dict[Any, int] = {}
+    chosen: Dict[_Group, int] = {}
     order = sorted(sizes, key=lambda group: (-sizes[group], group))
     for left, group in zip(range(len(order), 0, -1), order):
         taken = chosen.values()

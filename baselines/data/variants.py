@@ -5,7 +5,7 @@ columns that it was trained on, so that others are refused.
 """
 
 import dataclasses
-from typing import Any, Dict
+from typing import Dict
 
 from baselines.core import text
 from baselines.core import untrusted
@@ -36,7 +36,7 @@ class Variant:
 
     @classmethod
     def from_json(
-        cls, info: Dict[str, Any], config_features: int = config_features
+        cls, info: text.JsonObject, config_features: int = config_features
     ) -> 'Variant':
         """Reads the variant that a run was trained on.
 
@@ -50,7 +50,7 @@ class Variant:
         """
         normalizer = info.get('normalizer')
         scaled = normalizer if isinstance(normalizer, dict) else {}
-        fields: Dict[str, Any] = {'pad': info.get('pad', cls.pad)}
+        fields: text.JsonObject = {'pad': info.get('pad', cls.pad)}
         widths = {'node': cls.node_features, 'config': config_features}
         for part, width in widths.items():
             used = scaled.get(f'{part}_used')
@@ -60,7 +60,7 @@ class Variant:
             untrusted.check(fields, _RULES)
         return cls(**fields)
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> text.JsonObject:
         """Returns the entries of a run file that `from_json` reads."""
         return dataclasses.asdict(self)
 
@@ -72,6 +72,7 @@ class Variant:
         """
         if self.extra:
             store = store.with_extra()
+        # The first difference is named; one is enough to know that the data do not fit.
         other = Variant.of(store)
         if other.pad != self.pad:
             difference = f'absent entries are {other.pad} (--pad={other.pad})'

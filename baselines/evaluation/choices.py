@@ -7,10 +7,11 @@ configuration.  This module does not use models or files.
 
 import dataclasses
 import functools
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
+from baselines.core import text
 from baselines.evaluation import metrics
 
 TOP_K = (1, 5, 10)
@@ -33,7 +34,7 @@ class RankedModule:
     runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
     default: Optional[int]  # the index of the compiler's default among the c, or None
     # from an entry of run_index to what JSON says of the configuration
-    as_json: Callable[[int], Dict[str, Any]] = lambda run: {}
+    as_json: Callable[[int], text.JsonObject] = lambda run: {}
     # the share of pairs that the model's members order alike, see
     # `ensembles.agreement`; None of a model without members
     agreement: Optional[float] = None
@@ -58,7 +59,7 @@ class RankedModule:
         times = self.runtimes[self.runtimes > 0]
         return int(times.min()) if len(times) else None
 
-    def row(self, position: int) -> Dict[str, Any]:
+    def row(self, position: int) -> text.JsonObject:
         """Describes the configuration of a rank, from 0.
 
         Returns:
@@ -77,12 +78,12 @@ class RankedModule:
             'config': self.config_text(int(self.run_index[position])),
         }
 
-    def rows(self, top: Optional[int] = None) -> Iterator[Dict[str, Any]]:
+    def rows(self, top: Optional[int] = None) -> Iterator[text.JsonObject]:
         """Yields the rows of the `top` configurations ranked first, or of all."""
         return map(self.row, range(len(self.scores))[:top])
 
 
-def figures(ranked: RankedModule) -> Optional[Dict[str, Any]]:
+def figures(ranked: RankedModule) -> Optional[text.JsonObject]:
     """Measures what the choices of a module cost, as ratios of measured times.
 
     Returns:
@@ -124,7 +125,7 @@ class Summary:
         self.modules = 0
         self.configurations = 0
         self.unsure = 0
-        self._figures: List[Dict[str, Any]] = []
+        self._figures: List[text.JsonObject] = []
 
     def add(self, ranked: RankedModule) -> None:
         """Adds a module."""
@@ -135,7 +136,7 @@ class Summary:
         if measured:
             self._figures.append(measured)
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> text.JsonObject:
         """Returns the closing figures.
 
         Returns:
@@ -150,6 +151,7 @@ class Summary:
         defaults = [f for f in self._figures if f['against_default']]
         default = None
         if defaults:
+            # A geometric mean, as half the time and twice the time cancel out.
             against = np.array([f['against_default'] for f in defaults])
             default = {
                 'modules': len(against),

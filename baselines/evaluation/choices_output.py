@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from typing import IO, Any, Dict, List, Optional
+from typing import IO, Dict, List, Optional, Type, Union
 
 from baselines.core import text
 from baselines.evaluation import choices
@@ -18,6 +18,7 @@ _MOST_LETTERS = 100
 def module_table(ranked: choices.RankedModule, top: int) -> str:
     """Returns a heading, the first `top` configurations, and the default."""
     rows = list(ranked.rows(top))
+    # The default's row follows even where it is ranked below the top.
     if ranked.default is not None and ranked.default >= len(rows):
         rows.append(ranked.row(ranked.default))
     cells = [['rank', 'run', 'score', 'runtime', 'slowdown', 'configuration']]
@@ -41,7 +42,7 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
     return '\n'.join(lines)
 
 
-def _cells(row: Dict[str, Any]) -> List[str]:
+def _cells(row: text.JsonObject) -> List[str]:
     """Returns the cells of a ranked configuration in `module_table`."""
     config, time = row['config'], row['runtime_ns']
     if len(config) > _MOST_LETTERS:
@@ -56,7 +57,7 @@ def _cells(row: Dict[str, Any]) -> List[str]:
     ]
 
 
-def _costs(figures: Optional[Dict[str, Any]]) -> List[str]:
+def _costs(figures: Optional[text.JsonObject]) -> List[str]:
     """Returns the line on what a module's choices cost, in a list; see `figures`."""
     if not figures:
         return []
@@ -68,7 +69,7 @@ def _costs(figures: Optional[Dict[str, Any]]) -> List[str]:
     return [line]
 
 
-def summary_table(summary: Dict[str, Any]) -> str:
+def summary_table(summary: text.JsonObject) -> str:
     """Returns the closing lines over all modules, of `choices.Summary.to_json`."""
     measured, default = summary['measured_modules'], summary['default']
     lines = [
@@ -130,7 +131,7 @@ class Csv:
             row['is_default'] = int(row['is_default'])
             self._rows.writerow({**of_module, **row})
 
-    def finish(self, unused_summary: Dict[str, Any]) -> None:
+    def finish(self, unused_summary: text.JsonObject) -> None:
         """Does nothing: a table needs no closing."""
 
 
@@ -162,16 +163,17 @@ class Json:
         self._stream.write(f'{self._comma}\n{json.dumps(described, allow_nan=False)}')
         self._comma = ','
 
-    def finish(self, summary: Dict[str, Any]) -> None:
+    def finish(self, summary: text.JsonObject) -> None:
         """Writes the summary, and the end of the object."""
         described = json.dumps(summary, allow_nan=False)
         self._stream.write(f'\n],\n"summary": {described}}}\n')
 
 
-WRITERS: Dict[str, Any] = {'.csv': Csv, '.json': Json}
+Writer = Union[Csv, Json]
+WRITERS: Dict[str, Type[Writer]] = {'.csv': Csv, '.json': Json}
 
 
-def writer_of(path: str) -> Any:
+def writer_of(path: str) -> Type[Writer]:
     """Returns the writer for a file's name; raises ValueError unless its end tells."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in WRITERS:

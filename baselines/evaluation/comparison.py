@@ -1,9 +1,10 @@
 """Compares models on the same graphs: gains, tests, and tables."""
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence
 import warnings
 
 import numpy as np
+import scipy  # loads `stats`, which takes half a second, on first use
 
 from baselines.core import text
 from baselines.evaluation import metrics
@@ -17,7 +18,7 @@ _Results = Sequence[report.GraphResult]
 
 def paired_test(
     task: str, ours: Sequence[_Results], theirs: Sequence[_Results]
-) -> Dict[str, Dict[str, Any]]:
+) -> Dict[str, text.JsonObject]:
     """Tests whether one model is better than another, on the same graphs.
 
     Two questions are answered separately.  Would the result hold on other programs?
@@ -41,8 +42,6 @@ def paired_test(
         `lost`, how many of them gain and lose; `p`; `seen`: 'better', 'worse' or 'no
         difference seen'.  Means are None for a measure that is defined on no graph.
     """
-    from scipy import stats
-
     group_of = report.GROUPINGS[task].group_of
     groups = np.array([group_of(result.graph_id) for result in ours[0]])
     tests = {}
@@ -54,6 +53,7 @@ def paired_test(
             )
             for side in (ours, theirs)
         )
+        # [graphs], positive where ours is better.
         gain = (a.mean(axis=0) - b.mean(axis=0)) * (1 if measure.more_is_better else -1)
         defined = ~np.isnan(gain)
         gain, mean, low, high = gain[defined], None, None, None
@@ -67,7 +67,7 @@ def paired_test(
         if of_programs.any():
             with warnings.catch_warnings():  # of few programs, some without a gain
                 warnings.simplefilter('ignore')
-                p = float(stats.wilcoxon(of_programs).pvalue)
+                p = float(scipy.stats.wilcoxon(of_programs).pvalue)
         seen = NOT_SEEN
         if low is not None and high is not None:
             if low * high > 0 and p < _SIGNIFICANT:
@@ -87,7 +87,7 @@ def paired_test(
     return tests
 
 
-def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
+def _over_runs(name: str, values: np.ndarray) -> text.JsonObject:
     """Returns mean and deviation over runs of figures [runs, n] of a model."""
     if not values.size:
         return {name: None, f'{name}_over_seeds': None}
@@ -96,30 +96,33 @@ def _over_runs(name: str, values: np.ndarray) -> Dict[str, Any]:
     return {name: float(means.mean()), f'{name}_over_seeds': spread}
 
 
-def rows_of_test(result: Mapping[str, Any]) -> List[List[str]]:
+def rows_of_test(result: text.JsonObject) -> List[List[str]]:
     """Returns the table of a test, a row for each measure below the head."""
     task, tests = result['task'], result['measures']
     interval = f'{metrics.CONFIDENCE:.0%} over programs'
     rows = [['', 'A', 'B', 'gain of A', interval, 'won', 'p', '']]
     for measure in metrics.MEASURES[task]:
-        one = tests[measure.key]
-        low, high = (text.cell(one[name], '+.3f') for name in ('low', 'high'))
-        verdict = one['seen'] if one['seen'] == NOT_SEEN else f'A is {one["seen"]}'
+        test = tests[measure.key]
+        low, high = (text.cell(test[name], '+.3f') for name in ('low', 'high'))
+        verdict = test['seen'] if test['seen'] == NOT_SEEN else f'A is {test["seen"]}'
         rows.append(
             [
                 measure.title,
-                *(_with_spread(one, name, measure.show) for name in ('ours', 'theirs')),
-                text.cell(one['gain'], '+.3f'),
+                *(
+                    _with_spread(test, name, measure.show)
+                    for name in ('ours', 'theirs')
+                ),
+                text.cell(test['gain'], '+.3f'),
                 f'{low} to {high}',
-                f'{one["won"]} of {one["won"] + one["lost"]}',
-                f'{one["p"]:.3f}',
+                f'{test["won"]} of {test["won"] + test["lost"]}',
+                f'{test["p"]:.3f}',
                 verdict,
             ]
         )
     return rows
 
 
-def format_test(result: Mapping[str, Any]) -> str:
+def format_test(result: text.JsonObject) -> str:
     """Lays out a test of two models, as `evaluate --compare --json` prints it."""
     task = result['task']
     sides = [result['a'], result['b']]
@@ -136,6 +139,7 @@ def format_test(result: Mapping[str, Any]) -> str:
         'the interval leaves out 0 and the signed-rank test over programs has '
         f'p < {_SIGNIFICANT}.',
     ]
+    # Below it not even a gain in every program is significant.
     if result['programs'] < _FEWEST:
         lines.append(
             f'{text.count(result["programs"], "program")} can show none: it takes '
@@ -151,14 +155,14 @@ def format_test(result: Mapping[str, Any]) -> str:
     return '\n'.join(lines)
 
 
-def _with_spread(one: Mapping[str, Any], name: str, show: str) -> str:
+def _with_spread(test: text.JsonObject, name: str, show: str) -> str:
     """Returns a mean, and its deviation over seeds where there are several."""
-    spread = one[f'{name}_over_seeds']
-    mean = text.cell(one[name], show)
+    spread = test[f'{name}_over_seeds']
+    mean = text.cell(test[name], show)
     return mean if spread is None else f'{mean} +-{format(spread, show)}'
 
 
-def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
+def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
     """Lays out a line for each run, and mean and deviation of those that repeat one.
 
     Returns:
@@ -186,7 +190,7 @@ def format_runs(summaries: Mapping[str, Mapping[str, Any]]) -> str:
     return '\n\n'.join(tables)
 
 
-def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[str]]]:
+def runs_tables(summaries: Mapping[str, text.JsonObject]) -> List[List[List[str]]]:
     """Returns a table for each collection: a row for each run below the head.
 
     Runs that repeat one another have rows of their mean and standard deviation at
@@ -201,22 +205,23 @@ def runs_tables(summaries: Mapping[str, Mapping[str, Any]]) -> List[List[List[st
 
 
 def _by_collection(
-    summaries: Mapping[str, Mapping[str, Any]],
-) -> List[List[Mapping[str, Any]]]:
+    summaries: Mapping[str, text.JsonObject],
+) -> List[List[text.JsonObject]]:
     """Groups summaries by their collection, in the order of first mention."""
-    groups: Dict[str, List[Mapping[str, Any]]] = {}
+    groups: Dict[str, List[text.JsonObject]] = {}
     for summary in summaries.values():
         groups.setdefault(summary['collection'], []).append(summary)
     return list(groups.values())
 
 
-def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
+def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
     """Lays out a table of runs of a collection; models of several seeds have means."""
     collection, task = summaries[0]['collection'], summaries[0]['task']
     measures = metrics.MEASURES[task]
     graphs = f'{report.GROUPINGS[task].graph}s'
     rows = [[collection, graphs, *(m.title for m in measures)]]
-    by_group: Dict[str, List[Any]] = {}
+    # Runs of one group differ in seed and fold alone: their mean is a row.
+    by_group: Dict[str, List[text.JsonObject]] = {}
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
@@ -230,12 +235,13 @@ def _runs_rows(summaries: Sequence[Mapping[str, Any]]) -> List[List[str]]:
     return rows
 
 
-def format_ensemble(result: Mapping[str, Any]) -> str:
-    """Lays out the members, the ensemble and its gain: `runs.ensemble.Scored`."""
+def format_ensemble(result: text.JsonObject) -> str:
+    """Lays out what `scoring.ensemble.Scored.measure` returns, as a table."""
     summary, members = result['ensemble'], list(result['members'].values())
     measures = metrics.MEASURES[summary['task']]
     rows = [[summary['collection'], *(m.title for m in measures)]]
     rows += [[member['name'], *_cells(measures, [member])] for member in members]
+    # What an ensemble has to beat: the mean of its members, not the best of them.
     rows.append(['mean of the members', *_cells(measures, members)])
     together = f'ensemble of {len(members)} by {summary["by"]}'
     rows.append([together, *_cells(measures, [summary])])
@@ -259,8 +265,8 @@ def format_ensemble(result: Mapping[str, Any]) -> str:
 
 def _cells(
     measures: Sequence[metrics.Measure],
-    summaries: Sequence[Mapping[str, Any]],
-    combine: Callable[[List[float]], Any] = np.mean,
+    summaries: Sequence[text.JsonObject],
+    combine: Callable[[List[float]], np.floating] = np.mean,
 ) -> List[str]:
     """Returns a cell for each measure: the runs' means over graphs, combined."""
     cells = []

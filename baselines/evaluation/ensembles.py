@@ -12,6 +12,7 @@ from typing import Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
+import scipy  # loads `stats`, which takes half a second, on first use
 
 from baselines.core import text
 from baselines.evaluation import metrics
@@ -52,10 +53,7 @@ def ranks(scores: ArrayLike) -> np.ndarray:
         float64 [c]; equal scores share the mean of their places, and all are 0
         where there is no difference.
     """
-    # It takes half a second to import, and help needs no more than `WAYS`.
-    from scipy import stats
-
-    places = stats.rankdata(scores) - 1
+    places = scipy.stats.rankdata(scores) - 1
     if places.min() == places.max():
         return np.zeros(len(places))
     return places / (len(places) - 1)
@@ -67,10 +65,8 @@ def normal_scores(scores: ArrayLike) -> np.ndarray:
     Returns:
         float64 [c]; equal scores share the mean of their ranks.
     """
-    from scipy import stats  # late, as in `ranks`
-
-    places = stats.rankdata(scores) - 0.5
-    return stats.norm.ppf(places / len(places))
+    places = scipy.stats.rankdata(scores) - 0.5
+    return scipy.stats.norm.ppf(places / len(places))
 
 
 def agreement(members: Sequence[ArrayLike]) -> float:
@@ -148,20 +144,22 @@ def chosen_weights(
     Returns:
         A weight of `WEIGHTS`, the larger one 1, for each member.
     """
+    # Equal runtimes say nothing about an order.
     graphs = [graph for graph in graphs if np.ptp(graph.runtimes) > 0]
     if len({graph.program for graph in graphs}) == 1:
         graphs = [part for graph in graphs for part in _parts(graph)]
     if not graphs:
         return [1.0, 1.0]
+    # [graphs] for each pair of weights of which the larger is 1.
     qualities = {
-        (one, other): np.nan_to_num(
+        (first, second): np.nan_to_num(
             [
-                quality(average(g.scores, (one, other), by='standard'), g.runtimes)
+                quality(average(g.scores, (first, second), by='standard'), g.runtimes)
                 for g in graphs
             ]
         )
-        for one, other in itertools.product(WEIGHTS, WEIGHTS)
-        if max(one, other) == 1
+        for first, second in itertools.product(WEIGHTS, WEIGHTS)
+        if max(first, second) == 1
     }
     best, programs = (1.0, 1.0), [graph.program for graph in graphs]
     for weights, figures in qualities.items():
@@ -197,7 +195,7 @@ def _parts(graph: ScoredGraph) -> List[ScoredGraph]:
     parts = np.array_split(order, min(_PARTS, len(order) // 2))
     cut = [
         ScoredGraph(
-            str(number), [one[rows] for one in graph.scores], graph.runtimes[rows]
+            str(number), [scores[rows] for scores in graph.scores], graph.runtimes[rows]
         )
         for number, rows in enumerate(parts)
     ]

@@ -44,8 +44,7 @@ def combine(
             )
     if template == '':
         template = _find_template()
-    elif template and not os.path.isfile(files.expand(template)):
-        raise ValueError(f'--sample {template}: there is no such file; {_ADVICE}')
+    rows = read_template(template) if template else []
     inputs = [*paths, template] if template else paths
     real = [os.path.realpath(files.expand(path)) for path in inputs]
     if os.path.realpath(files.expand(output)) in real:
@@ -59,7 +58,6 @@ def combine(
             merged.rows.extend(map(_with_five_indices, of_collection))
             merged.notes.append(f'{name}: {len(of_collection)} predicted')
     else:
-        rows = submission.read_predictions(template, padded=True)
         merged, kept = merge_into_template(rows, predicted), len(rows) - len(predicted)
         origin = f'{len(predicted)} from predictions, {kept} from the template'
     submission.write_predictions(output, merged.rows, padded=True)
@@ -68,6 +66,18 @@ def combine(
     for note in merged.notes:
         print(note)
     print(f'{output}: {text.count(len(merged.rows), "row")} written, {origin}')
+
+
+def read_template(path: str) -> List[submission.RankingRow]:
+    """Reads Kaggle's template, or an earlier submission.
+
+    Raises:
+        ValueError: there is no such file, or it is malformed.
+        OSError: it cannot be read.
+    """
+    if not os.path.isfile(files.expand(path)):
+        raise ValueError(f'--sample {path}: there is no such file; {_ADVICE}')
+    return submission.read_predictions(path, padded=True)
 
 
 class Merged(NamedTuple):
@@ -96,6 +106,7 @@ def merge_into_template(
         ValueError: predictions for IDs that the template lacks, or a layout row
             that ranks fewer configurations than the template.
     """
+    # The template has every ID of the competition, with as many configurations.
     lengths = {row.id: len(row.configs) for row in template}
     predictions = {row.id: row for row in predicted}
     unknown = [row_id for row_id in predictions if row_id not in lengths]
@@ -108,6 +119,7 @@ def merge_into_template(
     warnings = []
     for row in predicted:
         ranked, expected = len(row.configs), lengths[row.id]
+        # Of kernels only the first five count, however many there are.
         if row.is_tile or ranked == expected:
             continue
         mismatch = (
@@ -117,6 +129,7 @@ def merge_into_template(
             raise ValueError(f'{mismatch}: predict all configurations of the graph')
         warnings.append(mismatch)
     notes = []
+    # Counts by collection, in the order of the template.
     ids_of: Dict[str, List[str]] = collections.defaultdict(list)
     for row in template:
         ids_of[row.collection].append(row.id)

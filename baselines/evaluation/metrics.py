@@ -7,10 +7,11 @@ divided by their normalizers first).  This module does not use models or files.
 """
 
 import math
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
+import scipy  # loads `stats`, which takes half a second, on first use
 
 from baselines.core import text
 
@@ -73,12 +74,14 @@ def expected_best(
     Raises:
         ValueError: no score, not 1-D, or a NaN among them.
     """
+    # Shapes: all [c] until `order` keeps the candidates, cheapest first.
     scores, costs = _checked_scores(scores), np.asarray(costs)
     values = np.asarray(costs if values is None else values, np.float64)
     k = min(k, len(scores))
     last = np.partition(scores, k - 1)[k - 1]
     order = np.argsort(costs, kind='stable')
     order = order[scores[order] <= last]
+    # True for those that are taken in every order of the ties.
     certain = scores[order] < last
     drawn, tied = k - certain.sum(), len(order) - certain.sum()
     if certain.any():
@@ -165,9 +168,7 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     scores, runtimes = (
         x.astype(np.float64) if x.dtype.kind == 'f' else x for x in (scores, runtimes)
     )
-    from scipy import stats  # late: a ranking need not wait for it
-
-    return float(stats.kendalltau(scores, runtimes)[0])
+    return float(scipy.stats.kendalltau(scores, runtimes)[0])
 
 
 def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
@@ -203,9 +204,7 @@ def bootstrap_interval(values: ArrayLike) -> Interval:
         return None, None
     if values.min() == values.max():
         return float(values[0]), float(values[0])
-    from scipy import stats
-
-    low, high = stats.bootstrap(
+    low, high = scipy.stats.bootstrap(
         (values,),
         np.mean,
         n_resamples=_RESAMPLES,
@@ -355,7 +354,10 @@ def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
 
 
 def _checked_numbers(
-    values: ArrayLike, name: str, are_valid: Callable[[np.ndarray], Any], why: str
+    values: ArrayLike,
+    name: str,
+    are_valid: Callable[[np.ndarray], np.ndarray],
+    why: str,
 ) -> np.ndarray:
     """Returns numbers as an array; raises ValueError unless all are valid."""
     values = np.asarray(values)

@@ -12,7 +12,7 @@ import numpy as np
 from baselines.evaluation import metrics
 
 _DRAWINGS = 10
-_MOST = 2000  # different configurations that are drawn: the cost is their square
+MAX_DRAWN = 2000  # different configurations that are drawn: the cost is their square
 
 
 class Noise(NamedTuple):
@@ -61,8 +61,9 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise
     # Unbiased: each group's mean takes one degree of freedom.
     std = float(np.sqrt(((logs - means[group]) ** 2).sum() / repeats))
     again = np.flatnonzero(sizes[group] > 1)
+    # Where each repeated group begins among `again`, sorted by group.
     starts = np.cumsum(sizes[sizes > 1]) - sizes[sizes > 1]
-    kept = rng.permutation(len(sizes))[:_MOST]
+    kept = rng.permutation(len(sizes))[:MAX_DRAWN]
     true = np.repeat(_denoised(means[kept], std / np.sqrt(sizes[kept])), sizes[kept])
     twice, ceiling = [], []
     for _ in range(_DRAWINGS):

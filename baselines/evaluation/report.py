@@ -3,7 +3,7 @@
 One summary serves both tasks; `metrics.MEASURES` says what each reports.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -49,7 +49,7 @@ GROUPINGS = {
 
 def summarise(
     task_name: str, results: Sequence[GraphResult], protocol: str = ALL
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Summarises a scored split by the measures of `metrics.MEASURES`.
 
     Args:
@@ -92,12 +92,15 @@ def summarise(
     """
     if not results:
         raise ValueError('nothing to summarise: no graph was scored')
+    # Measure each graph once; groups and the overall figures are means of these.
     figures, groups = [], []
     for result in results:
         with text.located(result.graph_id):
             figures.append(_measure_graph(task_name, result, protocol))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
-    by_group: Dict[str, List[Dict[str, Any]]] = {name: [] for name in sorted({*groups})}
+    by_group: Dict[str, List[text.JsonObject]] = {
+        name: [] for name in sorted({*groups})
+    }
     for graph, name in zip(figures, groups):
         by_group[name].append(graph)
     return {
@@ -168,7 +171,7 @@ def format_final_error(task_name: str, errors: Dict[str, float]) -> str:
 
 def _measure_graph(
     task_name: str, result: GraphResult, protocol: str
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Measures one graph.
 
     Returns:
@@ -177,10 +180,11 @@ def _measure_graph(
         it is known.
     """
     scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
-    figures: Dict[str, Any] = {
+    figures: text.JsonObject = {
         'pairs': metrics.ordered_pairs(scores, runtimes),
         'configurations': len(runtimes),
     }
+    # The published script breaks ties by position: equal scores keep their order.
     untied = metrics.places(scores) if protocol == PUBLISHED else scores
     for measure in metrics.MEASURES[task_name]:
         figure = figures[measure.key] = {
@@ -201,15 +205,16 @@ def _measure_graph(
 
 
 def _summarise_group(
-    graphs: List[Dict[str, Any]], units: Sequence[Any]
-) -> Dict[str, Any]:
+    graphs: List[text.JsonObject], units: Sequence[Union[str, int]]
+) -> text.JsonObject:
     """Summarises measured graphs; see `summarise`.
 
     Args:
         units: of each graph; intervals draw all graphs of a unit together.
     """
+    # The published OPA pools the pairs of all graphs: large graphs count more.
     correct, total = np.sum([graph['pairs'] for graph in graphs], axis=0)
-    group: Dict[str, Any] = {
+    group: text.JsonObject = {
         'graphs': len(graphs),
         'configurations': sum(graph['configurations'] for graph in graphs),
         'opa_pooled': float(correct / total) if total else None,
@@ -226,8 +231,9 @@ def _summarise_group(
 
 def _mean_with_interval(
     figures: Sequence[Dict[str, float]], units: np.ndarray
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Averages a measure where it is defined; the interval draws whole `units`."""
+    # [graphs, columns]: the model's figure first, then random, default, estimate.
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     defined = ~np.isnan(table[:, 0])
     table, units = table[defined], units[defined]
@@ -235,6 +241,8 @@ def _mean_with_interval(
     low, high = None, None
     if len(table):
         means = [None if np.isnan(x) else float(x) for x in table.mean(axis=0)]
+        # Graphs that are independent have the better BCa interval; BCa of clustered
+        # ones would need a jackknife over clusters.
         if len(set(units)) == len(units):
             low, high = metrics.bootstrap_interval(table[:, 0])
         else:
@@ -243,8 +251,12 @@ def _mean_with_interval(
     return dict([mean, ('low', low), ('high', high), *others, ('graphs', len(table))])
 
 
-def _mean_noise(graphs: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """Averages the noise of graphs that were measured repeatedly; None without any."""
+def _mean_noise(graphs: List[text.JsonObject]) -> Optional[text.JsonObject]:
+    """Averages the noise of graphs that were measured repeatedly; adds up its counts.
+
+    Returns:
+        The fields of `noise.Noise`, `graphs` and `tau`; None without such graphs.
+    """
     noises = [
         {**graph['noise']._asdict(), 'tau': graph['kendall_tau']['mean']}
         for graph in graphs
@@ -252,15 +264,15 @@ def _mean_noise(graphs: List[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     ]
     if not noises:
         return None
-    means: Dict[str, Any] = {'graphs': len(noises)}
+    means: text.JsonObject = {'graphs': len(noises)}
     for key in noises[0]:
-        values = [one[key] for one in noises if one[key] is not None]
+        values = [graph[key] for graph in noises if graph[key] is not None]
         mean = float(np.mean(values)) if values else None
         means[key] = sum(values) if key in ('repeated', 'repeats') else mean
     return means
 
 
-def data_title(summary: Mapping[str, Any]) -> str:
+def data_title(summary: text.JsonObject) -> str:
     """Names the data of a summary: split, collection, fold, the protocol of layouts.
 
     Args:
@@ -274,7 +286,7 @@ def data_title(summary: Mapping[str, Any]) -> str:
     return ', '.join(parts)
 
 
-def format_table(summary: Dict[str, Any]) -> str:
+def format_table(summary: text.JsonObject) -> str:
     """Lays out what `summarise` returned as plain text of at most 100 columns.
 
     A row per program (layout: per graph), sorted by name; then all graphs
@@ -283,9 +295,10 @@ def format_table(summary: Dict[str, Any]) -> str:
     grouping, overall = GROUPINGS[summary['task']], summary['overall']
     measures = metrics.MEASURES[summary['task']]
 
+    # Two more columns, after tau, where configurations were measured repeatedly.
     noisy = overall.get('noise')
 
-    def cells(group: Dict[str, Any], field: str = 'mean') -> List[str]:
+    def cells(group: text.JsonObject, field: str = 'mean') -> List[str]:
         figures = [text.cell(group[m.key][field], m.show) for m in measures]
         if noisy:
             limits = field == 'mean' and group['noise'] or {}
@@ -318,12 +331,12 @@ def format_table(summary: Dict[str, Any]) -> str:
     return '\n'.join(lines + _remarks(grouping, measures, overall))
 
 
-def _has_default(measures: Sequence[metrics.Measure], overall: Dict[str, Any]) -> bool:
+def _has_default(measures: Sequence[metrics.Measure], overall: text.JsonObject) -> bool:
     """Returns whether the compiler's default is known in all graphs."""
     return any(overall[m.key]['default'] is not None for m in measures)
 
 
-def _as_published(overall: Dict[str, Any]) -> List[str]:
+def _as_published(overall: text.JsonObject) -> List[str]:
     """Returns the figures in the form in which the published script prints them."""
     tau = text.cell(overall['kendall_tau']['mean'], '.4f')
     slowdowns = [overall[f'slowdown_{k}']['mean'] - 1 for k in (1, 10, 100)]
@@ -332,12 +345,12 @@ def _as_published(overall: Dict[str, Any]) -> List[str]:
         'is the fastest of',
         'the first k / the fastest - 1, and equal scores keep the order of the list:',
         f'kendalltau {tau}  slowdown@1/10/100 '
-        + ' / '.join(f'{one:.4f}' for one in slowdowns),
+        + ' / '.join(f'{ratio:.4f}' for ratio in slowdowns),
     ]
 
 
 def _remarks(
-    grouping: Grouping, measures: Sequence[metrics.Measure], overall: Dict[str, Any]
+    grouping: Grouping, measures: Sequence[metrics.Measure], overall: text.JsonObject
 ) -> List[str]:
     """Returns the lines below a table, which explain its figures."""
     pooled = text.cell(overall['opa_pooled'], '.3f')
@@ -349,6 +362,7 @@ def _remarks(
     noisy = overall.get('noise')
     if noisy:
         remarks += _noise_remarks(noisy)
+    # A graph whose runtimes are all equal has no order.
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
     if _has_default(measures, overall):
         remarks.append(
@@ -364,7 +378,7 @@ def _remarks(
     return ['', *remarks]
 
 
-def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
+def _noise_remarks(noisy: text.JsonObject) -> List[str]:
     """Returns the lines on the noise of repeated measurements."""
     agree = text.cell(noisy['tau_twice'], '.2f')
     ceiling = text.cell(noisy['tau_ceiling'], '.2f')
@@ -378,6 +392,6 @@ def _noise_remarks(noisy: Dict[str, Any]) -> List[str]:
     ]
 
 
-def _counts(group: Dict[str, Any]) -> List[str]:
+def _counts(group: text.JsonObject) -> List[str]:
     """Returns the cells with the numbers of graphs and of configurations."""
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

@@ -164,6 +164,7 @@ def read_predictions(path: str, padded: bool = False) -> List[RankingRow]:
         OSError: the file cannot be read.
     """
     data = untrusted.read(files.expand(path), _MAX_BYTES)
+    # Spreadsheet programs write it.
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         lines = data.decode('utf-8').rstrip().split('\n')

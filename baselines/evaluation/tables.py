@@ -4,7 +4,7 @@ import csv
 import io
 import os
 import re
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Callable, Dict, List, Sequence
 
 from baselines.core import files
 from baselines.core import text
@@ -27,7 +27,7 @@ def check_ending(path: str) -> None:
         raise ValueError(f'--output {path}: should end in .json, {", ".join(_WRITERS)}')
 
 
-def write(path: str, tables: Sequence[Table], content: Dict[str, Any]) -> None:
+def write(path: str, tables: Sequence[Table], content: text.JsonObject) -> None:
     """Writes tables, or JSON with the full content.
 
     Args:

@@ -149,7 +149,10 @@ class _Reader:
         return self._nodes.last(nodes[order])
 
     def _ends(self) -> Tuple[np.ndarray, np.ndarray]:
-        """Returns nodes that are read from memory and nodes that are written."""
+        """Returns numbers of the nodes that are read from memory, and that are written.
+
+        These are the parameters of the entry computation, and the arrays of its result.
+        """
         is_root, root = self._nodes.is_root, self._nodes.root
         roots = np.flatnonzero(is_root)
         before = self._nodes.last(roots[roots != root[self._kernel[roots]]])
@@ -183,6 +186,7 @@ class _Reader:
         numbers fit one order better, unless both are alike.
         """
         product = self.product
+        # [G] each: at first the operand with the larger number counts as the second.
         edge = self._consumer == product[self._kernel[self._consumer]]
         producers = np.sort(self._producer[edge])
         right = self._nodes.last(producers)

@@ -122,8 +122,8 @@ class LoopColumns:
         pooled = self._raw_rows(nodes, 'reduce-window', 'output')
         moved = _moved_by_convolutions(convolutions, self._whole['kernel'])
         moved |= pooled[:, schema.WINDOW] > 1
-        either = convolutions + pooled
-        moved &= (either[:, schema.DIMENSIONS] > 1) & (either[:, [_STRIDES]] <= 1)
+        windowed = convolutions + pooled  # no kernel's output is made by both
+        moved &= (windowed[:, schema.DIMENSIONS] > 1) & (windowed[:, [_STRIDES]] <= 1)
         self._moved = moved
         joined = self._raw_rows(nodes, 'concatenate', 'output')
         self._joined = (joined[:, schema.DIMENSIONS] > 1) & (
@@ -190,13 +190,13 @@ class LoopColumns:
         # an element costs more where an operation keeps XLA from fast code, which some
         # tiles simplify away (`simpler`).
         fast, rounds = np.log(_FAST_NS), np.log(_ROUND_NS)
-        before = now = np.full(len(kernels), fast)
-        for (there, simpler), slow_ns in zip(kinds, np.log(_SLOW_NS)):
-            before = np.where(there, slow_ns, before)
-            now = np.where(there, np.where(simpler, fast, slow_ns), now)
-        time = np.logaddexp(rounds + trips, whole_work + now)
-        time -= np.logaddexp(rounds, whole_work + before)
-        together += [*(there & simpler for there, simpler in kinds), time]
+        untiled = tiled = np.full(len(kernels), fast)  # log ns of an element
+        for (is_kind, simpler), slow in zip(kinds, np.log(_SLOW_NS)):
+            untiled = np.where(is_kind, slow, untiled)
+            tiled = np.where(is_kind, np.where(simpler, fast, slow), tiled)
+        time = np.logaddexp(rounds + trips, whole_work + tiled)
+        time -= np.logaddexp(rounds, whole_work + untiled)
+        together += [*(is_kind & simpler for is_kind, simpler in kinds), time]
         columns = [column for block in blocks.values() for column in block.columns()]
         return np.stack([*columns, *together], axis=1)
 

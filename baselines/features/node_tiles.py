@@ -57,12 +57,16 @@ class NodeTiles:
         self.plus = np.zeros((count, _RANK))
         self.reached = np.zeros(count, bool)
 
+        # Start at the results: a tile cuts the output as its bounds say, if these are
+        # of an array of that shape.
         self.root = self.nodes.root[self.nodes.root >= 0]
         tiled = (dims[self.root] == output[self._kernel[self.root]]).all(axis=1)
         self.source[self.root[tiled]] = _PLACE
         self.reached[self.root] = True
 
         for consumers, producers in _by_level(self.nodes.edges, count):
+            # From results to operands; a node that several consumers need keeps the
+            # tile of the first level that reaches it.
             first = self.reached[consumers] & ~self.reached[producers]
             consumers, producers = consumers[first], producers[first]
             opcodes = self.nodes.opcodes[consumers]

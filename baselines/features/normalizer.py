@@ -8,7 +8,7 @@ request, the columns of a tile configuration's table are added after (`tile_tabl
 
 import dataclasses
 import functools
-from typing import Any, Dict, Sequence, Tuple, Union, cast
+from typing import Dict, Sequence, Tuple, Union, cast
 
 import numpy as np
 
@@ -59,12 +59,13 @@ class Normalizer:
                 is not of these columns.
         """
         rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
-        fields: Dict[str, Any] = {}
+        fields: text.JsonObject = {}
         for part in _PARTS:
             low = getattr(store, f'{part}_min')[rows]
             high = getattr(store, f'{part}_max')[rows]
             if not len(low):
                 raise ValueError(f'{store.source}: no kernel to fit the normaliser to')
+            # [graphs, columns] -> [columns].
             low, high = low.min(axis=0), high.max(axis=0)
             with np.errstate(over='ignore'):
                 endless = np.flatnonzero(~np.isfinite(high - low))
@@ -115,7 +116,7 @@ class Normalizer:
         low, span = self._table_scale
         return (columns - low) / span
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> text.JsonObject:
         """Returns plain lists for JSON; `from_json` gives the same bits back."""
         values = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
@@ -125,21 +126,22 @@ class Normalizer:
         return {key: array.tolist() for key, array in values.items()}
 
     @classmethod
-    def from_json(cls, described: Dict[str, Any]) -> 'Normalizer':
+    def from_json(cls, described: text.JsonObject) -> 'Normalizer':
         """Makes a normaliser of the lists of `to_json`; raises ValueError."""
         if not isinstance(described, dict):
             raise ValueError('normalizer: expected an object with six lists')
-        fields: Dict[str, Any] = {}
+        fields: text.JsonObject = {}
         for part in _PARTS:
             used, low, high = (
-                _column_values(described, f'{part}_{what}', kind)
-                for what, kind in (('used', bool), ('min', float), ('max', float))
+                _column_values(described, f'{part}_{field}', kind)
+                for field, kind in (('used', bool), ('min', float), ('max', float))
             )
             if not len(used) == len(low) == len(high):
                 raise ValueError(
                     f'normalizer: {part}_used, {part}_min and {part}_max have '
                     f'{len(used)}, {len(low)} and {len(high)} entries'
                 )
+            # Dividing by the range must be safe for a damaged or hostile run file, too.
             wrong = np.flatnonzero(used & ~(low < high))
             if len(wrong):
                 raise ValueError(
@@ -170,8 +172,10 @@ class Normalizer:
     def _table_scale(self) -> _Range:
         """Minima and ranges of the table's columns."""
         none = np.empty(0, np.float32)
+        # Each part has its own range; together they are the columns of the table.
         ends = zip((none, none), *self.table_ranges.values())
         low, high = (np.concatenate(parts) for parts in ends)
+        # A constant column becomes 0, and keeps its place: models read by position.
         span = high - low
         return low, np.where(span > 0, span, np.float32(1))
 
@@ -203,7 +207,7 @@ def num_ops(*max_opcodes: np.ndarray) -> int:
     return 1 + int(opcodes.max())
 
 
-def _table_range(described: Dict[str, Any], part: str) -> _Range:
+def _table_range(described: text.JsonObject, part: str) -> _Range:
     """Reads the ranges of a part of the table from a normaliser's JSON."""
     names = tile_table.PARTS[part].names
     low, high = (
@@ -220,7 +224,7 @@ def _table_range(described: Dict[str, Any], part: str) -> _Range:
     return low, high
 
 
-def _column_values(described: Dict[str, Any], key: str, kind: type) -> np.ndarray:
+def _column_values(described: text.JsonObject, key: str, kind: type) -> np.ndarray:
     """Returns one list of a normaliser's JSON as bool or float32 array."""
     values = described.get(key)
     accepted = bool if kind is bool else (int, float)

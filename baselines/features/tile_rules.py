@@ -40,6 +40,7 @@ class Pairs(NamedTuple):
 # For each dimension of an operand the result's that it follows, int [pairs, 6], or
 # FIRST_REDUCED + the number of a summed one, or -1; times and plus, see `NodeTiles`.
 Rule = Tuple[np.ndarray, Union[float, np.ndarray], Union[float, np.ndarray]]
+_RuleOf = Callable[[Pairs], Rule]
 
 
 def through_elementwise(pairs: Pairs) -> Rule:
@@ -255,10 +256,14 @@ def _through_convolution(pairs: Pairs) -> Rule:
     )
 
 
+def _by_number(rules: Dict[str, _RuleOf]) -> Dict[int, _RuleOf]:
+    """Returns rules by number of the opcode."""
+    return {schema.OPCODE_NUMBERS[name]: rule for name, rule in rules.items()}
+
+
 # How tiles pass from results to operands, by opcode; others are elementwise.
-RULES: Dict[int, Callable[[Pairs], Rule]] = {
-    schema.OPCODE_NUMBERS[name]: rule
-    for name, rule in {
+RULES = _by_number(
+    {
         'broadcast': _through_broadcast,
         'concatenate': _through_concatenate,
         'pad': _through_same,
@@ -267,18 +272,17 @@ RULES: Dict[int, Callable[[Pairs], Rule]] = {
         'reshape': _through_reshape,
         'slice': _through_slice,
         'transpose': _through_transpose,
-    }.items()
-}
+    }
+)
 # The same for nodes with the columns `schema.EXTRA`.
-EXACT_RULES: Dict[int, Callable[[Pairs], Rule]] = {
+EXACT_RULES = {
     **RULES,
-    **{
-        schema.OPCODE_NUMBERS[name]: rule
-        for name, rule in {
+    **_by_number(
+        {
             'convolution': _through_convolution,
             'dot': _through_dot,
             'dynamic-slice': _through_same,
             'gather': _through_gather,
-        }.items()
-    },
+        }
+    ),
 }

@@ -160,6 +160,7 @@ class TileTable:
         everything = np.arange(store.num_graphs)
         kernels = everything if graphs is None else np.asarray(graphs)
         counts = store.config_counts[kernels]
+        # Ragged: the rows of all kernels, end to end.
         taken = np.minimum(counts, _DRAWN)
         place = arrays.ranges(np.zeros_like(taken), taken)
         step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
@@ -217,6 +218,7 @@ class TreeTable:
                     f'{store.source}: there is no column {name[:40]!r}, which the '
                     'trees look at'
                 )
+        # Names may come in any order: `_places` says where each block's columns go.
         block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
         self._places = [np.flatnonzero(block == i) for i in range(len(blocks))]
         self._columns = [column[inside] for inside in self._places]

@@ -12,7 +12,9 @@ the compiler's own choice.  What else `tpugraphs rank --json` writes is passed o
 any other key is refused.
 """
 
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Optional, Sequence
+
+from google.protobuf import message
 
 from baselines.core import files
 from baselines.core import registry
@@ -52,7 +54,9 @@ def read(path: str) -> List[Any]:
     return candidates
 
 
-def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
+def tuning_data(
+    tuning: message.Message, candidates: Sequence[Any], kind: str
+) -> message.Message:
     """Copies a module's tuning data, with the candidates instead of its runs.
 
     Args:
@@ -70,6 +74,7 @@ def tuning_data(tuning: Any, candidates: Sequence[Any], kind: str) -> Any:
     data = protos.ModuleTuningData(fingerprint=tuning.fingerprint)
     data.module.CopyFrom(tuning.module)
     reader = TileBounds(tuning)
+    # Of layouts: the configurable nodes, which the first candidate defines.
     nodes: List[str] = []
     for number, candidate in enumerate(candidates):
         with text.located(f'--candidates: number {number}'):
@@ -101,7 +106,7 @@ class TileBounds:
             without runs, the first candidate with a list sets its length.
     """
 
-    def __init__(self, tuning: Any = None):
+    def __init__(self, tuning: Optional[message.Message] = None):
         runs = [run.op_config.tile_size_config for run in tuning.runs] if tuning else []
         self._lengths = {
             name: {len(getattr(sizes, name)) for sizes in runs}
@@ -109,7 +114,7 @@ class TileBounds:
         }
         self._whose = "the module's own runs" if runs else 'a candidate before it'
 
-    def read(self, candidate: Mapping[str, Any]) -> Dict[str, List[int]]:
+    def read(self, candidate: text.JsonObject) -> Dict[str, List[int]]:
         """Returns the lists of a candidate that are features; empty ones fit any.
 
         Raises:
@@ -134,7 +139,7 @@ class TileBounds:
         return lists
 
 
-def _check_keys(candidate: Mapping[str, Any], names: Sequence[str]) -> None:
+def _check_keys(candidate: text.JsonObject, names: Sequence[str]) -> None:
     """Raises ValueError for a key that is not among `names` or those of a ranking."""
     for key in candidate:
         if key not in names and key not in _OF_RANKING:
@@ -142,7 +147,7 @@ def _check_keys(candidate: Mapping[str, Any], names: Sequence[str]) -> None:
             raise ValueError(f'there is no key {key!r}{meant}')
 
 
-def _set_layouts(run: Any, layouts: Sequence[Any]) -> None:
+def _set_layouts(run: message.Message, layouts: Sequence[Any]) -> None:
     """Puts the layouts of nodes, {'output': [..], ..} each, into a ConfigProfile."""
     config = run.module_config.layout_config
     for arrays in layouts:
@@ -157,7 +162,7 @@ def _set_layouts(run: Any, layouts: Sequence[Any]) -> None:
             node.tensors.add().dims.extend(arrays[name])
 
 
-def _check_numbers(name: str, numbers: Any, kind: str) -> None:
+def _check_numbers(name: str, numbers: object, kind: str) -> None:
     """Raises ValueError unless `numbers` is a list of possible bounds or dimensions."""
     highest = _HIGHEST[kind]
     if not isinstance(numbers, list) or not all(

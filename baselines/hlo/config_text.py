@@ -1,15 +1,17 @@
 """Writes configurations as JSON and as human-readable text."""
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
+from google.protobuf import message
 import numpy as np
 
+from baselines.core import text
 from baselines.hlo import schema
 
 _BOUNDS = ('output_bounds', 'kernel_bounds', 'input_bounds')
 
 
-def tile_json(run: Any) -> Dict[str, List[int]]:
+def tile_json(run: message.Message) -> Dict[str, List[int]]:
     """Returns e.g. {'output_bounds': [8, 128], ...} of a ConfigProfile with tiles."""
     sizes = run.op_config.tile_size_config
     bounds = {name: list(getattr(sizes, name)) for name in _BOUNDS}
@@ -43,8 +45,10 @@ def tile_text(bounds: Dict[str, Sequence[int]]) -> str:
 
 
 def layout_json(
-    run: Any, nodes: Sequence[int], default: Optional[Any] = None
-) -> Dict[str, Any]:
+    run: message.Message,
+    nodes: Sequence[int],
+    default: Optional[message.Message] = None,
+) -> text.JsonObject:
     """Returns e.g. {'layouts': {'12': {'output': [1, 0], 'input': [0, 1]}}}.
 
     Args:
@@ -62,7 +66,7 @@ def layout_json(
     return {'layouts': chosen}
 
 
-def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
+def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
     """Returns the layouts of `layout_json` from the columns of a configuration.
 
     Args:
@@ -79,7 +83,7 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> Dict[str, Any]:
     return {'layouts': layouts}
 
 
-def layout_text(configuration: Dict[str, Any]) -> str:
+def layout_text(configuration: text.JsonObject) -> str:
     """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
     nodes = []
     for number, arrays in configuration['layouts'].items():

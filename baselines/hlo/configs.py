@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, Dict, Optional, Sequence, Tuple
 
+from google.protobuf import message
 import numpy as np
 
 
@@ -27,12 +28,12 @@ class Configs:
     dropped: Dict[str, int]
 
 
-def time_of(run: Any) -> int:
+def time_of(run: message.Message) -> int:
     """Returns the nanoseconds that a run took; 0 or less if it was not measured."""
     return run.profile.compute_time_ns
 
 
-def timing(usable: Sequence[Tuple[int, Any]], least: int) -> Dict[str, Any]:
+def timing(usable: Sequence[Tuple[int, message.Message]], least: int) -> Dict[str, Any]:
     """Returns fields of `Configs`: config_runtime, normalizer, default, run_index.
 
     Args:

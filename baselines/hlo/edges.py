@@ -1,7 +1,8 @@
 """Edges of an HLO module: from an instruction to its operands and callees."""
 
-from typing import Any, Tuple
+from typing import Tuple
 
+from google.protobuf import message
 import numpy as np
 
 from baselines.core import text
@@ -9,7 +10,7 @@ from baselines.hlo import gather
 
 
 def find_edges(
-    module: Any, instructions: gather.Fields
+    module: message.Message, instructions: gather.Fields
 ) -> Tuple[np.ndarray, Tuple[str, ...]]:
     """Finds the edges of an HloModuleProto's instructions.
 
@@ -22,13 +23,16 @@ def find_edges(
             is not in the module; names computation and instruction.
     """
 
-    def check(nodes: Any, wrong: np.ndarray, values: np.ndarray, message: str) -> None:
+    def check(
+        nodes: np.ndarray, wrong: np.ndarray, values: np.ndarray, problem: str
+    ) -> None:
         """Raises ValueError for the first wrong entry of a node."""
         if wrong.any():
             at = int(np.argmax(wrong))
             place = _place(module, int(nodes[at]))
-            raise ValueError(f'{place}: {message.format(values[at])}')
+            raise ValueError(f'{place}: {problem.format(values[at])}')
 
+    # Ids are any numbers, not positions: protobufs refer to instructions by id.
     ids = instructions.scalars('id')
     operand_ids = instructions.lists('operand_ids')
     called_ids = instructions.lists('called_computation_ids')
@@ -44,8 +48,8 @@ def find_edges(
     check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
     root_ids = computations.scalars('root_id')[called]
     roots = positions(ids, root_ids)
-    message = 'the called computation has root id {}, which' + missing
-    check(callers, roots < 0, root_ids, message)
+    problem = 'the called computation has root id {}, which' + missing
+    check(callers, roots < 0, root_ids, problem)
 
     # A row as one number.  An operand that is there twice is one edge.
     size = max(len(ids), 1)
@@ -74,7 +78,7 @@ def positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     return np.where(ids[places] == chosen, places, -1)
 
 
-def _place(module: Any, node: int) -> str:
+def _place(module: message.Message, node: int) -> str:
     """Names a node by its computation and instruction."""
     for computation in module.computations:
         if node < len(computation.instructions):

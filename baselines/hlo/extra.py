@@ -4,8 +4,9 @@ They are those of `schema.EXTRA`.  Entries that a list does not have are -1, wha
 `pad` the published columns were extracted with: dimension 0 exists.
 """
 
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
+from google.protobuf import message
 import numpy as np
 
 from baselines.hlo import arrays
@@ -32,7 +33,7 @@ def extra_features(instructions: gather.Fields) -> np.ndarray:
     count = len(instructions.messages)
     features = np.zeros((count, len(schema.EXTRA)), np.float32)
 
-    def put(name: str, rows: Any, values: Any) -> None:
+    def put(name: str, rows: Union[int, slice], values: float) -> None:
         features[rows, schema.EXTRA.at(name)] = values
 
     for field in schema.EXTRA_FIELDS:
@@ -64,7 +65,7 @@ def extra_features(instructions: gather.Fields) -> np.ndarray:
     return features
 
 
-def _scalar(literal: Any) -> Optional[float]:
+def _scalar(literal: message.Message) -> Optional[float]:
     """Returns the value of a literal of one real number, else None."""
     kind = _TYPE_NAMES.get(literal.shape.element_type, '')
     values: Any = getattr(literal, f'{kind}s', ())

@@ -7,7 +7,7 @@ if tell(data) in PROTOS:
 import codecs
 import contextlib
 import re
-from typing import Any, List, Optional
+from typing import List, Optional, Type
 
 from google.protobuf import message
 
@@ -121,15 +121,15 @@ def _message_form(data: bytes) -> Optional[str]:
     return None
 
 
-def _modules_of(data: bytes) -> List[Any]:
+def _modules_of(data: bytes) -> List[message.Message]:
     """Returns outlines of the modules of bytes taken for a TuningData."""
     outlines = protos.outlines()
-    file = _parsed(outlines.TuningData, data)
+    file = outlines.TuningData.FromString(data)
     entries = [_parsed(outlines.ModuleTuningData, entry) for entry in file.modules]
     return [entry for entry in entries if entry is not None]
 
 
-def _is_tuned(tuning: Any) -> bool:
+def _is_tuned(tuning: message.Message) -> bool:
     """Returns whether an outline of a ModuleTuningData has a fingerprint or runs."""
     if tuning.fingerprint:
         return True
@@ -137,7 +137,7 @@ def _is_tuned(tuning: Any) -> bool:
     return any(run is not None and not _has_unknown_fields(run) for run in runs)
 
 
-def _is_module(outline: Any) -> bool:
+def _is_module(outline: message.Message) -> bool:
     """Returns whether an outline of an HloModuleProto has an instruction."""
     outlines = protos.outlines()
     for content in outline.computations:
@@ -150,7 +150,7 @@ def _is_module(outline: Any) -> bool:
     return False
 
 
-def _parsed(kind: Any, data: bytes) -> Any:
+def _parsed(kind: Type[message.Message], data: bytes) -> Optional[message.Message]:
     """Parses a message of class `kind`; None where the bytes are no such message."""
     try:
         return kind.FromString(data)

@@ -4,8 +4,9 @@ Attribute access is what reading a protobuf in Python costs, so every field is
 read once per message and all arithmetic is left to numpy.
 """
 
-from typing import Any, Dict, Sequence, Tuple
+from typing import Dict, Sequence, Tuple
 
+from google.protobuf import message
 import numpy as np
 
 from baselines.hlo import arrays
@@ -22,9 +23,9 @@ class Fields:
     reading all the fields of an absent one.
     """
 
-    def __init__(self, messages: Sequence[Any]):
+    def __init__(self, messages: Sequence[message.Message]):
         self.messages = messages
-        self._present: Dict[str, Tuple[np.ndarray, Sequence[Any]]] = {
+        self._present: Dict[str, Tuple[np.ndarray, Sequence[message.Message]]] = {
             '': (np.arange(len(messages)), messages)
         }
 
@@ -47,7 +48,7 @@ class Fields:
             lists = arrays.Ragged.of(getattr(m, field)[:] for m in messages)
         return lists.spread(len(self.messages), rows)
 
-    def submessages(self, path: str) -> Tuple[np.ndarray, Sequence[Any]]:
+    def submessages(self, path: str) -> Tuple[np.ndarray, Sequence[message.Message]]:
         """Finds the messages that have a sub-message.
 
         Args:

@@ -3,8 +3,9 @@
 import collections
 import dataclasses
 import itertools
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
+from google.protobuf import message
 import numpy as np
 
 from baselines.hlo import arrays
@@ -38,7 +39,7 @@ class Graph:
     node_feat_extra: Optional[np.ndarray] = None
 
 
-def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
+def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) -> Graph:
     """Turns an HloModuleProto into arrays, as the published extractor does.
 
     Nodes are numbered in stored order: computations, and their instructions.
@@ -57,6 +58,7 @@ def extract_graph(module: Any, pad: int = 0, extra: bool = False) -> Graph:
     fields = gather.Fields(instructions)
     sizes = [len(c.instructions) for c in module.computations]
     roots = gather.Fields(module.computations).scalars('root_id')
+    # Bool [n]: ids are unique in a module, and a computation names its root by id.
     is_root = fields.scalars('id') == np.repeat(roots, sizes)
     edge_index, warnings = edges.find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
@@ -94,7 +96,7 @@ def _features(fields: gather.Fields, is_root: np.ndarray, pad: int) -> np.ndarra
     return features
 
 
-def list_instructions(module: Any) -> List[Any]:
+def list_instructions(module: message.Message) -> List[message.Message]:
     """Returns the instructions of all computations, in order; raises ValueError."""
     count = sum(len(c.instructions) for c in module.computations)
     if count > MAX_NODES:

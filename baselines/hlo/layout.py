@@ -2,8 +2,9 @@
 
 import collections
 import dataclasses
-from typing import Any, Counter, Dict, Iterator, List, Optional, Tuple
+from typing import Counter, Dict, Iterator, List, Optional, Tuple
 
+from google.protobuf import message
 import numpy as np
 
 from baselines.core import text
@@ -11,9 +12,9 @@ from baselines.hlo import configs
 from baselines.hlo import schema
 
 # 72 bytes of features come from as little as two bytes of protobuf.
-_MAX_BYTES = 16 << 30
+MAX_BYTES = 16 << 30
 # Features that are unpacked at a time where they are not needed all at once.
-_BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 16 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,13 +35,13 @@ class LayoutConfigs(configs.Configs):
         """Unpacks features of configurations in order, in blocks of 16 MB."""
         vectors = self.vectors.astype(np.float32)
         row_bytes = self.codes.shape[1] * vectors[0].nbytes
-        rows = max(1, _BLOCK_BYTES // row_bytes)
+        rows = max(1, BLOCK_BYTES // row_bytes)
         for start in range(0, len(self.codes), rows):
             yield vectors[self.codes[start : start + rows]]
 
 
 def extract_configs(
-    tuning: Any, num_nodes: int, measured: bool = True
+    tuning: message.Message, num_nodes: int, measured: bool = True
 ) -> LayoutConfigs:
     """Returns the usable runs of a program, in stored order.
 
@@ -61,7 +62,8 @@ def extract_configs(
             f'config_index_to_node has node {ids.max()}, but the graph has '
             f'{text.count(num_nodes, "node")}'
         )
-    usable: List[Tuple[int, Any]] = []
+    # Runs that failed are counted, not refused: a tuner's log has some.
+    usable: List[Tuple[int, message.Message]] = []
     dropped: Counter[str] = collections.Counter()
     for index, run in enumerate(tuning.runs):
         reason = _why_dropped(run, measured)
@@ -76,6 +78,7 @@ def extract_configs(
         raise ValueError(
             'config_index_to_node is empty: no node has a layout to choose'
         )
+    # A usable run that contradicts the module is an error of the whole file.
     for index, run in usable:
         if measured and configs.time_of(run) <= 0:
             raise ValueError(
@@ -99,7 +102,7 @@ def extract_configs(
     )
 
 
-def _why_dropped(run: Any, measured: bool) -> Optional[str]:
+def _why_dropped(run: message.Message, measured: bool) -> Optional[str]:
     """Returns why a run does not count; None if it does."""
     if not run.HasField('module_config'):
         return 'without module configuration'
@@ -108,13 +111,15 @@ def _why_dropped(run: Any, measured: bool) -> Optional[str]:
     return 'without profile' if measured and not run.HasField('profile') else None
 
 
-def _encoded(runs: List[Any], num_configurable: int) -> Tuple[np.ndarray, np.ndarray]:
+def _encoded(
+    runs: List[message.Message], num_configurable: int
+) -> Tuple[np.ndarray, np.ndarray]:
     """Returns `vectors` and `codes` of `LayoutConfigs`; refuses more than 16 GB."""
     size = len(runs) * num_configurable * len(schema.LAYOUT) * 4
-    if size > _MAX_BYTES:
+    if size > MAX_BYTES:
         raise ValueError(
             f'{len(runs):,} runs of {num_configurable:,} nodes take {size:,} '
-            f'bytes, more than the {_MAX_BYTES:,} allowed'
+            f'bytes, more than the {MAX_BYTES:,} allowed'
         )
     # Nodes have few distinct layouts, so each is unpacked once.
     codes = np.empty((len(runs), num_configurable), np.int32)
@@ -129,7 +134,7 @@ def _encoded(runs: List[Any], num_configurable: int) -> Tuple[np.ndarray, np.nda
     return np.array(rows, np.int32), codes
 
 
-def _row(node: Any, index: int, column: int) -> List[int]:
+def _row(node: message.Message, index: int, column: int) -> List[int]:
     """Returns the 18 features of a node's layouts; errors name run and node entry."""
     if len(node.tensors) > len(schema.LAYOUT_ARRAYS):
         raise ValueError(

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import glob
 import os
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple, Type
 
 from google.protobuf import descriptor
 from google.protobuf import message
@@ -26,7 +26,7 @@ _MAX_DEPTH = 100  # of nested messages; protobuf's own limit as well
 # An instruction takes 700 bytes of memory, an empty one 2 bytes of a file; true
 # files take up to 15 bytes for each of theirs.
 _MEMORY_PER_BYTE = 40
-_FREE_MEMORY = 256 << 20
+FREE_MEMORY = 256 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class RawFile:
 
     kind: str  # 'tile' (TuningData) or 'layout' (ModuleTuningData)
     # its ModuleTuningData messages; one if the kind is 'layout'
-    modules: Tuple[Any, ...]
+    modules: Tuple[message.Message, ...]
 
 
 def find_files(patterns: List[str]) -> List[str]:
@@ -75,7 +75,7 @@ def read_bytes(path: str) -> bytes:
     return untrusted.read(path, _MAX_BYTES)
 
 
-def module_of(data: bytes, form: str) -> Any:
+def module_of(data: bytes, form: str) -> message.Message:
     """Returns the HloModuleProto in a message of one of `forms.PROTOS`.
 
     Raises:
@@ -160,9 +160,10 @@ def check_memory(data: bytes, name: str) -> None:
         ValueError: it would take too much memory.
     """
     actual = getattr(protos, name).DESCRIPTOR
-    if _largest_size(actual) * len(data) // 2 <= _FREE_MEMORY:
+    if _largest_size(actual) * len(data) // 2 <= FREE_MEMORY:
         return
-    left = _FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
+    # Counting stops as soon as the limit is passed, so that it costs little itself.
+    left = FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
     outline = getattr(protos.outlines(), name).FromString(data)
     for size in _sizes_within(actual, outline):
         left -= size
@@ -199,7 +200,9 @@ def _sizes_within(
 
 
 @functools.lru_cache(maxsize=None)
-def _inner_types(actual: descriptor.Descriptor) -> Dict[int, Tuple[Any, int, Any]]:
+def _inner_types(
+    actual: descriptor.Descriptor,
+) -> Dict[int, Tuple[descriptor.Descriptor, int, Type[message.Message]]]:
     """Returns field number -> type, memory and outline class of the messages in it.
 
     Fields whose messages are small, and maps, are left out.
@@ -220,8 +223,8 @@ def _inner_types(actual: descriptor.Descriptor) -> Dict[int, Tuple[Any, int, Any
 def _largest_size(actual: descriptor.Descriptor) -> int:
     """Returns the memory of a type, or of the largest type inside it, in bytes."""
     types = [actual]
-    for one in types:
-        inner = {field.message_type for field in one.fields} - {None, *types}
+    for message_type in types:
+        inner = {field.message_type for field in message_type.fields} - {None, *types}
         types += sorted(inner, key=lambda kind: kind.full_name)
     return max(map(_size, types))
 

@@ -2,13 +2,17 @@
 
 from typing import Any, Callable
 
+from google.protobuf import message
+
 from baselines.core import text
 from baselines.hlo import protos
 
 _STAGES = ('hlo', 'optimized_hlo')
 
 
-def module_from_tf(fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any) -> Any:
+def module_from_tf(
+    fn: Callable, *args: Any, stage: str = 'hlo', **kwargs: Any
+) -> message.Message:
     """Compiles a function with XLA and returns its HloModuleProto.
 
     Args:

@@ -1,8 +1,9 @@
 """Tile-size configurations of a tuned kernel (TuningData, one module of it)."""
 
 import dataclasses
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from google.protobuf import message
 import numpy as np
 
 from baselines.core import text
@@ -25,7 +26,7 @@ class TileConfigs(configs.Configs):
     config_feat: np.ndarray  # float32 [c, 24]
 
 
-def why_unusable(tuning: Any, measured: bool = True) -> Optional[str]:
+def why_unusable(tuning: message.Message, measured: bool = True) -> Optional[str]:
     """Returns why a ModuleTuningData is passed over, or None.
 
     With `measured`, as the published extractor does; else, if it has nothing to rank.
@@ -36,16 +37,18 @@ def why_unusable(tuning: Any, measured: bool = True) -> Optional[str]:
         return 'no module'
     if not all(run.op_config.HasField('tile_size_config') for run in tuning.runs):
         return 'a run without tile sizes'
-    left = _usable(tuning, measured)
+    usable = _usable(tuning, measured)
     if measured:
-        there = any(run.is_default for _, run in left)
-        return None if there else 'no usable default run'
-    if len(left) < 2:
-        return f'{"only one" if left else "no"} run without error mark'
+        has_default = any(run.is_default for _, run in usable)
+        return None if has_default else 'no usable default run'
+    if len(usable) < 2:
+        return f'{"only one" if usable else "no"} run without error mark'
     return None
 
 
-def extract_configs(tuning: Any, pad: int = 0, measured: bool = True) -> TileConfigs:
+def extract_configs(
+    tuning: message.Message, pad: int = 0, measured: bool = True
+) -> TileConfigs:
     """Returns the usable runs of a module.
 
     A run is dropped if it has the error mark or took at most 1 ns.
@@ -78,7 +81,7 @@ def extract_configs(tuning: Any, pad: int = 0, measured: bool = True) -> TileCon
     )
 
 
-def columns_of(configs: Sequence[Mapping[str, Any]], pad: int = 0) -> np.ndarray:
+def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
     """Returns float32 [c, 24], the columns of configurations given as dicts.
 
     Args:
@@ -98,7 +101,7 @@ def columns_of(configs: Sequence[Mapping[str, Any]], pad: int = 0) -> np.ndarray
     return _columns(rows, pad)
 
 
-def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> np.ndarray:
+def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
     """Returns the columns of the lists of all configurations: float32 [c, 24]."""
     blocks = [
         arrays.Ragged.of(lists[field.name]).columns(field.entries, pad, empty_product=0)
@@ -107,7 +110,9 @@ def _columns(lists: Mapping[str, Sequence[Any]], pad: int) -> np.ndarray:
     return np.concatenate(blocks, axis=1).astype(np.float32)
 
 
-def _usable(tuning: Any, measured: bool) -> List[Tuple[int, Any]]:
+def _usable(
+    tuning: message.Message, measured: bool
+) -> List[Tuple[int, message.Message]]:
     """Returns (position, run) of the runs without error and, if asked, with a time."""
     return [
         (index, run)

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import subprocess
-from typing import Any, Dict, List, NamedTuple, Sequence
+from typing import Dict, List, NamedTuple, Sequence
 
 import baselines
 from baselines.core import files
@@ -44,25 +44,25 @@ def read(models_file: registry.Own, losses: str) -> List[CodeFile]:
     """
     named = [('models_file', models_file)] if isinstance(models_file, str) else []
     named += [('losses', path) for path in _LOSS_FILE.findall(losses)]
-    found = []
+    code = []
     for flag, name in dict.fromkeys(named):
         path = os.path.abspath(files.expand(name)) if name else ''
         if os.path.isfile(path):  # or else its import says what is wrong
             content = untrusted.read(path, _MAX_BYTES)
-            found.append(CodeFile(flag, path, content))
-    return found
+            code.append(CodeFile(flag, path, content))
+    return code
 
 
 def save(code: Sequence[CodeFile], folder: str) -> None:
     """Writes copies into a model directory; raises OSError."""
     if code:
         os.mkdir(os.path.join(folder, _FOLDER))
-    for name, one in zip(_names(code), code):
+    for name, file in zip(_names(code), code):
         with open(os.path.join(folder, name), 'wb') as stream:
-            stream.write(one.content)
+            stream.write(file.content)
 
 
-def described(code: Sequence[CodeFile]) -> Dict[str, Any]:
+def described(code: Sequence[CodeFile]) -> text.JsonObject:
     """Returns the description of the user's code that a run file has, as JSON."""
     return {
         'package': baselines.version('tpugraphs'),
@@ -76,7 +76,7 @@ def described(code: Sequence[CodeFile]) -> Dict[str, Any]:
 
 def _names(code: Sequence[CodeFile]) -> List[str]:
     """Returns distinct paths of copies, relative to the model directory."""
-    names = [os.path.basename(one.path) for one in code]
+    names = [os.path.basename(file.path) for file in code]
     return [
         os.path.join(_FOLDER, f'{number}_{name}' if name in names[:number] else name)
         for number, name in enumerate(names)
@@ -85,7 +85,7 @@ def _names(code: Sequence[CodeFile]) -> List[str]:
 
 def check_unchanged(run: run_files.RunFile, code: Sequence[CodeFile]) -> None:
     """Raises ValueError if a run to resume was made with other files than `code`."""
-    now = {(one.flag, one.path): one.sha256 for one in code}
+    now = {(file.flag, file.path): file.sha256 for file in code}
     for stored in _stored(run):
         if now.get((stored['flag'], stored['path'])) != stored['sha256']:
             refuse(stored['path'], os.path.join(run.model_dir, stored['copy']))
@@ -113,27 +113,31 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     named = run.args.get('models_file')
     if not named or not isinstance(models_file, str):
         return
-    was = f'{run.model_dir} was trained with --models_file='
+    trained_with = f'{run.model_dir} was trained with --models_file='
     if not of_model:  # a run of the published code, or of one that kept no copy
         if not models_file:
             text.note(
-                f'{was}{text.printable(str(named))}; pass it here too if it is not ours'
+                f'{trained_with}{text.printable(str(named))}; pass it here too if it '
+                'is not ours'
             )
         return
     [stored] = of_model
     copy = os.path.join(run.model_dir, stored['copy'])
-    is_same = [one.sha256 for one in read(models_file, '')] == [stored['sha256']]
     if not models_file:
         path = stored['path']
-        is_there = [one.sha256 for one in read(path, '')] == [stored['sha256']]
-        text.note(
-            f'{was}{text.printable(path if is_there else copy)}; pass it here too'
-        )
-    elif not is_same:
+        # The copy of the run counts where the user's file has changed since.
+        file = path if _has_hash(path, stored['sha256']) else copy
+        text.note(f'{trained_with}{text.printable(file)}; pass it here too')
+    elif not _has_hash(models_file, stored['sha256']):
         text.note(
             f'{text.printable(models_file)} is not the file that {run.model_dir} was '
             f'trained with; a copy of that is --models_file={text.printable(copy)}'
         )
+
+
+def _has_hash(models_file: str, sha256: str) -> bool:
+    """Returns whether a models file exists and has this hash."""
+    return [file.sha256 for file in read(models_file, '')] == [sha256]
 
 
 def _stored(run: run_files.RunFile) -> List[Dict[str, str]]:

@@ -20,12 +20,17 @@ def paths_of(model_dir: str) -> List[str]:
         model_dir: absolute.
 
     Raises:
-        ValueError: it is the run that ships, or a training of its settings is
-            running.
+        ValueError: it is the run that ships, or no run: a folder of the user may have
+            such a name; or a training of its settings is running.
     """
-    folder = os.path.realpath(finding.pretrained_folder())
-    if os.path.realpath(model_dir).startswith(os.path.join(folder, '')):
+    if finding.is_pretrained(model_dir):
         raise ValueError(f'--delete: {finding.PRETRAINED} is a part of the package')
+    run_file = run_files.run_file(model_dir)
+    if not os.path.lexists(run_file):
+        raise ValueError(
+            f'--delete: {model_dir} is no run, as there is no {run_file}; remove it '
+            'yourself'
+        )
     paths, process = [model_dir], ''
     with contextlib.suppress(ValueError, OSError):  # damaged, or a published run
         run = run_files.read(model_dir)
@@ -35,11 +40,7 @@ def paths_of(model_dir: str) -> List[str]:
         raise ValueError(
             f'--delete: {process} trains with the settings of {model_dir}; wait for it'
         )
-    return [
-        path
-        for path in (*paths, run_files.run_file(model_dir))
-        if os.path.lexists(path)
-    ]
+    return [path for path in (*paths, run_file) if os.path.lexists(path)]
 
 
 def delete(model_dir: str) -> None:

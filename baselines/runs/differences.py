@@ -7,10 +7,11 @@ averaged.  Any other difference between runs of a model is named.
 import collections
 import json
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 from baselines import config
 from baselines import recipes
+from baselines.core import text
 from baselines.runs import run_files
 
 # Runs that differ only in these repeat one experiment.
@@ -45,7 +46,7 @@ def collection_name(run: run_files.RunFile) -> str:
         return ''
 
 
-def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
+def settings_of(run: run_files.RunFile) -> text.JsonObject:
     """Returns the settings that shape a run, with defaults for those that it lacks.
 
     The options of its model (--model_kwargs_json) are settings like others.  For a run
@@ -62,13 +63,13 @@ def settings_of(run: run_files.RunFile) -> Dict[str, Any]:
     return {name: v for name, v in settings.items() if name not in _NO_SETTINGS}
 
 
-def from_defaults(run: run_files.RunFile) -> Dict[str, Any]:
+def from_defaults(run: run_files.RunFile) -> text.JsonObject:
     """Returns the settings that differ from the defaults, or from its recipe."""
     usual = _defaults(run)
     recipe = str(run.args.get('recipe') or '')
     if recipe in recipes.RECIPES:
         usual.update(recipes.settings(recipe, collection_name(run) or 'tile:xla'))
-    differing: Dict[str, Any] = {'recipe': recipe} if recipe else {}
+    differing: text.JsonObject = {'recipe': recipe} if recipe else {}
     for name, value in settings_of(run).items():
         if name not in _APART and value != usual.get(name):
             differing[name] = value
@@ -100,10 +101,11 @@ def _model_of(run: run_files.RunFile) -> str:
 def _labels(model: str, runs: Sequence[run_files.RunFile]) -> List[Label]:
     """Names the runs of a model on one collection; see `labels`."""
     settings = [settings_of(run) for run in runs]
+    # As JSON, since a value can be a list or an object, which has no hash.
     differing = [
         name
         for name in sorted({name for of_run in settings for name in of_run})
-        if len({json.dumps(one.get(name), sort_keys=True) for one in settings}) > 1
+        if len({json.dumps(s.get(name), sort_keys=True) for s in settings}) > 1
     ]
     named = []
     for of_run in settings:
@@ -116,6 +118,7 @@ def _labels(model: str, runs: Sequence[run_files.RunFile]) -> List[Label]:
         seed = [f'seed {of_run.get("seed", 0)}'] * ('seed' in differing)
         fold = [f'fold {of_run["fold"]}'] if of_run.get('fold') else []
         named.append(Label(' '.join([group, *seed, *fold]), group))
+    # Runs that differ in nothing that is a setting, such as the machine, get a hash.
     counts = collections.Counter(label.name for label in named)
     return [
         label._replace(name=f'{label.name} {run.hash[:8]}')
@@ -132,7 +135,7 @@ def in_order(labelled: Mapping[str, Label]) -> List[str]:
     """
     groups = [label.group for label in labelled.values()]
 
-    def place(key: str) -> Tuple[int, List[Any]]:
+    def place(key: str) -> Tuple[int, List[Union[str, int]]]:
         """Returns what keys are sorted by: the group, then the numbers in the name."""
         label = labelled[key]
         parts = re.split(r'(\d+)', label.name)  # text and numbers in turn
@@ -142,7 +145,7 @@ def in_order(labelled: Mapping[str, Label]) -> List[str]:
     return sorted(labelled, key=place)
 
 
-def format_settings(settings: Mapping[str, Any]) -> str:
+def format_settings(settings: text.JsonObject) -> str:
     """Writes settings: 'lr=.01 estimate configs=64'."""
     parts = []
     for name, value in settings.items():
@@ -155,7 +158,7 @@ def format_settings(settings: Mapping[str, Any]) -> str:
     return ' '.join(parts)
 
 
-def _defaults(run: run_files.RunFile) -> Dict[str, Any]:
+def _defaults(run: run_files.RunFile) -> text.JsonObject:
     """Returns the default settings of a run's task."""
     task = collection_name(run).partition(':')[0] or 'tile'
     return config.to_json(config.CONFIGS[task]())

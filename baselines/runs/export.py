@@ -17,11 +17,12 @@ Trees are exported as LightGBM's own text file, with such a description.
 import json
 import os
 import shutil
-from typing import Any, Dict, List, Mapping
+from typing import Dict, List, Mapping, Optional
 
 import tensorflow as tf
 
 from baselines.core import files
+from baselines.core import text
 from baselines.data import collections
 from baselines.hlo import schema
 from baselines.runs import raw_scoring
@@ -52,7 +53,9 @@ def check_output(output: str) -> None:
         raise ValueError(f'{path} is there already: name a new folder')
 
 
-def export(exported: raw_scoring.GraphModel, output: str) -> Dict[str, List[Any]]:
+def export(
+    exported: raw_scoring.GraphModel, output: str
+) -> Dict[str, List[Optional[int]]]:
     """Writes a graph model as a SavedModel.
 
     Args:
@@ -125,14 +128,14 @@ def export_trees(run: run_files.RunFile, output: str) -> booster.Trees:
     return trees
 
 
-def _write_json(path: str, content: Mapping[str, Any]) -> None:
+def _write_json(path: str, content: text.JsonObject) -> None:
     with open(path, 'w', encoding='utf-8') as stream:
         json.dump(content, stream, indent=1)
 
 
 def _origin(
     run: run_files.RunFile, collection: collections.Collection
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Returns the fields of a description that say where a model comes from."""
     return {
         'run': run.model_dir.rpartition(os.sep)[2],
@@ -144,8 +147,9 @@ def _origin(
 
 def _metadata(
     exported: raw_scoring.GraphModel, specs: Mapping[str, tf.TensorSpec]
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Describes an exported model: versions, inputs, the output, as JSON."""
+    # The names let a caller check that its columns are in the trained order.
     nodes = schema.NODE_AND_EXTRA if exported.variant.extra else schema.NODE
     names = {
         'node_feat': nodes.names,

@@ -37,6 +37,7 @@ FORMS = (
 )
 
 _ABOUT = 'about.json'
+_INSTALL_AGAIN = 'install tpugraphs again'
 _SHORTEST = 4  # characters of a hash
 _MAGIC = re.compile(r'[*?[]')
 
@@ -54,21 +55,29 @@ def pretrained_folder() -> str:
     return str(pathlib.Path(__file__).with_name(PRETRAINED))
 
 
+def is_pretrained(model_dir: str) -> bool:
+    """Returns whether a model directory is the run that ships."""
+    folder = os.path.realpath(pretrained_folder())
+    return os.path.dirname(os.path.realpath(model_dir)) == folder
+
+
 def about_pretrained() -> str:
     """Describes in one line the run that ships: its data, and how well it ranks.
 
     Raises:
         ValueError: the installation is damaged.
-        OSError: it cannot be read.
     """
     path = os.path.join(pretrained_folder(), _ABOUT)
-    about = untrusted.loads(untrusted.read(path))
-    return (
-        f'{PRETRAINED}: {about["model"]} of {about["kernels"]:,} kernels measured on '
-        f'{about["hardware"]}; on {about["unseen"]:,} kernels of unseen programs its '
-        f'first choice saves {about["first"]:.0%} of the time that could be saved over '
-        f"XLA's default, the best of ten {about['ten']:.0%}"
-    )
+    try:
+        about = untrusted.loads(untrusted.read(path))
+        return (
+            f'{PRETRAINED}: {about["model"]} of {about["kernels"]:,} kernels measured '
+            f'on {about["hardware"]}; on {about["unseen"]:,} kernels of unseen '
+            f'programs its first choice saves {about["first"]:.0%} of the time that '
+            f"could be saved over XLA's default, the best of ten {about['ten']:.0%}"
+        )
+    except (OSError, *untrusted.DAMAGE):
+        raise ValueError(f'{path}: damaged; {_INSTALL_AGAIN}') from None
 
 
 def in_folder(out_dir: str, name: str) -> str:
@@ -107,7 +116,13 @@ def find(name: str, task: str = '') -> List[str]:
             f'./{ESTIMATE}'
         )
     if name == PRETRAINED:
-        return [_only_run(pretrained_folder())]
+        shipped = run_files.list_dirs(pretrained_folder())
+        if len(shipped) != 1:
+            raise ValueError(
+                f'--dir: {pretrained_folder()} holds {len(shipped)} runs, where one '
+                f'ships; {_INSTALL_AGAIN}'
+            )
+        return shipped
     path = files.expand(name)
     if os.path.isdir(path):
         return [path] if run_files.hash_of(path) else [_only_run(path)]
@@ -124,7 +139,7 @@ def find(name: str, task: str = '') -> List[str]:
             if word == LATEST:
                 raise ValueError(f'--dir: {no_runs_message([folder])}')
             raise ValueError(missing)
-    model_dirs = [d for one in folders for d in run_files.list_dirs(one)]
+    model_dirs = [d for place in folders for d in run_files.list_dirs(place)]
     if not model_dirs:
         if folder and word != LATEST and not _MAGIC.search(word):
             raise ValueError(missing)

@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 import textwrap
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from baselines.core import files
 from baselines.core import text
@@ -27,7 +27,7 @@ class RunRow(NamedTuple):
     model: str  # its name
     collection: str  # such as 'tile:xla'
     seed: Optional[int]  # of the training; None where an old run does not say
-    differs: Dict[str, Any]  # settings that are not the defaults
+    differs: text.JsonObject  # settings that are not the defaults
     measure: str  # of validation, that chose the best epoch: 'OPA' or 'tau'
     # its best value on the validation split; None where there is none
     score: Optional[float]
@@ -56,6 +56,7 @@ def rows(folders: Sequence[str]) -> List[RunRow]:
 
 def row(run: run_files.RunFile) -> RunRow:
     """Describes one run."""
+    # All fields come from an untrusted file; `run_files` has checked only some.
     measure, score = best_score(run)
     differs = differences.from_defaults(run)
     if run.args.get('fold'):
@@ -87,11 +88,11 @@ def ordered(rows: Sequence[RunRow], by: str) -> List[RunRow]:
     """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
-    def key(one: RunRow):
-        value = getattr(one, by)
+    def key(run: RunRow):
+        value = getattr(run, by)
         missing = value is None
         number = isinstance(value, (int, float))
-        return missing, sign * value if number else value or '', one.when
+        return missing, sign * value if number else value or '', run.when
 
     return sorted(rows, key=key)
 
@@ -101,7 +102,7 @@ def table(rows: Sequence[RunRow]) -> List[str]:
 
     Runs of one folder have its name above the table, unless trainings write there.
     """
-    folders = {os.path.dirname(one.path) for one in rows}
+    folders = {os.path.dirname(run.path) for run in rows}
     above = []
     if len(folders) == 1 and not folders <= {*finding.default_folders()}:
         above = [f'{files.shown(*folders)}/', '']
@@ -124,9 +125,10 @@ def _wrapped(head: Sequence[str], row: Sequence[str]) -> List[List[str]]:
 
 def in_words(run: run_files.RunFile) -> str:
     """Returns what a run is of, when it was finished, and where it is."""
-    one = row(run)
-    when = one.when[:16].replace('T', ' ')
-    return f'{one.model} on {one.collection}, {when}: {files.shown(one.path)}'
+    described = row(run)
+    when = described.when[:16].replace('T', ' ')
+    path = files.shown(described.path)
+    return f'{described.model} on {described.collection}, {when}: {path}'
 
 
 def note_unfinished(folders: Sequence[str]) -> None:
@@ -152,33 +154,33 @@ def cells(rows: Sequence[RunRow]) -> List[List[str]]:
     The column `run` has names for `--dir`; runs of several folders, or of others than
     those where trainings write, have theirs before it.
     """
-    folders = {os.path.dirname(one.path) for one in rows}
+    folders = {os.path.dirname(run.path) for run in rows}
     plain = folders if len(folders) == 1 else {*finding.default_folders()}
-    first = 5 * (len({one.when[:4] for one in rows}) == 1)  # without the year
-    has_seeds = any(one.seed is not None for one in rows)
+    first = 5 * (len({run.when[:4] for run in rows}) == 1)  # without the year
+    has_seeds = any(run.seed is not None for run in rows)
     head = ['when', 'model', 'collection', *(['seed'] * has_seeds)]
-    has_notes = any(one.note for one in rows)
+    has_notes = any(run.note for run in rows)
     head += [_DIFFERS, *([_NOTE] * has_notes), 'best valid', 'minutes', 'run']
     lines = [head]
-    for one in rows:
-        folder, name = os.path.split(one.path)
+    for run in rows:
+        folder, name = os.path.split(run.path)
         name = name[: len('model_') + 8]
-        seed = '-' if one.seed is None else str(one.seed)
-        differs = differences.format_settings(one.differs)
-        if one.run_id:
-            differs = f'{differs} ({one.run_id})'.strip()
+        seed = '-' if run.seed is None else str(run.seed)
+        differs = differences.format_settings(run.differs)
+        if run.run_id:
+            differs = f'{differs} ({run.run_id})'.strip()
         differs = text.printable(differs) or '-'
-        score = '-' if one.score is None else f'{one.measure} {one.score:.3f}'
+        score = '-' if run.score is None else f'{run.measure} {run.score:.3f}'
         lines.append(
             [
-                one.when[first:16].replace('T', ' '),
-                text.printable(one.model),
-                one.collection,
+                run.when[first:16].replace('T', ' '),
+                text.printable(run.model),
+                run.collection,
                 *([seed] * has_seeds),
                 differs,
-                *([one.note] * has_notes),
+                *([run.note] * has_notes),
                 score,
-                text.cell(one.minutes, '.1f'),
+                text.cell(run.minutes, '.1f'),
                 name if folder in plain else os.path.join(files.shown(folder), name),
             ]
         )

@@ -5,6 +5,7 @@ import os
 from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
+from baselines.runs import finding
 
 _NAME = 'note.txt'
 _MAX_BYTES = 1 << 12
@@ -25,12 +26,15 @@ def write(model_dir: str, note: str) -> None:
     """Replaces the note of a run; an empty one is removed.
 
     Raises:
-        ValueError: the note is too long.
+        ValueError: the note is too long, or the run is the one that ships.
         OSError: it cannot be written.
     """
-    note = ' '.join(note.split())
-    if len(note.encode()) >= _MAX_BYTES:
-        raise ValueError(f'--note: {len(note):,} characters; at most 4,000 fit')
+    if finding.is_pretrained(model_dir):
+        raise ValueError(f'--note: {finding.PRETRAINED} is a part of the package')
+    note = text.printable(' '.join(note.split()))  # arguments may be no UTF-8
+    size = len(note.encode())
+    if size >= _MAX_BYTES:
+        raise ValueError(f'--note: {size:,} bytes; at most {_MAX_BYTES - 1:,} fit')
     path = os.path.join(model_dir, _NAME)
     if note:
         with files.write_atomically(path, encoding='utf-8') as stream:

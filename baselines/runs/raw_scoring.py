@@ -5,7 +5,17 @@ as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of nodes are 
 inside, because TensorFlow accepts inputs of other sizes than a signature's.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
+from typing import (
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 import tensorflow as tf
@@ -64,6 +74,7 @@ def input_specs(exported: GraphModel) -> Dict[str, tf.TensorSpec]:
             shape = [None, len(computed)]
             specs.append(tf.TensorSpec(shape, tf.float32, 'config_table'))
     else:
+        # The sizes of both axes are free: configurations, and configurable nodes.
         shape = [None, None, columns]
         specs.append(tf.TensorSpec([None], tf.int32, 'node_config_ids'))
         specs.append(tf.TensorSpec(shape, tf.float32, 'node_config_feat'))
@@ -92,48 +103,59 @@ def _checked(
 ) -> Dict[str, tf.Tensor]:
     """Returns the inputs, computed only when their checks have passed.
 
-    An InvalidArgumentError names the input that is not as `specs` says, or that does
-    not fit another one.
+    An InvalidArgumentError names the first input that is not as `specs` says, or that
+    does not fit another one.
     """
-    sizes = {key: tf.shape(tensor) for key, tensor in inputs.items()}
+    # Assertions inside the graph: a SavedModel is called from other languages, where
+    # nothing else checks its inputs.
     checks: List[tf.Operation] = []
-
-    def require(condition: tf.Tensor, key: str, wanted: str) -> None:
+    for condition, key, wanted in _requirements(inputs, specs):
         message = f'{key}: {wanted}; its shape is'
-        with tf.control_dependencies(list(checks)):  # the first that fails is named
-            checks.append(tf.debugging.Assert(condition, [message, sizes[key]]))
-
-    def require_rows(key: str, axis: int, like: str) -> None:
-        wanted = f'axis {axis} should be as long as {like}'
-        require(tf.equal(sizes[key][axis], sizes[like][0]), key, wanted)
-
-    def require_range(key: str, end: Any, wanted: str) -> None:
-        tensor = inputs[key]
-        require(tf.reduce_all((tensor >= 0) & (tensor < end)), key, wanted)
-
-    for key, spec in specs.items():
-        columns = spec.shape[-1]
-        if columns is not None:
-            wanted = f'should have {columns} columns'
-            require(tf.equal(sizes[key][-1], columns), key, wanted)
-        if key != 'edge_index':  # a graph of one node has no edges
-            require(tf.reduce_all(sizes[key] > 0), key, 'is empty')
-    require_rows('node_opcode', 0, 'node_feat')
-    require_range('node_opcode', 1 << 16, 'opcodes are from 0 to 65535')
-    nodes = sizes['node_feat'][0]
-    require_range('edge_index', nodes, 'has a node that does not exist')
-    if 'config_table' in inputs:
-        require_rows('config_table', 0, 'config_feat')
-    if 'node_config_ids' in inputs:
-        require_range('node_config_ids', nodes, 'has a node that does not exist')
-        require_rows('node_config_feat', 1, 'node_config_ids')
-    if 'prior' in inputs:
-        require_rows('prior', 0, 'node_config_feat')
+        # Each waits for the one before, or any of several failures could be reported.
+        with tf.control_dependencies(list(checks)):
+            shape = tf.shape(inputs[key])
+            checks.append(tf.debugging.Assert(condition, [message, shape]))
     with tf.control_dependencies(checks):
         return {
             key: tf.ensure_shape(tf.identity(tensor), specs[key].shape)
             for key, tensor in inputs.items()
         }
+
+
+def _requirements(
+    inputs: _Inputs, specs: Mapping[str, tf.TensorSpec]
+) -> Iterator[Tuple[tf.Tensor, str, str]]:
+    """Yields what inputs must satisfy: (condition, name of the input, message)."""
+    sizes = {key: tf.shape(tensor) for key, tensor in inputs.items()}
+
+    def same_length(key: str, axis: int, like: str) -> Tuple[tf.Tensor, str, str]:
+        condition = tf.equal(sizes[key][axis], sizes[like][0])
+        return condition, key, f'axis {axis} should be as long as {like}'
+
+    def below(
+        key: str, end: Union[int, tf.Tensor], message: str
+    ) -> Tuple[tf.Tensor, str, str]:
+        tensor = inputs[key]
+        return tf.reduce_all((tensor >= 0) & (tensor < end)), key, message
+
+    for key, spec in specs.items():
+        columns = spec.shape[-1]
+        if columns is not None:
+            condition = tf.equal(sizes[key][-1], columns)
+            yield condition, key, f'should have {columns} columns'
+        if key != 'edge_index':  # a graph of one node has no edges
+            yield tf.reduce_all(sizes[key] > 0), key, 'is empty'
+    yield same_length('node_opcode', 0, 'node_feat')
+    yield below('node_opcode', 1 << 16, 'opcodes are from 0 to 65535')
+    nodes = sizes['node_feat'][0]
+    yield below('edge_index', nodes, 'has a node that does not exist')
+    if 'config_table' in inputs:
+        yield same_length('config_table', 0, 'config_feat')
+    if 'node_config_ids' in inputs:
+        yield below('node_config_ids', nodes, 'has a node that does not exist')
+        yield same_length('node_config_feat', 1, 'node_config_ids')
+    if 'prior' in inputs:
+        yield same_length('prior', 0, 'node_config_feat')
 
 
 def _nodes(inputs: _Inputs, exported: GraphModel) -> Dict[str, tf.Tensor]:
@@ -157,6 +179,8 @@ def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
     most = scoring.pairs_per_item(model)
 
     def score(inputs: _Inputs) -> tf.Tensor:
+        # As `TileGraphs.scoring_items`: slices of at most `most` pairs of a node and a
+        # configuration, of nearly equal size.  All items share the nodes and edges.
         nodes, edges = (
             tf.shape(inputs[name])[0] for name in ('node_opcode', 'edge_index')
         )
@@ -172,6 +196,7 @@ def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
         packed = {
             **_nodes(inputs, exported),
             'config_feats': features,
+            # Labels are not needed; `unpack` reads them.
             'runtimes': tf.ones([configs]),
             'normalizers': tf.ones([configs]),
             'node_start': same,
@@ -200,6 +225,8 @@ def _layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
         nodes, edges = tf.shape(graph['op'])[0], tf.shape(graph['edges'])[0]
 
         def score_slice(taken: tf.Tensor) -> tf.Tensor:
+            # As the packed layouts: `vectors` are rows of features, and `codes` say
+            # which one a node (row) has in a configuration (column).
             vectors = tf.reshape(taken, [-1, rows.shape[2]])
             codes = tf.range(most) * configurable + tf.range(configurable)[:, None]
             packed = {
@@ -221,6 +248,7 @@ def _layout_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
             batch, _ = layout_graphs.unpack(tensors, 0, 1, most)
             return tf.reshape(forward(batch, most), [most])
 
+        # [c, k, features] in slices of 16 configurations.
         scores = _by_slices(score_slice, rows, most)
         return scores + inputs['prior'] if 'prior' in inputs else scores
 
@@ -239,6 +267,8 @@ def _by_slices(
     Returns:
         float32 [configurations].
     """
+    # The model is traced for one number of configurations, so the last slice
+    # repeats its last row.
     count = tf.shape(rows)[0]
 
     def score_slice(start: tf.Tensor) -> tf.Tensor:

@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import re
-from typing import Any, Dict, List, Optional
+from typing import Dict, List, Optional
 import zlib
 
 from baselines.core import registry
@@ -23,9 +23,9 @@ from baselines.data import collections
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.  A value takes 8 to 250 bytes of memory.
-_MAX_RUN_BYTES = 64 << 20
-_MAX_VALUES = 4_000_000
-_MAX_CONTAINERS = 1_000_000
+MAX_RUN_BYTES = 64 << 20
+MAX_VALUES = 4_000_000
+MAX_CONTAINERS = 1_000_000
 _MODEL_DIR = re.compile(r'model_(\w+)')
 # Arguments in a run file that are paths on a machine; all others are settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
@@ -36,10 +36,10 @@ class RunFile:
     """A finished training, as its run file describes it."""
 
     model_dir: str  # the model directory, absolute
-    info: Dict[str, Any]  # the run file's JSON object
+    info: text.JsonObject  # the run file's JSON object
 
     @property
-    def args(self) -> Dict[str, Any]:
+    def args(self) -> text.JsonObject:
         """The flags of the training."""
         return self.info['args']
 
@@ -80,7 +80,7 @@ class RunFile:
         return self.info.get('seconds')
 
     @property
-    def curve(self) -> Dict[str, List[Any]]:
+    def curve(self) -> Dict[str, List[Optional[float]]]:
         """Per epoch its number, losses and scores; see `loop.State`."""
         curve = self.info.get('train_curve')
         return curve if isinstance(curve, dict) else {}
@@ -149,7 +149,7 @@ class RunFile:
         return weights
 
     @property
-    def digests(self) -> Dict[str, Any]:
+    def digests(self) -> text.JsonObject:
         """Hashes of settings, weights and trees as saved; {} of published runs."""
         digests = self.info.get('digest')
         return digests if isinstance(digests, dict) else {}
@@ -175,10 +175,10 @@ class RunFile:
 
 
 def signed(
-    info: Dict[str, Any],
+    info: text.JsonObject,
     weights_digest: Optional[str],
     trees_digest: Optional[str] = None,
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Returns a run file's content with its digests."""
     digests = {
         'trees': trees_digest,
@@ -188,7 +188,7 @@ def signed(
     return {**info, 'digest': {kind: d for kind, d in digests.items() if d}}
 
 
-def _settings_digest(info: Dict[str, Any]) -> str:
+def _settings_digest(info: text.JsonObject) -> str:
     """Hashes a run file's settings: everything but paths and digests."""
     args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
     settings = {**info, 'args': args, 'digest': None}
@@ -255,7 +255,7 @@ def read(model_dir: str) -> RunFile:
     return RunFile(model_dir, _read(run_file(model_dir)))
 
 
-def _read(path: str) -> Dict[str, Any]:
+def _read(path: str) -> text.JsonObject:
     """Reads the object in a run file, and checks the fields that all callers use."""
     if not os.path.lexists(path):
         raise ValueError(
@@ -263,8 +263,8 @@ def _read(path: str) -> Dict[str, Any]:
             'directory of the same hash'
         )
     try:
-        with untrusted.open_regular(path, _MAX_RUN_BYTES) as stream:
-            content = gzip.GzipFile(fileobj=stream).read(_MAX_RUN_BYTES + 1)
+        with untrusted.open_regular(path, MAX_RUN_BYTES) as stream:
+            content = gzip.GzipFile(fileobj=stream).read(MAX_RUN_BYTES + 1)
         check_size(content)
         # The published code writes NaN.
         info = untrusted.loads(content, finite=False)
@@ -301,14 +301,14 @@ def check_size(content: bytes) -> None:
     Raises:
         ValueError: it is too long, or holds too many values.
     """
-    if len(content) > _MAX_RUN_BYTES:
-        raise ValueError(f'it unpacks to more than {_MAX_RUN_BYTES} bytes')
+    if len(content) > MAX_RUN_BYTES:
+        raise ValueError(f'it unpacks to more than {MAX_RUN_BYTES} bytes')
     containers = content.count(b'[') + content.count(b'{')
-    if containers > _MAX_CONTAINERS or content.count(b',') > _MAX_VALUES:
+    if containers > MAX_CONTAINERS or content.count(b',') > MAX_VALUES:
         raise ValueError('it holds more values than any run has')
 
 
-def _check_numbers(info: Dict[str, Any]) -> None:
+def _check_numbers(info: text.JsonObject) -> None:
     """Raises ValueError unless the curves and the duration of a run are numbers."""
     curve = info.get('train_curve')
     for name, values in curve.items() if isinstance(curve, dict) else ():
@@ -318,5 +318,5 @@ def _check_numbers(info: Dict[str, Any]) -> None:
         raise ValueError('seconds is not a number')
 
 
-def _is_number_or_none(value: Any) -> bool:
+def _is_number_or_none(value: object) -> bool:
     return value is None or type(value) in (int, float)  # True is an int as well

@@ -11,16 +11,20 @@ import json
 import logging
 import os
 import re
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Optional, Sequence, Tuple
 import uuid
 import warnings
 
 from absl import logging as absl_logging
 
 from baselines.core import files
+from baselines.core import text
 from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.trees import booster as trees_lib
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # Hidden names of files that are being written.
 _LEFTOVERS = re.compile(
@@ -37,8 +41,8 @@ def new_hash() -> str:
 def save(
     out_dir: str,
     run_hash: str,
-    info: Dict[str, Any],
-    model: Optional[Any] = None,
+    info: text.JsonObject,
+    model: Optional['tf.keras.Model'] = None,
     trees: Optional[trees_lib.Trees] = None,
     code: Sequence[code_files.CodeFile] = (),
 ) -> run_files.RunFile:
@@ -65,6 +69,8 @@ def save(
     for path in (final, run_files.run_file(final)):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, 'a run is never overwritten', path)
+    # The run file appears first, then the directory is renamed: listings ask for
+    # both, so a kill between the two leaves nothing that looks finished.
     try:
         with files.folder_atomically(final) as folder:
             if model:
@@ -83,8 +89,8 @@ def save(
 
 
 def _content(
-    info: Dict[str, Any], weights_digest: Optional[str], trees_digest: Optional[str]
-) -> Tuple[Dict[str, Any], bytes]:
+    info: text.JsonObject, weights_digest: Optional[str], trees_digest: Optional[str]
+) -> Tuple[text.JsonObject, bytes]:
     """Returns the content of a run file, signed, and its bytes before packing.
 
     Test predictions that make it larger than a run file may be are left out: the CSV
@@ -108,7 +114,7 @@ def remove_leftovers(out_dir: str) -> None:
     files.remove_leftovers(out_dir, _LEFTOVERS)
 
 
-def save_model(model: Any, path: str) -> None:
+def save_model(model: 'tf.keras.Model', path: str) -> None:
     """Writes a Keras SavedModel; raises OSError where that fails."""
     import tensorflow as tf
 

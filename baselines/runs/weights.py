@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import itertools
 import math
-from typing import Any, Callable, Dict, Iterator, List, Mapping
+from typing import Any, Callable, Dict, Iterator, List
 
 from google.protobuf import message
 import numpy as np
@@ -29,7 +29,7 @@ _FREE_NUMBER = 4096
 
 
 @contextlib.contextmanager
-def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
+def limited(model_dir: str, options: text.JsonObject) -> Iterator[None]:
     """Stops building a model that is far larger than its checkpoint.
 
     The model's options are untrusted.  Widths occur in shapes of the checkpoint, and
@@ -43,7 +43,7 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
     """
     with _naming(model_dir):
         shapes = _open_checkpoint(model_dir).get_variable_to_shape_map().values()
-    left = {
+    remaining = {
         'weights': 2 * sum(math.prod(shape) for shape in shapes) + _FREE_WEIGHTS,
         'variables': 2 * len(shapes) + _FREE_VARIABLES,
     }
@@ -53,8 +53,8 @@ def limited(model_dir: str, options: Mapping[str, Any]) -> Iterator[None]:
         raise ValueError(too_large)
 
     def take(kind: str, number: int = 1) -> None:
-        left[kind] -= number
-        if left[kind] < 0:
+        remaining[kind] -= number
+        if remaining[kind] < 0:
             raise ValueError(too_large)
 
     def create(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
@@ -107,11 +107,11 @@ def digest(model: tf.keras.Model) -> str:
     return hashed.hexdigest()
 
 
-def _integers(value: Any) -> Iterator[int]:
+def _integers(value: object) -> Iterator[int]:
     """Yields the integers in a JSON value at any depth."""
     if isinstance(value, (dict, list)):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _integers(one)
+        for element in value.values() if isinstance(value, dict) else value:
+            yield from _integers(element)
     elif isinstance(value, int):
         yield value
 

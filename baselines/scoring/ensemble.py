@@ -1,9 +1,11 @@
 """Several runs of a collection as one model: their scores, averaged."""
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
+from baselines.core import text
+from baselines.data.packed import splits
 from baselines.evaluation import comparison
 from baselines.evaluation import report
 from baselines.runs import finding
@@ -16,7 +18,7 @@ class Scored(NamedTuple):
     """A split, scored by several runs."""
 
     predictors: Mapping[str, prediction.Predictor]  # the runs, by model directory
-    store: Any  # the split
+    store: splits.PackedSplit  # the split
     # for each run a list with float32 [configurations] of each graph
     scores: List[List[np.ndarray]]
 
@@ -34,7 +36,7 @@ class Scored(NamedTuple):
         task = self.first.task
         return [task.results(self.store, scores, estimates) for scores in models]
 
-    def measure(self, averaged: Sequence[np.ndarray], by: str) -> Dict[str, Any]:
+    def measure(self, averaged: Sequence[np.ndarray], by: str) -> text.JsonObject:
         """Measures averaged scores and each run, and compares them graph by graph.
 
         Args:
@@ -48,6 +50,7 @@ class Scored(NamedTuple):
                 `comparison.paired_test`.
         """
         store, task = self.store, self.first.collection.task
+        # The same graphs, scored by the ensemble and by each of its members.
         ours, *members = self.results([averaged, *self.scores])
         described = self.first.describe(store)
         described.update(model='ensemble', name=f'ensemble by {by}', by=by)
@@ -94,14 +97,13 @@ def score(
         ValueError: they would score different graphs; the data are unusable;
             runtimes are needed and all 0.
     """
-    first_dir = next(iter(predictors))
-    scores, first_store = [], None
+    first_dir, first = next(iter(predictors.items()))
+    first_store = first.open_split(split)
+    if must_measure:
+        graph_source.check_runtimes(first_store)
+    scores = []
     for model_dir, predictor in predictors.items():
-        store = predictor.open_split(split)
-        if first_store is None:
-            first_store = store
-            if must_measure:
-                graph_source.check_runtimes(store)
+        store = first_store if predictor is first else predictor.open_split(split)
         if store.fingerprint != first_store.fingerprint:
             raise ValueError(
                 f'--dirs: {model_dir} would score {store.source}, but {first_dir} '

@@ -46,6 +46,7 @@ def export(
     from baselines.runs import export as export_lib
     from baselines.runs import raw_scoring
 
+    # Before the model is read, which takes seconds.
     export_lib.check_output(output)
     title = f'{output}: {run.args["model"]} on '
     if not run.has_model:
@@ -62,6 +63,7 @@ def export(
     options = graph_source.SourceOptions(models_file=models_file, collection=collection)
     source = graph_source.RunSource(run, options)
     scorer = loading.run_scorer(run, source)
+    # A layout model of --estimate was trained to correct the formula's scores.
     exported = raw_scoring.GraphModel(
         *(run, scorer.keras_model, scorer.scaling, scorer.variant, source.collection),
         adds_to_formula=scorer.estimate and run.task == reading.LAYOUT,
@@ -87,14 +89,15 @@ def _cost_without_trees(
             return alone
     except (ValueError, OSError) as error:
         return f'{alone}; the cost is not measured: {text.one_line(error)}'
+    # The same run with its graph model as the only member.
     models = scorer.models._replace(trees=None, weights=None)
     without = scorers.RunScorer(
         *(models, scorer.scaling, scorer.variant, scorer.keras_model),
         *(scorer.estimate, scorer.flag),
     )
     with_trees, without_trees = (
-        prediction.Predictor(one, source, run).measure('valid')[0]
-        for one in (scorer, without)
+        prediction.Predictor(compared, source, run).measure('valid')[0]
+        for compared in (scorer, without)
     )
     changes = []
     for measure in metrics.MEASURES[source.collection.task]:
@@ -102,6 +105,7 @@ def _cost_without_trees(
             summary['overall'][measure.key]['mean']
             for summary in (with_trees, without_trees)
         )
+        # A mean is None where the measure is defined on no graph.
         if measure.key in _MEASURES and before is not None:
             changes.append(f'{measure.title} {before:.3f} -> {after:.3f}')
     return f'{alone}; {report.data_title(with_trees)}: {", ".join(changes)}'

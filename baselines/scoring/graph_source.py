@@ -131,8 +131,8 @@ class RunSource(Source):
         if not fold or split == 'test':
             store = super().open(split)
             # Of several collections there are as many, with spaces in between.
-            known = str(trained_on or store.fingerprint).split()
-            if self._is_own_data and store.fingerprint not in known:
+            expected = str(trained_on or store.fingerprint).split()
+            if self._is_own_data and store.fingerprint not in expected:
                 text.note(
                     f'{store.source} is not as it was when {self._run.model_dir} '
                     'was trained'

@@ -6,7 +6,7 @@ write_predictions(['latest'], graph_source.SourceOptions(), 'test.csv')
 
 import dataclasses
 import os
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import TYPE_CHECKING, Dict, List, Mapping, Sequence
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from baselines.scoring import prediction
 from baselines.scoring import scorers
 from baselines.tasks import lookup
 from baselines.trees import booster
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 def load_predictor(
@@ -66,23 +69,19 @@ def load_predictors(
     for model_dir, run in finding.load_all(trained, options.task).items():
         parts = run.collection().parts
         if has_estimate and len(parts) == 1:  # --collection is of the estimate
-            predictors[model_dir] = of_run(run, _of_collection(options, ''))
+            predictors[model_dir] = of_run(
+                run, dataclasses.replace(options, collection='')
+            )
         elif options.collection or len(parts) == 1:
             predictors[model_dir] = of_run(run, options)
         else:
             for part in parts:
-                of_part = of_run(run, _of_collection(options, part.name))
-                predictors[f'{model_dir} {part.name}'] = of_part
+                predictors[f'{model_dir} {part.name}'] = of_run(
+                    run, dataclasses.replace(options, collection=part.name)
+                )
     if has_estimate:
         predictors[finding.ESTIMATE] = _of_estimate(options)
     return predictors
-
-
-def _of_collection(
-    options: graph_source.SourceOptions, name: str
-) -> graph_source.SourceOptions:
-    """Returns options with the name of a collection."""
-    return dataclasses.replace(options, collection=name)
 
 
 def load_alike(
@@ -144,6 +143,7 @@ def run_scorer(
         scaling = scaling_lib.stored(run)
     if scaling is None:
         scaling = _fitted_scaling(run, source, variant)
+    # Trees alone need no TensorFlow.
     trees = graph_model = keras_model = None
     if run.has_trees:
         trees = booster.Trees.read(run.trees_file)
@@ -155,19 +155,21 @@ def run_scorer(
         )
     models = scorers.Models(source.task, graph_model, trees, run.member_weights)
     estimate = bool(run.args.get('estimate'))
-    known = [part.name for part in run.collection().parts]
-    flag = scorers.Flag(source.collection.name, known) if len(known) > 1 else None
+    # A run of several collections reads a flag column for each of them.
+    names = [part.name for part in run.collection().parts]
+    flag = scorers.Flag(source.collection.name, names) if len(names) > 1 else None
     return scorers.RunScorer(models, scaling, variant, keras_model, estimate, flag)
 
 
 def _read_model(
     run: run_files.RunFile, scaling: scaling_lib.Scaling, models_file: registry.Own
-) -> Any:
+) -> 'tf.keras.Model':
     """Makes the graph model of a run and reads its weights; raises ValueError."""
     starting.start_tensorflow()
     from baselines.runs import weights
 
     kwargs = config_lib.model_kwargs(run.args.get('model_kwargs_json') or '{}')
+    # A run file may come from someone else: its options could ask for a huge model.
     with weights.limited(run.model_dir, kwargs):
         model = lookup.of(run.collection()).make_model(
             run.args['model'],

@@ -6,7 +6,7 @@ for scores in predictor.score(predictor.open_split('test')):  # a graph's
 """
 
 import os
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, cast
+from typing import Iterable, Iterator, List, Optional, Tuple, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
 from baselines.core import text
+from baselines.data import graph_files
 from baselines.data import published
 from baselines.data import variants
 from baselines.data.layout import store as layout_store
@@ -59,7 +60,7 @@ class Predictor:
         """Opens a split of the source; see `Source.open`."""
         return self.source.open(split)
 
-    def describe(self, store: splits.PackedSplit) -> Dict[str, Any]:
+    def describe(self, store: splits.PackedSplit) -> text.JsonObject:
         """Describes the model, and the data: the split that was opened last."""
         return {
             'model': self.model_name,
@@ -72,7 +73,7 @@ class Predictor:
 
     def measure(
         self, split: str, protocol: str = ''
-    ) -> Tuple[Dict[str, Any], List[report.GraphResult]]:
+    ) -> Tuple[text.JsonObject, List[report.GraphResult]]:
         """Measures how graphs are ranked whose runtimes are known.
 
         The estimate is measured too, where the data have the columns that it reads.
@@ -94,6 +95,7 @@ class Predictor:
             registry.resolve(protocol, report.PROTOCOLS, 'protocol')
         store = self.open_split(split)
         graph_source.check_runtimes(store)
+        # Lists for the published protocol, or [] to measure on all configurations.
         described = self.describe(store)
         lists = self._listed_configurations(store, protocol)
         if lists:
@@ -123,6 +125,8 @@ class Predictor:
         self, store: splits.PackedSplit, protocol: str
     ) -> List[np.ndarray]:
         """Returns the configurations of each graph to measure on; [] for all."""
+        # By default only where the split is exactly the published one; workers score
+        # whole splits, so with them the default is all configurations.
         lists = published.validation_lists(self.collection.name)
         in_full = self.source.split == 'valid' and {*store.graph_ids} == {*lists}
         if protocol == report.ALL or not (
@@ -189,13 +193,14 @@ class Predictor:
 
     def score_members(self, store: splits.PackedSplit) -> Iterator[scorers.Members]:
         """Yields the members' scores of each graph, whose mean `score` yields."""
+        # Refuses other columns than those of the training, adds those of --extra.
         store = self.scorer.check(store)
         title = f'ranking {os.path.basename(store.source)}'
         with splits.verifying(store):
             scored = self.scorer.members(store)
             yield from phases.each(scored, title, store.num_graphs, store.noun)
 
-    def score_record(self, record: Any) -> np.ndarray:
+    def score_record(self, record: graph_files.GraphRecord) -> np.ndarray:
         """Scores a graph that is in memory.
 
         Args:
@@ -210,7 +215,7 @@ class Predictor:
         """
         return self.scorer.mean(self.score_record_members(record))
 
-    def score_record_members(self, record: Any) -> scorers.Members:
+    def score_record_members(self, record: graph_files.GraphRecord) -> scorers.Members:
         """Returns the members' scores of a graph in memory; see `score_record`."""
         store_class = self.task.store_class
         if not isinstance(record, store_class.record_class):

@@ -1,7 +1,7 @@
 """Scores graphs with the models of a run, or with the untrained estimate."""
 
 from typing import (
-    Any,
+    TYPE_CHECKING,
     Iterable,
     Iterator,
     List,
@@ -10,6 +10,7 @@ from typing import (
     Protocol,
     Sequence,
     Tuple,
+    cast,
 )
 
 import numpy as np
@@ -18,6 +19,7 @@ from baselines.core import text
 from baselines.data import collections
 from baselines.data import variants
 from baselines.data.layout import joint
+from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.evaluation import metrics
@@ -27,6 +29,9 @@ from baselines.tasks import lookup
 from baselines.tasks import protocol
 from baselines.trees import booster
 from baselines.trees import scoring
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # The scores of a graph by each member of a model: its graph model, its trees.
 Members = Tuple[np.ndarray, ...]
@@ -68,7 +73,7 @@ def noting_ties(
 class Models(NamedTuple):
     """A graph model, trees, or both."""
 
-    task: protocol.Task[Any]  # of the graphs that they score
+    task: lookup.AnyTask  # of the graphs that they score
     graph_model: Optional[protocol.Inference]  # None where trees score alone
     trees: Optional[booster.Trees]  # None where the graph model scores alone
     # of both in their mean; None: equal. Where both are 0, the formula that they begin
@@ -78,7 +83,7 @@ class Models(NamedTuple):
     def members(
         self,
         store: splits.PackedSplit,
-        graphs: Any,
+        graphs: protocol.Graphs,
         numbers: Optional[np.ndarray] = None,
     ) -> Iterator[Members]:
         """Yields for each graph a float [configurations] of each member.
@@ -105,7 +110,7 @@ class Models(NamedTuple):
     def scores(
         self,
         store: splits.PackedSplit,
-        graphs: Any,
+        graphs: protocol.Graphs,
         numbers: Optional[np.ndarray] = None,
     ) -> Iterator[np.ndarray]:
         """Yields the mean of the members of each graph; see `members`."""
@@ -130,6 +135,7 @@ class Models(NamedTuple):
         task = self.task
         if self.graph_model is None or self.trees is None:
             return self
+        # Judged by the same measure as the best epoch.
         key = 'kendall_tau' if task.judged_by_tau else 'opa'
         [quality] = [m.of_graph for m in metrics.MEASURES[task.name] if m.key == key]
         graphs = [
@@ -140,6 +146,7 @@ class Models(NamedTuple):
         ]
         weights = ensembles.chosen_weights(graphs, quality)
         if formula is not None:
+            # A model that starts from the formula must beat it on validation graphs.
             learned = [mean_score(members, weights) for members in scored]
             runtimes = [graph.runtimes for graph in graphs]
             if not ensembles.is_better(learned, formula, runtimes, quality):
@@ -187,16 +194,16 @@ class Flag(NamedTuple):
     """The collection of the graphs that a run of several scores."""
 
     collection: str  # its name
-    known: Sequence[str]  # names of all that the run was trained on
+    trained_on: Sequence[str]  # names of all collections of the run's training
 
     @property
     def values(self) -> List[float]:
         """What the flag columns of the collection's nodes hold."""
-        return [float(name == self.collection) for name in self.known]
+        return [float(name == self.collection) for name in self.trained_on]
 
-    def of(self, store: Any) -> joint.JointStore:
+    def of(self, store: layout_store.LayoutStore) -> joint.JointStore:
         """Returns a split whose graphs are flagged; see `JointStore`."""
-        return joint.JointStore({self.collection: store}, self.known)
+        return joint.JointStore({self.collection: store}, self.trained_on)
 
 
 class RunScorer:
@@ -217,7 +224,7 @@ class RunScorer:
         models: Models,
         scaling: scaling_lib.Scaling,
         variant: variants.Variant,
-        keras_model: Any,
+        keras_model: Optional['tf.keras.Model'],
         estimate: bool = False,
         flag: Optional[Flag] = None,
     ):
@@ -229,9 +236,11 @@ class RunScorer:
     def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
         """Returns a split with the columns of the training; see `Scorer.check`."""
         store = self.variant.check(store, 'the model was trained on')
-        return self.flag.of(store) if self.flag else store
+        # Only layouts have runs of several collections, and so flags.
+        flagged = cast(layout_store.LayoutStore, store)
+        return self.flag.of(flagged) if self.flag else store
 
-    def graphs(self, store: splits.PackedSplit) -> Any:
+    def graphs(self, store: splits.PackedSplit) -> Optional[protocol.Graphs]:
         """Returns the graphs of a split with features scaled as in the training.
 
         Opcodes that the graph model does not know become the unknown one.  None
@@ -239,6 +248,7 @@ class RunScorer:
         """
         if self.models.graph_model is None:
             return None
+        # Trees read the split itself: they count opcodes, known or not.
         store = store.with_opcodes_below(self.num_ops)
         normalizer = self.scaling.normalizer
         return self.models.task.graphs(store, normalizer, False, self.estimate)

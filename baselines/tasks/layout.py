@@ -1,9 +1,10 @@
 """The task of ranking the layouts of a program."""
 
-from typing import Any, Dict, Iterator, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, Iterator, Optional, Sequence
 
 import numpy as np
 
+from baselines import config as config_lib
 from baselines.core import registry
 from baselines.data.layout import records
 from baselines.data.layout import store as layout_store
@@ -15,6 +16,10 @@ from baselines.layout import estimate
 from baselines.layout import layout_table
 from baselines.tasks import examples
 from baselines.tasks import protocol
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+    import tensorflow_gnn as tfgnn
 
 # Of a layout's normal score by the formula, which a model's score is added to.  The
 # order at first is the formula's for any scale; with a small one, training overrules
@@ -37,7 +42,9 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     def models(self, own: registry.Own) -> Dict[str, type]:
         return registry.layout_models(own)
 
-    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+    def example_graph(
+        self, normalizer: normalizer_lib.Normalizer
+    ) -> 'tfgnn.GraphTensor':
         from baselines.layout import graphs
 
         return graphs.example_graph(normalizer)
@@ -60,7 +67,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
-    ) -> Any:
+    ) -> protocol.Graphs:
         from baselines.layout import programs
 
         prior = _prior_of_groups if begin_with_estimate else None
@@ -70,12 +77,12 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         self,
         store: layout_store.LayoutStore,
         names: Optional[Sequence[str]],
-        graphs: Any,
+        graphs: protocol.Graphs,
     ) -> layout_table.LayoutTable:
         return layout_table.LayoutTable(store, names)
 
     def inference(
-        self, model: Any, memory_budget: int, once: bool
+        self, model: 'tf.keras.Model', memory_budget: int, once: bool
     ) -> protocol.Inference:
         """Returns what scores programs within a memory budget."""
         from baselines.layout import scoring
@@ -94,7 +101,9 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         """Returns runtimes in nanoseconds, int64."""
         return store.part('config_runtime', number)
 
-    def drawable(self, store: layout_store.LayoutStore, settings: Any) -> np.ndarray:
+    def drawable(
+        self, store: layout_store.LayoutStore, settings: config_lib.LayoutConfig
+    ) -> np.ndarray:
         """Counts the different layouts of each program, up to --max_configs."""
         most = settings.max_configs
         return store.group_counts if most < 0 else np.minimum(store.group_counts, most)

@@ -7,11 +7,11 @@ from baselines.tasks import layout
 from baselines.tasks import protocol
 from baselines.tasks import tile
 
-TASKS: Dict[str, protocol.Task[Any]] = {
-    task.name: task for task in (tile.Tile(), layout.Layout())
-}
+AnyTask = protocol.Task[Any]  # of any class of splits
+
+TASKS: Dict[str, AnyTask] = {task.name: task for task in (tile.Tile(), layout.Layout())}
 
 
-def of(collection: collections.Collection) -> protocol.Task[Any]:
+def of(collection: collections.Collection) -> AnyTask:
     """Returns the task of a collection."""
     return TASKS[collection.task]

@@ -4,6 +4,7 @@ import abc
 import itertools
 import os
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -24,19 +25,26 @@ import numpy as np
 from baselines.core import files
 from baselines.core import registry
 from baselines.data import collections
+from baselines.data import graph_files
 from baselines.data import shipped
 from baselines.data.packed import splits
 from baselines.evaluation import report
 from baselines.features import normalizer as normalizer_lib
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+    import tensorflow_gnn as tfgnn
+
 _Split = TypeVar('_Split', bound=splits.PackedSplit)
+# The graphs of a split as models read them: `TileGraphs` or `StoredPrograms`.
+Graphs = Any
 
 
 class Inference(Protocol):
     """Runs one graph model on the graphs of a split, in bounded memory."""
 
     def scores(
-        self, graphs: Any, numbers: Optional[np.ndarray] = None
+        self, graphs: Graphs, numbers: Optional[np.ndarray] = None
     ) -> Iterator[np.ndarray]:
         """Yields float32 [configurations] for each graph.
 
@@ -46,7 +54,7 @@ class Inference(Protocol):
         """
 
     def chosen(
-        self, graphs: Any, configs: Sequence[np.ndarray]
+        self, graphs: Graphs, configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
         """Returns a function that scores given configurations of the first graphs.
 
@@ -102,11 +110,15 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the classes of graph models by name, with the user's own."""
 
     @abc.abstractmethod
-    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+    def example_graph(
+        self, normalizer: normalizer_lib.Normalizer
+    ) -> 'tfgnn.GraphTensor':
         """Makes a small GraphTensor, with which a model makes its variables."""
 
     @abc.abstractmethod
-    def example_record(self, rng: np.random.Generator, configs: int) -> Any:
+    def example_record(
+        self, rng: np.random.Generator, configs: int
+    ) -> graph_files.GraphRecord:
         """Makes a record of a small graph, random but valid, with runtimes."""
 
     @abc.abstractmethod
@@ -116,7 +128,7 @@ class Task(abc.ABC, Generic[_Split]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
-    ) -> Any:
+    ) -> Graphs:
         """Returns the graphs of a split as models read them, with scaled features.
 
         Args:
@@ -128,7 +140,7 @@ class Task(abc.ABC, Generic[_Split]):
 
     @abc.abstractmethod
     def table(
-        self, store: _Split, names: Optional[Sequence[str]], graphs: Any
+        self, store: _Split, names: Optional[Sequence[str]], graphs: Graphs
     ) -> Table:
         """Returns the columns that trees read.
 
@@ -138,7 +150,9 @@ class Task(abc.ABC, Generic[_Split]):
         """
 
     @abc.abstractmethod
-    def inference(self, model: Any, memory_budget: int, once: bool) -> Inference:
+    def inference(
+        self, model: 'tf.keras.Model', memory_budget: int, once: bool
+    ) -> Inference:
         """Returns what scores graphs with a model.
 
         Args:
@@ -192,7 +206,7 @@ class Task(abc.ABC, Generic[_Split]):
         num_configs: int,
         num_ops: int,
         normalizer: normalizer_lib.Normalizer,
-    ) -> Any:
+    ) -> 'tf.keras.Model':
         """Makes a graph model and its variables.
 
         A model whose constructor takes `scaling` is given the normaliser, to undo it.
@@ -204,6 +218,7 @@ class Task(abc.ABC, Generic[_Split]):
             ValueError: the name or an option is unknown.
         """
         model_class = self.model_class(name, own)
+        # A model of raw sizes cannot read them from scaled columns.
         if 'scaling' in (registry.options(model_class) or ()):
             kwargs = {'scaling': normalizer.to_json(), **kwargs}
         graph = self.example_graph(normalizer)
@@ -230,6 +245,7 @@ class Task(abc.ABC, Generic[_Split]):
             OSError: the cache cannot be written.
         """
         if options.sample_data:
+            # Unpacked into the user's data folder, once.
             root = shipped.folder(collection.task)
             if not os.path.isdir(os.path.join(root, collection.subfolder)):
                 raise ValueError(

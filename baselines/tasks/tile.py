@@ -1,9 +1,10 @@
 """The task of ranking the tile sizes of a kernel."""
 
-from typing import Any, Dict, Iterator, Optional, Sequence
+from typing import TYPE_CHECKING, Dict, Iterator, Optional, Sequence
 
 import numpy as np
 
+from baselines import config as config_lib
 from baselines.core import registry
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
@@ -13,6 +14,10 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.tasks import examples
 from baselines.tasks import protocol
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+    import tensorflow_gnn as tfgnn
 
 
 class Tile(protocol.Task[tile_store.TileStore]):
@@ -30,7 +35,9 @@ class Tile(protocol.Task[tile_store.TileStore]):
     def models(self, own: registry.Own) -> Dict[str, type]:
         return registry.tile_models(own)
 
-    def example_graph(self, normalizer: normalizer_lib.Normalizer) -> Any:
+    def example_graph(
+        self, normalizer: normalizer_lib.Normalizer
+    ) -> 'tfgnn.GraphTensor':
         from baselines.tiles import graphs
 
         return graphs.example_graph(normalizer)
@@ -50,19 +57,22 @@ class Tile(protocol.Task[tile_store.TileStore]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
-    ) -> Any:
+    ) -> protocol.Graphs:
         from baselines.tiles import graphs
 
         return graphs.TileGraphs(store, normalizer)
 
     def table(
-        self, store: tile_store.TileStore, names: Optional[Sequence[str]], graphs: Any
+        self,
+        store: tile_store.TileStore,
+        names: Optional[Sequence[str]],
+        graphs: protocol.Graphs,
     ) -> tile_table.TreeTable:
         shared = None if graphs is None else graphs.table
         return tile_table.TreeTable(store, names, shared)
 
     def inference(
-        self, model: Any, memory_budget: int, once: bool
+        self, model: 'tf.keras.Model', memory_budget: int, once: bool
     ) -> protocol.Inference:
         """Returns what scores kernels; it takes little memory in any case."""
         from baselines.tiles import scoring
@@ -84,7 +94,9 @@ class Tile(protocol.Task[tile_store.TileStore]):
         runtimes = store.part('config_runtime', number)
         return runtimes / store.part('config_runtime_normalizers', number)
 
-    def drawable(self, store: tile_store.TileStore, settings: Any) -> np.ndarray:
+    def drawable(
+        self, store: tile_store.TileStore, settings: config_lib.TileConfig
+    ) -> np.ndarray:
         """Counts all configurations of each kernel."""
         return store.config_counts
 

@@ -132,7 +132,7 @@ def signature_of(arrays: Any) -> Any:
     All axes may change their length, but not the columns of float32 matrices.
     """
 
-    def spec(array: Any) -> tf.TensorSpec:
+    def spec(array: np.ndarray) -> tf.TensorSpec:
         array = np.asarray(array)
         shape: List[Optional[int]] = [None] * array.ndim
         if array.dtype == np.float32 and array.ndim == 2:

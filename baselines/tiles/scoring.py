@@ -6,7 +6,7 @@ per node and configuration to stay in cache, so memory does not grow with the
 number of configurations.
 """
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +18,7 @@ _Score = Callable[[graphs_lib.Packed], tf.Tensor]
 
 # Configurations handed to TensorFlow at once; 64 scaled columns of so many
 # take 16 MB.
-_CONFIGS_PER_GROUP = 1 << 16
+CONFIGS_PER_GROUP = 1 << 16
 
 # A model that compares configurations sees lists of at most so many; scores are
 # averaged over this many ways of cutting all of them into lists.
@@ -73,7 +73,7 @@ class TileInference:
         if numbers is None:
             numbers = np.arange(store.num_graphs)
         counts = store.config_counts[numbers]
-        for members in arrays.groups(counts, _CONFIGS_PER_GROUP):
+        for members in arrays.groups(counts, CONFIGS_PER_GROUP):
             kernels = numbers[members]
             if self._in_lists:
                 yield from self._score_lists(graphs, kernels)
@@ -139,6 +139,7 @@ class TileInference:
         self, graphs: graphs_lib.TileGraphs, packed: graphs_lib.Packed
     ) -> _Score:
         """Returns the function that scores packed items, compiled if that pays."""
+        # Pairs of nodes and configurations: what a model that joins early computes.
         pairs = np.diff(graphs.store.node_offsets) @ graphs.store.config_counts
         is_small = pairs <= _FEW_ITEMS * graphs_lib.PAIRS_PER_ITEM
         if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:
@@ -153,7 +154,9 @@ class TileInference:
             return self._compiled(packed, parallel_items=1)
         return compiled
 
-    def _compiled(self, packed: graphs_lib.Packed, parallel_items: int) -> Any:
+    def _compiled(
+        self, packed: graphs_lib.Packed, parallel_items: int
+    ) -> tf.types.experimental.PolymorphicFunction:
         """Returns a tf.function that scores packed items, such as these."""
         return tf.function(
             lambda packed: score_items(self._model, packed, parallel_items),
@@ -215,6 +218,7 @@ def score_items(
         row = tf.reshape(model.forward(graph, configs), [-1])
         return item + 1, scores.write(item, row)
 
+    # An entry per item, of different lengths: [configurations of the item].
     scores = tf.TensorArray(tf.float32, items, infer_shape=False, element_shape=[None])
     _, scores = tf.while_loop(
         lambda item, _: item < items,
@@ -225,7 +229,7 @@ def score_items(
     return scores.concat()
 
 
-def _runs(function: Any, operation: str) -> bool:
+def _runs(function: 'tf.types.experimental.ConcreteFunction', operation: str) -> bool:
     """Returns whether a concrete function runs operations of a name, also in loops."""
     parts = function.graph.as_graph_def().library.function
     return any(

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Unfinished:
         self._path = os.path.join(self._folder, f'unfinished_{self.key}.npz')
         self._config = config
         self._keeps = False  # whether the file, if there is one, is of this run
-        self._began, self._before = time.monotonic(), 0.0
+        self._resumed_at, self._seconds_before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
         self._interrupted = read(self._path) if config.resume else None
         if self._interrupted is not None:
@@ -68,7 +68,7 @@ class Unfinished:
             try:
                 self.run_hash = str(described.pop('run_hash'))
                 self.started = int(described.pop('started'))
-                self._before = float(described.pop('seconds'))
+                self._seconds_before = float(described.pop('seconds'))
             except untrusted.DAMAGE as error:
                 raise _damaged(self._path, str(error)) from None
             if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
@@ -82,10 +82,23 @@ class Unfinished:
             f'--out_dir {self._folder}: another training of these settings writes there'
         )
         self._lock.enter_context(files.locked(lock, refusal))
+        if not os.path.isdir(self._model_dir):
+            # `saved.save` writes the run file before it renames the directory, so this
+            # one is left over from an interruption.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(run_files.run_file(self._model_dir))
         return self
 
+    @property
+    def _model_dir(self) -> str:
+        """Where the run is saved once it is finished."""
+        return os.path.join(self._folder, f'model_{self.run_hash}')
+
     def __exit__(
-        self, unused_kind: Any, error: Optional[BaseException], unused_traceback: Any
+        self,
+        unused_kind: object,
+        error: Optional[BaseException],
+        unused_traceback: object,
     ) -> None:
         self._lock.close()
         if not text.is_interrupt(error):
@@ -102,7 +115,7 @@ class Unfinished:
         self, arrays: Mapping[str, np.ndarray], stored: Sequence[Sequence[str]]
     ) -> None:
         """Raises ValueError if a file of the user, (flag, path), has changed."""
-        now = {(one.flag, one.path): one.content for one in self.code}
+        now = {(file.flag, file.path): file.content for file in self.code}
         for number, (flag, path) in enumerate(stored):
             content = arrays[f'code_{number:04d}'].tobytes()
             if now.get((flag, path)) != content:
@@ -115,15 +128,12 @@ class Unfinished:
     @property
     def seconds(self) -> float:
         """Time spent on this run, including before interruptions."""
-        return self._before + time.monotonic() - self._began
+        return self._seconds_before + time.monotonic() - self._resumed_at
 
     def finished(self) -> Optional[run_files.RunFile]:
-        """Returns the run to resume if it is finished; removes a half-saved one.
+        """Returns the run that --resume asks for, if nothing is left to do.
 
-        A training may have been killed between saving its run and removing its
-        state, or be resumed when nothing is left to do.  `saved.save` writes the run
-        file before it renames the directory: a run file without a directory is left
-        over from an interruption.
+        A training may have been killed between saving its run and removing its state.
         """
         if not self._config.resume:
             return None
@@ -132,12 +142,8 @@ class Unfinished:
             if run is not None:
                 code_files.check_unchanged(run, self.code)
             return run
-        model_dir = os.path.join(self._folder, f'model_{self.run_hash}')
-        if os.path.isdir(model_dir):
-            return finding.load(model_dir)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(run_files.run_file(model_dir))
-        return None
+        is_saved = os.path.isdir(self._model_dir)
+        return finding.load(self._model_dir) if is_saved else None
 
     def _saved_run(self) -> Optional[run_files.RunFile]:
         """Returns a saved run with these settings and data in the folder, or None."""
@@ -158,10 +164,10 @@ class Unfinished:
             run_hash=self.run_hash,
             started=self.started,
             seconds=self.seconds,
-            code=[[one.flag, one.path] for one in self.code],
+            code=[[file.flag, file.path] for file in self.code],
         )
-        for number, one in enumerate(self.code):
-            arrays[f'code_{number:04d}'] = np.frombuffer(one.content, np.uint8)
+        for number, file in enumerate(self.code):
+            arrays[f'code_{number:04d}'] = np.frombuffer(file.content, np.uint8)
         self._keeps = True
         write(self._path, arrays, described)
 
@@ -190,6 +196,7 @@ class Unfinished:
             )
             return loop.State()
         arrays, described = self._interrupted
+        # Numbered keys sort in the order of the variables.
         now, best = (
             [arrays[key] for key in sorted(arrays) if key.startswith(part)]
             for part in ('now_', 'best_')
@@ -209,7 +216,7 @@ class Unfinished:
         )
 
 
-def write(path: str, arrays: Dict[str, np.ndarray], described: Dict[str, Any]) -> None:
+def write(path: str, arrays: Dict[str, np.ndarray], described: text.JsonObject) -> None:
     """Atomically replaces the file of a state: named arrays and JSON."""
     # The names, as a damaged zip directory may leave a member out.
     listed = {**described, _NAMES: sorted(arrays)}
@@ -222,7 +229,7 @@ def write(path: str, arrays: Dict[str, np.ndarray], described: Dict[str, Any]) -
         stream.write(content.getbuffer())
 
 
-def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], Dict[str, Any]]]:
+def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], text.JsonObject]]:
     """Returns arrays and JSON of a state; None without a file; raises ValueError."""
     if not os.path.exists(path):
         return None

@@ -5,26 +5,15 @@ added up before they are clipped, so steps are those of one device up to roundin
 """
 
 import contextlib
-import hashlib
-import json
-import math
 import os
-import signal
-import socket
-import threading
-import time
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Callable, ContextManager, Iterator, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from baselines.core import starting
 from baselines.core import text
-from baselines.core import untrusted
-
-# Seconds that workers wait for each other at the start.
-_DEADLINE = 300.0
-_DEADLINE_VARIABLE = 'TPUGRAPHS_WORKER_SECONDS'
+from baselines.training import workers
 
 
 def describe_machine() -> str:
@@ -33,7 +22,7 @@ def describe_machine() -> str:
     if not gpus:
         return f'CPU, {text.count(starting.core_count(), "core")}'
     details = map(tf.config.experimental.get_device_details, gpus)
-    names = dict.fromkeys(one.get('device_name', 'of unknown name') for one in details)
+    names = dict.fromkeys(gpu.get('device_name', 'of unknown name') for gpu in details)
     return f'{text.count(len(gpus), "GPU")}: {", ".join(names)}'
 
 
@@ -50,7 +39,9 @@ class Devices:
         is_chief: whether this process validates and writes files.
     """
 
-    def __init__(self, strategy: Any = None, rank: int = 0):
+    def __init__(
+        self, strategy: Optional[tf.distribute.Strategy] = None, rank: int = 0
+    ):
         self.strategy = strategy or tf.distribute.get_strategy()
         self.replicas = self.strategy.num_replicas_in_sync
         self.is_distributed = strategy is not None
@@ -82,6 +73,7 @@ class Devices:
         shares = []
         for array in arrays:
             steps, batch, *rest = np.shape(array)
+            # [steps, replicas, batch / replicas, ...].
             cut = np.reshape(array, [steps, self.replicas, self.batch(batch), *rest])
             shares.append(cut[:, mine].reshape(-1, self.batch(batch), *rest))
         return shares
@@ -91,7 +83,7 @@ class Devices:
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
-    def scope(self) -> Any:
+    def scope(self) -> ContextManager:
         """Returns the context in which variables are made for all replicas."""
         return self.strategy.scope()
 
@@ -108,6 +100,7 @@ class Devices:
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
             return tf.where(tf.equal(replica, 0), values, tf.zeros_like(values))
 
+        # tf.distribute has no broadcast; the sum over replicas is one.
         of_replicas = self.strategy.run(chosen, args=(values,))
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, of_replicas, axis=None)
 
@@ -127,9 +120,9 @@ class Devices:
 
 
 def update(
-    change: Callable[..., Any],
+    change: Callable[..., tf.Operation],
     variables: Sequence[tf.Variable],
-    *arguments: Sequence[Any],
+    *arguments: Sequence[tf.Tensor],
 ) -> None:
     """Changes every replica's copy of variables, from inside a replica.
 
@@ -138,7 +131,9 @@ def update(
         *arguments: sequences of one value per variable.
     """
 
-    def merged(strategy: tf.distribute.Strategy, *arguments: Sequence[Any]) -> None:
+    def merged(
+        strategy: tf.distribute.Strategy, *arguments: Sequence[tf.Tensor]
+    ) -> None:
         for variable, *values in zip(variables, *arguments):
             strategy.extended.update(variable, change, args=tuple(values))
 
@@ -153,128 +148,8 @@ def of(name: str) -> Devices:
         devices = devices or tf.config.list_logical_devices('CPU')
         return Devices(tf.distribute.MirroredStrategy([d.name for d in devices]))
     if name == 'workers':
-        addresses, rank = _cluster(os.environ.get('TF_CONFIG', ''))
-        _wait_for_workers(addresses, rank)
-        with _interruptible():
+        addresses, rank = workers.parse_cluster(os.environ.get('TF_CONFIG', ''))
+        workers.wait_for_all(addresses, rank)
+        with workers.interruptible():
             return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
     return Devices()
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Lets Ctrl-C end the process at once, even while C++ code is waiting."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-
-
-def _cluster(text: str) -> Any:
-    """Reads TF_CONFIG: (addresses of the workers, number of this one)."""
-    example = (
-        '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
-        '"task": {"type": "worker", "index": 0}}'
-    )
-    try:
-        content: Dict[str, Any] = untrusted.loads(text)
-        addresses = content['cluster']['worker']
-        kind, rank = content['task']['type'], int(content['task']['index'])
-        ports = [int(address.rpartition(':')[2]) for address in addresses]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise ValueError(
-            f'--strategy=workers needs the variable TF_CONFIG, such as {example}; it '
-            f'is {text!r}'
-        ) from None
-    if list(content['cluster']) != ['worker'] or kind != 'worker':
-        raise ValueError(
-            'TF_CONFIG: a cluster has tasks of type worker here, and no other'
-        )
-    if len(set(addresses)) < len(addresses) or not all(0 < p < 1 << 16 for p in ports):
-        raise ValueError(f'TF_CONFIG: workers need an address each, not {addresses}')
-    if not 0 <= rank < len(addresses):
-        raise ValueError(
-            f'TF_CONFIG: index {rank} is none of {len(addresses)} workers, from 0'
-        )
-    return addresses, rank
-
-
-def _wait_for_workers(addresses: List[str], rank: int) -> None:
-    """Waits until each worker has sent its greeting to all others.
-
-    TensorFlow would wait forever, ignoring Ctrl-C, for a worker that is missing, or
-    whose port another program uses.
-
-    Raises:
-        ValueError: a worker did not appear in time, or this worker's port is in use.
-    """
-    seconds = _seconds_to_wait()
-    deadline = time.monotonic() + seconds
-    others = {_greeting(addresses, n): n for n in range(len(addresses)) if n != rank}
-    unsent, unreceived = set(others.values()), set(others.values())
-    with socket.socket() as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server.bind(('', int(addresses[rank].rpartition(':')[2])))
-        except OSError as error:
-            raise ValueError(
-                f'TF_CONFIG: worker {rank} cannot listen at {addresses[rank]}: '
-                f'{error.strerror}'
-            ) from None
-        server.listen(len(addresses))
-        server.settimeout(0.1)
-        greeting = _greeting(addresses, rank)
-        while (unsent or unreceived) and time.monotonic() < deadline:
-            unsent -= {n for n in unsent if _send_greeting(addresses[n], greeting)}
-            unreceived.discard(others.get(_receive_greeting(server), -1))
-    missing = sorted(unsent | unreceived)
-    if missing:
-        names = ', '.join(f'{number} ({addresses[number]})' for number in missing)
-        raise ValueError(
-            f'--strategy=workers: worker {names} of TF_CONFIG did not come within '
-            f'{seconds:g} s ({_DEADLINE_VARIABLE})'
-        )
-
-
-def _seconds_to_wait() -> float:
-    """Reads the workers' timeout from an environment variable; raises ValueError."""
-    value = os.environ.get(_DEADLINE_VARIABLE, '') or str(_DEADLINE)
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise ValueError(
-            f'{_DEADLINE_VARIABLE} should be a number above 0, not {value}'
-        )
-    return seconds
-
-
-def _greeting(addresses: List[str], rank: int) -> bytes:
-    """Returns the 32 bytes that identify a worker to the others of its training."""
-    return hashlib.sha256(json.dumps([addresses, rank]).encode()).digest()
-
-
-def _send_greeting(address: str, greeting: bytes) -> bool:
-    """Sends a greeting to an address; returns whether a program listens there."""
-    host, _, port = address.rpartition(':')
-    try:
-        with socket.create_connection((host, int(port)), timeout=1) as connection:
-            connection.sendall(greeting)
-            return True
-    except OSError:
-        return False
-
-
-def _receive_greeting(server: socket.socket) -> bytes:
-    """Returns the greeting of the next connection; b'' for none within the timeout."""
-    try:
-        connection = server.accept()[0]
-        with connection:
-            connection.settimeout(1)
-            return connection.recv(32, socket.MSG_WAITALL)
-    except OSError:
-        return b''

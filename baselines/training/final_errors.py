@@ -1,9 +1,10 @@
 """The errors of a finished training, of each of its collections."""
 
-from typing import Any, Dict, List
+from typing import Dict, List
 
 import numpy as np
 
+from baselines.core import text
 from baselines.data import collections
 from baselines.data.packed import splits
 from baselines.evaluation import report
@@ -18,7 +19,7 @@ class FinalErrors:
     def __init__(self, collection: collections.Collection):
         self._collection = collection
         names = [collection.name, *(part.name for part in collection.parts)]
-        self._errors: Dict[str, Dict[str, Any]] = {
+        self._errors: Dict[str, text.JsonObject] = {
             name: {'val': None, 'test': None} for name in names
         }
 
@@ -45,7 +46,7 @@ class FinalErrors:
                     lines.append(f'{where}{split} {about}')
         return lines
 
-    def to_json(self) -> Dict[str, Any]:
+    def to_json(self) -> text.JsonObject:
         """Returns entries of the run file."""
         of_parts = dict(self._errors)
         entries = {'final_error': of_parts.pop(self._collection.name)}

@@ -1,6 +1,6 @@
 """--init_from: starts from another run's weights, with that run's scaling."""
 
-from typing import Any, Tuple
+from typing import Tuple
 
 from baselines import config as config_lib
 from baselines.core import registry
@@ -15,7 +15,7 @@ _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 
 def read(
-    config: Any, train: splits.PackedSplit, num_ops: int
+    config: config_lib.AnyConfig, train: splits.PackedSplit, num_ops: int
 ) -> Tuple[run_files.RunFile, scaling_lib.Scaling]:
     """Reads the run of --init_from and its scaling; compares it with the settings.
 
@@ -40,6 +40,7 @@ def read(
         raise ValueError(
             f'{where} is of task {collection.task}, not {config.collection.task}'
         )
+    # The flag columns of a joint run mean its own collections, in its own order.
     joint = len(collection.parts) > 1 or len(config.collection.parts) > 1
     if joint and collection.name != config.collection.name:
         raise ValueError(
@@ -47,6 +48,7 @@ def read(
             'several collections, each has a flag of its own; pass the same --source '
             'and --search'
         )
+    # A run file may lack settings that are newer than it.
     defaults = config_lib.to_json(type(config)())
     for name, wanted in config_lib.to_json(config).items():
         if name in _ALIKE:
@@ -55,6 +57,7 @@ def read(
                 raise ValueError(
                     f'{where} has --{name}={stored}, not {wanted}; pass the same'
                 )
+    # A run can be saved with trees and without a graph model.
     if not run_files.has_weights(run.model_dir):
         raise ValueError(
             f'{where} scores with {registry.TREES} alone, which have no weights'
@@ -62,6 +65,7 @@ def read(
     scaling = scaling_lib.stored(run)
     if scaling is None:
         raise ValueError(f'{where} holds no normaliser: this code did not make it')
+    # The embedding table has a row for each known opcode, and no more.
     if scaling.num_ops < num_ops:
         raise ValueError(
             f'{where} knows opcodes below {scaling.num_ops}, but the data have '

@@ -10,7 +10,7 @@ import os
 import platform
 import time
 import types
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -100,14 +100,17 @@ def train(
     checkpoint = checkpoints.Unfinished(config, data.stores, code)
     options, is_chief = _tree_options(config), devices.is_chief
     print(_describe(data, trainer, options))
-    held = checkpoint if is_chief else contextlib.nullcontext()
-    with devices.watched(), held:
+    # Of several workers the chief writes files, and so holds the lock.
+    lock = checkpoint if is_chief else contextlib.nullcontext()
+    with devices.watched(), lock:
         run = checkpoint.finished()
         if run:
             print('note: --resume: the run of these settings is finished already')
         else:
             with splits.verifying(*data.stores.values()):
-                state = _descend(data, trainer, checkpoint, is_chief, after_epoch)
+                state = _fit_graph_model(
+                    data, trainer, checkpoint, is_chief, after_epoch
+                )
                 if is_chief:
                     trees, content = _grow_and_measure(data, trainer, options, state)
             if is_chief:
@@ -116,7 +119,8 @@ def train(
         if run:
             _write_ranking(run, config)
             checkpoint.remove()
-        devices.agree([0.0])  # none leaves while another one works
+        # The others wait here: a worker that has ended would stop the chief.
+        devices.agree([0.0])
     return run.model_dir if run and is_chief else ''
 
 
@@ -196,7 +200,7 @@ def _make_trainer(
     if data.start is not None:
         weights.read(data.start, model)
     elif data.has_prior:
-        _begin_at_zero(model)
+        begin_at_zero(model)
     if devices.is_distributed:
         with devices.scope():
             replica = make(data.num_ops, data.normalizer)
@@ -208,7 +212,7 @@ def _make_trainer(
     return loop.Trainer(model, loss, config, inference, devices, replica, is_known)
 
 
-def _begin_at_zero(model: tf.keras.Model) -> None:
+def begin_at_zero(model: tf.keras.Model) -> None:
     """Sets the weights to 0 that make scores, so that those of a formula come first.
 
     These are the last matrix of one column.  A step then moves it alone, and the next
@@ -248,7 +252,7 @@ def _describe(
     return '\n'.join(lines)
 
 
-def _descend(
+def _fit_graph_model(
     data: task_data.TaskData,
     trainer: Optional[loop.Trainer],
     checkpoint: checkpoints.Unfinished,
@@ -259,14 +263,14 @@ def _descend(
     if trainer is None:
         return None
 
-    def ended(state: loop.State) -> None:
+    def keep_and_report(state: loop.State) -> None:
         if is_chief:
             checkpoint.keep(state)
         after_epoch(state)
 
     state = checkpoint.state()
     try:
-        return trainer.fit(data, state, ended)
+        return trainer.fit(data, state, keep_and_report)
     except loop.MisfitError as error:
         raise checkpoint.misfit(error) from None
 
@@ -276,14 +280,14 @@ def _grow_and_measure(
     trainer: Optional[loop.Trainer],
     options: Optional[growing.TreeOptions],
     state: Optional[loop.State],
-) -> Tuple[Optional[trees_lib.Trees], Dict[str, Any]]:
+) -> Tuple[Optional[trees_lib.Trees], text.JsonObject]:
     """Grows the trees, if any; measures validation, and ranks test.
 
     Returns:
         The trees, and fields of the run file.
     """
     trees = None
-    content: Dict[str, Any] = {}
+    content: text.JsonObject = {}
     if options is not None:
         trees, curve = _grow(data, options)
         best = min(trees.count, len(curve['epoch'])) - 1
@@ -297,12 +301,13 @@ def _grow_and_measure(
 
 def _grow(
     data: task_data.TaskData, options: growing.TreeOptions
-) -> Tuple[trees_lib.Trees, Dict[str, List[Any]]]:
+) -> Tuple[trees_lib.Trees, Dict[str, List[Optional[float]]]]:
     """Grows trees.  There is no state to resume, as this takes about a minute.
 
     Returns:
         The trees, and a training's curve with a row for each; see `loop.State`.
     """
+    # Trees have a row of the curve each, so that runs of both kinds look alike.
     settings, stores, started = data.settings, data.stores, time.monotonic()
     trees, losses_by_tree = growing.grow(
         data.task,
@@ -317,14 +322,17 @@ def _grow(
     )
     grown = len(losses_by_tree['train_loss'])
     seconds = (time.monotonic() - started) / grown
-    curve: Dict[str, List[Any]] = {name: [None] * grown for name in loop.CURVES}
-    curve.update(losses_by_tree, epoch=list(range(grown)))
+    curve: Dict[str, List[Optional[float]]] = {
+        name: [None] * grown for name in loop.CURVES
+    }
+    curve.update({name: [*losses] for name, losses in losses_by_tree.items()})
+    curve['epoch'] = list(range(grown))
     curve.update(train_seconds=[seconds] * grown, val_seconds=[0.0] * grown)
     print(f'trees: {trees.count}, looking at {text.count(len(trees.used), "column")}')
     return trees, curve
 
 
-def _measure(data: task_data.TaskData, models: scorers.Models) -> Dict[str, Any]:
+def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObject:
     """Measures validation and ranks test; returns fields of the run file."""
     settings, stores = data.settings, data.stores
     task_name = settings.collection.task
@@ -406,7 +414,7 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
 def _save(
     config: config_lib.AnyConfig,
     checkpoint: checkpoints.Unfinished,
-    content: Dict[str, Any],
+    content: text.JsonObject,
     trainer: Optional[loop.Trainer],
     trees: Optional[trees_lib.Trees],
 ) -> run_files.RunFile:

@@ -145,8 +145,9 @@ class Validator:
         if self._data.task.judged_by_tau:
             taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
             # Collections have equal weights, whatever their numbers of programs.
-            of = self._data.stores['valid'].collection_of[: len(taus)]
-            tau = float(np.mean([taus[of == one].mean() for one in np.unique(of)]))
+            collection = self._data.stores['valid'].collection_of[: len(taus)]
+            means = [taus[collection == c].mean() for c in np.unique(collection)]
+            tau = float(np.mean(means))
         return Validation(
             self._loss_of(pairs), float(correct / total) if total else None, tau
         )
@@ -222,9 +223,10 @@ class Trainer:
         """
         settings, state = self._settings, state or State()
         steps, validator = self.steps(data), self.validator(data)
-        say = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
-        short = -(-data.patience_steps // max(data.steps_per_epoch, 1))
-        patience = max(settings.early_stop, short)
+        write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
+        # In epochs; few graphs make an epoch of few steps.
+        epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
+        patience = max(settings.early_stop, epochs_of_steps)
         done = state.epochs_done
         if state.variables:
             try:
@@ -236,7 +238,7 @@ class Trainer:
             if score is not None:
                 state.best_score, state.best_weights = score, steps.model.get_weights()
         with progress.Progress(
-            say, settings.epochs, data.steps_per_epoch, done
+            write, settings.epochs, data.steps_per_epoch, done
         ) as shown:
             for epoch in range(done, settings.epochs):
                 if state.best_weights and epoch - state.best_epoch > patience:
@@ -257,7 +259,9 @@ class Trainer:
             measure = 'tau' if state.curve.get('val_tau') else 'OPA'
             is_early = state.epochs_done < settings.epochs
             since = patience if is_early else 0
-            say(progress.last_line(state.best_epoch, state.best_score, measure, since))
+            write(
+                progress.last_line(state.best_epoch, state.best_score, measure, since)
+            )
             steps.set_weights(state.best_weights)
         self._take_weights()
         return state
@@ -307,6 +311,7 @@ class Trainer:
     ) -> Tuple[float, Optional[float]]:
         """Takes the steps of an epoch; returns its mean loss and its OPA."""
         loss, correct, total, done = 0.0, 0.0, 0.0, 0
+        # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
         for drawn in data.draws(epoch):
             count = len(drawn[0])

@@ -14,7 +14,7 @@ import importlib.util
 import inspect
 import math
 import re
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import tensorflow as tf
 
@@ -246,13 +246,13 @@ class CombinedLoss(tf.keras.losses.Loss):
         """The user's own functions of labels and scores, by name."""
         return dict(self._own)
 
-    def call(self, y_true: Any, y_pred: Any) -> tf.Tensor:
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)
         total = tf.zeros([], scores.dtype)
         for weight, loss in self._parts:
-            given = scores / self._temperature if loss.tempered else scores
-            more = [self._noise] if loss.takes_noise else []
-            total += weight * loss.function(labels, given, *more)
+            inputs = scores / self._temperature if loss.tempered else scores
+            noise = [self._noise] if loss.takes_noise else []
+            total += weight * loss.function(labels, inputs, *noise)
         return total
 
 
@@ -262,7 +262,7 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     if not path and name.startswith(_RANKING):
         return _of_tensorflow_ranking(name[len(_RANKING) :])
     if not path:
-        listed: Dict[str, Any] = dict(choices)
+        listed: Dict[str, Optional[_Loss]] = dict(choices)
         if importlib.util.find_spec('tensorflow_ranking'):
             listed[f'{_RANKING}<class>'] = None
         return registry.resolve(name, listed, 'loss')
@@ -319,6 +319,7 @@ def _parse(spec: str) -> List[Tuple[str, float]]:
     parts: Dict[str, float] = {}
     for entry in spec.split(','):
         entry = entry.strip()
+        # A path may contain colons; what follows '.py:' is the function's name.
         of_file = _OF_FILE.match(entry)
         start = of_file.end() if of_file else 0
         name, colon, text = entry[start:].partition(':')

@@ -1,7 +1,7 @@
 """Opens the splits of a training, and checks that they fit together."""
 
 import itertools
-from typing import Any, Dict, Mapping, Sequence
+from typing import Dict, Mapping, Sequence, cast
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from baselines.data import folds
 from baselines.data import hardware
 from baselines.data import variants
 from baselines.data.layout import joint
+from baselines.data.layout import store as layout_store
+from baselines.data.packed import splits
 from baselines.tasks import lookup
 
 
-def open_splits(settings: config_lib.AnyConfig) -> Dict[str, Any]:
+def open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit]:
     """Opens the splits, of a fold if one is set; refuses those that do not match.
 
     Those of several collections are joined, with a flag for each.
@@ -40,28 +42,31 @@ def open_splits(settings: config_lib.AnyConfig) -> Dict[str, Any]:
     if not others:
         return stores
     _check_folders({name: stores['train'].source for name, stores in parts.items()})
+    # Only layouts have several collections.
+    layouts = cast(Dict[str, Dict[str, layout_store.LayoutStore]], parts)
     return {
-        split: joint.JointStore({n: of[split] for n, of in parts.items()}, [*parts])
+        split: joint.JointStore({n: of[split] for n, of in layouts.items()}, [*parts])
         for split in collections.SPLITS
     }
 
 
 def _check_folders(source_of: Mapping[str, str]) -> None:
     """Raises ValueError where two collections would be the same files."""
-    for one, other in itertools.combinations(source_of, 2):
-        if source_of[one] == source_of[other]:
+    for first, second in itertools.combinations(source_of, 2):
+        if source_of[first] == source_of[second]:
             raise ValueError(
-                f'--source and --search choose {one} and {other}, but there is one '
-                f'folder for both, {source_of[one]}: --data_root should have a folder '
-                'for each, xla/random, xla/default, nlp/random, nlp/default'
+                f'--source and --search choose {first} and {second}, but there is one '
+                f'folder for both, {source_of[first]}: --data_root should have a '
+                'folder for each, xla/random, xla/default, nlp/random, nlp/default'
             )
 
 
 def _open_collection(
     settings: config_lib.AnyConfig, collection: collections.Collection
-) -> Dict[str, Any]:
+) -> Dict[str, splits.PackedSplit]:
     """Opens the splits of one collection; see `open_splits`."""
     task = lookup.of(collection)
+    # A folder of `collect` may be too small to have validation and test splits.
     present: Sequence[str] = collections.SPLITS
     if not settings.sample_data and not settings.fold:
         present = hardware.splits_at(files.expand(settings.data_root), collection)
@@ -72,6 +77,8 @@ def _open_collection(
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']
+    # Splits can be extracted with different options; a model reads one kind of
+    # columns.
     variant = variants.Variant.of(train)
     for store in stores.values():
         variant.check(store, f'is in {train.source}')
@@ -87,7 +94,7 @@ def _open_collection(
     return stores
 
 
-def _with_stand_ins(train: Any) -> Dict[str, Any]:
+def _with_stand_ins(train: splits.PackedSplit) -> Dict[str, splits.PackedSplit]:
     """Returns a training split, and itself without runtimes in place of the others.
 
     So nothing is validated on what was trained on.  Prints a note.
@@ -102,7 +109,7 @@ def _with_stand_ins(train: Any) -> Dict[str, Any]:
     return {**dict.fromkeys(collections.SPLITS, other), 'train': train}
 
 
-def _check_validation_runtimes(store: Any) -> None:
+def _check_validation_runtimes(store: splits.PackedSplit) -> None:
     """Prints that nothing can be validated; raises ValueError where only a part can."""
     if not store.has_runtimes:
         text.note(f'{store.source}: all runtimes are 0; there is no validation')

@@ -6,7 +6,7 @@ scores of a wrong shape, a variable without a gradient, a loss that ignores the 
 
 import contextlib
 import sys
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Callable, Iterator, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +20,7 @@ from baselines.tasks import lookup
 from baselines.training import task_data
 
 # (labels, scores), float32 [lists, n] each -> a number, or one of each list
-Loss = Callable[[tf.Tensor, tf.Tensor], Any]
+Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 # (number of opcodes, normaliser) -> a built model
 MakeModel = Callable[[int, normalizer_lib.Normalizer], tf.keras.Model]
 
@@ -43,6 +43,8 @@ def check_loss(name: str, loss: Loss) -> None:
         ValueError: it does not take two arguments, raises, does not give finite
             numbers, or has no gradient with respect to the scores.
     """
+    # Labels of runtimes above 0, and scores of both signs; a fixed seed, so that a
+    # loss is accepted or refused the same every time.
     rng = np.random.default_rng(0)
     labels = tf.constant(rng.uniform(1, 5, (4, 10)), tf.float32)
     scores = tf.constant(rng.normal(size=(4, 10)), tf.float32)
@@ -83,6 +85,8 @@ def check_model(
     if not callable(getattr(model_class, 'forward', None)):
         raise ValueError(f'{name} has no method forward(graph, num_configs)')
     configs = settings.configs
+    # A batch as in training, and one graph with another number of configurations, as
+    # in scoring.
     several = _make_batch(settings, min(settings.batch, _MOST_GRAPHS), configs)
     alone = _make_batch(settings, 1, configs + 1)
     with _explained(f'{name} raised', model_class):
@@ -109,7 +113,7 @@ def check_model(
             raise ValueError(f'{name}: the gradient of {variable.name} is not finite')
 
 
-def _check_scores(method: str, scores: Any, labels: tf.Tensor) -> None:
+def _check_scores(method: str, scores: tf.Tensor, labels: tf.Tensor) -> None:
     """Makes sure that scores are finite numbers of the shape of the labels."""
     shape = tuple(getattr(scores, 'shape', ()))
     wanted = tuple(labels.shape)
@@ -134,13 +138,13 @@ def _explained(beginning: str, model_class: type) -> Iterator[None]:
         raise ValueError(f'{beginning} {_one_line(error, model_class)}') from error
 
 
-def _one_line(error: BaseException, code: Any) -> str:
+def _one_line(error: BaseException, code: Callable) -> str:
     """Returns the type of an error, the first line of its cause, and its place."""
     cause = registry.cause_in_layer(error).strip().partition('\n')[0]
     return f'{type(error).__name__}: {cause[:300]}{_place(error, code)}'
 
 
-def _place(error: BaseException, code: Any) -> str:
+def _place(error: BaseException, code: Callable) -> str:
     """Returns the file and line in a user's file that an error comes from, or ''."""
     module = sys.modules.get(getattr(code, '__module__', None) or '')
     return registry.place_of(error, getattr(module, '__file__', None) or '')

@@ -44,7 +44,7 @@ class Progress:
     def __enter__(self) -> 'Progress':
         return self
 
-    def __exit__(self, *unused_error: Any) -> None:
+    def __exit__(self, *unused_error: object) -> None:
         self._bar.close()
 
     def step(self, epoch: int, steps: int, loss: float, opa: Optional[float]) -> None:
@@ -69,6 +69,7 @@ class Progress:
         names.update(val_loss='val loss', val_opa='val OPA')
         if 'val_tau' in curve:
             names['val_tau'] = 'val tau'
+        # The columns keep their places when the epoch gets another digit.
         most = len(str(self._epochs))
         first = max(2 * most + 1, len('epoch'))
         widths = [max(len(title), 7) for title in names.values()]

@@ -7,17 +7,20 @@ two steps.
 
 import contextlib
 import math
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_gnn as tfgnn
 
 from baselines import config
 from baselines.training import devices as devices_lib
 
 # (packed tensors, number of the step) -> (graph, labels [batch, configs], prior);
 # the model's scores are added to the prior, which has the shape of labels or is 0.
-Unpack = Callable[[Mapping[str, tf.Tensor], tf.Tensor], Tuple[Any, tf.Tensor, Any]]
+Unpack = Callable[
+    [Mapping[str, tf.Tensor], tf.Tensor], Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]
+]
 
 
 class LossError(ValueError):
@@ -92,6 +95,7 @@ class Steps:
 
     def restore(self, state: List[np.ndarray]) -> None:
         """Puts back a state from `state`; raises ValueError for another model's."""
+        # The flat list of `state`: weights, then Adam's moments, then averages.
         weights = len(self.model.get_weights())
         moments = weights + len(self.optimizer.get_weights())
         averages = state[moments:]
@@ -196,7 +200,9 @@ def make_adam(
     )
 
 
-def learning_rate(settings: config.Optimisation, total_steps: int) -> Any:
+def learning_rate(
+    settings: config.Optimisation, total_steps: int
+) -> Union[float, tf.keras.optimizers.schedules.LearningRateSchedule]:
     """Returns the learning rate: a number, or a Keras schedule.
 
     --warmup counts in steps of the whole training, before --schedule; cosine is half

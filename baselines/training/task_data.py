@@ -8,16 +8,29 @@ for drawn in data.draws(epoch=0):
 import abc
 import dataclasses
 import functools
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import (
+    Any,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+)
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
 from baselines.core import registry
 from baselines.core import text
 from baselines.data import families
 from baselines.data.layout import sampling as layout_sampling
+from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import sampling as tile_sampling
 from baselines.features import loop_columns
@@ -27,7 +40,6 @@ from baselines.hlo import reading
 from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_files
 from baselines.tasks import lookup
-from baselines.tasks import protocol
 from baselines.tiles import graphs as tile_graphs
 from baselines.training import init_from
 from baselines.training import opening
@@ -65,8 +77,8 @@ class TaskData(abc.ABC):
     patience_steps = 0
     start: Optional[run_files.RunFile] = None
 
-    def __init__(self, settings: Any, stores: Mapping[str, Any]):
-        self.task: protocol.Task[Any] = lookup.of(settings.collection)
+    def __init__(self, settings: Any, stores: Mapping[str, splits.PackedSplit]):
+        self.task: lookup.AnyTask = lookup.of(settings.collection)
         self.settings, self.stores = settings, stores
         train = stores['train']
         self.drawable = self.task.drawable(train, settings)
@@ -78,10 +90,12 @@ class TaskData(abc.ABC):
                 f'{train.source}: nothing has --configs={settings.configs} '
                 f'configurations to draw; the most is {self.drawable.max()}'
             )
+        # The embedding table covers all splits, or validation would meet unknown rows.
         opcodes = [s.max_opcode for split, s in stores.items() if split != 'train']
         self.num_ops = normalizer_lib.num_ops(train.max_opcode[self.chosen], *opcodes)
         if settings.init_from:
             self.start, scaling = init_from.read(settings, train, self.num_ops)
+            # Weights mean something only for the scaling that they were trained with.
             self.normalizer, self.num_ops = scaling
         else:
             self.normalizer = normalizer_lib.Normalizer.fit(
@@ -138,18 +152,18 @@ class TaskData(abc.ABC):
 
     def signature(self) -> Dict[str, tf.TensorSpec]:
         """Returns the types of packed steps, of any number of graphs."""
-        one = np.zeros([1, 1], np.int64)
-        return tile_graphs.signature_of(self.pack(one, one[..., np.newaxis]))
+        graph = np.zeros([1, 1], np.int64)
+        return tile_graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
 
     @abc.abstractmethod
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor, Any]:
+        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
+    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
         """Cuts a step out of packed ones.
 
         Returns:
             The graph, labels [batch, configs], and the scores that the model's are
-            added to: as labels, or 0.
+            added to: shaped like labels, or a scalar 0.
         """
 
     @abc.abstractmethod
@@ -162,6 +176,7 @@ class TaskData(abc.ABC):
         Each graph occurs once, in random order, unless --family_temperature is set;
         the last step is filled up.
         """
+        # Indices into `chosen`, cut or with the first repeated to fill whole steps.
         order = families.draw(rng, self.weights)
         return self.chosen[np.resize(order, [self.steps_per_epoch, self.batch])]
 
@@ -176,6 +191,8 @@ class TaskData(abc.ABC):
         count = store.num_graphs if store.has_runtimes else 0
         if settings.validate_batches >= 0:
             count = min(count, settings.validate_batches * self.batch)
+        # A stream of its own, unlike that of any epoch: the lists stay the same when
+        # the number of epochs or of drawn configurations changes.
         rng = np.random.default_rng([settings.seed, 2**32 - 1])
         return [
             rng.permutation(configs)[: settings.validation_configs]
@@ -186,7 +203,9 @@ class TaskData(abc.ABC):
 class TileData(TaskData):
     """Kernels, `configs` configurations of each in a step."""
 
-    def __init__(self, settings: config_lib.TileConfig, stores: Mapping[str, Any]):
+    def __init__(
+        self, settings: config_lib.TileConfig, stores: Mapping[str, splits.PackedSplit]
+    ):
         self.patience_steps = settings.early_stop_steps
         super().__init__(settings, stores)
 
@@ -208,6 +227,7 @@ class TileData(TaskData):
 
     def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
         rng, k = self.epoch_rng(epoch), self.settings.configs
+        # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k].
         order = self.order(rng)
         for start in range(0, len(order), _STEPS_PER_CHUNK):
             kernels = order[start : start + _STEPS_PER_CHUNK]
@@ -219,10 +239,10 @@ class TileData(TaskData):
         return self.graphs['train'].training_items(*drawn)
 
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor, Any]:
+        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
+    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
         unpacked = tile_graphs.unpack(packed, step, batch, self.settings.configs)
-        return (*unpacked, 0.0)
+        return (*unpacked, tf.zeros([]))
 
     def describe(self) -> str:
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
@@ -234,7 +254,11 @@ class LayoutData(TaskData):
 
     label_scale = layout_graphs.RUNTIME_SCALE
 
-    def __init__(self, settings: config_lib.LayoutConfig, stores: Mapping[str, Any]):
+    def __init__(
+        self,
+        settings: config_lib.LayoutConfig,
+        stores: Mapping[str, layout_store.LayoutStore],
+    ):
         most = settings.max_configs
         self._sampler = layout_sampling.ConfigSampler(
             stores['train'],
@@ -253,6 +277,7 @@ class LayoutData(TaskData):
     def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
         rng = self.epoch_rng(epoch)
         sizes = np.diff(self.stores['train'].node_offsets)
+        # A step at a time: one program can have tens of thousands of nodes.
         for programs in self.order(rng):
             configs = self._sampler.draw(rng, programs, self.settings.configs)
             keep = self.settings.keep_nodes
@@ -263,8 +288,8 @@ class LayoutData(TaskData):
         return layout_graphs.pack(self.graphs['train'], *drawn)
 
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Any, batch: int
-    ) -> Tuple[Any, tf.Tensor, Any]:
+        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
+    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
         unpacked = layout_graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
@@ -282,7 +307,9 @@ class LayoutData(TaskData):
 _DATA: Dict[str, Type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
 
 
-def make(settings: config_lib.AnyConfig, stores: Mapping[str, Any]) -> TaskData:
+def make(
+    settings: config_lib.AnyConfig, stores: Mapping[str, splits.PackedSplit]
+) -> TaskData:
     """Makes the data of a training from its opened splits; see `TaskData`."""
     return _DATA[settings.collection.task](settings, stores)
 
@@ -320,6 +347,7 @@ def completed(
             changes['release_columns'] = release_columns.differ(train)
             added = ' and '.join(f'--{name}' for name, on in changes.items() if on)
             print(f'note: --recipe={settings.recipe}: tiles of a CPU; adding {added}')
+    # With the recipe's number most graphs would not be trained on at all.
     drawable = lookup.of(settings.collection).drawable(train, settings)
     if np.mean(drawable >= settings.configs) < 0.5:
         changes['configs'] = max(2, int(np.quantile(drawable, 0.15)))

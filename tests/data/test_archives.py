@@ -174,7 +174,7 @@ def test_archives_without_files_are_refused(tmp_path):
 
 
 def test_too_many_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, '_MAX_FILES', 2)
+    monkeypatch.setattr(archives, 'MAX_FILES', 2)
     path = _tar(tmp_path, *(_entry(f'{_FOLDER}/{i}.npz') for i in range(3)))
     with pytest.raises(ValueError, match='it holds more than 2 files'):
         archives.unpack(path, str(tmp_path / 'root'), _FOLDER)

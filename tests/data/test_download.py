@@ -238,7 +238,7 @@ _HEAD = b'HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n'
 )
 def test_a_server_without_haste_or_sense(tmp_path, monkeypatch, send, message):
     monkeypatch.setenv('no_proxy', '*')
-    monkeypatch.setattr(download, '_TIMEOUT_S', 0.1)
+    monkeypatch.setattr(download, 'TIMEOUT_S', 0.1)
     with _answering(send) as url, pytest.raises(OSError, match=message) as caught:
         download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
     assert text.one_line(caught.value).isprintable()
@@ -256,7 +256,7 @@ def test_missing_archive_and_no_server(server, split, tmp_path):
 
 def test_a_server_that_leads_to_an_open_connection_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv('no_proxy', '*')
-    monkeypatch.setattr(download, '_THIS_MACHINE', ('127.0.0.1',))
+    monkeypatch.setattr(download, 'THIS_MACHINE', ('127.0.0.1',))
     found = _HEAD % (b'200 OK', 5, b'') + bytes(5)
     with _answering(lambda c, _: c.sendall(found)) as end:
         end = end.replace('127.0.0.1', 'localhost').encode()

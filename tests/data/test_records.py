@@ -249,7 +249,7 @@ def test_one_thing_wrong(tmp_path, task, changes, message):
 
 def test_the_configuration_is_named_in_later_blocks_too(tmp_path, monkeypatch):
     # 3 * 18 * 4 bytes per configuration: two of them per block.
-    monkeypatch.setattr(npz, '_BLOCK_BYTES', 500)
+    monkeypatch.setattr(npz, 'BLOCK_BYTES', 500)
     path = _written(tmp_path, 'layout', **_changed('node_config_feat', (5, 0, 2), 200))
     with pytest.raises(ValueError, match='has 200.0 in configuration 5, configurable'):
         layout_store.LayoutStore.read(path)

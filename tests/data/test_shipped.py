@@ -122,6 +122,11 @@ def test_folders_are_packed_together(tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, 'archive_of', lambda task: archive)
     summary = pack.pack('tile', sources, train=[families.family(program)])
     assert summary['graphs by split'] == {'train': 3, 'valid': 1}
+    # Those of the train split take nanoseconds, and have a tau of 1.
+    archive = str(tmp_path / 'd.zip')
+    monkeypatch.setattr(shipped, 'archive_of', lambda task: archive)
+    summary = pack.pack('tile', sources, small_tau=1.01)
+    assert summary['graphs by split'] == {'valid': 1, 'test': 1}
 
 
 def _kernels(folder):

@@ -63,7 +63,7 @@ def test_what_cannot_be_known_is_none():
 def test_many_configurations_are_sampled(monkeypatch):
     _, which, runtimes = _measured(2)
     whole = noise.of_graph(runtimes, which).tau_ceiling
-    monkeypatch.setattr(noise, '_MOST', 200)
+    monkeypatch.setattr(noise, 'MAX_DRAWN', 200)
     found = noise.of_graph(runtimes, which)
     assert found.tau_ceiling == pytest.approx(whole, abs=0.06)
     assert found == noise.of_graph(runtimes, which)  # and always the same

@@ -88,7 +88,7 @@ OWN = {
     'tpugraphs.distribute.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
-    'baselines.training.devices._cluster': 'the variable TF_CONFIG',
+    'baselines.training.workers.parse_cluster': 'the variable TF_CONFIG',
     'tpugraphs.tuning.executable.load': 'the size of files that `read_program` reads',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
     'tpugraphs.programs.functions.from_file': 'code that the user asks to run',

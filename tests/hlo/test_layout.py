@@ -105,6 +105,6 @@ def test_what_is_refused(runs, ids, message):
 
 
 def test_sizes_are_checked_before_memory_is_taken(monkeypatch):
-    monkeypatch.setattr(layout, '_MAX_BYTES', 143)
+    monkeypatch.setattr(layout, 'MAX_BYTES', 143)
     with pytest.raises(ValueError, match='2 runs of 1 nodes take 144 bytes'):
         _extract([layout_run([[]]), layout_run([[]])])

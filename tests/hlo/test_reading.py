@@ -112,7 +112,7 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path):
 
 @pytest.mark.parametrize('data', [_TILE, _LAYOUT])
 def test_true_files_take_little_memory(tmp_path, monkeypatch, data):
-    monkeypatch.setattr(reading, '_FREE_MEMORY', 0)
+    monkeypatch.setattr(reading, 'FREE_MEMORY', 0)
     assert _read(tmp_path, data).modules
 
 

@@ -61,3 +61,13 @@ def test_slices_change_nothing(store, monkeypatch):
     monkeypatch.setattr(layout_table, 'PAIRS', 2)  # a configuration at a time
     again = layout_table.LayoutTable(store).rows(np.zeros(4, int), np.arange(4))
     np.testing.assert_array_equal(every, again)
+
+
+@pytest.mark.parametrize('vectors', [3, 100])  # found by marks, and by sorting
+def test_assignments(vectors):
+    codes = np.array([[0, vectors - 1], [1, vectors - 1]], np.uint8)
+    node, code, assigned = layout_table.assignments(codes, vectors)
+    # Of the first instruction two vectors, of the second the last one.
+    assert node.tolist() == [0, 0, 1]
+    assert code.tolist() == [0, 1, vectors - 1]
+    assert assigned.tolist() == [[0, 2], [1, 2]]

@@ -97,6 +97,27 @@ def test_the_run_that_ships_stays():
         deletion.paths_of(shipped)
 
 
+def test_a_folder_of_the_user_with_such_a_name_stays(folder, capsys):
+    thesis = folder / 'model_thesis' / 'thesis.tex'
+    thesis.parent.mkdir()
+    thesis.touch()
+    for words in (('--delete', '--yes'), ('--note', 'mine')):
+        assert processes.command('runs', thesis.parent, *words) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert f'--delete: {folder}/model_thesis is no run' in first
+    assert 'run_thesis.jsonz' in second
+    assert [*thesis.parent.iterdir()] == [thesis]
+
+
+@pytest.mark.parametrize('words', [('--json',), ('--note', 'x')])
+def test_deletion_is_alone(folder, capsys, words):
+    run = folder / 'model_aaaa1111'
+    assert processes.command('runs', run, '--delete', '--yes', *words) == 1
+    assert run.exists()
+    printed = capsys.readouterr()
+    assert not printed.out and 'leave out --json and --note' in printed.err
+
+
 def test_a_damaged_run_is_deleted_without_its_csv(folder):
     (folder / 'run_aaaa1111.jsonz').write_bytes(b'')
     deletion.delete(str(folder / 'model_aaaa1111'))

@@ -185,9 +185,9 @@ def test_a_note_is_kept_with_the_run(folder, capsys):
 @pytest.mark.parametrize(
     'words, message',
     [
-        (['--delete'], 'name the runs; each is'),
-        (['--note', 'x'], 'name the runs; each is'),
-        (['aaaabbbb', '--note', 'x' * 5000], '--note: 5,000 characters; at most'),
+        (['--delete'], 'name the runs before --out_dir; each is'),
+        (['--note', 'x'], 'name the runs before --out_dir; each is'),
+        (['aaaabbbb', '--note', 'x' * 5000], '--note: 5,000 bytes; at most 4,095'),
         (['aaaabbbb', '--delete'], '--delete: add --yes to delete 1 run'),
         (['nothing', '--delete', '--yes'], "is called 'nothing'"),
     ],

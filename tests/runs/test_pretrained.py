@@ -19,7 +19,6 @@ _KERNELS = places.ROOT / 'examples/kernels.pb'
 
 
 def test_it_ranks_as_when_it_was_made(tmp_path):
-    pytest.importorskip('lightgbm', reason='LightGBM is not installed ([trees])')
     with open(os.path.join(finding.pretrained_folder(), 'about.json')) as stream:
         expected = json.load(stream)['scores']
     root = shipped.folder('by_others_real', str(tmp_path))
@@ -56,3 +55,15 @@ def test_commands_take_its_name(tmp_path, capsys):
     assert processes.command('export', 'pretrained', tmp_path / 'exported') == 0
     assert (tmp_path / 'exported' / 'trees.txt').exists()
     assert 'Trees' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('content', [b'[]', b'{"model": 1}', None])
+def test_a_damaged_installation_says_to_install_again(content, tmp_path, monkeypatch):
+    monkeypatch.setattr(finding, 'pretrained_folder', lambda: str(tmp_path))
+    if content is not None:
+        (tmp_path / 'about.json').write_bytes(content)
+    message = f'{tmp_path}/about.json: damaged; install tpugraphs again'
+    with pytest.raises(ValueError, match=message):
+        finding.about_pretrained()
+    with pytest.raises(ValueError, match='holds 0 runs, where one ships; install'):
+        finding.find(finding.PRETRAINED)

@@ -18,6 +18,7 @@ from baselines.runs import saved
 from baselines.runs import weights
 from baselines.training import checkpoints
 from tests.helpers import disks
+from tests.helpers import refusals
 
 _INFO = {
     'args': {'model': 'Tiny', 'model_kwargs_json': '{}', 'configs': 10},
@@ -56,10 +57,7 @@ def _tree(folder):
 
 
 def _message(error_type, function, *args):
-    with pytest.raises(error_type) as caught:
-        function(*args)
-    assert '\n' not in str(caught.value)
-    return str(caught.value)
+    return refusals.message_of(lambda: function(*args), error_type)
 
 
 def _load_message(run):
@@ -267,7 +265,7 @@ def test_weights_of_members_that_cannot_be(weights):
 
 
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
-    monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 1_000)
+    monkeypatch.setattr(run_files, 'MAX_RUN_BYTES', 1_000)
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))
     assert finding.load(str(run[0])).info == _INFO
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 100_000))
@@ -277,7 +275,7 @@ def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
 
 @pytest.mark.parametrize('piece', ['{},', '"",'])
 def test_a_run_file_of_too_many_values(run, piece, monkeypatch):
-    for name in ('_MAX_VALUES', '_MAX_CONTAINERS'):
+    for name in ('MAX_VALUES', 'MAX_CONTAINERS'):
         monkeypatch.setattr(run_files, name, 100)
     run[1].write_bytes(_gzipped('{"args": [' + 200 * piece + '0]}'))
     message = _load_message(run)
@@ -454,7 +452,7 @@ def test_damaged_states_say_so(tmp_path):
 def test_what_is_written_is_read_of_too_many_configurations(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(run_files, '_MAX_RUN_BYTES', 2_000)
+    monkeypatch.setattr(run_files, 'MAX_RUN_BYTES', 2_000)
     info = {**_INFO, 'test_predictions': {'g': list(range(1_000))}}
     run = saved.save(str(tmp_path), 'abc', info, _model())
     assert capsys.readouterr().out == (
@@ -468,7 +466,7 @@ def test_what_is_written_is_read_of_too_many_configurations(
 
 
 def test_other_values_are_too_many_to_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_files, '_MAX_VALUES', 100)
+    monkeypatch.setattr(run_files, 'MAX_VALUES', 100)
     info = {**_INFO, 'noise': [0] * 200}
     message = _message(ValueError, saved.save, str(tmp_path), 'x', info, _model())
     assert message == 'it holds more values than any run has'

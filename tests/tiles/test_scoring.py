@@ -103,7 +103,7 @@ def _summing():
 def test_groups_change_nothing_but_memory(graphs, summing, monkeypatch):
     model, inference = summing
     for per_group in (1, 709, 10_000):
-        monkeypatch.setattr(scoring, '_CONFIGS_PER_GROUP', per_group)
+        monkeypatch.setattr(scoring, 'CONFIGS_PER_GROUP', per_group)
         _assert_scores(inference.scores(graphs), range(5))
     for kernels in ([4, 1, 2, 0], [3], [1, 1]):
         _assert_scores(inference.scores(graphs, np.array(kernels)), kernels)

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.training import devices
+from baselines.training import workers
 
 
 def _devices(replicas, local, rank):
@@ -118,9 +119,9 @@ def test_a_worker_that_does_not_come_is_named(monkeypatch):
     with socket.create_server(('127.0.0.1', 0)) as taken:
         mine = f'127.0.0.1:{taken.getsockname()[1]}'
         with pytest.raises(ValueError, match='worker 0 cannot listen at .* in use'):
-            devices._wait_for_workers([mine, here], 0)
+            workers.wait_for_all([mine, here], 0)
     with pytest.raises(ValueError) as error:
-        devices._wait_for_workers([here, missing], 0)
+        workers.wait_for_all([here, missing], 0)
     assert str(error.value) == (
         f'--strategy=workers: worker 1 ({missing}) of TF_CONFIG did not come '
         'within 0.05 s (TPUGRAPHS_WORKER_SECONDS)'
@@ -128,27 +129,27 @@ def test_a_worker_that_does_not_come_is_named(monkeypatch):
     for bad in ('soon', 'nan', '0'):
         monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', bad)
         with pytest.raises(ValueError, match=f'a number above 0, not {bad}'):
-            devices._wait_for_workers([here], 0)
+            workers.wait_for_all([here], 0)
 
 
 def test_workers_meet_though_other_programs_listen_and_call(monkeypatch):
     monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '30')
     addresses = _free_addresses(2)
-    other = threading.Thread(target=devices._wait_for_workers, args=(addresses, 1))
+    other = threading.Thread(target=workers.wait_for_all, args=(addresses, 1))
     other.start()
-    devices._send_greeting(addresses[1], bytes(32))
-    devices._wait_for_workers(addresses, 0)
+    workers.send_greeting(addresses[1], bytes(32))
+    workers.wait_for_all(addresses, 0)
     other.join(30)
     assert not other.is_alive()
     monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.1')
     with socket.create_server(('127.0.0.1', 0)) as other_program:
         listening = f'127.0.0.1:{other_program.getsockname()[1]}'
         with pytest.raises(ValueError, match=r'worker 1 .* did not come within 0\.1 s'):
-            devices._wait_for_workers([addresses[0], listening], 0)
+            workers.wait_for_all([addresses[0], listening], 0)
 
 
 def test_ctrl_c_ends_the_process_while_tensorflow_waits():
     before = signal.getsignal(signal.SIGINT)
-    with devices._interruptible():
+    with workers.interruptible():
         assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) == before

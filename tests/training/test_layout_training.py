@@ -164,7 +164,7 @@ def test_a_model_that_cannot_begin_with_the_formula():
     model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
     model.build([None, 3])
     refusals.assert_refused(
-        lambda: jobs._begin_at_zero(model),
+        lambda: jobs.begin_at_zero(model),
         '--estimate: Sequential has no matrix of one column',
     )
 

@@ -12,6 +12,8 @@ archive for tests alone (`by_others`, `by_others_real`): pack those first.  Fami
 programs that have no split yet are divided into train, valid and test, origin by
 origin; all of an archive for tests is test.  Of OLD, kernels of the origin `--without`
 are left out.  Families in `--train` are trained on, whatever their split was.
+With `--small_tau T`, kernels below 30 us of which halves of the passes agree less than
+with a tau of T are not trained on.
 The same folders make the same archive, byte for byte.
 """
 
@@ -86,11 +88,13 @@ def main() -> None:
     parser.add_argument('sources', nargs='+', metavar='ORIGIN=OUT')
     parser.add_argument('--without', default='', metavar='ORIGIN')
     parser.add_argument('--train', nargs='*', default=[], metavar='FAMILY')
+    parser.add_argument('--small_tau', type=float, default=0, metavar='T')
     args = parser.parse_args()
     sources = [source.partition('=')[::2] for source in args.sources]
     if not all(folder for _, folder in sources):
         raise ValueError(f'{args.sources}: write ORIGIN=OUT')
-    print(json.dumps(pack(args.archive, sources, args.without, args.train), indent=1))
+    summary = pack(args.archive, sources, args.without, args.train, args.small_tau)
+    print(json.dumps(summary, indent=1))
 
 
 def pack(
@@ -98,6 +102,7 @@ def pack(
     sources: List[Tuple[str, str]],
     without: str = '',
     train: Sequence[str] = (),
+    small_tau: float = 0,
 ) -> Dict[str, Any]:
     """Writes an archive and its summary next to it; returns the summary.
 
@@ -106,6 +111,7 @@ def pack(
         sources: name of an origin and a folder, of each collection.
         without: an origin of kernels of an unpacked archive that are left out.
         train: families that are trained on, whatever their split was.
+        small_tau: least tau between halves of kernels below 30 us to train on.
 
     Raises:
         ValueError: a folder is no collection.
@@ -126,6 +132,13 @@ def pack(
     splits = {g.family: 'test' for g in graphs}
     if archive not in _TEST_ALONE:
         splits = {**_splits(graphs), **dict.fromkeys(train, 'train')}
+    graphs = [
+        graph
+        for graph in graphs
+        if splits[graph.family] != 'train'
+        or _size_class(graph) != time_saved.SIZE_CLASSES[0]
+        or graph.measured['tau'] >= small_tau
+    ]
     _write(archive, graphs, splits, abouts)
     path = shipped.archive_of(archive)
     summary = {

@@ -146,6 +146,7 @@ def measure(
     clock = CLOCKS[protocol.clock]
     began = time.monotonic() if began is None else began
     # Several executions in a row are long enough for the clock's resolution.
+    # The default stands for all: others are at most `LIMIT` times as long.
     once_ns = _least_time(programs[0], clock, 1)
     repeats = min(_MOST_REPEATS, max(1, _LEAST_RUN // once_ns))
     long = np.zeros(len(programs), bool)
@@ -223,6 +224,7 @@ def tau_of_halves(passes: np.ndarray) -> float:
 
 def kendall_tau(a: np.ndarray, b: np.ndarray) -> float:
     """Returns Kendall's tau-b of two rows of numbers; 0 where one is constant."""
+    # [pairs], each pair of numbers once.
     upper = np.triu_indices(len(a), 1)
     first = np.sign(np.subtract.outer(a, a))[upper]
     second = np.sign(np.subtract.outer(b, b))[upper]
@@ -248,8 +250,10 @@ def compare(slow: np.ndarray, fast: np.ndarray) -> Ratio:
         slow: int64 [passes], nanoseconds of the default.
         fast: int64 [passes], nanoseconds of the other program.
     """
+    # [passes]: the median of logs is, with its sign changed, that of inverse ratios.
     logs = np.log(np.asarray(slow, float)) - np.log(np.asarray(fast, float))
     rng = np.random.default_rng(0)
+    # [2000], medians of passes drawn with replacement.
     drawn = np.median(rng.choice(logs, (2000, len(logs))), axis=1)
     low, high = np.percentile(drawn, [2.5, 97.5])
     middle = float(np.median(logs))

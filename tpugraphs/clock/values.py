@@ -32,6 +32,7 @@ def draw_array(
         return rng.integers(0, high, dims).astype(type)
     values: np.ndarray = rng.uniform(0.1, 1.1, dims).astype(np.float32)
     if balanced and len(dims) > 1:
+        # A sum of so many products then has the deviation of its inputs.
         inputs = max(1, math.prod(dims[:-1]))
         values = rng.normal(0, max(_LEAST_DEVIATION, inputs**-0.5), dims)
     return values.astype(type)
@@ -51,6 +52,7 @@ def perturbed(rng: np.random.Generator, array: np.ndarray, share: float) -> np.n
     if array.dtype.kind in 'biu':
         return array
     wide = array if array.itemsize > 2 else array.astype(np.float32)
+    # One move for all values, and one of each.
     moves = rng.standard_normal() + rng.standard_normal(array.shape, np.float32)
     return (wide + wide * (share * moves).astype(wide.real.dtype)).astype(array.dtype)
 
@@ -104,6 +106,7 @@ def _are_arrays_close(
     with np.errstate(invalid='ignore'):  # of infinities
         # Numbers too small for the type may be taken for 0.
         is_far = np.abs(b - a) > limits + np.finfo(np.float32).tiny
+    # Infinities are equal to themselves, NaN is not.
     is_same = (a == b) | np.isnan(a) & np.isnan(b)
     is_near = np.isfinite(a) & np.isfinite(b) & ~is_far
     return bool((is_same | is_near).all())

@@ -40,7 +40,12 @@ class Worker:
 
     Args:
         send: sends a message to the session: (kind, content).
+
+    Attributes:
+        backend: XLA, once `start` was called.
     """
+
+    backend: backend_lib.Backend
 
     def __init__(self, send: Callable[[Tuple[str, object]], None]):
         self._send = send
@@ -60,12 +65,12 @@ class Worker:
         if core >= 0:
             os.sched_setaffinity(0, {core})
         resource.setrlimit(resource.RLIMIT_DATA, (conversion.MEMORY, conversion.MEMORY))
-        self._backend = backend_lib.Backend(platform)
-        return self._backend.device
+        self.backend = backend_lib.Backend(platform)
+        return self.backend.device
 
     def optimise(self, module: bytes) -> bytes:
         """Returns a serialised module after XLA's passes."""
-        return self._backend.compile(module, plain=True).optimised()
+        return self.backend.compile(module, plain=True).optimised()
 
     def measure(
         self,
@@ -99,7 +104,7 @@ class Worker:
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
-        default: Optional[_Default] = None
+        default: Optional[Default] = None
         runs: Dict[int, Callable[[], object]] = {}
         once: Dict[int, int] = {}  # number of a slow configuration -> its one time
         dropped: Dict[int, str] = {}
@@ -117,12 +122,12 @@ class Worker:
             self._send(('compile', index))
             started = time.monotonic()
             try:
-                program = self._backend.compile(modules[index])
+                program = self.backend.compile(modules[index])
                 compiling.setdefault(index, time.monotonic() - started)
                 if distinct:
                     self._check_distinct(kernel, program, index)
                 if default is None:
-                    default = _Default(program, inputs, rng, tolerance)
+                    default = Default(program, inputs, rng, tolerance)
                     if len(modules) > 1:
                         default.check_finite()
                     most = min(most, default.most_configs(protocol, compiling[0]) - 1)
@@ -160,7 +165,7 @@ class Worker:
             CompileError, RuntimeError: of XLA.
             ValueError: the first one's results are not finite.
         """
-        first, second = map(self._backend.compile, modules)
+        first, second = map(self.backend.compile, modules)
         for seed in seeds:
             rng = np.random.default_rng(seed)
             drawn = [
@@ -169,7 +174,7 @@ class Worker:
                 else rng.permutation(spec.ravel()).reshape(spec.shape)
                 for spec in inputs
             ]
-            default = _Default(first, drawn, rng, tolerance)
+            default = Default(first, drawn, rng, tolerance)
             default.check_finite()
             try:
                 default.check(second)
@@ -200,7 +205,7 @@ def _reason_of(error: Exception) -> str:
     return str(error)
 
 
-class _Default:
+class Default:
     """The results and the time of the default, which other programs are checked by.
 
     Args:

@@ -37,12 +37,14 @@ def collect(
     sources: Sequence[str],
     options: folder_lib.CollectionOptions,
     load: Callable[[str], reader.Program] = preparation.load,
+    kernels_of: Callable[..., Sequence[cutting.Kernel]] = choices.kernels_of,
 ) -> folder_lib.CollectionFolder:
     """Measures programs, and writes an npz file for every kernel or program.
 
     Args:
         sources: names of programs, as `load` takes them.
         load: source -> program.
+        kernels_of: the kernels of a program; see `choices.kernels_of`.
 
     Returns:
         The folder with its results.
@@ -67,7 +69,7 @@ def collect(
         session_lib.Session(options.core, options.platform, ends) as session,
     ):
         records = machine_records.MachineRecords(path, session.device, fresh=True)
-        loaded = _load_kernels(sources, load, folder, session)
+        loaded = _load_kernels(sources, load, kernels_of, folder, session)
         _measure_all(loaded, folder, session, records)
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
@@ -82,6 +84,7 @@ def collect(
 def _load_kernels(
     sources: Sequence[str],
     load: Callable[[str], reader.Program],
+    kernels_of: Callable[..., Sequence[cutting.Kernel]],
     folder: folder_lib.CollectionFolder,
     session: session_lib.Session,
 ) -> List[cutting.Kernel]:
@@ -103,9 +106,7 @@ def _load_kernels(
             names.add(program.name)
             _check_cut_out(program, options.task)
             skipped = collections.Counter[str]()
-            kernels = choices.kernels_of(
-                program, options.task, session, digests, skipped
-            )
+            kernels = kernels_of(program, options.task, session, digests, skipped)
             folder.add_skipped(skipped.elements())
             loaded += draw_kernels(kernels, options)
         except (ValueError, OSError) as error:

@@ -237,6 +237,7 @@ class CollectionFolder:
     def write_sidecar(self) -> None:
         """Rewrites measured.json."""
         options = self.options
+        # Of all workers that have ended.
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         wall = time.monotonic() - options.began
         spent = zip(_MINUTES, (wall, used.ru_utime + used.ru_stime))

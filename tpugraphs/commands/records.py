@@ -51,8 +51,7 @@ def run(args: argparse.Namespace) -> None:
     """Imports, prunes, exports or prints."""
     done = sys.stderr if args.json else sys.stdout
     if args.sources:
-        print(*tables.merge(args.sources, args.records), sep='\n')
-        return
+        print(*tables.merge(args.sources, args.records), sep='\n', file=done)
     paths = tables.paths_of(args.records)
     if args.prune:
         keeps = tables.keeps(args.prune)
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
         written = t4.export(measurements, files.expand(args.export))
         where = text.count(len(written), 'kernel')
         print(f'{where} written to {args.export}', file=done)
-    if args.json or not (args.prune or args.export):
+    if args.json or not (args.sources or args.prune or args.export):
         as_json, lines = tables.kernels_json, tables.kernels_table
         if args.kernel:
             as_json, lines = tables.best_json, tables.best_table

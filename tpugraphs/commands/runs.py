@@ -60,13 +60,19 @@ def run(args: argparse.Namespace) -> None:
     folders = args.out_dir or finding.default_folders()
     names = _named(args)
     if args.delete:
+        if args.json or args.note is not None:
+            raise ValueError(
+                '--delete prints no table, and keeps no note: leave out '
+                '--json and --note'
+            )
         _delete(names, args.yes)
         return
-    if args.note is not None:
-        for model_dir in names:
-            notes.write(model_dir, args.note)
     if names:
-        rows = [listing.row(run_files.read(model_dir)) for model_dir in names]
+        runs = [run_files.read(model_dir) for model_dir in names]
+        if args.note is not None:
+            for model_dir in names:
+                notes.write(model_dir, args.note)
+        rows = [listing.row(run) for run in runs]
     else:
         listing.note_unfinished(folders)
         rows = listing.rows(folders)
@@ -80,7 +86,8 @@ def run(args: argparse.Namespace) -> None:
 def _named(args: argparse.Namespace) -> List[str]:
     """Returns the directories of the runs that are named; raises ValueError."""
     if (args.delete or args.note is not None) and not args.runs:
-        raise ValueError(f'name the runs; each is {finding.FORMS}')
+        where = ' before --out_dir' if args.out_dir else ''
+        raise ValueError(f'name the runs{where}; each is {finding.FORMS}')
     if args.runs and len(args.out_dir) > 1:
         raise ValueError('--out_dir: one folder, where runs are named')
     folders = args.out_dir or ['']

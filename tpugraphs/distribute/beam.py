@@ -151,7 +151,7 @@ def _run(
 
 
 def _do(job: Tuple[int, _Item], work: Callable[[_Item], _Result], folder: str) -> None:
-    """Applies `work` to an item, on a worker, unless its result exists."""
+    """Applies `work` to an item, and writes the result, unless it exists."""
     number, item = job
     path = _result_path(folder, number)
     if not os.path.exists(path):

@@ -68,6 +68,7 @@ def _extract_module(
             raise outcomes.Skip(reason)
     stem = raw_lib.graph_id(tuning)
     target = splitting.path_of(options.output, stem)
+    # Two modules of one file: the first one is kept.
     if stem in outcome.written:
         raise outcomes.Skip('name and fingerprint of an earlier module')
     if not options.overwrite and os.path.lexists(target):
@@ -101,6 +102,7 @@ def _extract_module(
 def _check_existing(target: str, options: ExtractionOptions) -> None:
     """Raises OSError unless the existing file was extracted with the same options."""
     try:
+        # Only these two arrays are read, whatever the size of the others.
         arrays = npz.read_arrays(target, _OPTIONAL, 1 << 40, others=None)
     except (ValueError, OSError) as error:
         raise OSError(f'{error}; remove it, or use --overwrite') from error

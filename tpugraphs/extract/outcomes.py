@@ -69,6 +69,7 @@ class Outcome:
                 self.fatal = mine or theirs
             elif isinstance(mine, dict):
                 for key, value in theirs.items():
+                    # Values are counts or lists: 0 or [] to begin with.
                     mine[key] = mine.get(key, type(value)()) + value
             else:
                 setattr(self, field.name, mine + theirs)

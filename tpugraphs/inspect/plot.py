@@ -116,6 +116,7 @@ class _Graph:
         longest = [
             max(len(part) for part in label.split('\n')) for label in self._labels
         ]
+        # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
         with text.located(content.name):
             self._layer = layers.layers(len(room), content.edges)
@@ -166,6 +167,7 @@ class _Runtimes:
     def draw(self, axes: Any) -> None:
         """Draws the histogram, and lines at the default's and the median runtime."""
         most = max(self._slowdowns.max(), 1 + 1e-6)
+        # 30 bars, by logarithm where the slowest are many times as slow.
         edges = np.linspace(1, most, 31)
         if most > 4:
             edges = np.geomspace(1, most, 31)

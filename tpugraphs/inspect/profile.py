@@ -19,6 +19,7 @@ from tpugraphs.inspect import kernel_times
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
+from tpugraphs.kernels import removal
 from tpugraphs.programs import reader
 
 _PASSES = 10
@@ -57,6 +58,8 @@ def profile(
         problem = ''
         if preparation.is_optimised(program.module):
             problem = "it is optimized already; give it as it was before XLA's passes"
+        elif program.cut_out:  # what stands in its place waits forever
+            problem = f'cut out: {removal.described(program.cut_out)}'
         else:
             try:
                 whole = _time(session, program.name, program.module, arrays)

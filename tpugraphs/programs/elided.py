@@ -84,7 +84,7 @@ def fill(module: protos.HloModuleProto) -> List[str]:
 def _draw(
     call: protos.HloInstructionProto, type_name: str, rng: np.random.Generator
 ) -> None:
-    """Makes a constant of a custom call."""
+    """Turns a custom call into a constant with random values."""
     dims = list(call.shape.dimensions)
     field, wire = _FIELDS[type_name]
     if 'f' in type_name:

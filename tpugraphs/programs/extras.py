@@ -51,6 +51,7 @@ def naming_the_command() -> Iterator[None]:
     except (ImportError, ValueError) as error:
         message = str(error)
         if isinstance(error, ImportError):
+            # As the errors of child processes quote it.
             message = f'ModuleNotFoundError: {message}'
         missing = _MISSING.search(message)
         if not missing:

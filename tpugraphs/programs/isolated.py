@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from typing import List, Sequence, Tuple
 
 from baselines.core import files
@@ -20,7 +21,7 @@ from baselines.core import text
 
 MEMORY = 1 << 30  # bytes that a conversion may use
 SECONDS = 30  # of CPU time that a conversion may take
-_WALL = 4  # seconds of wall time for each second of CPU time
+_WALL = 10  # seconds of wall time for each second of CPU time: the machine may be busy
 
 
 class Ended(ValueError):
@@ -54,37 +55,37 @@ def call(
     """
     command = [sys.executable, '-m', __name__, module, function]
     limits = [str(memory), str(seconds)]
-    try:
-        process = subprocess.run(
-            [*command, *limits, *arguments],
-            input=data,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            timeout=_WALL * seconds,
-            env={**files.environment(), 'TF_CPP_MIN_LOG_LEVEL': '3'},
-        )
-    except subprocess.TimeoutExpired:
-        raise Ended(f'took over {_WALL * seconds} s') from None
-    head, line_end, content = process.stdout.partition(b'\n')
-    if process.returncode or not line_end:
-        raise Ended(_how_it_ended(process, memory, seconds))
+    # No pipe: a process that a user's file leaves behind would keep it open.
+    with tempfile.TemporaryFile() as log:
+        try:
+            process = subprocess.run(
+                [*command, *limits, *arguments],
+                input=data,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                timeout=_WALL * seconds,
+                env={**files.environment(), 'TF_CPP_MIN_LOG_LEVEL': '3'},
+            )
+        except subprocess.TimeoutExpired:
+            raise Ended(f'took over {_WALL * seconds} s') from None
+        head, line_end, content = process.stdout.partition(b'\n')
+        if process.returncode or not line_end:
+            log.seek(0)
+            raise Ended(_how_it_ended(process.returncode, log.read(), memory, seconds))
     answer = json.loads(head)
     if 'error' in answer:
         raise ValueError(answer['error'])
     return answer['notes'], content
 
 
-def _how_it_ended(
-    process: 'subprocess.CompletedProcess[bytes]', memory: int, seconds: int
-) -> str:
+def _how_it_ended(code: int, printed: bytes, memory: int, seconds: int) -> str:
     """Says why a process ended without an answer."""
-    code = process.returncode
     if code >= 0:
         return f'ended the process with exit code {code}'
     name = signal.Signals(-code).name
     if name in ('SIGXCPU', 'SIGKILL'):
         return f'took over {seconds} s'
-    if b'bad_alloc' in process.stderr or b'out of memory' in process.stderr.lower():
+    if b'bad_alloc' in printed or b'out of memory' in printed.lower():
         return f'took over {memory / 2**30:.0f} GiB of memory'
     return f'ended the process ({name}; {memory / 2**30:.0f} GiB of memory are allowed)'
 

@@ -169,6 +169,7 @@ class MachineRecords:
         """
         if not self._path:
             return
+        # Number of a configuration, and its time in each pass.
         columns = zip(measured.kept, measured.passes.T.tolist())
         results = [
             (n, records.OK, '', times[:1] if n in measured.once else times)

@@ -150,6 +150,7 @@ def append(path: str, measurements: Iterable[Measurement]) -> None:
     ]
     try:
         with _open_locked(path) as stream:
+            # A line that was cut off gets an end, before the next one is written.
             if stream.seek(0, 2):
                 stream.seek(-1, 2)
                 if stream.read(1) != b'\n':
@@ -214,10 +215,15 @@ def _open_locked(path: str) -> BinaryIO:
 
 
 def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
-    """Yields the lines of a file, each with its measurement or why it has none."""
+    """Yields the lines of a file, each with its measurement or why it has none.
+
+    Raises:
+        ValueError: the file is not empty, and no line of it is a record.
+    """
     is_empty, has_records = True, False
     with untrusted.open_regular(path, _MOST_FILE) as stream:
         while content := stream.readline(_MOST_LINE):
+            # What is left of a longer line is passed over.
             rest = content
             while len(rest) == _MOST_LINE and not rest.endswith(b'\n'):
                 rest = stream.readline(_MOST_LINE)  # of a line that is too long

@@ -19,6 +19,8 @@ from tpugraphs.records import records
 
 SCHEMA_VERSION = '1.0.0'
 _MOST_FILE = 64 << 20  # bytes
+_TIME_UNIT = 'milliseconds'
+_CORRECT = 'correct'  # the name in T4 of no failure
 # Status -> its name in T4, and Kernel Tuner's text instead of a time.
 _INVALID = {
     'compile error': ('compile', 'CompilationFailedConfig'),
@@ -26,6 +28,19 @@ _INVALID = {
     'wrong result': ('correctness', 'RuntimeFailedConfig'),
     'timeout': ('timeout', 'RuntimeFailedConfig'),
     'over the limit': ('constraints', 'InvalidConfig'),
+}
+_STATUSES = {
+    _CORRECT: records.OK,
+    **{name: status for status, (name, _) in _INVALID.items()},
+}
+_FILE_RULES: Dict[str, untrusted.Rule] = {
+    'schema_version': (lambda version: version == SCHEMA_VERSION, SCHEMA_VERSION),
+    'metadata': untrusted.OBJECT,
+    'results': (lambda results: isinstance(results, list) and bool(results), 'a list'),
+}
+# In another unit all times would be wrong.
+_METADATA_RULES: Dict[str, untrusted.Rule] = {
+    'timeunit': (lambda unit: unit == _TIME_UNIT, _TIME_UNIT)
 }
 
 
@@ -56,7 +71,9 @@ def read(path: str) -> List[records.Measurement]:
     data = untrusted.read(path, _MOST_FILE)
     try:
         fields = untrusted.loads(data)
+        untrusted.check(fields, _FILE_RULES)
         about = fields['metadata']
+        untrusted.check(about, _METADATA_RULES)
         group = hashlib.sha256(data).hexdigest()[:16]
         return [_measurement_of(r, about, group) for r in fields['results']]
     except (*untrusted.DAMAGE, OverflowError):
@@ -73,8 +90,9 @@ def _measurement_of(
     sizes: Dict[str, List[int]] = {'output': [], 'kernel': []}
     for name in sorted(configuration, key=_place):
         sizes[name.partition('_')[0]].append(configuration[name])
-    statuses = {name: status for status, (name, _) in _INVALID.items()}
-    status = statuses.get(result['invalidity'], records.OK)
+    if parameters(sizes) != configuration:
+        raise ValueError('a dimension is missing')
+    status = _STATUSES[result['invalidity']]
     times = result['times']
     return records.checked(
         {
@@ -108,7 +126,7 @@ def content(kernel: records.History) -> text.JsonObject:
     return {
         'schema_version': SCHEMA_VERSION,
         'metadata': {
-            'timeunit': 'milliseconds',
+            'timeunit': _TIME_UNIT,
             'kernel': last.kernel,
             'fingerprint': last.fingerprint,
             'machine': last.machine,
@@ -125,7 +143,7 @@ def _result(measurement: records.Measurement) -> text.JsonObject:
     runtimes = [nanoseconds / 1e6 for nanoseconds in measurement.times_ns]
     objective: text.JsonObject = {'name': 'time', 'unit': 'ms'}
     if measurement.status == records.OK:
-        invalidity, objective['value'] = 'correct', min(runtimes)
+        invalidity, objective['value'] = _CORRECT, min(runtimes)
     else:
         invalidity, objective['value'] = _INVALID[measurement.status]
         objective['unit'] = ''

@@ -69,14 +69,15 @@ def merge(sources: Sequence[str], path: str) -> List[str]:
         ValueError: a source has no records, or the records cannot be written.
         OSError: a file cannot be read or written.
     """
-    machine_records.check_writable(path)
-    by_file = collections.defaultdict(list)
+    read: List[records.Measurement] = []
     for source in sources:
         is_t4 = source.endswith('.json')
-        read = t4.read(files.expand(source)) if is_t4 else load(paths_of(source))
-        for measurement in read:
-            file = machine_records.file_of(path, measurement.machine)
-            by_file[file].append(measurement)
+        read += t4.read(files.expand(source)) if is_t4 else load(paths_of(source))
+    machine_records.check_writable(path)  # makes folders
+    by_file = collections.defaultdict(list)
+    for measurement in read:
+        file = machine_records.file_of(path, measurement.machine)
+        by_file[file].append(measurement)
     lines = []
     for file, measurements in by_file.items():
         new = records.merge(file, measurements)
@@ -148,6 +149,7 @@ def kernels_table(measurements: Sequence[records.Measurement]) -> List[str]:
     lines = text.table(rows, '<<>', rules=[1])
     rows = [['machine', 'processor', 'device', 'jaxlib', 'measurements', 'last']]
     counts = collections.Counter(m.machine_id for m in measurements)
+    # Later measurements of a machine replace earlier ones.
     latest = {m.machine_id: m for m in sorted(measurements, key=lambda m: m.when)}
     for machine_id, count in counts.items():
         last = latest[machine_id]

@@ -145,10 +145,12 @@ def _plot_groups(
     step = 0.7 / len(models)
     for number, model in enumerate(models):
         estimates = [model.estimate(key, name) for name in names]
+        # [names] each, NaN where the model has no such group.
         mean, low, high = (
             np.array([getattr(e, field) for e in estimates], np.float64)
             for field in ('mean', 'low', 'high')
         )
+        # [names]: the marks of the models stand side by side around the row of a name.
         rows = np.arange(len(names)) + (number - (len(models) - 1) / 2) * step
         defined = ~np.isnan(mean)
         axes.errorbar(
@@ -217,6 +219,7 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
     points = [k for k in _KS if k <= most]
+    # [points] for each model, mean over its runs.
     lines = [
         np.mean([_slowdown_by_k(run, points) for run in model.runs], axis=0)
         for model in models

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-from typing import Collection, List, Mapping
+from typing import Any, Collection, List, Mapping
 import warnings
 
 import optuna
@@ -25,7 +25,7 @@ from tpugraphs.sweep import trials as trials_lib
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
 
 
-def settings_of(name: str, given: Mapping[str, object]) -> config.AnyConfig:
+def settings_of(name: str, given: Mapping[str, Any]) -> config.AnyConfig:
     """Returns the settings that all trials on a collection share, with their recipe.
 
     Raises:

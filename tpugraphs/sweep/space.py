@@ -250,6 +250,7 @@ def _parse_distribution(
         raise ValueError('needs low and high, or choices')
     low, high = (_typed(name, table[key], config_class) for key in ('low', 'high'))
     log, step = table.get('log', False), table.get('step')
+    # A bound with a decimal point makes the range one of floats.
     numbers = (int, float) if float in (type(low), type(high)) else (int,)
     for key, value in (('low', low), ('high', high), ('step', step or 0)):
         if type(value) not in numbers:

@@ -162,6 +162,7 @@ def create(
     )
     study.pruner = optuna.pruners.NopPruner()
     if most_epochs:
+        # Two rungs before the last epoch: at a ninth of the epochs and at a third.
         first = max(1, most_epochs // _REDUCTION**2)
         study.pruner = optuna.pruners.SuccessiveHalvingPruner(first, _REDUCTION)
     return study
@@ -182,7 +183,10 @@ def load(storage: str, name: str) -> optuna.Study:
             raise ValueError(f'--storage: there is no file {path}')
     opened = open_storage(storage)
     with errors_of(storage):
-        names = sorted(optuna.get_all_study_names(opened))
+        names = optuna.get_all_study_names(opened)
+        if not all(isinstance(found, str) for found in names):
+            raise ValueError('the name of a study is no text')
+        names.sort()
     name = names[0] if len(names) == 1 and not name else name
     if name not in names:
         there = ', '.join(names) or 'none'

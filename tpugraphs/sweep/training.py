@@ -64,6 +64,7 @@ def work(
         sender.send(train(config, sender.send))
     except Exception as error:
         traceback.print_exc()
+        # TensorFlow's own error, by its name: this module does not import TensorFlow.
         is_full = 'ResourceExhausted' in type(error).__name__
         name = '' if isinstance(error, (ValueError, OSError)) else type(error).__name__
         is_full = is_full or isinstance(error, MemoryError)

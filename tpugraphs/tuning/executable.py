@@ -36,7 +36,6 @@ _FORMAT = 1
 _MOST_PROGRAM = 1 << 30
 _MOST_ABOUT = 64 << 20
 _MOST_BOUND = 8 << 30
-_NUMBER = (int, float)
 
 
 class Executable:
@@ -242,7 +241,8 @@ def _read_about(path: str) -> text.JsonObject:
         )
     program = about.get('program', {})
     speedup = program.get('speedup', 1.0) if isinstance(program, dict) else None
-    if not isinstance(about.get('name', ''), str) or not isinstance(speedup, _NUMBER):
+    named, _ = untrusted.NAME
+    if not named(about.get('name', 'program')) or not untrusted.is_number(speedup, 0):
         raise ValueError(f'{path}: name or program.speedup is of a wrong type')
     return about
 

@@ -49,6 +49,7 @@ class TuningResult:
         """
         if not self.program_ns:
             return 0.0
+        # Kernels that cannot be tuned have no time here, so the sum may also be less.
         total_ns = sum(map(states.total_ns, self.kernels))
         return states.total_ns(kernel) / max(self.program_ns, total_ns)
 

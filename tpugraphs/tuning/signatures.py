@@ -84,12 +84,14 @@ def trace(
     arrays: List[object] = []
     outputs = numbered(traced.results, arrays)
     shapes = program.module.host_program_shape
+    # Captured variables are parameters, too, and come last.
     parameters = len(shapes.parameters) - len(bound)
     if parameters != len(leaves):
         raise ValueError(
             f'{name}: {text.count(len(leaves), "value")} given, and its module takes '
             f'{parameters}: give arrays instead of numbers'
         )
+    # A single result is not wrapped.
     is_tuple = shapes.result.element_type == building.TUPLE
     count = len(shapes.result.tuple_shapes) if is_tuple else 1
     if count != len(arrays):

@@ -51,6 +51,7 @@ class Tuned:
         """Nanoseconds that the chosen configuration saves in a run of the program."""
         if not self.found.claimed:
             return 0.0
+        # The default's time less the chosen one's, at all places of the kernel.
         return total_ns(self) * (1 - 1 / self.found.speedup)
 
 

@@ -22,7 +22,6 @@ import re
 import shutil
 import sys
 from typing import (
-    Any,
     Callable,
     Dict,
     Iterator,
@@ -31,21 +30,23 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    Union,
 )
 
 import numpy as np
 
 from baselines.core import files
+from baselines.core import text
 from baselines.data.packed import columns
 
 # Per source file, its name and numbers that change with its content.
-Listing = List[Tuple[Any, ...]]
+Listing = List[Tuple[Union[str, int], ...]]
 
 
 class Packed(NamedTuple):
     """The contents of a packed folder."""
 
-    manifest: Dict[str, Any]
+    manifest: text.JsonObject
     columns: Dict[str, np.ndarray]
 
 
@@ -55,7 +56,7 @@ def open_or_build(
     source: Sequence[str],
     listing: Listing,
     version: int,
-    build: Callable[[columns.Writer], Dict[str, Any]],
+    build: Callable[[columns.Writer], text.JsonObject],
 ) -> Packed:
     """Opens the packed folder of a source, building it if necessary.
 
@@ -102,7 +103,7 @@ def open_or_build(
     return packed
 
 
-def _open(folder: str, stamp: Dict[str, Any]) -> Optional[Packed]:
+def _open(folder: str, stamp: text.JsonObject) -> Optional[Packed]:
     """Maps a finished folder; None if it is absent, damaged or has another stamp."""
     try:
         manifest, arrays = columns.open_folder(folder)
@@ -122,7 +123,11 @@ def _remove_others(cache_dir: str, key: str, keep: str) -> None:
 
 @contextlib.contextmanager
 def _lock(path: str, label: str) -> Iterator[None]:
-    """Holds an exclusive lock, which is released even if the process is killed."""
+    """Waits for an exclusive lock and holds it during the block.
+
+    It is released even if the process is killed.  Says on stderr whom it waits for, or
+    that the file system has no locks.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         try:
@@ -169,6 +174,6 @@ def _is_in(path: str, folder: str) -> bool:
     return f'{path}{os.sep}'.startswith(f'{folder}{os.sep}')
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     """Returns a short hash of a JSON value."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]

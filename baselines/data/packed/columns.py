@@ -15,22 +15,23 @@ import io
 import json
 import math
 import os
-from typing import Any, Dict, Mapping, Tuple
+from typing import IO, Dict, Tuple
 import zlib
 
 import numpy as np
 
+from baselines.core import text
 from baselines.core import untrusted
 
 MANIFEST = 'manifest.json'
 
-_READ_ON_OPENING = 16 << 20
+MAX_VERIFIED_ON_OPENING = 16 << 20
 
 
 class _Column:
     """A column being written: its stream, row count and checksum."""
 
-    def __init__(self, stream: Any, like: np.ndarray):
+    def __init__(self, stream: IO[bytes], like: np.ndarray):
         self.stream = stream
         self.dtype, self.row_shape = like.dtype, like.shape[1:]
         self.rows, self._crc32 = 0, 0
@@ -47,7 +48,12 @@ class _Column:
         self.stream.write(content)
         self.rows += len(rows)
 
-    def described(self) -> Dict[str, Any]:
+    def content(self) -> bytes:
+        """Returns all rows of a column in memory."""
+        self.stream.seek(0)
+        return self.stream.read()
+
+    def described(self) -> text.JsonObject:
         """Returns the column's entry in the manifest."""
         shape = [self.rows, *self.row_shape]
         return {'dtype': self.dtype.str, 'shape': shape, 'crc32': self._crc32}
@@ -68,7 +74,7 @@ class Writer:
     def __enter__(self) -> 'Writer':
         return self
 
-    def __exit__(self, *unused_error: Any) -> None:
+    def __exit__(self, *unused_error: object) -> None:
         for column in self._columns.values():
             with contextlib.suppress(OSError):  # on a full disk even that may fail
                 column.stream.close()
@@ -95,7 +101,7 @@ class Writer:
         """Returns how many rows a column has so far."""
         return self._columns[name].rows
 
-    def finish(self, manifest: Mapping[str, Any]) -> None:
+    def finish(self, manifest: text.JsonObject) -> None:
         """Closes the files and writes the manifest; syncs all of them to disk.
 
         Args:
@@ -116,7 +122,7 @@ class Writer:
     def arrays(self) -> Dict[str, np.ndarray]:
         """Returns the columns in memory, read-only."""
         return {
-            name: np.frombuffer(column.stream.getvalue(), column.dtype).reshape(
+            name: np.frombuffer(column.content(), column.dtype).reshape(
                 -1, *column.row_shape
             )
             for name, column in self._columns.items()
@@ -125,7 +131,7 @@ class Writer:
 
 def open_folder(
     folder: str, read_all: bool = False
-) -> Tuple[Dict[str, Any], Dict[str, np.ndarray]]:
+) -> Tuple[text.JsonObject, Dict[str, np.ndarray]]:
     """Maps the columns of a packed folder.
 
     Args:
@@ -153,7 +159,7 @@ def open_folder(
         array: np.ndarray = (
             np.memmap(path, dtype, 'r', shape=shape) if size else np.empty(shape, dtype)
         )
-        if read_all or size <= _READ_ON_OPENING:
+        if read_all or size <= MAX_VERIFIED_ON_OPENING:
             if zlib.crc32(_bytes(array)) != described['crc32']:
                 raise ValueError(
                     f'{path}: its checksum is wrong, so the disk or memory is at '
@@ -172,6 +178,6 @@ def _bytes(rows: np.ndarray) -> memoryview:
     return np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
 
 
-def _crc32(manifest: Mapping[str, Any]) -> int:
+def _crc32(manifest: text.JsonObject) -> int:
     """Computes the checksum of a manifest without its own."""
     return zlib.crc32(json.dumps(manifest, sort_keys=True).encode())

@@ -7,15 +7,18 @@ do not fit together.
 import hashlib
 import os
 import sys
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 import tqdm
 
 from baselines.core import phases
 from baselines.core import text
-from baselines.data.packed import columns
+from baselines.data.packed import columns as columns_lib
 from baselines.hlo import schema
+
+# A subclass of `splits.PackedSplit`; that file imports this one.
+SplitClass = Any
 
 
 def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
@@ -35,7 +38,7 @@ def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
 class Packer:
     """Appends graphs to a writer, and records the offsets of their rows."""
 
-    def __init__(self, writer: columns.Writer, kind: Any):
+    def __init__(self, writer: columns_lib.Writer, kind: SplitClass):
         self._writer, self._kind = writer, kind
         # A column of each whose rows are counted.
         self._counted = {
@@ -69,11 +72,14 @@ class Packer:
         self._end(record.graph_id, record.config_runtime)
         return content
 
-    def copy(self, store: Any, graph: int) -> None:
-        """Packs a graph of another packed split of the same kind."""
-        rows = {name: store.part(name, graph) for name in self._kind.columns}
+    def copy(self, graph_id: str, rows: Mapping[str, np.ndarray]) -> None:
+        """Packs a graph of another packed split of the same class.
+
+        Args:
+            rows: the graph's rows of each column.
+        """
         self._writer.append(**rows)
-        self._end(store.graph_ids[graph], rows['config_runtime'])
+        self._end(graph_id, rows['config_runtime'])
 
     def _end(self, graph_id: str, runtimes: np.ndarray) -> None:
         """Records the end of a graph's rows in all columns."""
@@ -82,7 +88,7 @@ class Packer:
         for owner, name in self._counted.items():
             self._offsets[owner].append(self._writer.num_rows(name))
 
-    def finish(self) -> Dict[str, Any]:
+    def finish(self) -> text.JsonObject:
         """Packs the offsets of the graphs' rows; returns entries for the manifest."""
         for owner, offsets in self._offsets.items():
             self._writer.append(**{f'{owner}_offsets': np.array(offsets, np.int64)})
@@ -96,12 +102,12 @@ class Packer:
 
 
 def pack_files(
-    writer: columns.Writer,
-    kind: Any,
+    writer: columns_lib.Writer,
+    kind: SplitClass,
     split_dir: str,
     names: Sequence[str],
     skip_bad_files: bool,
-) -> Dict[str, Any]:
+) -> text.JsonObject:
     """Packs the files of a folder; returns entries for the manifest.
 
     Raises:
@@ -109,6 +115,8 @@ def pack_files(
             are skipped; or no file is left.
         OSError: reading or writing fails.
     """
+    # The fingerprint is of ids and contents, not of paths or times: it is the same
+    # on every machine, and runs record it.
     packer, content = Packer(writer, kind), hashlib.sha256()
     skipped: List[Tuple[str, str]] = []
     title = f'packing {os.path.basename(split_dir)}'
@@ -119,6 +127,7 @@ def pack_files(
             with text.located(path):
                 arrays = packer.add(record)
         except ValueError as error:
+            # The first bad file stops; with the flag each is named and left out.
             if not skip_bad_files:
                 advice = '--skip_bad_files leaves such files out'
                 raise ValueError(f'{error} ({advice})') from error

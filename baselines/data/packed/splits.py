@@ -24,6 +24,7 @@ from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import collections
+from baselines.data import graph_files
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
@@ -74,7 +75,7 @@ class PackedSplit:
 
     collection: str
     noun: str
-    record_class: Any
+    record_class: Type[graph_files.GraphRecord]
     version: int
 
     node_feat: np.ndarray
@@ -107,7 +108,7 @@ class PackedSplit:
     }
 
     def __init__(
-        self, source: str, manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+        self, source: str, manifest: text.JsonObject, arrays: Mapping[str, np.ndarray]
     ):
         """Takes the manifest and the columns of a packer; see `open`, `of_records`."""
         self.source = source
@@ -148,11 +149,12 @@ class PackedSplit:
             OSError: the cache cannot be written, or a file cannot be read.
         """
         split_dir = files.expand(split_dir)
+        # The listing is part of the cache key: any change of a file leads to a new one.
         listing = _list_split(split_dir, cls, limit)
-        names = [name for name, *_ in listing]
+        names = [str(name) for name, *_ in listing]
         packed_now = False
 
-        def pack(writer: columns_lib.Writer) -> Dict[str, Any]:
+        def pack(writer: columns_lib.Writer) -> text.JsonObject:
             """Packs the files of the split; returns entries of the manifest."""
             nonlocal packed_now
             packed_now = True
@@ -167,8 +169,10 @@ class PackedSplit:
             build=pack,
         )
         store = cls(split_dir, manifest, arrays)
+        # Packed earlier with --skip_bad_files; without it that is an error, as when
+        # packing.
         if store.skipped and not skip_bad_files:
-            names = [name for name, _ in store.skipped]
+            names = [str(name) for name, _ in store.skipped]
             raise ValueError(
                 f'{store.skipped[0][1]}. In {split_dir} such files are: '
                 f'{", ".join(names[:3])}{" ..." if names[3:] else ""} ({len(names)} '
@@ -198,7 +202,7 @@ class PackedSplit:
         return cls(source, packing.finish(), writer.arrays())
 
     @staticmethod
-    def read(path: str) -> Any:
+    def read(path: str) -> graph_files.GraphRecord:
         """Reads and checks one file.
 
         Raises:
@@ -213,7 +217,7 @@ class PackedSplit:
         raise NotImplementedError
 
     def verify(self) -> None:
-        """Verifies the checksums of all packed data, reading all of it.
+        """Verifies the checksums of all data packed on disk, reading all of it.
 
         Raises:
             ValueError: something changed since it was packed; says which file.
@@ -253,6 +257,7 @@ class PackedSplit:
         """Returns the split with opcodes >= `count` replaced by the unknown opcode."""
         if self.max_opcode.max() < count:
             return self
+        # The embedding table of a trained model has no row for them.
         opcodes = np.asarray(self.node_opcode)
         opcodes = np.where(opcodes < count, opcodes, schema.UNKNOWN_OPCODE)
         arrays = {**self.arrays, 'node_opcode': opcodes}
@@ -273,7 +278,9 @@ class PackedSplit:
                 f'{text.count(len(self), self.noun)}); `tpugraphs extract --extra` and '
                 '`collect` write it'
             )
+        # [N, F] and [N, k] -> [N, F + k], in memory; the packed columns stay.
         features = np.concatenate([self.node_feat, self.node_feat_extra], axis=1)
+        # The extremes of each graph's rows, [G, F + k]; a graph has at least one node.
         starts = self.node_offsets[:-1]
         arrays = {
             **self.arrays,
@@ -283,7 +290,7 @@ class PackedSplit:
         }
         return type(self)(self.source, self.manifest, arrays)
 
-    def _fields(self, graph: int, names: Iterable[str]) -> Dict[str, Any]:
+    def _fields(self, graph: int, names: Iterable[str]) -> text.JsonObject:
         """Returns the record fields of a graph: columns `names`, and what all have."""
         parts = {name: self.part(name, graph) for name in names}
         extra = self.part('node_feat_extra', graph)
@@ -309,7 +316,9 @@ class PackedSplit:
         return np.diff(self.config_offsets)
 
 
-def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listing:
+def _list_split(
+    split_dir: str, kind: Type[PackedSplit], limit: Optional[int]
+) -> cache.Listing:
     """Lists the files of a split by name, the first `limit`; there is at least one."""
     parent = os.path.dirname(split_dir)
     names = [
@@ -330,9 +339,9 @@ def _list_split(split_dir: str, kind: Any, limit: Optional[int]) -> cache.Listin
                 'splits, given enough programs; `extract --split` divides raw files'
             )
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
-    listing = []
-    found = pathlib.Path(split_dir).glob('[!.]*.npz')
-    for path in sorted(found, key=lambda path: path.name):  # paths compare slowly
+    listing: cache.Listing = []
+    paths = pathlib.Path(split_dir).glob('[!.]*.npz')
+    for path in sorted(paths, key=lambda path: path.name):  # paths compare slowly
         # A folder or a link to nothing is listed: reading it will say so.
         state = path.stat() if path.exists() else path.lstat()
         times = state.st_mtime_ns, state.st_ctime_ns

@@ -73,5 +73,5 @@ class TileStore(splits.PackedSplit):
         """
         runtimes = self.part('config_runtime', graph)
         normalizers = self.part('config_runtime_normalizers', graph)
-        found = np.flatnonzero(runtimes == normalizers)
-        return int(found[0]) if len(found) else None
+        defaults = np.flatnonzero(runtimes == normalizers)
+        return int(defaults[0]) if len(defaults) else None

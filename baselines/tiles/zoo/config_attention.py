@@ -1,6 +1,6 @@
 """A tile model that compares the configurations of a list."""
 
-from typing import Any
+from typing import Any, Callable
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
@@ -37,7 +37,7 @@ class _AcrossConfigs(tf.keras.layers.Layer):
     place of the Kaggle competition).
     """
 
-    def __init__(self, dim: int, activation: Any, **options: Any):
+    def __init__(self, dim: int, activation: Callable, **options: Any):
         super().__init__(**options)
         self._norm = kernels_lib.LayerNorm()
         self._compare = tf.keras.layers.Dense(dim, activation)

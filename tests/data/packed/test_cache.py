@@ -42,7 +42,7 @@ def test_a_flipped_bit_in_a_column(tmp_path, monkeypatch, name, large):
     columns.open_folder(folder, read_all=True)
     _flip(tmp_path / 'packed' / name, -5)
     if large:
-        monkeypatch.setattr(columns, '_READ_ON_OPENING', 0)
+        monkeypatch.setattr(columns, 'MAX_VERIFIED_ON_OPENING', 0)
         columns.open_folder(folder)
     else:
         with pytest.raises(ValueError, match=f'{name}: its checksum is wrong'):

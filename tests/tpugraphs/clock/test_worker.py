@@ -44,7 +44,7 @@ def _worker(monkeypatch):
     now = [0]
     monkeypatch.setitem(timing.CLOCKS, 'cpu', lambda: now[0])
     worker = worker_lib.Worker(lambda message: None)
-    worker._backend = _Backend(now)
+    worker.backend = _Backend(now)
     return worker
 
 
@@ -60,7 +60,7 @@ def test_a_configuration_over_five_times_the_default_runs_once(worker):
     assert measured.dropped == {3: timing.TOO_SLOW}
     assert (measured.passes == 1000 * np.array([[1000, 2000, 7000]] * 4)).all()
     assert measured.again.tolist() == [1_000_000] * 4
-    runs = [program.runs for program in worker._backend.programs]
+    runs = [program.runs for program in worker.backend.programs]
     # Its results are compared, and then it is timed.
     assert runs[1] == 2 < runs[2]
 
@@ -78,7 +78,7 @@ def test_the_least_configurations_are_compiled_however_long_it_takes(worker):
     measured = measure(worker, 100, *[50] * 8, least_configs=4, **late)
     assert measured.kept == [0, 1, 2, 3]
     # And the default again, as the last.
-    assert len(worker._backend.programs) == 5
+    assert len(worker.backend.programs) == 5
     assert measured.again.tolist() == [100_000] * 4
 
 
@@ -96,12 +96,12 @@ class _Gather(_Program):
 def test_inputs_are_drawn_until_results_are_finite():
     specs = [{'type': 'int32', 'dims': [100], 'high': 150}]
     program = _Gather([0], 0)
-    worker_lib._Default(program, specs, np.random.default_rng(0), 0.1).check_finite()
+    worker_lib.Default(program, specs, np.random.default_rng(0), 0.1).check_finite()
     assert program.runs == 4  # indices below 150, 37 and 9; and timed once
 
 
 def test_given_inputs_are_not_changed():
-    default = worker_lib._Default(
+    default = worker_lib.Default(
         _Gather([0], 0), [np.full(100, 12)], np.random.default_rng(0), 0.1
     )
     with pytest.raises(ValueError, match='only 0% of a result are finite'):

@@ -197,6 +197,23 @@ def test_of_a_large_program_some_kernels_are_drawn(tmp_path):
     assert first == [kernel for kernel in cut if kernel in first]
 
 
+def test_kernels_can_be_chosen(tmp_path, monkeypatch):
+    chosen = []
+
+    def kernels_of(program, task, *_):
+        kernel = cutting.Kernel(f'{program.name}_0', program.name, program.module, '')
+        chosen.append((kernel.name, task))
+        return [kernel]
+
+    def refuse(kernel, *_):
+        raise session_lib.WorkerError(f'asked for {kernel.name}')
+
+    monkeypatch.setattr(collection, '_measure', refuse)
+    with pytest.raises(ValueError, match='asked for a_0; b: asked for b_0'):
+        collection.collect(['a', 'b'], options(tmp_path), load, kernels_of)
+    assert chosen == [('a_0', 'tile'), ('b_0', 'tile')]
+
+
 def test_large_kernels_are_drawn_more_often(tmp_path):
     modules = [pointwise(8, 8)] * 9 + [pointwise(800, 800)]
     cut = [cutting.Kernel(f'a_{i}', 'a', m, 'root') for i, m in enumerate(modules)]

@@ -39,6 +39,10 @@ def test_what_cannot_compete(tmp_path):
     )
     for split in ('train', 'valid', 'test'):
         (tmp_path / 'data/layout/xla/random' / split).mkdir(parents=True)
+    refusals.assert_refused(
+        lambda: competition.compete(_options(tmp_path, sample='none.csv')),
+        '--sample none.csv: there is no such file; download sample_submission.csv',
+    )
     tile, other = (made_runs.make_tile_run(tmp_path) for _ in range(2))
     refusals.assert_refused(
         lambda: competition.compete(_options(tmp_path), [tile, other]),

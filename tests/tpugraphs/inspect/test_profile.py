@@ -75,3 +75,19 @@ def test_the_kernels_of_a_program_are_timed():
     optimized = tpugraphs.profile(program_forms.fused(''))
     assert optimized.time_ns is None and 'optimized already' in optimized.problem
     assert sum(k.share for k in optimized) == pytest.approx(1)
+
+
+@pytest.mark.slow
+def test_a_program_that_waits_for_the_host_is_not_timed_as_a_whole():
+    pytest.importorskip('jaxlib')
+    array = 'f32[256,64]'
+    lines = [
+        f'p = {array} parameter(0)',
+        't = token[] after-all()',
+        f'o = token[] outfeed(p, t), outfeed_shape={array}',
+        f'ROOT r = {array} exponential(p)',
+    ]
+    text = 'HloModule m\nENTRY e {\n' + '\n'.join(lines) + '\n}'
+    found = tpugraphs.profile(text.encode())
+    assert found.time_ns is None and found.problem == 'cut out: 1 outfeed'
+    assert [kernel.shape for kernel in found] == [array]

@@ -1,6 +1,7 @@
 """Tuning records in the T4 format, by its schema."""
 
 import json
+import time
 
 import pytest
 
@@ -70,3 +71,41 @@ def test_of_several_times_the_latest_counts():
         kernel.add(made)
     [result] = t4.content(kernel)['results']
     assert result['times']['runtimes'] == pytest.approx([4e-6, 5e-6])
+
+
+@pytest.mark.slow
+def test_thousands_of_kernels_take_seconds(tmp_path):
+    made = [
+        measurements.measurement(2, 1, kernel=f'k_{number:016x}')
+        for number in range(5_000)
+    ]
+    began = time.process_time()
+    assert len(t4.export(made, str(tmp_path))) == 5_000
+    # 20,000 are to take 5 s of processor time; the machine may be busy.
+    assert time.process_time() - began < 3 * 5 / 4
+
+
+@pytest.mark.parametrize(
+    'place, value',
+    [
+        (['schema_version'], '2.0.0'),
+        (['results'], []),
+        (['results'], {}),
+        (['metadata', 'timeunit'], 'seconds'),
+        (['results', 0, 'configuration'], {'output_0': 8, 'output_2': 2}),
+        (['results', 0, 'invalidity'], 'perhaps'),
+    ],
+)
+def test_what_is_not_ours_is_refused(exported, place, value, tmp_path):
+    """Its times or sizes would be taken for others."""
+    path = tmp_path / 'edited.json'
+    path.write_text(json.dumps(exported))
+    assert t4.read(str(path))
+    holder = exported
+    for key in place[:-1]:
+        holder = holder[key]
+    assert place[-1] in (holder if isinstance(holder, dict) else range(len(holder)))
+    holder[place[-1]] = value
+    path.write_text(json.dumps(exported))
+    with pytest.raises(ValueError, match='edited.json: not a T4 file of tiles'):
+        t4.read(str(path))

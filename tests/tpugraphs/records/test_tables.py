@@ -137,11 +137,23 @@ def test_records_of_other_files_are_imported_once(path, tmp_path, capsys):
     ]
 
 
+def test_an_import_with_json_prints_json_alone(path, tmp_path, capsys):
+    whole = str(tmp_path / 'whole.jsonl')
+    assert (
+        commands.run('records', ['--records', whole, '--import', path, '--json']) == 0
+    )
+    printed = capsys.readouterr()
+    assert len(json.loads(printed.out)['kernels']) == 3
+    assert printed.err == f'{whole}: 6 of 6 measurements new\n'
+
+
 def test_a_json_of_something_else_is_not_imported(tmp_path, capsys):
     (tmp_path / 'other.json').write_text('{"results": []}')
-    words = ['--records', str(tmp_path / 'r'), '--import', str(tmp_path / 'other.json')]
+    records_path = str(tmp_path / 'new' / 'r.jsonl')
+    words = ['--records', records_path, '--import', str(tmp_path / 'other.json')]
     assert commands.run('records', words) == 1
     assert 'other.json: not a T4 file of tiles, as' in capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == [tmp_path / 'other.json']
 
 
 @pytest.mark.parametrize(

@@ -247,6 +247,13 @@ def test_damaged_studies_are_one_line(storage, damage, cause):
             opening(storage)
 
 
+def test_a_damaged_name_is_one_line(storage):
+    _sweep(storage)
+    _execute(storage, "update studies set study_name = x'ff00'")
+    with pytest.raises(ValueError, match='cannot be used: the name of a study is no'):
+        study_lib.load(storage, '')
+
+
 def test_the_importance_of_settings_is_shown(storage):
     study = _sweep(storage)
     for number in range(20):

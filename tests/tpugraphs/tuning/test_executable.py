@@ -96,7 +96,12 @@ def test_a_value_beyond_the_type_is_refused(kind, fits, beyond):
         ({'bound': 2}, 'program.json: does not fit program.hlo.pb: bound is 2'),
         ({'program': [1]}, 'program.json: name or program.speedup is of a wrong type'),
         ({'program': {'speedup': 'x'}}, 'program.json: name or program.speedup is of'),
+        ({'program': {'speedup': 10**400}}, 'program.json: name or program.speedup is'),
         ({'name': 5}, 'program.json: name or program.speedup is of a wrong type'),
+        (
+            {'name': '\x1b[2J'},
+            'program.json: name or program.speedup is of a wrong type',
+        ),
     ],
 )
 def test_edited_by_a_stranger(edit, message, tmp_path):
