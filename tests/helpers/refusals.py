@@ -3,11 +3,17 @@
 import pytest
 
 
-def assert_refused(call, *words):
-    """Makes sure that a call raises ValueError with these words in one line."""
-    with pytest.raises(ValueError) as caught:
+def message_of(call, error_type=ValueError):
+    """Returns the one line with which a call fails."""
+    with pytest.raises(error_type) as caught:
         call()
     message = str(caught.value)
     assert '\n' not in message
+    return message
+
+
+def assert_refused(call, *words):
+    """Makes sure that a call raises ValueError with these words in one line."""
+    message = message_of(call)
     for word in words:
         assert word in message

@@ -18,6 +18,7 @@ from baselines.runs import saved
 from baselines.runs import weights
 from baselines.training import checkpoints
 from tests.helpers import disks
+from tests.helpers import refusals
 
 _INFO = {
     'args': {'model': 'Tiny', 'model_kwargs_json': '{}', 'configs': 10},
@@ -56,10 +57,7 @@ def _tree(folder):
 
 
 def _message(error_type, function, *args):
-    with pytest.raises(error_type) as caught:
-        function(*args)
-    assert '\n' not in str(caught.value)
-    return str(caught.value)
+    return refusals.message_of(lambda: function(*args), error_type)
 
 
 def _load_message(run):
