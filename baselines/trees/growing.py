@@ -236,7 +236,7 @@ def fit(
     keys = {'training': 'train_loss', 'valid': 'val_loss'}
     losses = {name: curve[key]['l2'] for key, name in keys.items() if key in curve}
     added = trees_lib.Prior(prior, weight) if prior and weight else None
-    return trees_lib.Trees(content, added), losses
+    return trees_lib.Trees(trees_lib.shortened(content), added), losses
 
 
 def _weight_of_prior(rows: Rows) -> float:

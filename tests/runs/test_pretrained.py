@@ -10,10 +10,15 @@ from baselines.data import shipped
 from baselines.runs import finding
 from baselines.scoring import graph_source
 from baselines.scoring import loading
+from tests.helpers import places
+from tests.helpers import processes
+from tests.helpers import tile_records
+import tpugraphs
+
+_KERNELS = places.ROOT / 'examples/kernels.pb'
 
 
 def test_it_ranks_as_when_it_was_made(tmp_path):
-    pytest.importorskip('lightgbm', reason='LightGBM is not installed ([trees])')
     with open(os.path.join(finding.pretrained_folder(), 'about.json')) as stream:
         expected = json.load(stream)['scores']
     root = shipped.folder('by_others_real', str(tmp_path))
@@ -27,6 +32,29 @@ def test_it_ranks_as_when_it_was_made(tmp_path):
     for name, row in expected.items():
         # about.json has six digits behind the point.
         np.testing.assert_allclose(scores[name], row, atol=1e-6)
+
+
+def test_it_ranks_where_no_run_is_named(capsys):
+    assert processes.command('rank', _KERNELS, '--top', 1) == 0
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == f'note: {finding.about_pretrained()}'
+    assert 'kernels of unseen programs its first choice saves' in first
+    ranked = tpugraphs.load('pretrained').rank(str(_KERNELS))
+    assert len(ranked) == 4
+
+
+def test_commands_take_its_name(tmp_path, capsys):
+    tile_records.write_splits(tmp_path / 'data')
+    data = '--data_root', tmp_path / 'data', '--cache_dir', tmp_path / 'cache'
+    csv = tmp_path / 'ranked.csv'
+    assert processes.command('evaluate', '--dir', 'pretrained', *data) == 0
+    predicted = processes.command(
+        'predict', '--dir', 'pretrained', '--output', csv, *data
+    )
+    assert predicted == 0 and csv.read_text().startswith('ID,TopConfigs\n')
+    assert processes.command('export', 'pretrained', tmp_path / 'exported') == 0
+    assert (tmp_path / 'exported' / 'trees.txt').exists()
+    assert 'Trees' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize('content', [b'[]', b'{"model": 1}', None])

@@ -127,6 +127,12 @@ def test_numpy_and_lightgbm_predict_the_same(monkeypatch):
     assert trees._booster is not None
 
 
+def test_leaves_have_nine_digits():
+    text = 'num_leaves=2\nthreshold=0.12345678901\nleaf_value=-0.12345678949 1e-20\n'
+    expected = 'num_leaves=2\nthreshold=0.12345678901\nleaf_value=-0.123456789 1e-20\n'
+    assert trees_lib.shortened(text) == expected
+
+
 def test_lightgbm_reads_the_file(trees, tmp_path):
     import lightgbm
 

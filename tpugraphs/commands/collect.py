@@ -14,7 +14,8 @@ core.
 Written are npz files in the published format, divided into train, valid and
 test by families of programs (by kernel, if there are fewer than three programs),
 and measured.json, which says how and how well it was measured.  Kernels whose
-times do not repeat are set apart in noisy/.  Ctrl-C loses nothing: --resume goes
+times do not repeat are set apart in noisy/.  A program that cannot be used is named,
+the others are measured, and the exit code is 1.  Ctrl-C loses nothing: --resume goes
 on.  `tpugraphs tune` starts from what was measured (`tpugraphs records`).
 """
 
@@ -67,8 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @command_line.logged(short=True)
-def run(args: argparse.Namespace) -> None:
-    """Measures and writes."""
+def run(args: argparse.Namespace) -> int:
+    """Measures and writes; returns 1 if a named program cannot be used."""
     if args.builtin:
         raise ValueError('--builtin: there are no built-in programs; use --random N')
     *sources, output = args.programs
@@ -96,4 +97,6 @@ def run(args: argparse.Namespace) -> None:
     extras.require()
     starting.start_tensorflow()
     load = preparation.load if args.random is None else random_programs.load
-    print(*collection.collect(sources, options, load).lines(), sep='\n')
+    folder = collection.collect(sources, options, load)
+    print(*folder.lines(), sep='\n')
+    return 1 if folder.failed and args.random is None else 0

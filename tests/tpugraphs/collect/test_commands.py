@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tests.helpers import measured_programs
 from tests.helpers import program_forms
 import tpugraphs
 from tpugraphs import commands
+from tpugraphs.collect import collection
 from tpugraphs.programs import extras
 
 
@@ -78,6 +80,18 @@ def test_what_collect_refuses(words, message, capsys):
         pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
     assert commands.run('collect', words) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'failed, words, code',
+    [(['f.py: ended'], ['f.py:f'], 1), ([], ['f.py:f'], 0), (['x'], ['--random=1'], 0)],
+)
+def test_a_program_that_cannot_be_used_is_an_exit_code(
+    tmp_path, monkeypatch, failed, words, code
+):
+    folder = types.SimpleNamespace(failed=failed, lines=lambda: failed)
+    monkeypatch.setattr(collection, 'collect', lambda *_: folder)
+    assert commands.run('collect', [*words, str(tmp_path / 'out')]) == code
 
 
 _IMPORTS = """
