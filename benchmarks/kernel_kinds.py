@@ -64,7 +64,7 @@ def main() -> None:
             spread = means.std(0, ddof=1) if len(means) > 1 else np.zeros(2)
             for at, form in enumerate(('.1%', '.3f')):
                 cells.append(f'{means[:, at].mean():{form}} ± {spread[at]:{form}}')
-        sizes = np.array([size_of(graph) for graph in judged[-1].graphs])
+        sizes = np.array([judging.size_class(graph) for graph in judged[-1].graphs])
         opa = np.mean(figures[-1], axis=0)[:, 1]
         cells += [
             f'{opa[sizes == size].mean():.3f}' for size in time_saved.SIZE_CLASSES
@@ -116,11 +116,6 @@ def store_of(graphs: List[judging.Graph]) -> tile_store.TileStore:
     return tile_store.TileStore.of_records('measured', kernels)
 
 
-def size_of(graph: judging.Graph) -> str:
-    """Returns the class of a kernel's time with XLA's default."""
-    return time_saved.size_class(graph.halves[:, graph.default].min())
-
-
 def is_early(graph: judging.Graph) -> bool:
     """Returns whether XLA's earlier runtime, without thunks, measured a kernel."""
     release = hardware.release_number(graph.jaxlib)
@@ -134,7 +129,7 @@ def kinds(train: List[judging.Graph]) -> Dict[str, Callable[[judging.Graph], boo
         return graph.program.startswith('random_')
 
     def is_small(graph: judging.Graph) -> bool:
-        return size_of(graph) == _SMALLEST
+        return judging.size_class(graph) == _SMALLEST
 
     def outside(part: int) -> Callable[[judging.Graph], bool]:
         return lambda graph: zlib.crc32(graph.program.encode()) % part > 0
@@ -160,7 +155,7 @@ def kinds(train: List[judging.Graph]) -> Dict[str, Callable[[judging.Graph], boo
         'at most 4 of 0.4.30 below 30 us of a program': lambda g: g.name in fifths,
         'without 0.12.0.1 below 30 us': lambda g: not is_early(g) and is_small(g),
         'without 0.3 ms and above': lambda graph: (
-            size_of(graph) in time_saved.SIZE_CLASSES[2:]
+            judging.size_class(graph) in time_saved.SIZE_CLASSES[2:]
         ),
     }
 
