@@ -8,13 +8,12 @@ request, the columns of a tile configuration's table are added after (`tile_tabl
 
 import dataclasses
 import functools
-from typing import Dict, Sequence, Tuple, Union, cast
+from typing import Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from baselines.core import text
 from baselines.data.packed import splits
-from baselines.data.tile import store as tile_store
 from baselines.features import tile_table
 
 _PARTS = ('node', 'config')
@@ -46,17 +45,16 @@ class Normalizer:
         cls,
         store: splits.PackedSplit,
         graphs: Union[Sequence[int], np.ndarray, None] = None,
-        parts: Sequence[str] = (),
+        table: Optional[tile_table.TileTable] = None,
     ) -> 'Normalizer':
         """Fits to graphs of a training split, from their summaries alone.
 
         Args:
             graphs: indices of the graphs to fit to; None means all.
-            parts: of a tile configuration's table, see `tile_table.PARTS`.
+            table: the split's columns of tile configurations that a model sees.
 
         Raises:
-            ValueError: no kernel is given, a column's range overflows, or the table
-                is not of these columns.
+            ValueError: no kernel is given, or a column's range overflows.
         """
         rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
         fields: text.JsonObject = {}
@@ -78,9 +76,7 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': low != high, f'{part}_min': low, f'{part}_max': high}
             )
-        if parts:
-            kernels = cast(tile_store.TileStore, store)  # programs have no such parts
-            table = tile_table.TileTable(kernels, parts)
+        if table is not None:
             fields['table_ranges'] = table.value_range(graphs)
         return cls(**fields)
 

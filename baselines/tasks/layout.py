@@ -10,6 +10,7 @@ from baselines.data.layout import records
 from baselines.data.layout import store as layout_store
 from baselines.evaluation import ensembles
 from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import estimate
@@ -67,6 +68,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
+        table: Optional[tile_table.TileTable] = None,
     ) -> protocol.Graphs:
         from baselines.layout import programs
 

@@ -30,6 +30,7 @@ from baselines.data import shipped
 from baselines.data.packed import splits
 from baselines.evaluation import report
 from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -128,6 +129,7 @@ class Task(abc.ABC, Generic[_Split]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
+        table: Optional[tile_table.TileTable] = None,
     ) -> Graphs:
         """Returns the graphs of a split as models read them, with scaled features.
 
@@ -136,6 +138,8 @@ class Task(abc.ABC, Generic[_Split]):
             begin_with_estimate: of layouts: scores of models are added to the formula
                 of `layout.estimate`.  Tiles show it as columns, if the normaliser has
                 them.
+            table: of tiles: a table of this split with the normaliser's columns, if
+                there is one, whose rows are used again.
         """
 
     @abc.abstractmethod

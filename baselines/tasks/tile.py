@@ -57,10 +57,11 @@ class Tile(protocol.Task[tile_store.TileStore]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
+        table: Optional[tile_table.TileTable] = None,
     ) -> protocol.Graphs:
         from baselines.tiles import graphs
 
-        return graphs.TileGraphs(store, normalizer)
+        return graphs.TileGraphs(store, normalizer, table)
 
     def table(
         self,

@@ -185,10 +185,16 @@ class TileGraphs:
     Attributes:
         store: the split.
         table: the columns that are computed of its configurations.
+
+    Args:
+        table: as the attribute; None makes one.
     """
 
     def __init__(
-        self, store: store_lib.TileStore, normalizer: normalizer_lib.Normalizer
+        self,
+        store: store_lib.TileStore,
+        normalizer: normalizer_lib.Normalizer,
+        table: Optional[tile_table.TileTable] = None,
     ):
         self.store = store
         self._normalizer = normalizer
@@ -196,7 +202,9 @@ class TileGraphs:
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
-        self.table = tile_table.TileTable(store, normalizer.table_parts)
+        if table is None:
+            table = tile_table.TileTable(store, normalizer.table_parts)
+        self.table = table
 
     def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
         """Packs batches of kernels with the configurations drawn of each.

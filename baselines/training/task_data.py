@@ -15,10 +15,10 @@ from typing import (
     List,
     Mapping,
     Optional,
-    Sequence,
     Tuple,
     Type,
     Union,
+    cast,
 )
 
 import numpy as np
@@ -33,9 +33,11 @@ from baselines.data.layout import sampling as layout_sampling
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import sampling as tile_sampling
+from baselines.data.tile import store as tile_store
 from baselines.features import loop_columns
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import release_columns
+from baselines.features import tile_table
 from baselines.hlo import reading
 from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_files
@@ -93,17 +95,21 @@ class TaskData(abc.ABC):
         # The embedding table covers all splits, or validation would meet unknown rows.
         opcodes = [s.max_opcode for split, s in stores.items() if split != 'train']
         self.num_ops = normalizer_lib.num_ops(train.max_opcode[self.chosen], *opcodes)
+        table = None
         if settings.init_from:
             self.start, scaling = init_from.read(settings, train, self.num_ops)
             # Weights mean something only for the scaling that they were trained with.
             self.normalizer, self.num_ops = scaling
         else:
-            self.normalizer = normalizer_lib.Normalizer.fit(
-                train, self.chosen, self._table_parts()
-            )
+            table = self._table()  # whose rows the graphs read again
+            self.normalizer = normalizer_lib.Normalizer.fit(train, self.chosen, table)
         self.graphs = {
             split: self.task.graphs(
-                store, self.normalizer, split == 'train', settings.estimate
+                store,
+                self.normalizer,
+                split == 'train',
+                settings.estimate,
+                table if split == 'train' else None,
             )
             for split, store in stores.items()
         }
@@ -128,9 +134,9 @@ class TaskData(abc.ABC):
             self.settings.family_temperature,
         )
 
-    def _table_parts(self) -> Sequence[str]:
-        """Returns the parts of a tile table that the settings ask for."""
-        return ()
+    def _table(self) -> Optional[tile_table.TileTable]:
+        """Returns the table of the train split's tiles that the settings ask for."""
+        return None
 
     @property
     @abc.abstractmethod
@@ -209,13 +215,15 @@ class TileData(TaskData):
         self.patience_steps = settings.early_stop_steps
         super().__init__(settings, stores)
 
-    def _table_parts(self) -> Sequence[str]:
+    def _table(self) -> Optional[tile_table.TileTable]:
         settings = self.settings
         parts = ['estimate'] * settings.estimate
         parts += ['tile_columns'] * settings.tile_columns
         of_loops = ['loop_columns', 'access_columns', 'cost_columns']
         parts += of_loops * settings.loop_columns
-        return parts + ['release_columns'] * settings.release_columns
+        parts += ['release_columns'] * settings.release_columns
+        train = cast(tile_store.TileStore, self.stores['train'])
+        return tile_table.TileTable(train, parts) if parts else None
 
     @property
     def steps_per_epoch(self) -> int:

@@ -153,7 +153,8 @@ def test_trees_use_the_rows_of_a_graph_model():
 def test_a_model_sees_the_table_scaled_behind_its_columns():
     store = _kernels()
     plain = normalizer_lib.Normalizer.fit(store)
-    fitted = normalizer_lib.Normalizer.fit(store, None, ('estimate', 'tile_columns'))
+    table = tile_table.TileTable(store, ('estimate', 'tile_columns'))
+    fitted = normalizer_lib.Normalizer.fit(store, table=table)
     width = len(tile_columns.TileColumns.names) + 7
     assert fitted.num_config_features == plain.num_config_features + width
     seen = graphs.TileGraphs(store, fitted).scoring_items(np.arange(2))['config_feats']
@@ -168,9 +169,9 @@ def test_a_model_sees_the_table_scaled_behind_its_columns():
 
 
 def test_ranges_of_other_columns_are_refused():
-    described = normalizer_lib.Normalizer.fit(
-        _kernels(), None, ['tile_columns']
-    ).to_json()
+    store = _kernels()
+    table = tile_table.TileTable(store, ['tile_columns'])
+    described = normalizer_lib.Normalizer.fit(store, table=table).to_json()
     described['tile_columns_max'] = [1.0]
     with pytest.raises(ValueError, match='has 1 entries, but --tile_columns has 35'):
         normalizer_lib.Normalizer.from_json(described)

@@ -11,6 +11,7 @@ from baselines.data import raw as raw_lib
 from baselines.data import variants
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
 from baselines.hlo import graph
 from baselines.hlo import tile as hlo_tile
 from baselines.runs import run_files
@@ -53,8 +54,8 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, **changes):
     """Writes a run with random weights; returns its directory."""
     records = kernel_records([FIRST, SECOND], pad)
     store = tile_store.TileStore.of_records('here', records)
-    parts = ['estimate'] * estimate
-    normalizer = normalizer_lib.Normalizer.fit(store, parts=parts)
+    table = tile_table.TileTable(store, ['estimate']) if estimate else None
+    normalizer = normalizer_lib.Normalizer.fit(store, table=table)
     tf.keras.utils.set_random_seed(0)
     model = lookup.TASKS['tile'].make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer

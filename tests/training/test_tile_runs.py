@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from baselines import config
+from baselines.features import tile_table
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.training import task_data
@@ -149,6 +150,22 @@ def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
     counts.config_counts = np.array([7, 8, 9, 12, *[31] * 17])
     assert task_data.completed(wanted, counts).configs == 12
     assert 'few have 64 configurations to draw; drawing' in capsys.readouterr().out
+
+
+def test_the_scaling_and_the_training_read_one_table(monkeypatch):
+    made = []
+
+    class Counted(tile_table.TileTable):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(tile_table, 'TileTable', Counted)
+    bounds = hlo_kernels.configs(([60, 100], []), ([6, 100], []))
+    store = hlo_kernels.store(hlo_kernels.addition([60, 100], bounds))
+    settings = config.TileConfig(tile_columns=True, configs=2, batch=1)
+    data = task_data.TileData(settings, {'train': store})
+    assert made == [data.graphs['train'].table]
 
 
 def test_a_recipe_adds_loop_columns_for_a_processor_and_keeps_that(capsys):
