@@ -21,7 +21,7 @@ from baselines.core import text
 
 MEMORY = 1 << 30  # bytes that a conversion may use
 SECONDS = 30  # of CPU time that a conversion may take
-_WALL = 10  # seconds of wall time for each second of CPU time: the machine may be busy
+_WALL = 4  # seconds of wall time for each second of CPU time
 
 
 class Ended(ValueError):
