@@ -34,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
     about = 'of a program: time it and its kernels on this machine'
     command_line.switch(parser, '--time', about)
+    about = 'with --time: wall time for the program, and for each kernel '
+    about += f'(default: {profile.SECONDS:g})'
+    command_line.option(parser, '--seconds', float, about, metavar='S')
     command_line.add_json(parser, 'text')
 
 
@@ -44,10 +47,13 @@ def run(args: argparse.Namespace) -> None:
         if args.module or args.plot:
             raise ValueError('--time is of a program: leave --module and --plot out')
 
-        profiled = profile.profile(preparation.load(args.file))
+        seconds = profile.SECONDS if args.seconds is None else args.seconds
+        profiled = profile.profile(preparation.load(args.file), seconds=seconds)
         command_line.show(args, profiled.to_json(), lambda: profiled)
         return
 
+    if args.seconds is not None:
+        raise ValueError(f'--seconds={args.seconds:g} is for --time: give both')
     found = jobs.describe(args.file, args.module, args.plot)
     command_line.show(args, found.to_json(), found.to_text)
     if args.plot:
