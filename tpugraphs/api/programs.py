@@ -148,7 +148,10 @@ def load_program(folder: runs_lib.Path) -> executable.Executable:
 
 
 def profile(
-    program: object, *args: object, core: int = -1, seconds: float = profile_lib.SECONDS
+    program: object,
+    *args: object,
+    core: int = -1,
+    seconds: float = kernel_times.SECONDS,
 ) -> kernel_times.Profile:
     """Times a program and its kernels on this machine.
 

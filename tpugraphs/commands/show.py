@@ -19,10 +19,10 @@ import argparse
 import sys
 
 from baselines import command_line
-from tpugraphs.inspect import jobs
+from tpugraphs import inspect
+from tpugraphs import kernels
+from tpugraphs.inspect import kernel_times
 from tpugraphs.inspect import plot
-from tpugraphs.inspect import profile
-from tpugraphs.kernels import preparation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'of a program: time it and its kernels on this machine'
     command_line.switch(parser, '--time', about)
     about = 'with --time: wall time for the program, and for each kernel '
-    about += f'(default: {profile.SECONDS:g})'
+    about += f'(default: {kernel_times.SECONDS:g})'
     command_line.option(parser, '--seconds', float, about, metavar='S')
     command_line.add_json(parser, 'text')
 
@@ -46,15 +46,15 @@ def run(args: argparse.Namespace) -> None:
     if args.time:
         if args.module or args.plot:
             raise ValueError('--time is of a program: leave --module and --plot out')
-
-        seconds = profile.SECONDS if args.seconds is None else args.seconds
-        profiled = profile.profile(preparation.load(args.file), seconds=seconds)
+        seconds = kernel_times.SECONDS if args.seconds is None else args.seconds
+        program = kernels.preparation.load(args.file)
+        profiled = inspect.profile.profile(program, seconds=seconds)
         command_line.show(args, profiled.to_json(), lambda: profiled)
         return
 
     if args.seconds is not None:
         raise ValueError(f'--seconds={args.seconds:g} is for --time: give both')
-    found = jobs.describe(args.file, args.module, args.plot)
+    found = inspect.jobs.describe(args.file, args.module, args.plot)
     command_line.show(args, found.to_json(), found.to_text)
     if args.plot:
         print(f'drawn: {args.plot}', file=sys.stderr if args.json else sys.stdout)

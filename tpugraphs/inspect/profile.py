@@ -23,7 +23,6 @@ from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
 from tpugraphs.programs import reader
 
-SECONDS = 60.0  # in which the program, and each kernel, is compiled and timed
 _PASSES = 10
 _SEED = 0
 # What the machine reaches is measured on a copy of so many floats, which no cache
@@ -37,7 +36,7 @@ def profile(
     arrays: Optional[List[np.ndarray]] = None,
     core: int = -1,
     platform: str = 'cpu',
-    seconds: float = SECONDS,
+    seconds: float = kernel_times.SECONDS,
 ) -> kernel_times.Profile:
     """Times a program, and each of its kernels alone with random inputs.
 
@@ -59,7 +58,7 @@ def profile(
     with session_lib.Session(core, platform) as session:
         optimised = preparation.optimise(program, session)
         kernels, skipped = cutting.cut(optimised, program.name)
-        reached = _reached(session)
+        reached = _reached(session, seconds)
         call_ns = int(reached['call_ns'])
         whole_ns: Optional[int] = None
         problem = ''
@@ -124,12 +123,12 @@ def _too_long(seconds: float) -> session_lib.WorkerError:
     )
 
 
-def _reached(session: session_lib.Session) -> Dict[str, float]:
+def _reached(session: session_lib.Session, seconds: float) -> Dict[str, float]:
     """Measures an empty call, a copy and a product of matrices; raises ValueError."""
     try:
-        call_ns = _time(session, 'call', _module('copy', []), SECONDS)
-        copy_ns = _time(session, 'copy', _module('copy', [_COPIED]), SECONDS)
-        product_ns = _time(session, 'product', _module('dot', [_SIDE] * 2), SECONDS)
+        call_ns = _time(session, 'call', _module('copy', []), seconds)
+        copy_ns = _time(session, 'copy', _module('copy', [_COPIED]), seconds)
+        product_ns = _time(session, 'product', _module('dot', [_SIDE] * 2), seconds)
     except session_lib.WorkerError as error:
         raise ValueError(f'this machine cannot be measured: {error}') from error
     # Bytes read and written, 4 to a float; multiply-adds of the product.
