@@ -24,6 +24,7 @@ import judging
 import kernel_kinds
 import numpy as np
 import results
+import time_saved
 import tqdm
 import xla_versions
 
@@ -31,7 +32,6 @@ from baselines.data import families
 from baselines.data import hardware
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
-from baselines.evaluation import time_saved
 from baselines.features import tile_table
 from baselines.trees import scoring
 from tpugraphs.clock import session as session_lib
