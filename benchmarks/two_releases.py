@@ -28,6 +28,7 @@ import time_saved
 import tqdm
 import xla_versions
 
+import baselines
 from baselines.data import families
 from baselines.data import hardware
 from baselines.data.tile import store as tile_store
@@ -40,7 +41,6 @@ from tpugraphs.collect import collection
 from tpugraphs.collect import collection_folder
 from tpugraphs.collect import random_programs
 from tpugraphs.kernels import choices
-from tpugraphs.programs import extras
 
 _SEED = 41
 _PER_PROGRAM = 3  # kernels, drawn as `collect --kernels` does
@@ -48,7 +48,7 @@ _PER_PROGRAM = 3  # kernels, drawn as `collect --kernels` does
 
 def prepare(args: argparse.Namespace) -> None:
     """Writes kernels as the installed release cuts them: modules and configurations."""
-    release = extras.version('jaxlib')
+    release = baselines.version('jaxlib')
     options = collection_folder.CollectionOptions('', kernels=_PER_PROGRAM, seed=_SEED)
     skipped: collections.Counter[str] = collections.Counter()
     programs = random_programs.names(args.kernels // _PER_PROGRAM, _SEED, _untrained())
@@ -76,7 +76,7 @@ def _untrained() -> List[str]:
 
 def measure(args: argparse.Namespace) -> None:
     """Times the kernels with the installed release, in an order that is the same."""
-    release = extras.version('jaxlib')
+    release = baselines.version('jaxlib')
     places = sorted((args.folder / 'kernels').iterdir())
     order = np.random.default_rng(_SEED).permutation(len(places))
     ends = time.monotonic() + args.minutes * 60

@@ -32,6 +32,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 import results
 
+import baselines
 from baselines.data import hardware
 from baselines.data import raw
 from baselines.hlo import graph
@@ -42,7 +43,6 @@ from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import tile_choices
-from tpugraphs.programs import extras
 
 _PROGRAMS, _KERNELS, _TILES = 5, 40, 8
 _MOST_EACH = 10  # kernels of a program
@@ -129,14 +129,14 @@ def record_of(place: pathlib.Path, release: str) -> raw.Record:
 
 def check(folder: pathlib.Path, core: int) -> None:
     """Tests the release that is installed, and counts the kernels that it makes."""
-    about = {'jaxlib': extras.version('jaxlib'), 'suite': _suite()}
+    about = {'jaxlib': baselines.version('jaxlib'), 'suite': _suite()}
     about['cut'] = _cut(folder, core)
     (folder / f'check-{about["jaxlib"]}.json').write_text(json.dumps(about))
 
 
 def measure(folder: pathlib.Path, core: int, most: int) -> None:
     """Times `most` kernels with the release that is installed."""
-    release = extras.version('jaxlib')
+    release = baselines.version('jaxlib')
     times: Dict[str, Dict[str, int]] = {}
     refused = 0
     protocol = timing.Protocol(

@@ -9,10 +9,10 @@ import os
 import re
 from typing import Callable, Dict, List, Optional, Sequence
 
+import baselines
 from baselines.core import files
 from baselines.core import text
 from tpugraphs.clock import machine
-from tpugraphs.programs import extras
 from tpugraphs.records import machine_records
 from tpugraphs.records import records
 from tpugraphs.records import t4
@@ -120,7 +120,7 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
     """
     if rule == 'others':
         here = machine.identity('')
-        jaxlib = extras.version('jaxlib')
+        jaxlib = baselines.version('jaxlib')
         return lambda m: (
             # A machine has more than one device.
             {**m.machine, 'device': ''} == here and m.versions['jaxlib'] == jaxlib
