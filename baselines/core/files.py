@@ -124,6 +124,14 @@ def holder(path: str) -> str:
     return ''
 
 
+def is_abandoned(path: str) -> bool:
+    """Returns whether a file of `locked` is there, and its process was killed."""
+    with contextlib.suppress(OSError), _opened(path) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
 def warn_without_locks(path: str) -> None:
     """Warns that the file system of a path has no locks."""
     print(

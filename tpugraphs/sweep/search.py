@@ -97,6 +97,7 @@ def run(
             base.seed,
             space.most_epochs(base) if options.pruning else 0,
         )
+        study_lib.retry_killed(study, base.out_dir)
         ended = len(study_lib.ended_trials(study))
         if ended:
             done = f'{ended} of {text.count(options.trials, "trial")}'

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shlex
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from baselines import config
+from baselines.core import files
 from tests.helpers import places
 from tests.helpers import shapes
 from tests.helpers import stub_trial
@@ -120,11 +122,16 @@ def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
 
 def test_two_processes_that_make_the_tables_at_once(tmp_path, monkeypatch):
     make = optuna.storages.RDBStorage.__init__
-    failures = ['table studies already exists']
+    unique = Exception('UNIQUE constraint failed: alembic_version.version_num')
+    exists = Exception('table studies already exists')
+    failures = [
+        sqlalchemy.exc.IntegrityError('', {}, unique),
+        sqlalchemy.exc.OperationalError('', {}, exists),
+    ]
 
     def database(*args, **kwargs):
         if failures:
-            raise sqlalchemy.exc.OperationalError('', {}, Exception(failures.pop()))
+            raise failures.pop()
         make(*args, **kwargs)
 
     monkeypatch.setattr(optuna.storages.RDBStorage, '__init__', database)
@@ -165,6 +172,46 @@ def test_seeds_draw_different_settings(storage):
         _sweep(storage, seed).ask().suggest_float('lr', 0, 1) for seed in (0, 0, 7)
     ]
     assert len(set(drawn)) == 3  # the second goes on after a trial
+
+
+@pytest.mark.slow
+def test_an_interrupted_sweep_draws_as_an_uninterrupted_one(tmp_path):
+    def drawn(storage, is_interrupted):
+        study = _sweep(storage)
+        for _ in range(11):  # the first 8 are drawn at random
+            if is_interrupted:
+                study = _sweep(storage)
+            trial = study.ask()
+            study.tell(trial, trial.suggest_float('lr', 0, 1))
+        return [trial.params['lr'] for trial in study.trials]
+
+    storages = [f'sqlite:///{tmp_path}/{name}.db' for name in 'ab']
+    assert drawn(storages[0], False) == drawn(storages[1], True)
+
+
+def test_a_trial_of_a_killed_process_is_tried_again_at_once(tmp_path):
+    storage, out = f'sqlite:///{tmp_path}/s.db', str(tmp_path)
+    study = _sweep(storage)
+    drawn = [study.ask().suggest_float('lr', 0, 1) for _ in range(3)]
+    for number, trial in enumerate(study.trials):
+        lock = pathlib.Path(study_lib.lock_of(trial, out))
+        assert lock.parent.name == f'trial_000{number}'
+        lock.parent.mkdir()
+        if number:  # the first one runs on another machine
+            lock.touch()
+    with files.locked(str(lock), ''):  # the last one runs in this process
+        study_lib.retry_killed(study, out)
+    found = [(trial.state.name, trial.number) for trial in study_lib.trials_of(study)]
+    assert found == [('RUNNING', 0), ('RUNNING', 2), ('WAITING', 3)]
+    again = study.ask()
+    assert (again.number, again.params) == (3, {'lr': drawn[1]})
+    # The next one is the fourth drawn, as if nothing had happened.
+    assert study.ask().suggest_float('lr', 0, 1) == _nth_drawn(tmp_path, 4)
+
+
+def _nth_drawn(folder, count):
+    study = _sweep(f'sqlite:///{folder}/other.db')
+    return [study.ask().suggest_float('lr', 0, 1) for _ in range(count)][-1]
 
 
 def test_a_sweep_is_opened_by_its_name(tmp_path, storage):
