@@ -22,7 +22,7 @@ from baselines import command_line
 from tpugraphs import inspect
 from tpugraphs import kernels
 from tpugraphs.inspect import kernel_times
-from tpugraphs.inspect import plot
+from tpugraphs.inspect import layers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('file', metavar='FILE', help='a .pb or .npz file, or a program')
     about = 'the module to show: its name or number (from 0)'
     command_line.option(parser, '--module', str, about)
-    about = f'draw the graph (up to {plot.MAX_NODES} nodes) and the runtimes; also '
+    about = f'draw the graph (up to {layers.MOST} nodes) and the runtimes; also '
     command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
     about = 'of a program: time it and its kernels on this machine'
     command_line.switch(parser, '--time', about)
