@@ -58,7 +58,7 @@ def profile(
     with session_lib.Session(core, platform) as session:
         optimised = preparation.optimise(program, session)
         kernels, skipped = cutting.cut(optimised, program.name)
-        reached = _reached(session, seconds)
+        reached = _reached(session)
         call_ns = int(reached['call_ns'])
         whole_ns: Optional[int] = None
         problem = ''
@@ -123,8 +123,9 @@ def _too_long(seconds: float) -> session_lib.WorkerError:
     )
 
 
-def _reached(session: session_lib.Session, seconds: float) -> Dict[str, float]:
+def _reached(session: session_lib.Session) -> Dict[str, float]:
     """Measures an empty call, a copy and a product of matrices; raises ValueError."""
+    seconds = kernel_times.SECONDS
     try:
         call_ns = _time(session, 'call', _module('copy', []), seconds)
         copy_ns = _time(session, 'copy', _module('copy', [_COPIED]), seconds)

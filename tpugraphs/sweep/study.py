@@ -25,8 +25,6 @@ GRACE = 60
 _MOST_RETRIES = 2
 # Seconds that a process waits for another one that writes to a SQLite file.
 _LOCK_TIMEOUT = 60
-# A file in the folder of a running trial, which its process holds.
-_LOCK = '.lock'
 # Seconds between two attempts to open a database, so often: a process that started
 # together with this one may be making the tables.
 _TABLES_TIME = 1
@@ -200,20 +198,10 @@ def _queue_again(study: optuna.Study, trial: FrozenTrial) -> None:
     optuna.storages.RetryHeartbeatStaleTrialCallback(_MOST_RETRIES)(study, trial)
 
 
-def retry_killed(study: optuna.Study, out_dir: str) -> None:
-    """Queues the settings of running trials whose process on this machine was killed.
-
-    Trials of other machines have a heartbeat.
-    """
+def retry_running(study: optuna.Study) -> None:
+    """Queues the settings of all running trials, whose processes were killed."""
     for trial in trials_of(study, 'RUNNING'):
-        lock = lock_of(trial, out_dir)
-        if not files.is_abandoned(lock):
-            continue
-        try:
-            with files.locked(lock, lock):
-                study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-        except (ValueError, optuna.exceptions.UpdateFinishedTrialError):
-            continue  # another process was faster
+        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
         _queue_again(study, study.trials[trial.number])
 
 
@@ -352,11 +340,6 @@ def folder_of(trial: FrozenTrial) -> str:
     Settings that are tried again stay in the folder of the first attempt.
     """
     return f'trial_{trial.system_attrs.get("failed_trial", trial.number):04d}'
-
-
-def lock_of(trial: FrozenTrial, out_dir: str) -> str:
-    """Returns the path of the file that a trial's process holds."""
-    return os.path.join(files.expand(out_dir), folder_of(trial), _LOCK)
 
 
 def common_failure(study: optuna.Study) -> str:

@@ -133,12 +133,7 @@ class Objective:
         """
         cores = self._cores.get()
         try:
-            lock = study_lib.lock_of(
-                trial.study.trials[trial.number], self.base.out_dir
-            )
-            os.makedirs(os.path.dirname(lock), exist_ok=True)
-            with files.locked(lock, f'{lock}: another process trains it'):
-                return self._mean_score(trial, cores, os.path.dirname(lock))
+            return self._mean_score(trial, cores)
         except (TrialFailed, ValueError, OSError) as error:
             reason = text.one_line(error)[:2000]
             trial.set_user_attr(study_lib.REASON, reason)
@@ -150,25 +145,26 @@ class Objective:
         finally:
             self._cores.put(cores)
 
-    def _mean_score(
-        self, trial: optuna.Trial, cores: Sequence[int], folder: str
-    ) -> float:
+    def _mean_score(self, trial: optuna.Trial, cores: Sequence[int]) -> float:
         """Trains all models of a trial; returns the mean of their best scores."""
         deadline = time.monotonic() + (60 * self.options.minutes or math.inf)
         progress = _Progress(trial, self.space.most_epochs(self.base))
-        for config in self._configs(trial, folder):
+        for config in self._configs(trial):
             curve = self._train(config, cores, deadline, progress.report)
             progress.finished.append(best_so_far(curve)[-1])
         return sum(progress.finished) / len(progress.finished)
 
-    def _configs(self, trial: optuna.Trial, folder: str) -> List[config_lib.AnyConfig]:
+    def _configs(self, trial: optuna.Trial) -> List[config_lib.AnyConfig]:
         """Draws a trial; returns the settings of each of its trainings."""
         drawn = self.space.suggest(trial, self.base)
+        name = study_lib.folder_of(trial.study.trials[trial.number])
+        folder = os.path.join(files.expand(self.base.out_dir), name)
+        os.makedirs(folder, exist_ok=True)
         config = dataclasses.replace(
             self.base,
             **drawn,
             out_dir=folder,
-            run_id=f'{trial.study.study_name} {os.path.basename(folder)}',
+            run_id=f'{trial.study.study_name} {name}',
             # As the best settings will be: --configs is what the data have.
             recipe=study_lib.best_file(self.base.out_dir),
             resume=True,

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import shlex
 import signal
 import sqlite3
@@ -189,29 +188,34 @@ def test_an_interrupted_sweep_draws_as_an_uninterrupted_one(tmp_path):
     assert drawn(storages[0], False) == drawn(storages[1], True)
 
 
-def test_a_trial_of_a_killed_process_is_tried_again_at_once(tmp_path):
-    storage, out = f'sqlite:///{tmp_path}/s.db', str(tmp_path)
-    study = _sweep(storage)
-    drawn = [study.ask().suggest_float('lr', 0, 1) for _ in range(3)]
-    for number, trial in enumerate(study.trials):
-        lock = pathlib.Path(study_lib.lock_of(trial, out))
-        assert lock.parent.name == f'trial_000{number}'
-        lock.parent.mkdir()
-        if number:  # the first one runs on another machine
-            lock.touch()
-    with files.locked(str(lock), ''):  # the last one runs in this process
-        study_lib.retry_killed(study, out)
-    found = [(trial.state.name, trial.number) for trial in study_lib.trials_of(study)]
-    assert found == [('RUNNING', 0), ('RUNNING', 2), ('WAITING', 3)]
-    again = study.ask()
-    assert (again.number, again.params) == (3, {'lr': drawn[1]})
-    # The next one is the fourth drawn, as if nothing had happened.
-    assert study.ask().suggest_float('lr', 0, 1) == _nth_drawn(tmp_path, 4)
+@pytest.mark.slow
+def test_a_sweep_of_a_killed_process_ends_as_an_uninterrupted_one(
+    tmp_path, monkeypatch
+):
+    folders = [tmp_path / name for name in ('whole', 'killed', 'joined')]
+    ways = []
 
+    def train(*_):
+        if ways:
+            raise ways.pop()  # as a kill, it leaves the trial as it is
+        return {'val_opa': [0.5]}
 
-def _nth_drawn(folder, count):
-    study = _sweep(f'sqlite:///{folder}/other.db')
-    return [study.ask().suggest_float('lr', 0, 1) for _ in range(count)][-1]
+    monkeypatch.setattr(trials_lib.Objective, '_train', train)
+    for folder in folders:
+        (folder / 'out').mkdir(parents=True)
+        if folder.name != 'whole':
+            ways.append(SystemExit)
+            with pytest.raises(SystemExit):
+                _run(folder, trials=2)
+            assert [trial.state.name for trial in _trials(folder)] == ['RUNNING']
+    whole, killed = (_run(folder, trials=2) for folder in folders[:2])
+    assert [trial.number for trial in killed] == [1, 2]
+    assert [trial.params for trial in killed] == [trial.params for trial in whole]
+    assert study_lib.folder_of(killed[0]) == 'trial_0000'  # of the first attempt
+    # A trial may be one of another process that lives.
+    with files.joined(str(folders[2] / 'out'), lambda: None):
+        states = [trial.state.name for trial in _run(folders[2], trials=2)]
+    assert states == ['RUNNING', 'COMPLETE', 'COMPLETE']
 
 
 def test_a_sweep_is_opened_by_its_name(tmp_path, storage):
