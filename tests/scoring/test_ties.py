@@ -19,7 +19,9 @@ from tests.helpers import tiny_models
     'scored, is_noted',
     [
         ([[2, 2, 2], [5]], True),
+        ([[2, 2 + 2**-21, 2], [5, 5]], True),  # 2 units in the last place of float32
         ([[2, 2, 2], [5, 6]], False),
+        ([[2, 2, 2], [5, 5.001]], False),
         ([[2], [5]], False),  # there is nothing to rank
     ],
 )
