@@ -70,15 +70,16 @@ def noting_ties(
         name: what made the scores, for the note.
     """
     tied = []
-    for scores in scored:
+    for number, scores in enumerate(scored, 1):
         if len(scores) > 1:
             tied.append(are_equal(scores))
+        # Before the last scores: a `zip` with the graphs' names asks for no more.
+        if number == store.num_graphs and tied and all(tied):
+            text.note(
+                f'{name} gives all configurations of a {store.noun} the same score: '
+                'its ranking is no better than random choice'
+            )
         yield scores
-    if tied and all(tied):
-        text.note(
-            f'{name} gives all configurations of a {store.noun} the same score: its '
-            'ranking is no better than random choice'
-        )
 
 
 class Models(NamedTuple):

@@ -355,8 +355,8 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
         results = data.task.results(stores['valid'], scored)
         errors.measure('val', stores['valid'], results)
         score = _validation_score(data, scored)
-        if models.trees is not None and score:
-            print(f'val {score["measure"]} {score["value"]:.3f} with trees')
+        if models.trees is not None and score:  # an epoch's is without them
+            print(f'val {score["measure"]} of all models: {score["value"]:.3f}')
         _note_random(results)
         if data.task.has_default:
             print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
