@@ -87,7 +87,7 @@ class RunFile:
 
     @property
     def validation_score(self) -> Optional[Tuple[str, float]]:
-        """'OPA' or 'tau', and its value of graph model and trees; None: not measured."""
+        """'OPA' or 'tau', and its value of all models; None: not measured."""
         score = self.info.get('val_score')
         return None if score is None else (score['measure'], score['value'])
 
