@@ -108,9 +108,7 @@ class Run:
         if self.dir == finding.ESTIMATE:
             return f'<Run {self.dir} on {self._collection}, untrained>'
         row = listing.row(self._file)
-        score = (
-            '' if row.score is None else f', best valid {row.measure} {row.score:.3f}'
-        )
+        score = '' if row.score is None else f', valid {row.measure} {row.score:.3f}'
         return f'<Run {row.model} on {row.collection}{score}: {self.dir}>'
 
     def _repr_html_(self) -> str:
