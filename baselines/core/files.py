@@ -8,7 +8,6 @@ import secrets
 import shutil
 import socket
 import stat
-import sys
 import tempfile
 import time
 from typing import IO, Any, Callable, Dict, Iterator, Pattern
@@ -146,10 +145,9 @@ def joined(folder: str, clean_up: Callable[[], None]) -> Iterator[None]:
 
 def warn_without_locks(path: str) -> None:
     """Warns that the file system of a path has no locks."""
-    print(
-        f'note: {shown(path)}: this file system has no locks; let no other process '
-        'write there meanwhile',
-        file=sys.stderr,
+    text.note(
+        f'{shown(path)}: this file system has no locks; let no other process write '
+        'there meanwhile'
     )
 
 

@@ -35,6 +35,8 @@ _REDUCTION = 3
 _STARTUP_TRIALS = 8
 # A sweep whose first so many trials all failed for one reason is wrong.
 _ALIKE = 3
+# Complete trials from which on the importance of settings is told.
+FEW_TRIALS = 10
 # What a database raises that is full, locked or gone.
 FAILURES = (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError)
 # Attribute of a study, see `create`.
@@ -334,17 +336,22 @@ def best_trial(study: optuna.Study) -> Optional[FrozenTrial]:
 def importances(study: optuna.Study) -> Dict[str, float]:
     """Returns the share of each setting in how the scores differ, largest first.
 
-    Empty if too few trials are complete to tell.  Settings that only some trials have
-    are left out.  (Watanabe et al., 2023: PED-ANOVA.)
+    Empty if fewer than `FEW_TRIALS` are complete: of two trials, one setting would
+    appear to decide.  Settings that only some trials have are left out.  (Watanabe et
+    al., 2023: PED-ANOVA.)
     """
+    if len(trials_of(study, 'COMPLETE')) < FEW_TRIALS:
+        return {}
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # what is experimental
         warnings.simplefilter('error', UserWarning)
         try:
             evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-            return optuna.importance.get_param_importances(study, evaluator=evaluator)
-        except (ValueError, RuntimeError, UserWarning):  # Optuna's, for too few trials
+            shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
+        except (ValueError, RuntimeError, UserWarning):  # Optuna's: nothing to compare
             return {}
+    # Optuna orders equal shares differently in each process.
+    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
 
 
 def folder_of(trial: FrozenTrial) -> str:
