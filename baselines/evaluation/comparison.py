@@ -176,7 +176,7 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
         graphs = {
             (
                 report.data_title(s),
-                _data_of(s),
+                data_of(s),
                 s['overall']['graphs'],
                 s['overall']['configurations'],
             )
@@ -226,7 +226,7 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
-        key = summary['group'], _data_of(summary)
+        key = summary['group'], data_of(summary)
         by_group.setdefault(key, []).append(summary)
     for (group, _), runs in by_group.items():
         if len(runs) > 1:
@@ -237,9 +237,10 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
     return rows
 
 
-def _data_of(summary: text.JsonObject) -> str:
+def data_of(summary: text.JsonObject) -> str:
     """Returns the data that a run was measured on; the same for folds of the same."""
-    return summary['data'].replace(f' of fold {summary["fold"]}', '')
+    fold = summary.get('fold')
+    return summary['data'].replace(f' of fold {fold}', '') if fold else summary['data']
 
 
 def format_ensemble(result: text.JsonObject) -> str:
