@@ -175,17 +175,6 @@ def test_interrupted_while_saving_leaves_nothing(tmp_path, monkeypatch, failing,
     assert os.listdir(tmp_path) == []
 
 
-def test_saving_below_a_file(tmp_path):
-    (tmp_path / 'file').write_text('text')
-    below = str(tmp_path / 'file' / 'out')
-    with pytest.raises(OSError, match=str(tmp_path / 'file')):
-        saved.save(below, 'x', _INFO, _model())
-    message = _message(ValueError, files.check_writable, below)
-    why = 'Not a directory; name a folder, or a new path'
-    assert message == f'--out_dir {below} cannot be written: {why}'
-    assert os.listdir(tmp_path) == ['file']
-
-
 def test_check_writable_leaves_no_file(tmp_path):
     files.check_writable(str(tmp_path / 'a' / 'b'))
     assert _tree(tmp_path) == {}

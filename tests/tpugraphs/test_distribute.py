@@ -5,7 +5,6 @@ import pytest
 from baselines.tasks import tile
 from tests.helpers import made_runs
 from tests.helpers import tile_records
-from tests.helpers import tile_runs
 from tests.helpers.processes import command
 from tpugraphs.distribute import beam
 
@@ -13,22 +12,15 @@ _IN_MEMORY = ('--runner=DirectRunner', '--beam_options=--direct_running_mode=in_
 
 
 @pytest.fixture(scope='module')
-def runs(tmp_path_factory, weights_alone):
-    """Two runs of a model that differ, and where they are."""
+def runs(tmp_path_factory):
+    """Two runs of a model that differ, and where their data are."""
     root = tmp_path_factory.mktemp('runs')
     tile_records.write_splits(root / 'data', 12)
-    made = [
-        tile_runs.train(root, **tile_runs.TINY, seed=seed, epochs=1)[0]
-        for seed in (0, 1)
-    ]
-    return root, made
+    return root, [made_runs.make_tile_run(root, seed=seed) for seed in (0, 1)]
 
 
 def _flags(root):
-    return (
-        f'--cache_dir={root}/cache',
-        f'--models_file={tile_runs.TINY["models_file"]}',
-    )
+    return f'--cache_dir={root}/cache', f'--data_root={root}/data'
 
 
 @pytest.mark.slow  # imports Apache Beam
