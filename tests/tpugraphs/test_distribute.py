@@ -41,37 +41,33 @@ def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
 def test_what_is_scored_stays_when_it_breaks_off(runs, tmp_path, monkeypatch, capsys):
     root, made = runs
     monkeypatch.setattr(tile.Tile, 'configs_at_once', 50)
-    monkeypatch.setattr(beam, '_key', lambda run, work, at_once: 'known')
-    done = []
+    score_part, scored = beam.score_part, []
 
-    def run(work, jobs, folder, runner, arguments):
-        for job in jobs:
-            done.append(job[0])
-            if len(done) == 3:
-                raise RuntimeError('the cluster\nis gone')
-            beam._do(job, work, folder)
-
-    monkeypatch.setattr(beam, '_run', run)
-    output = tmp_path / 'a.csv'
-    flags = ('--dir', made[0], *_flags(root), f'--output={output}', '--runner=X')
-    assert command('predict', *flags) == 1
-    assert capsys.readouterr().err.endswith(
-        'error: the Beam pipeline did not end well (X): the cluster is gone\n'
-    )
-    folder = root / 'cache/scores_known'
-    kept = {path: path.stat().st_mtime_ns for path in folder.glob('*.json')}
-    assert len(kept) == 2
-    scored = []
-    score_part = beam.score_part
-
-    def counted(part, work):
+    def interrupted(part, work):
+        if len(scored) == 2:
+            raise RuntimeError('the cluster\nis gone')
         scored.append(part)
         return score_part(part, work)
 
-    monkeypatch.setattr(beam, 'score_part', counted)
-    assert command('predict', *flags) == 0
-    assert len(scored) == len(set(done)) - 2 and not folder.exists()
-    assert command('predict', *flags[:-2], f'--output={tmp_path}/b.csv') == 0
+    monkeypatch.setattr(beam, 'score_part', interrupted)
+    output = tmp_path / 'a.csv'
+    flags = ('--dir', made[0], *_flags(root))
+    assert command('predict', *flags, *_IN_MEMORY, f'--output={output}') == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith('error: the Beam pipeline did not end well (DirectRunner)')
+    assert 'the cluster is gone' in error
+    [folder] = (root / 'cache').glob('scores_*')
+    assert len(list(folder.glob('*.json'))) == 2
+    first, scored = scored, []
+    monkeypatch.setattr(
+        beam,
+        'score_part',
+        lambda part, work: scored.append(part) or score_part(part, work),
+    )
+    assert command('predict', *flags, *_IN_MEMORY, f'--output={output}') == 0
+    assert scored and not {*map(repr, first)} & {*map(repr, scored)}
+    assert not folder.exists()
+    assert command('predict', *flags, f'--output={tmp_path}/b.csv') == 0
     assert output.read_bytes() == (tmp_path / 'b.csv').read_bytes()
 
 

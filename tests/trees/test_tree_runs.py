@@ -178,30 +178,6 @@ def test_layouts(tmp_path):
     assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
 
 
-class _Table:
-    """A table of three graphs whose one column counts configurations."""
-
-    names = ['number']
-    counts = np.array([3, 5, 1])
-
-    def rows(self, graphs, configs):
-        return (10 * graphs + configs).astype(np.float32)[:, np.newaxis]
-
-
-class _Identity:
-    prior = None
-
-    def predict(self, columns):
-        return columns[:, 0].astype(float)
-
-
-@pytest.mark.parametrize('rows', [1, 2, 4, 100])
-def test_scores_are_computed_in_slices(monkeypatch, rows):
-    monkeypatch.setattr(scoring, '_ROWS', rows)
-    found = [scores.tolist() for scores in scoring.scores(_Identity(), _Table())]
-    assert found == [[0, 1, 2], [10, 11, 12, 13, 14], [20]]
-
-
 def test_many_configurations_are_drawn_evenly():
     assert growing.even_share([3, 100, 50], 53 + 3) == 26  # 3 + 26 + 26
     assert growing.even_share([3, 100, 50], 1000) == 100

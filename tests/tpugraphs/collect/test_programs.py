@@ -19,6 +19,7 @@ from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import rewriting
 from tpugraphs.kernels import tile_choices
+from tpugraphs.programs import functions
 from tpugraphs.programs import reader
 
 _FILE = """
@@ -93,7 +94,7 @@ def test_a_function_becomes_a_module(file):
 )
 def test_functions_that_cannot_be_measured(file, function, message):
     with pytest.raises(ValueError, match=message) as caught:
-        preparation.load(f'{file}:{function}')
+        functions.trace_file(str(file), function, b'')
     assert '\n' not in str(caught.value)
 
 
