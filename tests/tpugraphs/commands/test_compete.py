@@ -4,10 +4,11 @@ import csv
 
 import pytest
 
+from tests.helpers import layout_runs
 from tests.helpers import made_runs
 from tests.helpers import refusals
 from tests.helpers import shapes
-from tests.helpers import synthetic
+from tests.helpers import tile_records
 from tpugraphs import commands
 from tpugraphs import competition
 
@@ -58,9 +59,9 @@ def test_what_cannot_compete(tmp_path):
 def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
     pytest.importorskip('lightgbm')
     monkeypatch.setenv('HOME', str(tmp_path / 'home'))
-    synthetic.write_kernels(str(tmp_path / 'data/tile/xla'), 6, 3, 3)
-    places = ['xla/random', 'nlp/default']
-    synthetic.write_programs(str(tmp_path / 'data/layout'), 2, 1, 1, subfolders=places)
+    tile_records.write_splits(tmp_path / 'data/tile/xla')
+    for place in ('xla/random', 'nlp/default'):
+        layout_runs.write_splits(tmp_path / 'data/layout' / place)
     words = [f'--data_root={tmp_path}/data', f'--out_dir={tmp_path}/out', '--json']
     assert commands.run('compete', [*words, '--epochs=1']) == 0
     captured = capsys.readouterr()
@@ -75,7 +76,7 @@ def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
     with open(found['submission'], encoding='utf-8') as stream:
         ids = [row['ID'] for row in csv.DictReader(stream)]
     assert [i.rpartition(':')[0] for i in ids] == (
-        ['tile:xla'] * 3 + ['layout:xla:random', 'layout:nlp:default']
+        ['tile:xla'] * 4 + ['layout:xla:random'] * 2 + ['layout:nlp:default'] * 2
     )
     # Again: nothing is trained, and the runs can be named.
     runs = [entry['run'] for entry in found['entries']]
