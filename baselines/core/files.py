@@ -8,10 +8,9 @@ import secrets
 import shutil
 import socket
 import stat
-import sys
 import tempfile
 import time
-from typing import IO, Any, Dict, Iterator, Pattern
+from typing import IO, Any, Callable, Dict, Iterator, Pattern
 
 from baselines.core import text
 
@@ -124,12 +123,31 @@ def holder(path: str) -> str:
     return ''
 
 
+@contextlib.contextmanager
+def joined(folder: str, clean_up: Callable[[], None]) -> Iterator[None]:
+    """Holds a folder together with other processes, until the end of the block.
+
+    Args:
+        clean_up: called first, if no living process holds the folder; those that join
+            meanwhile wait.
+    """
+    with _opened(os.path.realpath(folder)) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # it is held, or some network file system has no locks
+            pass
+        else:
+            clean_up()
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+
+
 def warn_without_locks(path: str) -> None:
     """Warns that the file system of a path has no locks."""
-    print(
-        f'note: {shown(path)}: this file system has no locks; let no other process '
-        'write there meanwhile',
-        file=sys.stderr,
+    text.note(
+        f'{shown(path)}: this file system has no locks; let no other process write '
+        'there meanwhile'
     )
 
 

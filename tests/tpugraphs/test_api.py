@@ -81,7 +81,7 @@ def test_a_training_with_a_class_and_a_function(run, root):
     assert run.curve['epoch'] == [0]
     assert run.info['command'].startswith("tpugraphs.train(task='tile', out_dir=")
     assert run.info['seconds'] > 0
-    assert repr(run).startswith('<Run Tiny on tile:xla, best valid OPA 0.')
+    assert repr(run).startswith('<Run Tiny on tile:xla, valid OPA 0.')
     shown = run._repr_html_()
     assert f'<td>run</td><td>{run.dir}</td>' in shown and '<td>Tiny</td>' in shown
     assert repr(run.ranker()) == f'<Ranker with Tiny: {run.dir}>'

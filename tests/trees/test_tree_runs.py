@@ -61,6 +61,8 @@ def test_a_tile_run(tiles, tmp_path):
     assert curve['epoch'] == [*range(len(curve['train_loss']))]
     assert len(curve['val_opa']) == len(curve['epoch'])
     assert info['best_epoch'] < 4
+    assert f'val OPA of all models: {info["val_score"]["value"]:.3f}' in printed
+    assert 0 <= info['val_score']['value'] <= 1
     # The directory, its run file and the graphs to rank are enough.
     shutil.copytree(model_dir, tmp_path / model_dir.name)
     shutil.copy(run_files.run_file(str(model_dir)), tmp_path)

@@ -4,11 +4,16 @@ import csv
 
 import pytest
 
+from baselines.layout import models as layout_models
+from baselines.tiles import models as tile_models
+from baselines.trees import growing
 from tests.helpers import layout_runs
 from tests.helpers import made_runs
 from tests.helpers import refusals
 from tests.helpers import shapes
 from tests.helpers import tile_records
+from tests.helpers import tiny_layout_models
+from tests.helpers import tiny_models
 from tpugraphs import commands
 from tpugraphs import competition
 
@@ -56,9 +61,19 @@ def test_what_cannot_compete(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures('weights_alone')
 def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
     pytest.importorskip('lightgbm')
     monkeypatch.setenv('HOME', str(tmp_path / 'home'))
+    # In place of the recipes' models and trees, some that are made in a moment.
+    for module, name, tiny in (
+        (tile_models, 'LateJoinResSAGE', tiny_models.Tiny),
+        (layout_models, 'ResModel', tiny_layout_models.Tiny),
+    ):
+        stand_in = type(name, (tiny,), {'__module__': module.__name__})
+        monkeypatch.setattr(module, name, stand_in, raising=False)
+    for name in ('FEWER', 'FEWER_OF_TILES'):
+        monkeypatch.setattr(growing, name, growing.TreeOptions(trees=4, num_leaves=4))
     tile_records.write_splits(tmp_path / 'data/tile/xla')
     for place in ('xla/random', 'nlp/default'):
         layout_runs.write_splits(tmp_path / 'data/layout' / place)

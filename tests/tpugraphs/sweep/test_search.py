@@ -12,6 +12,7 @@ import time
 import pytest
 
 from baselines import config
+from baselines.core import files
 from tests.helpers import places
 from tests.helpers import shapes
 from tests.helpers import stub_trial
@@ -120,11 +121,16 @@ def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
 
 def test_two_processes_that_make_the_tables_at_once(tmp_path, monkeypatch):
     make = optuna.storages.RDBStorage.__init__
-    failures = ['table studies already exists']
+    unique = Exception('UNIQUE constraint failed: alembic_version.version_num')
+    exists = Exception('table studies already exists')
+    failures = [
+        sqlalchemy.exc.IntegrityError('', {}, unique),
+        sqlalchemy.exc.OperationalError('', {}, exists),
+    ]
 
     def database(*args, **kwargs):
         if failures:
-            raise sqlalchemy.exc.OperationalError('', {}, Exception(failures.pop()))
+            raise failures.pop()
         make(*args, **kwargs)
 
     monkeypatch.setattr(optuna.storages.RDBStorage, '__init__', database)
@@ -165,6 +171,51 @@ def test_seeds_draw_different_settings(storage):
         _sweep(storage, seed).ask().suggest_float('lr', 0, 1) for seed in (0, 0, 7)
     ]
     assert len(set(drawn)) == 3  # the second goes on after a trial
+
+
+@pytest.mark.slow
+def test_an_interrupted_sweep_draws_as_an_uninterrupted_one(tmp_path):
+    def drawn(storage, is_interrupted):
+        study = _sweep(storage)
+        for _ in range(11):  # the first 8 are drawn at random
+            if is_interrupted:
+                study = _sweep(storage)
+            trial = study.ask()
+            study.tell(trial, trial.suggest_float('lr', 0, 1))
+        return [trial.params['lr'] for trial in study.trials]
+
+    storages = [f'sqlite:///{tmp_path}/{name}.db' for name in 'ab']
+    assert drawn(storages[0], False) == drawn(storages[1], True)
+
+
+@pytest.mark.slow
+def test_a_sweep_of_a_killed_process_ends_as_an_uninterrupted_one(
+    tmp_path, monkeypatch
+):
+    folders = [tmp_path / name for name in ('whole', 'killed', 'joined')]
+    ways = []
+
+    def train(*_):
+        if ways:
+            raise ways.pop()  # as a kill, it leaves the trial as it is
+        return {'val_opa': [0.5]}
+
+    monkeypatch.setattr(trials_lib.Objective, '_train', train)
+    for folder in folders:
+        (folder / 'out').mkdir(parents=True)
+        if folder.name != 'whole':
+            ways.append(SystemExit)
+            with pytest.raises(SystemExit):
+                _run(folder, trials=2)
+            assert [trial.state.name for trial in _trials(folder)] == ['RUNNING']
+    whole, killed = (_run(folder, trials=2) for folder in folders[:2])
+    assert [trial.number for trial in killed] == [1, 2]
+    assert [trial.params for trial in killed] == [trial.params for trial in whole]
+    assert study_lib.folder_of(killed[0]) == 'trial_0000'  # of the first attempt
+    # A trial may be one of another process that lives.
+    with files.joined(str(folders[2] / 'out'), lambda: None):
+        states = [trial.state.name for trial in _run(folders[2], trials=2)]
+    assert states == ['RUNNING', 'COMPLETE', 'COMPLETE']
 
 
 def test_a_sweep_is_opened_by_its_name(tmp_path, storage):
@@ -236,11 +287,16 @@ def test_a_sign_of_life_that_cannot_be_written_is_missing(storage):
         ('delete from trial_values', 'trial 0 is damaged'),
         ('update trials set number = 7', 'trial 0 is damaged'),
         ("update trials set state = 'x'", "'x'"),
+        ("update trial_values set value = 'x'", 'trial 0 is damaged'),
+        ("update trial_params set param_name = x'ff00'", 'trial 0 is damaged'),
+        ('update trial_params set param_value = null', 'trial 0 is damaged'),
     ],
 )
 def test_damaged_studies_are_one_line(storage, damage, cause):
     study = _sweep(storage)
-    study.tell(study.ask(), 0.5)
+    trial = study.ask()
+    trial.suggest_float('lr', 0, 1)
+    study.tell(trial, 0.5)
     _execute(storage, damage)
     for opening in (_sweep, lambda storage: study_lib.load(storage, '')):
         with pytest.raises(ValueError, match=f'cannot be used: {cause}'):
@@ -257,8 +313,10 @@ def test_a_damaged_name_is_one_line(storage):
 def test_the_importance_of_settings_is_shown(storage):
     study = _sweep(storage)
     for number in range(20):
-        if number < 2:
+        if number < 10:
             assert study_lib.importances(study) == {}
+        if number == 9:
+            assert results.table(study)[-1] == 'importance: from 10 complete trials on'
         trial = study.ask()
         lr = trial.suggest_float('lr', 0, 1)
         trial.suggest_float('l2', 0, 1)
@@ -267,6 +325,19 @@ def test_the_importance_of_settings_is_shown(storage):
     assert list(shares) == ['lr', 'l2'] and shares['lr'] > 0.5
     assert any(line.startswith('importance: lr ') for line in results.table(study))
     assert results.to_json(study)['importances'] == shares
+
+
+def test_the_settings_of_a_trial_are_shown_whole(storage):
+    study = _sweep(storage)
+    trial = study.ask()
+    names = [f'a_setting_with_a_long_name_{number}' for number in range(4)]
+    for name in names:
+        trial.suggest_categorical(name, ['its value'])
+    study.tell(trial, 0.5)
+    _, _, _, _, first, second, *_ = results.table(study)
+    shown = [f'{name}=its value' for name in names]
+    assert first == f'0.5000      0  {" ".join(shown[:2])}'
+    assert second == f'{"":15}{" ".join(shown[2:])}'
 
 
 @pytest.mark.slow
