@@ -95,8 +95,10 @@ def run(args: argparse.Namespace) -> int:
     if args.random is not None:
         sources = random_programs.names(args.random, args.seed, families)
     extras.require()
-    starting.start_tensorflow()
-    load = preparation.load if args.random is None else random_programs.load
+    load = preparation.load
+    if args.random is not None:
+        starting.start_tensorflow()
+        load = random_programs.load
     folder = collection.collect(sources, options, load)
     print(*folder.lines(), sep='\n')
     return 1 if folder.failed and args.random is None else 0
