@@ -37,6 +37,14 @@ _MODULES = {
         [_X],
         [_X, -_X],
     ),
+    # What jaxlib has no StableHLO for.
+    'copy and erf': (
+        '',
+        'p = f32[3,4] parameter(0)\n c = f32[3,4] copy(p)\n'
+        'ROOT e = f32[3,4] erf(c)',
+        [np.zeros((3, 4), np.float32)],
+        [np.zeros((3, 4), np.float32)],
+    ),
     'while': (
         'body { s = (s32[], f32[]) parameter(0)\n'
         'i = s32[] get-tuple-element(s), index=0\n'
