@@ -1,11 +1,31 @@
-"""Imports TensorFlow and LightGBM lazily, for the first call that needs them."""
+"""Imports TensorFlow, LightGBM and the work of commands when they are first needed."""
 
 import contextlib
 import gc
+import importlib
 import importlib.util
 import os
 import sys
-from typing import Any, Iterator
+import types
+from typing import Any, Callable, Iterator
+
+
+def submodules(package: str) -> Callable[[str], types.ModuleType]:
+    """Returns a `__getattr__` (PEP 562) that imports a package's modules on first use.
+
+    So a command imports the package alone, and its --help waits for nothing else.
+    """
+
+    def load(name: str) -> types.ModuleType:
+        module = f'{package}.{name}'
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+        raise AttributeError(f'module {package!r} has no attribute {name!r}')
+
+    return load
 
 
 def core_count() -> int:

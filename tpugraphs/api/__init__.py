@@ -1,1 +1,5 @@
 """What `import tpugraphs` offers: runs, data, rankings, tuning, and their results."""
+
+from baselines.core import starting
+
+__getattr__ = starting.submodules(__name__)

@@ -28,10 +28,8 @@ from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.data import shares
-from tpugraphs.collect import collection
-from tpugraphs.collect import collection_folder
-from tpugraphs.collect import random_programs
-from tpugraphs.kernels import preparation
+from tpugraphs import collect
+from tpugraphs import kernels
 from tpugraphs.programs import extras
 from tpugraphs.records import arguments
 
@@ -81,24 +79,24 @@ def run(args: argparse.Namespace) -> int:
     if args.passes == 1:
         raise ValueError('--passes is 1; halves of them are compared: at least 2')
     options = settings_lib.from_options(
-        collection_folder.CollectionOptions,
+        collect.collection_folder.CollectionOptions,
         args,
         output=files.expand(output),
         split=None if args.split == 'none' else shares.parse(args.split),
         passes=(args.passes,) * 2
         if args.passes
-        else collection_folder.CollectionOptions.passes,
+        else collect.collection_folder.CollectionOptions.passes,
     )
     families = [family for family in args.families.split(',') if family]
     if families and args.random is None:
         raise ValueError('--families are of random programs: say --random N, too')
     if args.random is not None:
-        sources = random_programs.names(args.random, args.seed, families)
+        sources = collect.random_programs.names(args.random, args.seed, families)
     extras.require()
-    load = preparation.load
+    programs = kernels.preparation
     if args.random is not None:
         starting.start_tensorflow()
-        load = random_programs.load
-    folder = collection.collect(sources, options, load)
+        programs = collect.random_programs
+    folder = collect.collection.collect(sources, options, programs.load)
     print(*folder.lines(), sep='\n')
     return 1 if folder.failed and args.random is None else 0

@@ -14,8 +14,8 @@ LightGBM's own text file, which LightGBM reads in any language.
 import argparse
 
 from baselines import command_line
+from baselines import scoring
 from baselines.runs import finding
-from baselines.scoring import exporting
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the run, and prints what was written."""
-    found = finding.load(command_line.run_of(args))
-    lines = exporting.export(found, args.output, args.models_file, args.collection)
+    run_file = finding.load(command_line.run_of(args))
+    export = scoring.exporting.export
+    lines = export(run_file, args.output, args.models_file, args.collection)
     print(*lines, sep='\n')

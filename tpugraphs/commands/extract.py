@@ -26,9 +26,8 @@ import argparse
 from baselines import command_line
 from baselines.core import settings as settings_lib
 from baselines.hlo import reading
-from tpugraphs.distribute import beam
-from tpugraphs.extract import extractor
-from tpugraphs.extract import jobs
+from tpugraphs import distribute
+from tpugraphs import extract
 from tpugraphs.extract import splitting
 
 
@@ -61,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> int:
     """Extracts the files, and prints a summary."""
-    beam.check_arguments(args)
-    options = settings_lib.from_options(extractor.ExtractionOptions, args)
-    return jobs.extract(
+    distribute.beam.check_arguments(args)
+    options = settings_lib.from_options(extract.extractor.ExtractionOptions, args)
+    return extract.jobs.extract(
         args.inputs, options, args.runner, args.beam_options, args.split, args.by
     )

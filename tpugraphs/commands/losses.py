@@ -9,7 +9,7 @@ own is my_file.py:my_loss.
 import argparse
 
 from baselines import command_line
-from tpugraphs.api import catalogue
+from tpugraphs import api
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,5 +19,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
-    found = catalogue.losses()
+    found = api.catalogue.losses()
     command_line.show(args, found, lambda: found)

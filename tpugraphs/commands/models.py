@@ -10,7 +10,7 @@ import argparse
 
 from baselines import command_line
 from baselines import config
-from tpugraphs.api import catalogue
+from tpugraphs import api
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints a table for each task."""
     tasks = [args.task] if args.task else list(config.CONFIGS)
-    found = {task: catalogue.models(task) for task in tasks}
+    found = {task: api.catalogue.models(task) for task in tasks}
 
     def shown() -> str:
         if args.task:

@@ -15,8 +15,8 @@ configurations, best first.  `tpugraphs combine` puts several into one.
 import argparse
 
 from baselines import command_line
-from baselines.scoring import loading
-from tpugraphs.distribute import beam
+from baselines import scoring
+from tpugraphs import distribute
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,5 +31,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    names, options = command_line.runs_of(args), beam.data_options(args)
-    loading.write_predictions(names, options, args.output, args.split)
+    names, options = command_line.runs_of(args), distribute.beam.data_options(args)
+    scoring.loading.write_predictions(names, options, args.output, args.split)

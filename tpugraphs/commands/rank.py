@@ -29,7 +29,7 @@ import functools
 
 from baselines import command_line
 from baselines import config
-from tpugraphs.ranking import jobs
+from tpugraphs import ranking
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,5 +63,4 @@ def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
-
-    return jobs.rank_modules(args)
+    return ranking.jobs.rank_modules(args)

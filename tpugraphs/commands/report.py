@@ -15,12 +15,11 @@ import argparse
 from typing import cast
 
 from baselines import command_line
+from baselines import scoring
 from baselines.core import files
 from baselines.runs import run_files
-from baselines.scoring import loading
-from tpugraphs.distribute import beam
-from tpugraphs.report import measured
-from tpugraphs.report import page
+from tpugraphs import distribute
+from tpugraphs import report
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,14 +40,14 @@ def run(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     files.check_file_writable(args.output, 'output')
-    names, options = command_line.runs_of(args), beam.data_options(args)
-    predictors = loading.load_alike(names, options)
-    labels = loading.labels_of(predictors)
+    names, options = command_line.runs_of(args), distribute.beam.data_options(args)
+    predictors = scoring.loading.load_alike(names, options)
+    labels = scoring.loading.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():
         summary, graphs = predictor.measure(args.split)
         name, model = labels[model_dir]
         run = cast(run_files.RunFile, predictor.run)  # none of them is the estimate
-        drawn.append(measured.MeasuredRun(name, model, run, summary, graphs))
-    page.write(args.output, drawn)
+        drawn.append(report.measured.MeasuredRun(name, model, run, summary, graphs))
+    report.page.write(args.output, drawn)
     print(f'report: {files.expand(args.output)}')

@@ -19,10 +19,9 @@ import argparse
 import sys
 
 from baselines import command_line
-from tpugraphs.inspect import jobs
+from tpugraphs import inspect
+from tpugraphs import kernels
 from tpugraphs.inspect import plot
-from tpugraphs.inspect import profile
-from tpugraphs.kernels import preparation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +42,11 @@ def run(args: argparse.Namespace) -> None:
     if args.time:
         if args.module or args.plot:
             raise ValueError('--time is of a program: leave --module and --plot out')
-
-        profiled = profile.profile(preparation.load(args.file))
+        profiled = inspect.profile.profile(kernels.preparation.load(args.file))
         command_line.show(args, profiled.to_json(), lambda: profiled)
         return
 
-    found = jobs.describe(args.file, args.module, args.plot)
+    found = inspect.jobs.describe(args.file, args.module, args.plot)
     command_line.show(args, found.to_json(), found.to_text)
     if args.plot:
         print(f'drawn: {args.plot}', file=sys.stderr if args.json else sys.stdout)

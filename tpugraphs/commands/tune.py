@@ -30,10 +30,10 @@ from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.hlo import reading
 from baselines.runs import finding
+from tpugraphs import ranking
+from tpugraphs import tuning
 from tpugraphs.programs import extras
-from tpugraphs.ranking import tile_scores
 from tpugraphs.records import arguments
-from tpugraphs.tuning import program_search
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,17 +69,17 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         files.check_file_writable(args.json, 'json')
     options = settings_lib.from_options(
-        program_search.TuningOptions,
+        tuning.program_search.TuningOptions,
         args,
         output=files.expand(args.output) if args.output else '',
         minutes=args.budget_minutes,
     )
     model = None
     if model_dir:
-        model = tile_scores.load(model_dir, args.platform)
+        model = ranking.tile_scores.load(model_dir, args.platform)
     elif not args.no_model:
-        model = tile_scores.pretrained(args.platform)
-    program = program_search.tune_and_write(args.program, (), options, model)
+        model = ranking.tile_scores.pretrained(args.platform)
+    program = tuning.program_search.tune_and_write(args.program, (), options, model)
     if args.json:
         with files.write_atomically(args.json, encoding='utf-8') as stream:
             json.dump(program.about, stream, indent=1)

@@ -1,1 +1,5 @@
 """Bulk work on many processes and machines."""
+
+from baselines.core import starting
+
+__getattr__ = starting.submodules(__name__)
