@@ -15,10 +15,10 @@ from typing import Dict, List, Sequence
 import judging
 import numpy as np
 import results
+import time_saved
 
 from baselines.core import files
 from baselines.data import shipped
-from baselines.evaluation import time_saved
 
 _MEASURED = (0, 1, 2, 3, 5, 7, 10, 14, 19)
 # Legible on light and on dark pages.
@@ -34,23 +34,17 @@ def main() -> None:
     parser.add_argument('--output', default='', metavar='FILE.svg')
     args = parser.parse_args()
     graphs = [g for g in judging.load(args.archive) if g.split == 'test']
-    curves = {'random choice': _mean_curve(judging.of_chance(graphs), graphs)}
+    draws = [curve(scores, graphs) for scores in judging.of_chance(graphs)]
+    curves = {'random choice': np.mean(draws, axis=0)}
     curves['estimate (of a TPU)'] = curve(judging.of_the_estimate(graphs), graphs)
     for run in args.runs:
-        curves[run] = curve(_scores(run, args.archive, graphs), graphs)
+        scores, _ = results.scores(run, shipped.folder(args.archive), graphs)
+        curves[run] = curve(scores, graphs)
     results.head('measured', *map(str, _MEASURED))
     for name, shares in curves.items():
         results.row(name, *(f'{share:.1%}' for share in shares))
     if args.output:
         draw(curves, files.expand(args.output))
-
-
-def _scores(run: str, archive: str, graphs: Sequence[judging.Graph]) -> judging.Scores:
-    """Returns a run's scores of the graphs."""
-    predictor = results.load(run, data_root=shipped.folder(archive))
-    store = predictor.open_split('test')
-    by_name = dict(zip(store.graph_ids, predictor.score(store)))
-    return [np.asarray(by_name[graph.name]) for graph in graphs]
 
 
 def curve(scores: judging.Scores, graphs: Sequence[judging.Graph]) -> np.ndarray:
@@ -64,13 +58,6 @@ def curve(scores: judging.Scores, graphs: Sequence[judging.Graph]) -> np.ndarray
             saved[place] += found.measured
         possible += found.possible
     return saved / possible
-
-
-def _mean_curve(
-    draws: Sequence[judging.Scores], graphs: Sequence[judging.Graph]
-) -> np.ndarray:
-    """Returns the mean of the curves of several draws."""
-    return np.mean([curve(scores, graphs) for scores in draws], axis=0)
 
 
 def draw(curves: Dict[str, np.ndarray], output: str) -> None:

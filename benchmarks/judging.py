@@ -21,6 +21,7 @@ from typing import (
 
 import numpy as np
 import results  # noqa: F401 -- puts the repository on the path, for `tests`
+import time_saved
 
 from baselines.core import starting
 from baselines.data import shipped
@@ -28,7 +29,6 @@ from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
-from baselines.evaluation import time_saved
 from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate

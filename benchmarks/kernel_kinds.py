@@ -18,11 +18,11 @@ import judging
 import leaderboard
 import numpy as np
 import results
+import time_saved
 
 from baselines.data import hardware
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
-from baselines.evaluation import time_saved
 from baselines.features import release_columns
 from baselines.features import tile_table
 from baselines.tasks import lookup

@@ -26,11 +26,11 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 import judging
 import numpy as np
 import results
+import time_saved
 
 from baselines.core import files
 from baselines.core import registry
 from baselines.data import shipped
-from baselines.evaluation import time_saved
 
 # Rows of `--recipe=strong`.
 _RECIPES = (
@@ -208,7 +208,10 @@ def _models(args: argparse.Namespace, judged: Sequence[Part]) -> List[Line]:
         figures: List[List[np.ndarray]] = []
         speeds: List[float] = []
         for part in judged:
-            timed = [results.scores(run, part.root, part.graphs) for run in runs]
+            timed = [
+                results.scores(results.run_of(run), part.root, part.graphs)
+                for run in runs
+            ]
             speeds += [sum(map(len, scores)) / seconds for scores, seconds in timed]
             figures.append(_figures(args.task, part, [scores for scores, _ in timed]))
         seconds = np.mean([results.cost(run)[1] for run in runs])

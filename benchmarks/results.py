@@ -86,16 +86,16 @@ def cost(out_dir: str) -> Tuple[float, float]:
 
 
 def scores(
-    out_dir: str, root: str, graphs: Sequence[Any]
+    run: str, root: str, graphs: Sequence[Any]
 ) -> Tuple[List[np.ndarray], float]:
     """Returns a run's scores of graphs, and the seconds of scoring them once warm.
 
     Args:
-        out_dir: with one run.
+        run: its directory, or another name of it.
         root: folder with a test split.
         graphs: with names of that split.
     """
-    predictor = load(run_of(out_dir), data_root=root)
+    predictor = load(run, data_root=root)
     store = predictor.open_split('test')
     list(predictor.score(store))
     start = time.process_time()

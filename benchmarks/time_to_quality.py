@@ -50,7 +50,7 @@ def main() -> None:
         results.trained('tile', run, *flags, *shared)
         seconds, cpu = results.cost(run)
         whole = whole or cpu
-        scores, _ = results.scores(run, part.root, part.graphs)
+        scores, _ = results.scores(results.run_of(run), part.root, part.graphs)
         figures = judging.figures(judging.tile_figures, part.graphs, scores)
         _, top_5, opa, *_ = np.mean(figures, axis=0)
         times = f'{seconds:.1f}', f'{cpu:.1f}'

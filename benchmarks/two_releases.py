@@ -17,7 +17,6 @@ import argparse
 import collections
 import json
 import pathlib
-import sys
 import time
 from typing import Any, Dict, List
 
@@ -25,17 +24,16 @@ import judging
 import kernel_kinds
 import numpy as np
 import results
+import time_saved
 import tqdm
+import xla_versions
 
+import baselines
 from baselines.data import families
 from baselines.data import hardware
-from baselines.data import raw as raw_lib
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
-from baselines.evaluation import time_saved
 from baselines.features import tile_table
-from baselines.hlo import graph as graph_lib
-from baselines.hlo import protos
 from baselines.trees import scoring
 from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
@@ -43,18 +41,14 @@ from tpugraphs.collect import collection
 from tpugraphs.collect import collection_folder
 from tpugraphs.collect import random_programs
 from tpugraphs.kernels import choices
-from tpugraphs.kernels import cutting
-from tpugraphs.kernels import tile_choices
-from tpugraphs.programs import extras
 
-_TILES = 8  # of a kernel, with the untiled one
 _SEED = 41
 _PER_PROGRAM = 3  # kernels, drawn as `collect --kernels` does
 
 
 def prepare(args: argparse.Namespace) -> None:
     """Writes kernels as the installed release cuts them: modules and configurations."""
-    release = extras.version('jaxlib')
+    release = baselines.version('jaxlib')
     options = collection_folder.CollectionOptions('', kernels=_PER_PROGRAM, seed=_SEED)
     skipped: collections.Counter[str] = collections.Counter()
     programs = random_programs.names(args.kernels // _PER_PROGRAM, _SEED, _untrained())
@@ -64,7 +58,9 @@ def prepare(args: argparse.Namespace) -> None:
             program = random_programs.load(name)
             kernels = choices.kernels_of(program, 'tile', session, set(), skipped)
             for kernel in collection.draw_kernels(kernels, options):
-                written += write(args.folder / 'kernels', release, kernel)
+                place = args.folder / 'kernels' / f'{release}_{kernel.name}'
+                rng = np.random.default_rng(_SEED)
+                written += xla_versions.write(place, kernel, rng, fewest=4)
     print(f'{written} kernels of {release}')
 
 
@@ -78,25 +74,9 @@ def _untrained() -> List[str]:
     return sorted(name.removesuffix('_seed') for name in names)
 
 
-def write(folder: pathlib.Path, release: str, kernel: cutting.Kernel) -> int:
-    """Writes a kernel's modules and configurations; returns 1 if it has four."""
-    rng = np.random.default_rng(_SEED)
-    candidates = tile_choices.candidates_of(kernel, rng, _TILES)
-    count = len(candidates.configs)
-    if count < 4:
-        return 0
-    place = folder / f'{release}_{kernel.name}'
-    place.mkdir(parents=True, exist_ok=True)
-    for index in range(count):
-        (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
-    tuning = tile_choices.tuning_data(kernel, candidates.configs)
-    (place / 'tuning.binpb').write_bytes(tuning.SerializeToString())
-    return 1
-
-
 def measure(args: argparse.Namespace) -> None:
     """Times the kernels with the installed release, in an order that is the same."""
-    release = extras.version('jaxlib')
+    release = baselines.version('jaxlib')
     places = sorted((args.folder / 'kernels').iterdir())
     order = np.random.default_rng(_SEED).permutation(len(places))
     ends = time.monotonic() + args.minutes * 60
@@ -111,13 +91,8 @@ def measure(args: argparse.Namespace) -> None:
                 *(timing.LARGE_PASSES, 12, seconds), compiling=4 * args.seconds
             )
             place = places[number]
-            modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
-            untiled = protos.HloModuleProto.FromString(modules[0])
-            inputs = cutting.inputs_of(untiled)
-            try:
-                measured = session.measure(place.name, modules, inputs, _SEED, protocol)
-            except session_lib.WorkerError as error:
-                tqdm.tqdm.write(f'{place.name}: {error}', file=sys.stderr)
+            measured = xla_versions.timed(session, place, protocol)
+            if measured is None:
                 continue
             halves = [measured.passes[half::2].min(0).tolist() for half in (0, 1)]
             times[place.name] = {'kept': measured.kept, 'halves': halves}
@@ -180,12 +155,11 @@ def table(args: argparse.Namespace) -> None:
 def models(args: argparse.Namespace) -> None:
     """Prints the OPA of trees of one release's kernels on the times of each."""
     runs = times_of(args.folder)
-    stores = {
-        release: tile_store.TileStore.of_records(
-            release, [record_of(args.folder / 'kernels' / n, release) for n in times]
-        )
-        for release, times in runs.items()
-    }
+    stores = {}
+    for release, times in runs.items():
+        places = [args.folder / 'kernels' / name for name in times]
+        records = [xla_versions.record_of(place, release) for place in places]
+        stores[release] = tile_store.TileStore.of_records(release, records)
     grower = kernel_kinds.Grower()
     early = np.array([kernel_kinds.is_early(graph) for graph in grower.graphs])
     everything = np.ones_like(early)
@@ -203,16 +177,6 @@ def models(args: argparse.Namespace) -> None:
                 shares.append(right / max(pairs, 1))
             cells.append(f'{np.mean(shares):.3f}')
         results.row(f'{title}: {mask.sum():,}', *cells)
-
-
-def record_of(place: pathlib.Path, release: str) -> raw_lib.Record:
-    """Returns the record of a kernel as if a release had measured it."""
-    content = (place / 'tuning.binpb').read_bytes()
-    tuning = protos.ModuleTuningData.FromString(content)
-    nodes = graph_lib.extract_graph(tuning.module, extra=True)
-    configs = raw_lib.configs_of('tile', tuning, nodes, measured=False)
-    number = hardware.release_number(release)
-    return raw_lib.record_of(place.name, nodes, configs, xla_release=number)
 
 
 def main() -> None:

@@ -27,14 +27,22 @@ import json
 import pathlib
 import subprocess
 import sys
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 import results
 
+import baselines
 from baselines.data import hardware
+from baselines.data import raw
+from baselines.hlo import graph
+from baselines.hlo import protos
+from baselines.hlo import reading
+from baselines.runs import finding
+from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
-from tpugraphs.programs import extras
+from tpugraphs.kernels import cutting
+from tpugraphs.kernels import tile_choices
 
 _PROGRAMS, _KERNELS, _TILES = 5, 40, 8
 _MOST_EACH = 10  # kernels of a program
@@ -48,11 +56,9 @@ _SECONDS = 1.5  # for each kernel, its compilations included
 
 def prepare(folder: pathlib.Path) -> None:
     """Writes the programs and their kernels."""
-    from tpugraphs.clock import session as session_lib
     from tpugraphs.collect import random_programs
     from tpugraphs.kernels import choices
     from tpugraphs.kernels import preparation
-    from tpugraphs.kernels import tile_choices
 
     rng = np.random.default_rng(_SEED)
     cut: List[Any] = []
@@ -67,29 +73,70 @@ def prepare(folder: pathlib.Path) -> None:
             found = choices.kernels_of(program, 'tile', session, digests, skipped)
             cut.extend(found[:_MOST_EACH])
     for kernel in cut[:_KERNELS]:
-        place = folder / 'kernels' / kernel.name
-        place.mkdir(parents=True, exist_ok=True)
-        candidates = tile_choices.candidates_of(kernel, rng, _TILES)
-        for index in range(len(candidates.configs)):
-            (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
-        tuning = tile_choices.tuning_data(kernel, candidates.configs)
-        (place / _TUNING).write_bytes(tuning.SerializeToString())
+        write(folder / 'kernels' / kernel.name, kernel, rng)
+
+
+def write(
+    place: pathlib.Path,
+    kernel: cutting.Kernel,
+    rng: np.random.Generator,
+    fewest: int = 1,
+) -> bool:
+    """Writes the modules and configurations of a kernel.
+
+    Args:
+        place: the folder of the kernel.
+        kernel: to write.
+        rng: draws the tiles.
+        fewest: configurations; a kernel with fewer is left out.
+
+    Returns:
+        Whether it was written.
+    """
+    candidates = tile_choices.candidates_of(kernel, rng, _TILES)
+    if len(candidates.configs) < fewest:
+        return False
+    place.mkdir(parents=True, exist_ok=True)
+    for index in range(len(candidates.configs)):
+        (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
+    tuning = tile_choices.tuning_data(kernel, candidates.configs)
+    (place / _TUNING).write_bytes(tuning.SerializeToString())
+    return True
+
+
+def timed(
+    session: session_lib.Session, place: pathlib.Path, protocol: timing.Protocol
+) -> Optional[timing.Measured]:
+    """Times the modules of a kernel; None, with the reason on stderr, if it fails."""
+    modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
+    try:
+        untiled = protos.HloModuleProto.FromString(modules[0])
+        inputs = cutting.inputs_of(untiled)
+        return session.measure(place.name, modules, inputs, _SEED, protocol)
+    except session_lib.WorkerError as error:
+        print(f'{place.name}: {error}', file=sys.stderr)
+        return None
+
+
+def record_of(place: pathlib.Path, release: str) -> raw.Record:
+    """Returns the record of a kernel as if a release had measured it."""
+    tuning = protos.ModuleTuningData.FromString((place / _TUNING).read_bytes())
+    nodes = graph.extract_graph(tuning.module, extra=True)
+    configs = raw.configs_of(reading.TILE, tuning, nodes, measured=False)
+    number = hardware.release_number(release)
+    return raw.record_of(place.name, nodes, configs, xla_release=number)
 
 
 def check(folder: pathlib.Path, core: int) -> None:
     """Tests the release that is installed, and counts the kernels that it makes."""
-    about = {'jaxlib': extras.version('jaxlib'), 'suite': _suite()}
+    about = {'jaxlib': baselines.version('jaxlib'), 'suite': _suite()}
     about['cut'] = _cut(folder, core)
     (folder / f'check-{about["jaxlib"]}.json').write_text(json.dumps(about))
 
 
 def measure(folder: pathlib.Path, core: int, most: int) -> None:
     """Times `most` kernels with the release that is installed."""
-    from baselines.hlo import protos
-    from tpugraphs.clock import session as session_lib
-    from tpugraphs.kernels import cutting
-
-    release = extras.version('jaxlib')
+    release = baselines.version('jaxlib')
     times: Dict[str, Dict[str, int]] = {}
     refused = 0
     protocol = timing.Protocol(
@@ -98,13 +145,8 @@ def measure(folder: pathlib.Path, core: int, most: int) -> None:
     with session_lib.Session(core) as session:
         places = sorted((folder / 'kernels').iterdir())
         for place in places[:: max(1, len(places) // most)]:
-            modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
-            try:
-                untiled = protos.HloModuleProto.FromString(modules[0])
-                inputs = cutting.inputs_of(untiled)
-                measured = session.measure(place.name, modules, inputs, _SEED, protocol)
-            except session_lib.WorkerError as error:
-                print(f'{place.name}: {error}', file=sys.stderr)
+            measured = timed(session, place, protocol)
+            if measured is None:
                 refused += 1
                 continue
             least = map(int, measured.times)
@@ -133,10 +175,6 @@ def _suite() -> str:
 
 def _cut(folder: pathlib.Path, core: int) -> int:
     """Returns the number of kernels that are cut from the programs."""
-    from baselines.hlo import protos
-    from tpugraphs.clock import session as session_lib
-    from tpugraphs.kernels import cutting
-
     count = 0
     with session_lib.Session(core) as session:
         for path in sorted((folder / 'programs').iterdir()):
@@ -220,24 +258,11 @@ def _mean(taus: List[float]) -> str:
 
 def _scores(folder: pathlib.Path, release: str) -> Dict[str, np.ndarray]:
     """Returns the scores of the model that ships, for a release, by kernel."""
-    from baselines.data import raw
-    from baselines.hlo import graph
-    from baselines.hlo import protos
-    from baselines.hlo import reading
-    from baselines.runs import finding
-
     predictor = results.load(finding.PRETRAINED)
-    variant, scores = predictor.scorer.variant, {}
-    for place in (folder / 'kernels').iterdir():
-        content = (place / _TUNING).read_bytes()
-        tuning = protos.ModuleTuningData.FromString(content)
-        nodes = graph.extract_graph(tuning.module, variant.pad, variant.extra)
-        configs = raw.configs_of(reading.TILE, tuning, nodes, measured=False)
-        number = hardware.release_number(release)
-        record = raw.record_of(place.name, nodes, configs, xla_release=number)
-        scores[place.name] = np.full(len(tuning.runs), np.nan)
-        scores[place.name][configs.run_index] = predictor.score_record(record)
-    return scores
+    return {
+        place.name: predictor.score_record(record_of(place, release))
+        for place in (folder / 'kernels').iterdir()
+    }
 
 
 def main() -> None:

@@ -133,6 +133,27 @@ def test_help_and_reports_do_not_wait_for_tensorflow():
     assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
 
 
+def test_help_does_not_wait_for_what_does_the_work():
+    names = ['baselines.tasks.lookup', 'baselines.scoring.loading']
+    names += ['tpugraphs.kernels.cutting', 'tpugraphs.ranking.ranking', 'scipy.stats']
+    done = subprocess.run(
+        [sys.executable, '-c', _HELP_OF_ALL, *names],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ('', '')
+
+
+_HELP_OF_ALL = """
+import sys
+from tpugraphs import commands
+for name in commands.names():
+    commands.parser(name).format_help()
+    loaded = [m for m in sys.argv[1:] if m in sys.modules]
+    assert not loaded, f'{name} imports {loaded}'
+"""
+
 _IMPORT_ALL = """
 import importlib, sys, threading
 from absl import app, flags

@@ -15,6 +15,7 @@ import importlib
 from typing import Any, List
 
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
+from baselines.core import starting
 
 __version__ = '0.3.0'
 # Name -> the module that has it, which is imported when the name is first used.
@@ -48,9 +49,9 @@ __all__ = [name for name in _MODULES if name != 'open']
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a name of the API (PEP 562)."""
+    """Imports a name of the API, or a module of the package (PEP 562)."""
     if name not in _MODULES:
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+        return starting.submodules(__name__)(name)
     own = 'open_records' if name == 'open' else name
     return getattr(importlib.import_module(_MODULES[name]), own)
 

@@ -11,7 +11,7 @@ import stat
 import sys
 import tempfile
 import time
-from typing import IO, Any, Dict, Iterator, Pattern
+from typing import IO, Any, Callable, Dict, Iterator, Pattern
 
 from baselines.core import text
 
@@ -122,6 +122,26 @@ def holder(path: str) -> str:
         except BlockingIOError:
             return os.read(handle, 200).decode(errors='replace')
     return ''
+
+
+@contextlib.contextmanager
+def joined(folder: str, clean_up: Callable[[], None]) -> Iterator[None]:
+    """Holds a folder together with other processes, until the end of the block.
+
+    Args:
+        clean_up: called first, if no living process holds the folder; those that join
+            meanwhile wait.
+    """
+    with _opened(folder) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # it is held, or some network file system has no locks
+            pass
+        else:
+            clean_up()
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
 
 
 def warn_without_locks(path: str) -> None:

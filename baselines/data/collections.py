@@ -37,7 +37,8 @@ class Collection(NamedTuple):
         names = (
             ':'.join([self.task, *choice]) for choice in itertools.product(*values)
         )
-        return [collection for name in names for collection in _named(name)]
+        by_name = {collection.name: collection for collection in COLLECTIONS}
+        return [by_name[name] for name in names if name in by_name]
 
     def folder_of(self, root: str, split: str) -> str:
         """Returns the folder of a split, which need not exist, at or below a root.
@@ -86,11 +87,6 @@ def of_name(name: str) -> Collection:
     """Returns the collection with a name; raises ValueError for an unknown name."""
     by_name = {collection.name: collection for collection in COLLECTIONS}
     return registry.resolve(name, by_name, 'collection')
-
-
-def _named(name: str) -> List[Collection]:
-    """Returns a list of the collection with a name; empty if there is none."""
-    return [collection for collection in COLLECTIONS if collection.name == name]
 
 
 def of_flags(flags: Mapping[str, object]) -> Collection:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines.evaluation import time_saved
+from benchmarks import time_saved
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ def survives(target: Target, data: bytes, folder: str) -> bool:
     """
     path = os.path.normpath(os.path.join(folder, 'model_0', target.name))
     expected = _expected(target, path)
+    os.unlink(path)  # ext4 writes a file to the disk at once if it was emptied before
     with open(path, 'wb') as stream:
         stream.write(data)
     try:

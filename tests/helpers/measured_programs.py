@@ -6,6 +6,33 @@ from baselines.hlo import protos
 from tpugraphs.kernels import building
 from tpugraphs.programs import xla
 
+# A program whose loop never ends, as text of XLA.
+ENDLESS = """
+HloModule endless
+
+body {
+  s = (f32[], f32[256,64]) parameter(0)
+  x = f32[] get-tuple-element(s), index=0
+  y = f32[256,64] get-tuple-element(s), index=1
+  z = f32[256,64] exponential(y)
+  ROOT t = (f32[], f32[256,64]) tuple(x, z)
+}
+
+condition {
+  s = (f32[], f32[256,64]) parameter(0)
+  x = f32[] get-tuple-element(s), index=0
+  limit = f32[] constant(2)
+  ROOT less = pred[] compare(x, limit), direction=LT
+}
+
+ENTRY main {
+  x = f32[] parameter(0)
+  y = f32[256,64] parameter(1)
+  s = (f32[], f32[256,64]) tuple(x, y)
+  ROOT w = (f32[], f32[256,64]) while(s), condition=condition, body=body
+}
+"""
+
 
 def pointwise(*dims, opcode='negate'):
     """Makes one operation on a float32 array: one kernel."""

@@ -33,6 +33,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks'))
 
 import judging
+import time_saved
 
 from baselines import command_line
 from baselines.core import files
@@ -42,7 +43,6 @@ from baselines.data import hardware
 from baselines.data import npz
 from baselines.data import shares
 from baselines.data import shipped
-from baselines.evaluation import time_saved
 from tpugraphs.collect import collection_folder
 
 _MAX_BYTES = 1 << 30  # of an npz file

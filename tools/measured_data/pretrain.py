@@ -39,7 +39,7 @@ def main() -> None:
         made = os.path.join(scratch, 'made')
         results.trained('tile', made, *_FLAGS)
         run = run_files.read(results.run_of(made))
-        about = describe(made, run)
+        about = describe(run)
         print(json.dumps(about, indent=1))
         target = finding.pretrained_folder()
         shutil.rmtree(target, ignore_errors=True)
@@ -52,15 +52,10 @@ def main() -> None:
     print(finding.about_pretrained())
 
 
-def describe(out_dir: str, run: run_files.RunFile) -> Dict[str, Any]:
-    """Returns what the run was trained on, and its figures on unseen programs.
-
-    Args:
-        out_dir: the folder with the run.
-        run: the run.
-    """
+def describe(run: run_files.RunFile) -> Dict[str, Any]:
+    """Returns what a run was trained on, and its figures on unseen programs."""
     graphs = [g for g in judging.load(_UNSEEN) if g.split == 'test']
-    scores, _ = results.scores(out_dir, shipped.folder(_UNSEEN), graphs)
+    scores, _ = results.scores(run.model_dir, shipped.folder(_UNSEEN), graphs)
     rows = judging.figures(judging.tile_figures, graphs, scores)
     figures = judging.summary([rows], graphs, judging.TILE_WHOLES)['mean']
     train = [g for g in judging.load('tile') if g.split == 'train']

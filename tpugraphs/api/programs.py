@@ -147,13 +147,19 @@ def load_program(folder: runs_lib.Path) -> executable.Executable:
     return executable.load(data_lib.path_of('folder', folder))
 
 
-def profile(program: object, *args: object, core: int = -1) -> kernel_times.Profile:
+def profile(
+    program: object,
+    *args: object,
+    core: int = -1,
+    seconds: float = kernel_times.SECONDS,
+) -> kernel_times.Profile:
     """Times a program and its kernels on this machine.
 
     Args:
         program: as for `tune`.
         *args: as for `tune`.
         core: the processor core to measure on; -1 for the last.
+        seconds: of wall time after which the program, or a kernel, is given up.
 
     Returns:
         A list of the kernels, the longest times first, shown as a table.
@@ -167,4 +173,4 @@ def profile(program: object, *args: object, core: int = -1) -> kernel_times.Prof
     else:
         read, signature = preparation.load(program), signatures.Signature()
     arrays = [np.asarray(leaf) for leaf in signature.flat(args)] or None
-    return profile_lib.profile(read, arrays, core)
+    return profile_lib.profile(read, arrays, core, seconds=seconds)

@@ -7,9 +7,9 @@ import os
 import pathlib
 import platform
 
+import baselines
 from baselines.core import text
 from tpugraphs.clock import backend
-from tpugraphs.programs import extras
 
 
 def describe(core: int) -> text.JsonObject:
@@ -38,7 +38,7 @@ def describe(core: int) -> text.JsonObject:
         'load': os.getloadavg()[0],
         'flags': backend.FLAGS,
         'python': platform.python_version(),
-        **{name: extras.version(name) for name in ('jaxlib', 'numpy', 'tensorflow')},
+        **{name: baselines.version(name) for name in ('jaxlib', 'numpy', 'tensorflow')},
     }
 
 

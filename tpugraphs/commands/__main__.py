@@ -3,11 +3,11 @@
 import gc
 import sys
 
+import baselines
 from baselines import command_line
 from baselines.core import registry
 from baselines.core import text
 from tpugraphs import commands
-from tpugraphs.programs import extras
 
 
 def main() -> int:
@@ -18,7 +18,9 @@ def main() -> int:
         gc.freeze()  # the process ends: its million objects need not be gone through
         return code
     if name == '--version':
-        version = extras.version('tpugraphs') or 'is not installed; this is a checkout'
+        version = (
+            baselines.version('tpugraphs') or 'is not installed; this is a checkout'
+        )
         return command_line.guarded(lambda: print(f'tpugraphs {version}'))
     code = command_line.guarded(_list)
     if code or name in ('-h', '--help', 'help'):

@@ -20,7 +20,7 @@ import functools
 
 from baselines import command_line
 from baselines.core import settings as settings_lib
-from tpugraphs import competition
+import tpugraphs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Trains, writes the submission, and prints the table."""
-    options = settings_lib.from_options(competition.CompetitionOptions, args)
-    results = competition.compete(options, args.dirs)
+    options = settings_lib.from_options(tpugraphs.competition.CompetitionOptions, args)
+    results = tpugraphs.competition.compete(options, args.dirs)
     command_line.show(args, results.to_json(), results.to_text)

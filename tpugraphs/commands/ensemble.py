@@ -15,7 +15,7 @@ import argparse
 
 from baselines import command_line
 from baselines.evaluation import ensembles
-from tpugraphs import run_reports
+import tpugraphs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,4 +41,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
-    run_reports.average_runs(args)
+    tpugraphs.run_reports.average_runs(args)

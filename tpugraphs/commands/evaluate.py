@@ -23,7 +23,7 @@ pattern, or the name of a model, names runs that differ in their seeds.
 import argparse
 
 from baselines import command_line
-from tpugraphs import run_reports
+import tpugraphs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,4 +48,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run, or compares two models."""
-    (run_reports.compare_runs if args.compare else run_reports.evaluate_runs)(args)
+    reports = tpugraphs.run_reports
+    (reports.compare_runs if args.compare else reports.evaluate_runs)(args)

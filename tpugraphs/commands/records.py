@@ -68,5 +68,5 @@ def run(args: argparse.Namespace) -> None:
         as_json, lines = tables.kernels_json, tables.kernels_table
         if args.kernel:
             as_json, lines = tables.best_json, tables.best_table
-        shown = lambda: '\n'.join(lines(measurements))
-        command_line.show(args, as_json(measurements), shown)
+        content = as_json(measurements)
+        command_line.show(args, content, lambda: '\n'.join(lines(content)))

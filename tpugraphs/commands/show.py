@@ -21,7 +21,8 @@ import sys
 from baselines import command_line
 from tpugraphs import inspect
 from tpugraphs import kernels
-from tpugraphs.inspect import plot
+from tpugraphs.inspect import kernel_times
+from tpugraphs.inspect import layers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('file', metavar='FILE', help='a .pb or .npz file, or a program')
     about = 'the module to show: its name or number (from 0)'
     command_line.option(parser, '--module', str, about)
-    about = f'draw the graph (up to {plot.MAX_NODES} nodes) and the runtimes; also '
+    about = f'draw the graph (up to {layers.MOST} nodes) and the runtimes; also '
     command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
     about = 'of a program: time it and its kernels on this machine'
     command_line.switch(parser, '--time', about)
+    about = 'with --time: wall time for the program, and for each kernel '
+    about += f'(default: {kernel_times.SECONDS:g})'
+    command_line.option(parser, '--seconds', float, about, metavar='S')
     command_line.add_json(parser, 'text')
 
 
@@ -42,10 +46,14 @@ def run(args: argparse.Namespace) -> None:
     if args.time:
         if args.module or args.plot:
             raise ValueError('--time is of a program: leave --module and --plot out')
-        profiled = inspect.profile.profile(kernels.preparation.load(args.file))
+        seconds = kernel_times.SECONDS if args.seconds is None else args.seconds
+        program = kernels.preparation.load(args.file)
+        profiled = inspect.profile.profile(program, seconds=seconds)
         command_line.show(args, profiled.to_json(), lambda: profiled)
         return
 
+    if args.seconds is not None:
+        raise ValueError(f'--seconds={args.seconds:g} is for --time: give both')
     found = inspect.jobs.describe(args.file, args.module, args.plot)
     command_line.show(args, found.to_json(), found.to_text)
     if args.plot:

@@ -10,6 +10,8 @@ from tpugraphs.programs import extras
 if TYPE_CHECKING:
     import pandas
 
+# In which the program, and each kernel, is compiled and timed, by default.
+SECONDS = 60.0
 _MOST_ROWS = 20  # of a table that is shown
 _MOST_SHAPE = 40  # characters
 

@@ -4,6 +4,7 @@ from typing import List, Sequence, Tuple
 
 import numpy as np
 
+MOST = 400  # nodes of a graph that is drawn
 _SWEEPS = 12
 
 

@@ -11,7 +11,6 @@ from baselines.core import text
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import layers
 
-MAX_NODES = 400
 _DPI = 110
 _MAX_PIXELS = 16_000  # to a side; viewers give up not far above
 
@@ -56,7 +55,7 @@ def draw(content: contents.Content, path: str) -> None:
     """Draws a graph, data flowing down, and a histogram of its runtimes.
 
     Args:
-        content: the graph, which is drawn up to MAX_NODES nodes.
+        content: the graph, which is drawn up to `layers.MOST` nodes.
         path: the file; its ending tells the format (png, svg, pdf).
 
     Raises:
@@ -75,14 +74,14 @@ def draw(content: contents.Content, path: str) -> None:
         formats = ', '.join(sorted(canvas.get_supported_filetypes()))
         raise ValueError(f'{path}: pictures can be {formats}')
     drawings: List[Union[_Graph, _Runtimes]] = []
-    if 0 < len(content.opcodes) <= MAX_NODES:
+    if 0 < len(content.opcodes) <= layers.MOST:
         drawings.append(_Graph(content))
     if content.runtimes.any():
         drawings.append(_Runtimes(content))
     if not drawings:
         raise ValueError(
-            f'{content.name}: has {len(content.opcodes):,} nodes, of which {MAX_NODES} '
-            'are drawn, and no runtimes'
+            f'{content.name}: has {len(content.opcodes):,} nodes, of which '
+            f'{layers.MOST} are drawn, and no runtimes'
         )
     widths, heights = zip(*(drawing.size for drawing in drawings))
     picture.set_size_inches(sum(widths), max(heights))

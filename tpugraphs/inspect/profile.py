@@ -6,6 +6,7 @@ print(profiled)
 
 from __future__ import annotations
 
+import time
 from typing import Dict, List, Optional, Sequence
 
 import numpy as np
@@ -35,6 +36,7 @@ def profile(
     arrays: Optional[List[np.ndarray]] = None,
     core: int = -1,
     platform: str = 'cpu',
+    seconds: float = kernel_times.SECONDS,
 ) -> kernel_times.Profile:
     """Times a program, and each of its kernels alone with random inputs.
 
@@ -45,10 +47,14 @@ def profile(
         arrays: its arguments; None for random ones.
         core: the core to measure on; -1 for the last.
         platform: 'cpu' or 'gpu'.
+        seconds: of wall time after which the program, or a kernel, is given up.
 
     Raises:
-        ValueError: XLA cannot compile the program, or it has no kernels.
+        ValueError: XLA cannot compile the program, it has no kernels, or `seconds` is
+            not above 0.
     """
+    if not seconds > 0:
+        raise ValueError(f'seconds={seconds:g}: give more than 0')
     with session_lib.Session(core, platform) as session:
         optimised = preparation.optimise(program, session)
         kernels, skipped = cutting.cut(optimised, program.name)
@@ -62,14 +68,14 @@ def profile(
             problem = f'cut out: {removal.described(program.cut_out)}'
         else:
             try:
-                whole = _time(session, program.name, program.module, arrays)
+                whole = _time(session, program.name, program.module, seconds, arrays)
                 whole_ns = max(1, whole - call_ns)
             except session_lib.WorkerError as error:
                 problem = str(error)
         timed = []
         for kernel in phases.each(kernels, 'timing', len(kernels), 'kernel'):
             try:
-                once = _time(session, kernel.name, kernel.module)
+                once = _time(session, kernel.name, kernel.module, seconds)
                 timed.append((kernel, max(1, once - call_ns)))
             except session_lib.WorkerError as error:
                 skipped[str(error)] += len(kernel.places)
@@ -89,25 +95,41 @@ def _time(
     session: session_lib.Session,
     name: str,
     module: protos.HloModuleProto,
+    seconds: float,
     arrays: Optional[Sequence[np.ndarray]] = None,
 ) -> int:
     """Returns the nanoseconds of one execution; raises WorkerError."""
-    measured = session.measure(
-        name,
-        [module.SerializeToString()],
-        cutting.inputs_of(module, balanced=True) if arrays is None else list(arrays),
-        _SEED,
-        timing.Protocol(_PASSES, _PASSES),
-    )
+    began = time.monotonic()
+    try:
+        measured = session.measure(
+            name,
+            [module.SerializeToString()],
+            cutting.inputs_of(module, balanced=True) if arrays is None else [*arrays],
+            _SEED,
+            timing.Protocol(_PASSES, _PASSES, deadline=seconds),
+        )
+    except session_lib.WorkerError as error:
+        if time.monotonic() - began < seconds:
+            raise
+        raise _too_long(seconds) from error
+    if not len(measured.passes):
+        raise _too_long(seconds)
     return int(measured.times[0])
+
+
+def _too_long(seconds: float) -> session_lib.WorkerError:
+    return session_lib.WorkerError(
+        f'{timing.TOO_LONG} {seconds:g} s; allow more seconds'
+    )
 
 
 def _reached(session: session_lib.Session) -> Dict[str, float]:
     """Measures an empty call, a copy and a product of matrices; raises ValueError."""
+    seconds = kernel_times.SECONDS
     try:
-        call_ns = _time(session, 'call', _module('copy', []))
-        copy_ns = _time(session, 'copy', _module('copy', [_COPIED]))
-        product_ns = _time(session, 'product', _module('dot', [_SIDE, _SIDE]))
+        call_ns = _time(session, 'call', _module('copy', []), seconds)
+        copy_ns = _time(session, 'copy', _module('copy', [_COPIED]), seconds)
+        product_ns = _time(session, 'product', _module('dot', [_SIDE] * 2), seconds)
     except session_lib.WorkerError as error:
         raise ValueError(f'this machine cannot be measured: {error}') from error
     # Bytes read and written, 4 to a float; multiply-adds of the product.

@@ -48,12 +48,10 @@ _MOST_CONSTANT = 64
 class Place:
     """The HloInstructionProtos of an optimised module that make up a kernel."""
 
-    pieces: List[
-        protos.HloInstructionProto
-    ]  # its instructions, operands first; the last one is its result
-    operands: List[
-        protos.HloInstructionProto
-    ]  # the values of its parameters, in the order of these
+    # its instructions, operands first; the last one is its result
+    pieces: List[protos.HloInstructionProto]
+    # the values of its parameters, in the order of these
+    operands: List[protos.HloInstructionProto]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,9 +60,7 @@ class Kernel:
 
     name: str  # graph id: `<program>_<hash>`; of a whole program its name
     program: str  # name of the program
-    module: (
-        protos.HloModuleProto
-    )  # its HloModuleProto: one entry computation, all row-major
+    module: protos.HloModuleProto  # one entry computation, all row-major
     origin: str  # name of its last instruction in the optimised module
     # its one or several places in the optimised module
     places: List[Place] = dataclasses.field(default_factory=list)

@@ -20,9 +20,8 @@ class Extent:
 
     start: int
     size: int  # how many elements
-    base: Optional[protos.HloInstructionProto] = (
-        None  # an s32 scalar of the program; None for no loop
-    )
+    # an s32 scalar of the program; None for no loop
+    base: Optional[protos.HloInstructionProto] = None
     factor: fractions.Fraction = fractions.Fraction(0)
     step: int = 0  # a number that divides the base
 

@@ -1,11 +1,12 @@
 """Checks for packages that may be missing, and names the command that installs them."""
 
 import contextlib
-import importlib.metadata
 import importlib.util
 import re
 import types
 from typing import Iterator
+
+import baselines
 
 INSTALL = 'pip install -e .[measure]'
 # Package -> the command that installs it.
@@ -15,14 +16,6 @@ _COMMANDS = {
     'tensorflow': 'pip install -e .',
 }
 _MISSING = re.compile(rf'ModuleNotFoundError: .*\b({"|".join(_COMMANDS)})\b')
-
-
-def version(package: str) -> str:
-    """Returns the version of a package without importing it; '' if it is missing."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ''
 
 
 def has_jaxlib() -> bool:
@@ -56,7 +49,7 @@ def naming_the_command() -> Iterator[None]:
         missing = _MISSING.search(message)
         if not missing:
             raise
-        command, jaxlib = _COMMANDS[missing.group(1)], version('jaxlib')
+        command, jaxlib = _COMMANDS[missing.group(1)], baselines.version('jaxlib')
         if missing.group(1) == 'jax' and jaxlib:
             command = f'pip install jax=={jaxlib}'  # they go together
         raise ValueError(f'{message}; run {command}') from error

@@ -123,6 +123,14 @@ def trace_file(path: str, name: str, _: bytes) -> Tuple[List[str], bytes]:
     Raises:
         ValueError: the file does not run, has no such function, or see `trace`.
     """
+    try:
+        module = _trace_file(path, name).module
+    except KeyboardInterrupt:  # a user's Ctrl-C reaches the parent process, too
+        raise ValueError(f'{path}: KeyboardInterrupt') from None
+    return [], module.SerializeToString()
+
+
+def _trace_file(path: str, name: str) -> Traced:
     module = _run(path)
     where = f'{path}:{name}'
     function = getattr(module, name, None)
@@ -137,7 +145,7 @@ def trace_file(path: str, name: str, _: bytes) -> Tuple[List[str], bytes]:
             args = args()
     if args is not None and not isinstance(args, (list, tuple)):
         args = (args,)
-    return [], trace(function, args, where).module.SerializeToString()
+    return trace(function, args, where)
 
 
 def from_saved_model(

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Sequence, Type, 
 
 import numpy as np
 
+import baselines
 from baselines.data import hardware
-from tpugraphs.programs import extras
 
 if TYPE_CHECKING:
     from jaxlib import xla_client
@@ -34,7 +34,7 @@ def release() -> int:
 
     It is the installed jaxlib, and the newest release tried where there is none.
     """
-    return hardware.release_number(extras.version('jaxlib') or NEWEST)
+    return hardware.release_number(baselines.version('jaxlib') or NEWEST)
 
 
 def _naming_the_release(function: _Function) -> _Function:
@@ -49,11 +49,11 @@ def _naming_the_release(function: _Function) -> _Function:
                 raise  # `extras.naming_the_command` tells how to install it
             # TensorFlow 2.15, of the older Pythons, needs the oldest one.
             works = NEWEST if sys.version_info >= (3, 12) else OLDEST
-            packages = [p for p in ('jax', 'jaxlib') if extras.version(p)]
+            packages = [p for p in ('jax', 'jaxlib') if baselines.version(p)]
             wanted = ' '.join(f'{package}=={works}' for package in packages)
             cause = ' '.join(str(error).split())
             raise ValueError(
-                f'jaxlib {extras.version("jaxlib")} does not work here ({cause}); '
+                f'jaxlib {baselines.version("jaxlib")} does not work here ({cause}); '
                 f'the newest release tried is {NEWEST}; run pip install {wanted}'
             ) from error
 

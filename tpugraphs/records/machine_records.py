@@ -8,11 +8,11 @@ import re
 import secrets
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
+import baselines
 from baselines.core import files
 from baselines.core import text
 from tpugraphs.clock import machine
 from tpugraphs.clock import timing
-from tpugraphs.programs import extras
 from tpugraphs.records import records
 
 FOLDER = '~/.cache/tpugraphs/records'
@@ -67,7 +67,7 @@ class MachineRecords:
         if path:
             self._machine = machine.identity(device)
             names = ('jaxlib', 'tpugraphs')
-            self._versions = {name: extras.version(name) for name in names}
+            self._versions = {name: baselines.version(name) for name in names}
             self._machine_id = records.machine_id_of(
                 self._machine, self._versions['jaxlib']
             )

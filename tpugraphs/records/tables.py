@@ -7,18 +7,19 @@ import datetime
 import math
 import os
 import re
-from typing import Callable, Dict, List, Sequence
+from typing import Callable, Dict, List, Optional, Sequence
 
+import baselines
 from baselines.core import files
 from baselines.core import text
 from tpugraphs.clock import machine
-from tpugraphs.programs import extras
 from tpugraphs.records import machine_records
 from tpugraphs.records import records
 from tpugraphs.records import t4
 
 _BEST = 10
 _WIDTH = 60
+_DATE = len('2026-01-02')  # with which a time begins
 
 
 def paths_of(path: str) -> List[str]:
@@ -119,7 +120,7 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
     """
     if rule == 'others':
         here = machine.identity('')
-        jaxlib = extras.version('jaxlib')
+        jaxlib = baselines.version('jaxlib')
         return lambda m: (
             # A machine has more than one device.
             {**m.machine, 'device': ''} == here and m.versions['jaxlib'] == jaxlib
@@ -131,60 +132,55 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
     return lambda m: m.when > since
 
 
-def kernels_table(measurements: Sequence[records.Measurement]) -> List[str]:
-    """Returns the lines of a table of kernels and of a table of machines."""
+def kernels_table(content: text.JsonObject) -> List[str]:
+    """Lays out `kernels_json`: a table of kernels and one of machines, in lines."""
     rows = [['kernel', 'machine', 'configurations', 'failed', 'best', 'speed-up']]
-    for kernel in records.by_kernel(measurements).values():
-        last, timed = kernel.measurements[-1], kernel.timed()
-        count = len(kernel.results())
+    for kernel in content['kernels']:
         rows.append(
             [
-                last.kernel,
-                last.machine_id,
-                f'{count:,}',
-                f'{count - len(timed):,}',
-                *(_speed(kernel, timed[0]) if timed else '--'),
+                kernel['kernel'],
+                kernel['machine'],
+                f'{kernel["configurations"]:,}',
+                f'{kernel["failed"]:,}',
+                *_speed(kernel['best_ns'], kernel['speedup']),
             ]
         )
     lines = text.table(rows, '<<>', rules=[1])
     rows = [['machine', 'processor', 'device', 'jaxlib', 'measurements', 'last']]
-    counts = collections.Counter(m.machine_id for m in measurements)
-    # Later measurements of a machine replace earlier ones.
-    latest = {m.machine_id: m for m in sorted(measurements, key=lambda m: m.when)}
-    for machine_id, count in counts.items():
-        last = latest[machine_id]
-        cpu, cores = last.machine['cpu'], text.count(last.machine['cores'], 'core')
+    for machine_id, about in content['machines'].items():
+        processor = f'{about["cpu"]}, {text.count(about["cores"], "core")}'
         rows.append(
             [
                 machine_id,
-                text.printable(f'{cpu}, {cores}'),
-                text.printable(last.machine['device']),
-                text.printable(last.versions['jaxlib']),
-                f'{count:,}',
-                f'{last.when.date()}',
+                text.printable(processor),
+                text.printable(about['device']),
+                text.printable(about['versions']['jaxlib']),
+                f'{about["measurements"]:,}',
+                about['last'][:_DATE],
             ]
         )
     return [*lines, '', *text.table(rows, '<<<<><', rules=[1])]
 
 
-def best_table(measurements: Sequence[records.Measurement]) -> List[str]:
-    """Returns the lines of tables of a kernel's best configurations, by machine."""
+def best_table(content: text.JsonObject) -> List[str]:
+    """Lays out `best_json`: a table of the best configurations for each machine."""
     lines: List[str] = []
-    for kernel in records.by_kernel(measurements).values():
-        last = kernel.measurements[-1]
-        counts = collections.Counter(m.status for m in kernel.results().values())
+    for kernel in content['kernels']:
+        configurations = kernel['configurations']
+        counts = collections.Counter(c['status'] for c in configurations)
         results = ', '.join(f'{counts[s]:,} {s}' for s in records.STATUSES if counts[s])
-        lines += [f'{last.kernel} on {last.machine_id}: {results}', '']
+        lines += [f'{kernel["kernel"]} on {kernel["machine"]}: {results}', '']
         rows = [['configuration', 'time', 'speed-up', 'passes', 'measured']]
-        for m in kernel.timed()[:_BEST]:
-            parameters = t4.parameters(m.configuration).items()
+        timed = [c for c in configurations if c['speedup'] is not None]
+        for c in sorted(timed, key=lambda c: -c['speedup'])[:_BEST]:
+            parameters = t4.parameters(c['configuration']).items()
             sizes = ' '.join(f'{name}={size}' for name, size in parameters)
             rows.append(
                 [
-                    'default' if m.default else text.shortened(sizes, _WIDTH),
-                    *_speed(kernel, m),
-                    f'{len(m.times_ns)}',
-                    f'{m.when.date()}',
+                    'default' if c['default'] else text.shortened(sizes, _WIDTH),
+                    *_speed(c['time_ns'], c['speedup']),
+                    f'{c["passes"]}',
+                    c['measured'][:_DATE],
                 ]
             )
         lines += [*text.table(rows, '<>', rules=[1]), '']
@@ -256,7 +252,7 @@ def _configuration_json(
     }
 
 
-def _speed(kernel: records.History, measurement: records.Measurement) -> List[str]:
+def _speed(nanoseconds: Optional[int], speedup: Optional[float]) -> List[str]:
     """Returns the cells of a least time, and of the speed-up over the default."""
-    speedup = math.exp(-kernel.log_ratio(measurement))
-    return [text.duration(measurement.least_ns), f'{speedup:.2f}']
+    time = '-' if nanoseconds is None else text.duration(nanoseconds)
+    return [time, text.cell(speedup, '.2f')]

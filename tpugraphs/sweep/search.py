@@ -97,17 +97,12 @@ def run(
             base.seed,
             space.most_epochs(base) if options.pruning else 0,
         )
-        ended = len(study_lib.ended_trials(study))
-        if ended:
-            done = f'{ended} of {text.count(options.trials, "trial")}'
-            print(f'{name}: done before: {done}; going on')
-        elif not study.trials:
-            study.enqueue_trial(space.defaults(base))
-        if ended < options.trials:
-            cores = shared_cores(min(options.workers, options.trials - ended))
-            objective = trials_lib.Objective(space, base, options, cores, train)
-            with text.interruptible(f'kept the trials in {files.shown(base.out_dir)}'):
-                _optimize(study, objective)
+        with files.joined(
+            files.expand(base.out_dir),
+            # Who joins by --storage may have another --out_dir.
+            lambda: None if options.storage else study_lib.retry_running(study),
+        ):
+            _go_on(study, space, base, options, train)
         failure = study_lib.common_failure(study)
         if failure:
             raise ValueError(
@@ -117,6 +112,27 @@ def run(
         print('\n'.join(results.table(study)))
         if study_lib.best_trial(study):
             print(f'next: {results.training_command(base)}')
+
+
+def _go_on(
+    study: optuna.Study,
+    space: space_lib.Space,
+    base: config.AnyConfig,
+    options: trials_lib.SweepOptions,
+    train: training.Train,
+) -> None:
+    """Runs the trials that are left; arguments are as of `run`."""
+    ended = len(study_lib.ended_trials(study))
+    if ended:
+        done = f'{ended} of {text.count(options.trials, "trial")}'
+        print(f'{study.study_name}: done before: {done}; going on')
+    elif not study.trials:
+        study.enqueue_trial(space.defaults(base))
+    if ended < options.trials:
+        cores = shared_cores(min(options.workers, options.trials - ended))
+        objective = trials_lib.Objective(space, base, options, cores, train)
+        with text.interruptible(f'kept the trials in {files.shown(base.out_dir)}'):
+            _optimize(study, objective)
 
 
 def _optimize(study: optuna.Study, objective: trials_lib.Objective) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Type
 import urllib.parse
 import warnings
 
@@ -25,8 +25,10 @@ GRACE = 60
 _MOST_RETRIES = 2
 # Seconds that a process waits for another one that writes to a SQLite file.
 _LOCK_TIMEOUT = 60
-# Seconds in which a process that started together with this one makes the tables.
+# Seconds between two attempts to open a database, so often: a process that started
+# together with this one may be making the tables.
 _TABLES_TIME = 1
+_ATTEMPTS = 4
 # Of so many trials, one goes on at each rung of successive halving.
 _REDUCTION = 3
 # Trials at random before the sampler has an opinion.
@@ -39,6 +41,8 @@ FAILURES = (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalErr
 _DEFINITION = 'definition'
 # Attribute of a trial: why it failed.
 REASON = 'reason'
+
+_Distribution = optuna.distributions.BaseDistribution
 
 
 def default_storage(out_dir: str) -> str:
@@ -89,6 +93,66 @@ class _Database(optuna.storages.RDBStorage):
             super().record_heartbeat(trial_id)
 
 
+class _Sampler(optuna.samplers.BaseSampler):
+    """Draws each trial with a seed of its own.
+
+    So a sweep that was interrupted goes on as if it had not been.
+    """
+
+    def __init__(self, seed: int):
+        self._seed = seed
+        self._samplers: Dict[int, optuna.samplers.TPESampler] = {}  # by trial
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Makes the trial's sampler."""
+        place = sum(earlier.number < trial.number for earlier in trials_of(study))
+        self._samplers[trial.number] = optuna.samplers.TPESampler(
+            n_startup_trials=_STARTUP_TRIALS,
+            multivariate=True,
+            group=True,
+            constant_liar=True,
+            seed=(self._seed + 1000 * place) % 2**32,
+        )
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> Dict[str, _Distribution]:
+        """Returns the settings that are drawn together."""
+        sampler = self._samplers[trial.number]
+        return sampler.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        search_space: Dict[str, _Distribution],
+    ) -> Dict[str, Any]:
+        """Draws settings together."""
+        sampler = self._samplers[trial.number]
+        return sampler.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: _Distribution,
+    ) -> Any:
+        """Draws one setting."""
+        sampler = self._samplers[trial.number]
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: optuna.trial.TrialState,
+        values: Optional[Sequence[float]],
+    ) -> None:
+        """Drops the trial's sampler."""
+        self._samplers.pop(trial.number, None)
+
+
 def open_storage(storage: str) -> optuna.storages.BaseStorage:
     """Opens a database by its URL.
 
@@ -101,20 +165,44 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
     with errors_of(storage):
         is_sqlite = storage.startswith('sqlite')
         arguments = {'timeout': _LOCK_TIMEOUT} if is_sqlite else {}
-        retry = optuna.storages.RetryHeartbeatStaleTrialCallback(_MOST_RETRIES)
         template = storage.replace('{', '{{').replace('}', '}}')  # Optuna formats it
         make = lambda: _Database(
             template,
             engine_kwargs={'connect_args': arguments},
             heartbeat_interval=HEARTBEAT,
             grace_period=GRACE,
-            heartbeat_stale_trial_callback=retry,
+            heartbeat_stale_trial_callback=_queue_again,
         )
-        try:
-            return make()
-        except FAILURES:
-            time.sleep(_TABLES_TIME)  # another process may be making the tables
-            return make()
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return make()
+            except FAILURES as error:
+                if not _is_made_now(error):
+                    raise
+                time.sleep(_TABLES_TIME)
+        return make()
+
+
+def _is_made_now(error: Optional[BaseException]) -> bool:
+    """Returns whether an error says that another process has just made the tables."""
+    while error is not None:
+        is_there_already = 'already exists' in str(error)
+        if is_there_already or isinstance(error, sqlalchemy.exc.IntegrityError):
+            return True
+        error = error.__cause__
+    return False
+
+
+def _queue_again(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Puts the settings of a lost trial into the queue, unless they were often lost."""
+    optuna.storages.RetryHeartbeatStaleTrialCallback(_MOST_RETRIES)(study, trial)
+
+
+def retry_running(study: optuna.Study) -> None:
+    """Queues the settings of all running trials, whose processes were killed."""
+    for trial in trials_of(study, 'RUNNING'):
+        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        _queue_again(study, study.trials[trial.number])
 
 
 def create(
@@ -125,7 +213,7 @@ def create(
     Args:
         definition: collection, space and options, of JSON's types; it is stored in the
             study, and everyone who joins must have the same.
-        seed: of the sampler, together with the number of trials so far.
+        seed: of the sampler, together with the number of the trial.
         most_epochs: of a training, for asynchronous successive halving, which ends
             bad trials early; 0 to end none.
 
@@ -153,13 +241,7 @@ def create(
                 'choose another --study or --out_dir'
             )
     _check(study, storage)
-    study.sampler = optuna.samplers.TPESampler(
-        n_startup_trials=_STARTUP_TRIALS,
-        multivariate=True,
-        group=True,
-        constant_liar=True,
-        seed=(seed + 1000 * trials) % 2**32,
-    )
+    study.sampler = _Sampler(seed)
     study.pruner = optuna.pruners.NopPruner()
     if most_epochs:
         # Two rungs before the last epoch: at a ninth of the epochs and at a third.

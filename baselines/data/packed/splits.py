@@ -357,9 +357,7 @@ def _checksum(path: str) -> int:
     The central directory of a zip file, which is at its end, has a checksum of each
     array.  So this one tells of changes that keep size and times.
     """
-    with contextlib.suppress(
-        OSError, ValueError
-    ):  # packing the file says what is wrong
+    with contextlib.suppress(OSError, ValueError):  # packing it says what is wrong
         with untrusted.open_regular(path) as stream:
             first = stream.read(_END)
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - _END))

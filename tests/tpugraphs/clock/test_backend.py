@@ -10,12 +10,12 @@ import types
 import numpy as np
 import pytest
 
+import baselines
 from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs.clock import backend as backend_lib
 from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import cutting
-from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
 from tpugraphs.tuning import executable
@@ -299,7 +299,7 @@ def test_tensorflow_is_not_imported_to_run_a_saved_program(tmp_path):
 def test_a_release_that_is_not_supported_names_one_that_is(monkeypatch):
     nothing = types.ModuleType('xla_client')  # a module that lacks all that is used
     monkeypatch.setattr(jaxlib, 'xla_client', nothing)
-    monkeypatch.setattr(extras, 'version', lambda package: '9.9.9')
+    monkeypatch.setattr(baselines, 'version', lambda package: '9.9.9')
     message = (
         r'jaxlib 9.9.9 does not work here \(.*has no attribute.*\); the newest release '
         rf'tried is {xla.NEWEST}; run pip install jax==(.*) jaxlib==\1$'

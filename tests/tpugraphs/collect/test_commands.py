@@ -9,12 +9,12 @@ import types
 import numpy as np
 import pytest
 
+import baselines
 from tests.helpers import measured_programs
 from tests.helpers import program_forms
 import tpugraphs
 from tpugraphs import commands
 from tpugraphs.collect import collection
-from tpugraphs.programs import extras
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ example_args = (package.zeros([8, 8]),)
     'package, command',
     [
         ('jaxlib', 'pip install -e .[measure]'),
-        ('jax', f'pip install jax=={extras.version("jaxlib")}'),
+        ('jax', f'pip install jax=={baselines.version("jaxlib")}'),
         ('tensorflow', 'pip install -e .'),
     ],
 )

@@ -58,6 +58,9 @@ def test_what_cannot_be_timed_is_one_line(tmp_path, capsys):
     assert commands.run('show', [path, '--time', '--module', 'x']) == 1
     error = 'error: --time is of a program: leave --module and --plot out\n'
     assert capsys.readouterr().err == error
+    assert commands.run('show', [path, '--seconds', '5']) == 1
+    error = 'error: --seconds=5 is for --time: give both\n'
+    assert capsys.readouterr().err == error
 
 
 @pytest.mark.slow
@@ -91,3 +94,17 @@ def test_a_program_that_waits_for_the_host_is_not_timed_as_a_whole():
     found = tpugraphs.profile(text.encode())
     assert found.time_ns is None and found.problem == 'cut out: 1 outfeed'
     assert [kernel.shape for kernel in found] == [array]
+
+
+@pytest.mark.slow
+def test_a_program_that_never_ends_is_given_up():
+    pytest.importorskip('jaxlib')
+    found = tpugraphs.profile(measured_programs.ENDLESS.encode(), seconds=4)
+    assert found.problem == 'took more than 4 s; allow more seconds'
+    assert 'f32[256,64]' in [kernel.shape for kernel in found]
+
+
+@pytest.mark.parametrize('seconds', [0, -1, float('nan')])
+def test_seconds_are_above_0(seconds):
+    with pytest.raises(ValueError, match=f'seconds={seconds}: give more than 0'):
+        tpugraphs.profile(measured_programs.product(), seconds=seconds)

@@ -259,6 +259,7 @@ def _user_file(folder, content):
         ('import os; os._exit(0)', 'mine.py: ended the process with exit code 0'),
         ('import os; os.abort()', r'mine.py: ended the process \(SIGABRT'),
         ('raise GeneratorExit', 'mine.py: GeneratorExit$'),
+        ('raise KeyboardInterrupt', 'mine.py: KeyboardInterrupt$'),
         ('import asyncio; raise asyncio.CancelledError', 'mine.py: CancelledError$'),
         ('raise BaseException("so")', 'mine.py: BaseException: so$'),
         (

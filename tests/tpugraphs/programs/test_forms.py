@@ -4,12 +4,12 @@ import functools
 
 import pytest
 
+import baselines
 from tests.helpers import program_forms
 from tpugraphs import commands
 from tpugraphs.clock import session
 from tpugraphs.kernels import preparation
 from tpugraphs.programs import conversion
-from tpugraphs.programs import extras
 
 _NEED_JAXLIB = ('text', 'bytecode')
 # TensorFlow traces, or JAX is imported.
@@ -57,7 +57,7 @@ def test_every_command_takes_it(
     ranked = capsys.readouterr().out
     own = 'output ' in ranked and "XLA's own choice: place " in ranked
     assert own or 'slowdown' in ranked
-    if extras.version('jaxlib'):
+    if baselines.version('jaxlib'):
         _check_measuring(source, tmp_path, monkeypatch, capsys)
 
 

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
+import baselines
 from tests.helpers import measurements
 from tests.helpers import places
 from tests.helpers import shapes
 from tpugraphs import commands
 from tpugraphs.clock import machine
-from tpugraphs.programs import extras
 from tpugraphs.records import records
 
 P, Q = measurements.KERNEL, 'q_' + '1' * 16
@@ -87,7 +87,7 @@ def test_the_best_of_a_kernel(path, capsys):
 
 def test_old_and_strange_records_go(path, capsys):
     assert shown(capsys, '--prune', '99999', '--records', path) == ['0 lines removed']
-    versions = {'jaxlib': extras.version('jaxlib'), 'tpugraphs': ''}
+    versions = {'jaxlib': baselines.version('jaxlib'), 'tpugraphs': ''}
     here = {'machine': machine.identity('cpu'), 'versions': versions}
     own = measurements.measurement(5, time=records.now(), **here)
     other = measurements.measurement(5, time=records.now())

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from baselines import config
+from baselines.core import files
 from tests.helpers import places
 from tests.helpers import shapes
 from tests.helpers import stub_trial
@@ -120,11 +121,16 @@ def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
 
 def test_two_processes_that_make_the_tables_at_once(tmp_path, monkeypatch):
     make = optuna.storages.RDBStorage.__init__
-    failures = ['table studies already exists']
+    unique = Exception('UNIQUE constraint failed: alembic_version.version_num')
+    exists = Exception('table studies already exists')
+    failures = [
+        sqlalchemy.exc.IntegrityError('', {}, unique),
+        sqlalchemy.exc.OperationalError('', {}, exists),
+    ]
 
     def database(*args, **kwargs):
         if failures:
-            raise sqlalchemy.exc.OperationalError('', {}, Exception(failures.pop()))
+            raise failures.pop()
         make(*args, **kwargs)
 
     monkeypatch.setattr(optuna.storages.RDBStorage, '__init__', database)
@@ -165,6 +171,51 @@ def test_seeds_draw_different_settings(storage):
         _sweep(storage, seed).ask().suggest_float('lr', 0, 1) for seed in (0, 0, 7)
     ]
     assert len(set(drawn)) == 3  # the second goes on after a trial
+
+
+@pytest.mark.slow
+def test_an_interrupted_sweep_draws_as_an_uninterrupted_one(tmp_path):
+    def drawn(storage, is_interrupted):
+        study = _sweep(storage)
+        for _ in range(11):  # the first 8 are drawn at random
+            if is_interrupted:
+                study = _sweep(storage)
+            trial = study.ask()
+            study.tell(trial, trial.suggest_float('lr', 0, 1))
+        return [trial.params['lr'] for trial in study.trials]
+
+    storages = [f'sqlite:///{tmp_path}/{name}.db' for name in 'ab']
+    assert drawn(storages[0], False) == drawn(storages[1], True)
+
+
+@pytest.mark.slow
+def test_a_sweep_of_a_killed_process_ends_as_an_uninterrupted_one(
+    tmp_path, monkeypatch
+):
+    folders = [tmp_path / name for name in ('whole', 'killed', 'joined')]
+    ways = []
+
+    def train(*_):
+        if ways:
+            raise ways.pop()  # as a kill, it leaves the trial as it is
+        return {'val_opa': [0.5]}
+
+    monkeypatch.setattr(trials_lib.Objective, '_train', train)
+    for folder in folders:
+        (folder / 'out').mkdir(parents=True)
+        if folder.name != 'whole':
+            ways.append(SystemExit)
+            with pytest.raises(SystemExit):
+                _run(folder, trials=2)
+            assert [trial.state.name for trial in _trials(folder)] == ['RUNNING']
+    whole, killed = (_run(folder, trials=2) for folder in folders[:2])
+    assert [trial.number for trial in killed] == [1, 2]
+    assert [trial.params for trial in killed] == [trial.params for trial in whole]
+    assert study_lib.folder_of(killed[0]) == 'trial_0000'  # of the first attempt
+    # A trial may be one of another process that lives.
+    with files.joined(str(folders[2] / 'out'), lambda: None):
+        states = [trial.state.name for trial in _run(folders[2], trials=2)]
+    assert states == ['RUNNING', 'COMPLETE', 'COMPLETE']
 
 
 def test_a_sweep_is_opened_by_its_name(tmp_path, storage):

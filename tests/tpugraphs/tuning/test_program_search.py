@@ -31,37 +31,10 @@ def test_without_time_the_original_is_kept(program, tmp_path, capsys):
     assert written[0].read_bytes() == written[1].read_bytes()
 
 
-_ENDLESS = """
-HloModule endless
-
-body {
-  s = (f32[], f32[256,64]) parameter(0)
-  x = f32[] get-tuple-element(s), index=0
-  y = f32[256,64] get-tuple-element(s), index=1
-  z = f32[256,64] exponential(y)
-  ROOT t = (f32[], f32[256,64]) tuple(x, z)
-}
-
-condition {
-  s = (f32[], f32[256,64]) parameter(0)
-  x = f32[] get-tuple-element(s), index=0
-  limit = f32[] constant(2)
-  ROOT less = pred[] compare(x, limit), direction=LT
-}
-
-ENTRY main {
-  x = f32[] parameter(0)
-  y = f32[256,64] parameter(1)
-  s = (f32[], f32[256,64]) tuple(x, y)
-  ROOT w = (f32[], f32[256,64]) while(s), condition=condition, body=body
-}
-"""
-
-
 @pytest.mark.slow
 def test_an_endless_program_ends_with_the_budget(tmp_path, capsys):
     path = tmp_path / 'endless.hlo'
-    path.write_text(_ENDLESS)
+    path.write_text(measured_programs.ENDLESS)
     began = time.monotonic()
     words = [str(path), '--budget-minutes', '0.1', '--records', '']
     assert commands.run('tune', words) == 0
