@@ -149,6 +149,8 @@ def next_steps(settings: config.AnyConfig) -> str:
     latest = ['--dir', 'latest']
     if settings.out_dir != type(settings).out_dir:
         latest += ['--out_dir', settings.out_dir]
+    if settings.models_file:
+        latest += ['--models_file', settings.models_file]
     first, *others = settings.collection.parts
     flag = ['--collection', first.name] if others else []
     commands = [['rank', 'FILE.pb', *latest, *flag]]

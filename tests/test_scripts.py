@@ -210,6 +210,16 @@ def test_train_refuses_in_one_line(capsys):
                 "tpugraphs rank FILE.pb --dir latest --out_dir 'my out'",
             ],
         ),
+        # What was printed has to work: the user's own code is never found by itself.
+        (
+            config.TileConfig(
+                model='Mine', models_file='my.py', sample_data=True, recipe='strong'
+            ),
+            [
+                'tpugraphs evaluate --dir latest --models_file my.py',
+                'tpugraphs rank FILE.pb --dir latest --models_file my.py',
+            ],
+        ),
     ],
 )
 def test_a_training_says_what_to_try_next(settings, lines):

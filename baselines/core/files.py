@@ -8,7 +8,6 @@ import secrets
 import shutil
 import socket
 import stat
-import sys
 import tempfile
 import time
 from typing import IO, Any, Callable, Dict, Iterator, Pattern
@@ -132,7 +131,7 @@ def joined(folder: str, clean_up: Callable[[], None]) -> Iterator[None]:
         clean_up: called first, if no living process holds the folder; those that join
             meanwhile wait.
     """
-    with _opened(folder) as handle:
+    with _opened(os.path.realpath(folder)) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # it is held, or some network file system has no locks
@@ -146,10 +145,9 @@ def joined(folder: str, clean_up: Callable[[], None]) -> Iterator[None]:
 
 def warn_without_locks(path: str) -> None:
     """Warns that the file system of a path has no locks."""
-    print(
-        f'note: {shown(path)}: this file system has no locks; let no other process '
-        'write there meanwhile',
-        file=sys.stderr,
+    text.note(
+        f'{shown(path)}: this file system has no locks; let no other process write '
+        'there meanwhile'
     )
 
 

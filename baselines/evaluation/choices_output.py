@@ -33,7 +33,13 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
     if ranked.default is not None and ranked.fastest is None:
         place = f'place {ranked.default + 1:,} of {len(ranked.scores):,}'
         lines.append(f"  XLA's own choice: {place}")
-    lines += _costs(choices.figures(ranked))
+    costs = _costs(choices.figures(ranked))
+    lines += costs
+    tied = int((ranked.scores == ranked.scores[0]).sum())
+    if tied > 1 and costs:
+        lines.append(
+            f'  {tied:,} configurations have the first score: means over their orders'
+        )
     if ranked.is_unsure:
         lines.append(
             f'  unsure: the graph model and the trees order {ranked.agreement:.0%} of '

@@ -17,7 +17,7 @@ _DIFFERS, _NOTE = 'differs from defaults', 'note'
 _LINE_WIDTH = 30  # characters of a line of settings, or of a note
 # The state of a training, or its lock.
 _UNFINISHED = re.compile(r'(unfinished_(\w+)\.npz|\.unfinished_(\w+)\.lock)')
-_NUMBERS = ('seed', 'best valid', 'minutes')
+_NUMBERS = ('seed', 'valid', 'minutes')
 
 
 class RunRow(NamedTuple):
@@ -29,7 +29,7 @@ class RunRow(NamedTuple):
     seed: Optional[int]  # of the training; None where an old run does not say
     differs: text.JsonObject  # settings that are not the defaults
     measure: str  # of validation, that chose the best epoch: 'OPA' or 'tau'
-    # its best value on the validation split; None where there is none
+    # its value on the validation split, of all models; None where there is none
     score: Optional[float]
     minutes: Optional[float]  # of the training; None where an old run does not say
     run_id: str  # the user's own label
@@ -78,7 +78,13 @@ def row(run: run_files.RunFile) -> RunRow:
 
 
 def best_score(run: run_files.RunFile) -> Tuple[str, Optional[float]]:
-    """Returns ('OPA' or 'tau', its best validation value or None)."""
+    """Returns ('OPA' or 'tau', the validation value of the run's models, or None).
+
+    Older runs say that of the graph model's best epoch alone.
+    """
+    of_all = run.validation_score
+    if of_all is not None:
+        return of_all
     taus = [x for x in run.curve.get('val_tau') or [] if x is not None]
     opas = [x for x in run.curve.get('val_opa') or [] if x is not None]
     return ('tau', max(taus)) if taus else ('OPA', max(opas, default=None))
@@ -160,7 +166,7 @@ def cells(rows: Sequence[RunRow]) -> List[List[str]]:
     has_seeds = any(run.seed is not None for run in rows)
     head = ['when', 'model', 'collection', *(['seed'] * has_seeds)]
     has_notes = any(run.note for run in rows)
-    head += [_DIFFERS, *([_NOTE] * has_notes), 'best valid', 'minutes', 'run']
+    head += [_DIFFERS, *([_NOTE] * has_notes), 'valid', 'minutes', 'run']
     lines = [head]
     for run in rows:
         folder, name = os.path.split(run.path)

@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import re
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 import zlib
 
 from baselines.core import registry
@@ -84,6 +84,12 @@ class RunFile:
         """Per epoch its number, losses and scores; see `loop.State`."""
         curve = self.info.get('train_curve')
         return curve if isinstance(curve, dict) else {}
+
+    @property
+    def validation_score(self) -> Optional[Tuple[str, float]]:
+        """'OPA' or 'tau', and its value of all models; None: not measured."""
+        score = self.info.get('val_score')
+        return None if score is None else (score['measure'], score['value'])
 
     @property
     def has_model(self) -> bool:
@@ -309,13 +315,18 @@ def check_size(content: bytes) -> None:
 
 
 def _check_numbers(info: text.JsonObject) -> None:
-    """Raises ValueError unless the curves and the duration of a run are numbers."""
+    """Raises ValueError unless curves, duration and validation score are numbers."""
     curve = info.get('train_curve')
     for name, values in curve.items() if isinstance(curve, dict) else ():
         if not isinstance(values, list) or not all(map(_is_number_or_none, values)):
             raise ValueError(f'train_curve.{name} is not a list of numbers')
     if not _is_number_or_none(info.get('seconds')):
         raise ValueError('seconds is not a number')
+    score = info.get('val_score')
+    if score is not None:
+        is_valid = isinstance(score, dict) and score.get('measure') in ('OPA', 'tau')
+        if not is_valid or type(score.get('value')) is not float:
+            raise ValueError('val_score is not a measure and its value')
 
 
 def _is_number_or_none(value: object) -> bool:

@@ -337,6 +337,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
     settings, stores = data.settings, data.stores
     task_name = settings.collection.task
     errors = final_errors.FinalErrors(settings.collection)
+    score = None
 
     def members(split: str, title: str) -> List[scorers.Members]:
         store = stores[split]
@@ -353,6 +354,9 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
             scored = formula
         results = data.task.results(stores['valid'], scored)
         errors.measure('val', stores['valid'], results)
+        score = _validation_score(data, scored)
+        if models.trees is not None and score:  # an epoch's is without them
+            print(f'val {score["measure"]} of all models: {score["value"]:.3f}')
         _note_random(results)
         if data.task.has_default:
             print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
@@ -371,6 +375,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
             'data_root': files.expand(settings.data_root),
         },
         **errors.to_json(),
+        'val_score': score,
         'member_weights': models.weights,
         'test_predictions': {row.id: list(row.configs) for row in rows},
         'seed': settings.seed,
@@ -384,6 +389,25 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
         'normalizer': data.normalizer.to_json(),
         'num_ops': data.num_ops,
     }
+
+
+def _validation_score(
+    data: task_data.TaskData, scored: Sequence[np.ndarray]
+) -> Optional[text.JsonObject]:
+    """Measures all models of a run as each epoch is measured; None: not measured.
+
+    Args:
+        scored: of each validation graph, all configurations.
+    """
+    store = data.stores['valid']
+    pairs = [
+        (scored[graph][configs], data.task.labels(store, graph)[configs])
+        for graph, configs in enumerate(data.validated)
+    ]
+    measured = loop.validation(data, pairs) if pairs else None
+    if measured is None or measured.score is None:
+        return None
+    return {'measure': measured.measure, 'value': measured.score}
 
 
 def _rows(
@@ -404,7 +428,8 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
     taus = [metrics.kendall_tau(result.scores, result.runtimes) for result in results]
     mean = float(np.nan_to_num(taus).mean())
     # Scores that are all equal have a note of their own.
-    if mean <= 0 and any(np.ptp(result.scores) for result in results):
+    depends = not all(scorers.are_equal(result.scores) for result in results)
+    if mean <= 0 and depends:
         print(
             "note: on validation it ranks no better than random choice (Kendall's tau "
             f'{mean:.3f}):\ntry a lower --lr, more epochs or more data'

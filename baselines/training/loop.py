@@ -100,6 +100,11 @@ class Validation:
         """The value that chooses the best epoch, tau or OPA; None: not measured."""
         return self.opa if self.tau is None else self.tau
 
+    @property
+    def measure(self) -> str:
+        """The name of `score`, 'OPA' or 'tau'."""
+        return 'OPA' if self.tau is None else 'tau'
+
     def agreed(self, devices: devices_lib.Devices) -> 'Validation':
         """Returns the measurements of the chief, in every process."""
         if not devices.is_distributed:
@@ -110,6 +115,25 @@ class Validation:
 
 
 _UNMEASURED = Validation(None, None)
+
+
+def validation(
+    data: task_data.TaskData, pairs: Sequence[Tuple[np.ndarray, np.ndarray]]
+) -> Validation:
+    """Measures how validation graphs are ranked, without a loss.
+
+    Args:
+        pairs: scores and runtimes of the configurations `data.validated`.
+    """
+    correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
+    tau = None
+    if data.task.judged_by_tau:
+        taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
+        # Collections have equal weights, whatever their numbers of programs.
+        collection = data.stores['valid'].collection_of[: len(taus)]
+        means = [taus[collection == c].mean() for c in np.unique(collection)]
+        tau = float(np.mean(means))
+    return Validation(None, float(correct / total) if total else None, tau)
 
 
 class Validator:
@@ -140,16 +164,8 @@ class Validator:
         if not self._labels:
             return _UNMEASURED
         pairs = list(zip(self._score(), self._labels))
-        correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
-        tau = None
-        if self._data.task.judged_by_tau:
-            taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
-            # Collections have equal weights, whatever their numbers of programs.
-            collection = self._data.stores['valid'].collection_of[: len(taus)]
-            means = [taus[collection == c].mean() for c in np.unique(collection)]
-            tau = float(np.mean(means))
-        return Validation(
-            self._loss_of(pairs), float(correct / total) if total else None, tau
+        return dataclasses.replace(
+            validation(self._data, pairs), loss=self._loss_of(pairs)
         )
 
     def _loss_of(

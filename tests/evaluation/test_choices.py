@@ -50,6 +50,18 @@ def test_equal_scores_cost_what_they_cost_on_average():
     assert found['slowdown'][1] == 1.5 and found['against_default'] == 1.5
 
 
+def test_the_table_says_where_figures_are_means_over_orders():
+    tied = '  2 configurations have the first score: means over their orders'
+
+    def lines(scores, runtimes):
+        table = choices_output.module_table(_ranked(scores, runtimes), 10)
+        return table.split('\n')
+
+    assert lines([2, 1, 1], [30, 20, 10])[-1] == tied
+    assert tied not in lines([1, 2, 2], [30, 20, 10])
+    assert tied not in lines([2, 1, 1], [0, 0, 0])
+
+
 def test_figures_are_over_what_was_measured():
     # The first choice was not measured; 30 is the first that was.
     ranked = _ranked([1, 2, 3, 4], [0, 30, 10, 0], default=0)

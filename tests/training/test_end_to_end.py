@@ -91,8 +91,10 @@ def _root(task, request):
 
 
 @pytest.fixture(name='trained', scope='module')
-def _trained(task, root):
+def _trained(task, root, request):
     """(model directory, what was printed)."""
+    if task.model == 'MLP':
+        return request.getfixturevalue('tile_run')
     return task.runs.train(root)
 
 
@@ -132,6 +134,10 @@ def test_run_file(task, root, trained):
         assert len(values) == 3 and np.isfinite(values).all(), name
     assert min(curve['train_seconds']) > 0 and min(curve['val_seconds']) > 0
     assert set(info['final_error']['val']) == set(task.errors)
+    # Its models are those of the best epoch, and measured on the same configurations.
+    best = max(curve[task.criterion])
+    np.testing.assert_allclose(info['val_score']['value'], best, rtol=1e-6)
+    assert info['val_score']['measure'] in ('OPA', 'tau')
     assert info['final_error']['test'] is None
     assert info['args'] == config.to_json(task.runs.settings(root))
     # What only the graph with too few configurations has does not count.

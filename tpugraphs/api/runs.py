@@ -105,17 +105,13 @@ class Run:
         return Run, (self._file, self._own, self._collection)
 
     def __repr__(self) -> str:
-
         if self.dir == finding.ESTIMATE:
             return f'<Run {self.dir} on {self._collection}, untrained>'
         row = listing.row(self._file)
-        score = (
-            '' if row.score is None else f', best valid {row.measure} {row.score:.3f}'
-        )
+        score = '' if row.score is None else f', valid {row.measure} {row.score:.3f}'
         return f'<Run {row.model} on {row.collection}{score}: {self.dir}>'
 
     def _repr_html_(self) -> str:
-
         names, values = listing.cells([listing.row(self._file)])
         pairs = dict(zip(names, values), run=self.dir)
         return text.html_table([list(pair) for pair in pairs.items()])

@@ -8,9 +8,9 @@
 By default those in the folders that trainings write to are listed, the latest
 last.  What stands in the last column is a name for --dir of all other commands,
 which also takes `latest`, a whole directory, a --run_id or a pattern.  Trainings that
-are running or were interrupted are named on stderr.  `best valid` is the best epoch's
-ordered-pair accuracy on validation configurations, for layouts Kendall's tau;
-`tpugraphs evaluate` measures runs on whole splits.
+are running or were interrupted are named on stderr.  `valid` is the
+ordered-pair accuracy on validation configurations, all pairs pooled, for layouts
+Kendall's tau; `tpugraphs evaluate` measures runs on whole splits.
 
 --note keeps a remark in the directory of a run.  --delete removes model_<hash>/,
 run_<hash>.jsonz and the results_<time>.csv of the training, after a question.

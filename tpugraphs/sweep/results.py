@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+import textwrap
 from typing import Dict, List
 
 import optuna
@@ -52,8 +53,12 @@ def table(study: optuna.Study) -> List[str]:
     complete.sort(key=lambda trial: -trial.values[0])
     rows = [['score', 'trial', 'settings']]
     for trial in complete[:_MOST_ROWS]:
-        settings = text.shortened(drawn_settings(trial), text.WIDTH - 15)
-        rows.append([f'{trial.values[0]:.4f}', str(trial.number), settings])
+        score = f'{trial.values[0]:.4f}'
+        first, *others = textwrap.wrap(
+            drawn_settings(trial), text.WIDTH - 15, break_on_hyphens=False
+        ) or ['-']
+        rows.append([score, str(trial.number), first])
+        rows += [['', '', rest] for rest in others]
     if complete:
         lines += ['', *text.table(rows, '>><', rules=[1])]
         lines += ['', text.wrapped(f'best: {drawn_settings(complete[0])}', 2)]
@@ -61,6 +66,8 @@ def table(study: optuna.Study) -> List[str]:
     if shares:
         shown = ', '.join(f'{name} {share:.0%}' for name, share in shares.items())
         lines.append(text.wrapped(f'importance: {shown}', 2))
+    elif complete:
+        lines.append(f'importance: from {study_lib.FEW_TRIALS} complete trials on')
     numbers_by_ending: Dict[str, List[str]] = {}
     for trial in study_lib.trials_of(study, 'PRUNED', 'FAIL'):
         numbers_by_ending.setdefault(_ending(trial), []).append(str(trial.number))

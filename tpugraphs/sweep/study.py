@@ -35,6 +35,8 @@ _REDUCTION = 3
 _STARTUP_TRIALS = 8
 # A sweep whose first so many trials all failed for one reason is wrong.
 _ALIKE = 3
+# Complete trials from which on the importance of settings is told.
+FEW_TRIALS = 10
 # What a database raises that is full, locked or gone.
 FAILURES = (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalError)
 # Attribute of a study, see `create`.
@@ -286,8 +288,21 @@ def _check(study: optuna.Study, storage: str) -> None:
             raise ValueError('the direction of its study is not ours')
         for number, trial in enumerate(study.get_trials(deepcopy=False)):
             has_score = trial.state.name != 'COMPLETE' or bool(trial.values)
-            if trial.number != number or not has_score:
+            scores_fit = all(isinstance(v, (int, float)) for v in trial.values or ())
+            settings_fit = all(
+                isinstance(name, str)
+                and (isinstance(value, (int, float)) or _is_choice(trial, name))
+                for name, value in trial.params.items()
+            )
+            is_whole = has_score and scores_fit and settings_fit
+            if trial.number != number or not is_whole:
                 raise ValueError(f'trial {number} is damaged')
+
+
+def _is_choice(trial: FrozenTrial, name: str) -> bool:
+    """Returns whether a setting of a trial is one of several choices of any type."""
+    kind = optuna.distributions.CategoricalDistribution
+    return isinstance(trial.distributions.get(name), kind)
 
 
 def trials_of(study: optuna.Study, *states: str) -> List[FrozenTrial]:
@@ -321,17 +336,22 @@ def best_trial(study: optuna.Study) -> Optional[FrozenTrial]:
 def importances(study: optuna.Study) -> Dict[str, float]:
     """Returns the share of each setting in how the scores differ, largest first.
 
-    Empty if too few trials are complete to tell.  Settings that only some trials have
-    are left out.  (Watanabe et al., 2023: PED-ANOVA.)
+    Empty if fewer than `FEW_TRIALS` are complete: of two trials, one setting would
+    appear to decide.  Settings that only some trials have are left out.  (Watanabe et
+    al., 2023: PED-ANOVA.)
     """
+    if len(trials_of(study, 'COMPLETE')) < FEW_TRIALS:
+        return {}
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # what is experimental
         warnings.simplefilter('error', UserWarning)
         try:
             evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-            return optuna.importance.get_param_importances(study, evaluator=evaluator)
-        except (ValueError, RuntimeError, UserWarning):  # Optuna's, for too few trials
+            shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
+        except (ValueError, RuntimeError, UserWarning):  # Optuna's: nothing to compare
             return {}
+    # Optuna orders equal shares differently in each process.
+    return dict(sorted(shares.items(), key=lambda item: (-item[1], item[0])))
 
 
 def folder_of(trial: FrozenTrial) -> str:

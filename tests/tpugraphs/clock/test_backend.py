@@ -14,7 +14,6 @@ import baselines
 from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs.clock import backend as backend_lib
-from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import cutting
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla

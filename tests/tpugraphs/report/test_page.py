@@ -5,8 +5,6 @@ import collections
 import html.parser
 import itertools
 import re
-import shutil
-import subprocess
 import warnings
 from xml.etree import ElementTree
 
@@ -304,34 +302,3 @@ def test_a_program_a_thousand_times_off_is_drawn_without_a_warning():
         warnings.simplefilter('error')
         picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error')
     assert 'far_off 5000.000' in picture.alt
-
-
-_BROWSERS = ('chromium', 'chromium-browser', 'google-chrome', 'chrome')
-_QUIET = (
-    '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run '
-    '--disable-background-networking --disable-component-update --disable-sync '
-    '--hide-scrollbars --virtual-time-budget=2000'
-).split()
-
-
-def test_a_browser_shows_it_on_a_dark_phone(tiles, tmp_path):
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if not browser:
-        pytest.skip(f'none of {", ".join(_BROWSERS)} is installed')
-    image = pytest.importorskip('PIL.Image')
-    path = tmp_path / 'page.png'
-    flags = [
-        *_QUIET,
-        '--blink-settings=preferredColorScheme=0',
-        f'--user-data-dir={tmp_path}',
-        '--window-size=400,2000',
-        f'--screenshot={path}',
-    ]
-    subprocess.run(
-        [browser, *flags, tiles.as_uri()], check=True, capture_output=True, timeout=90
-    )
-    with image.open(path) as picture:
-        shown = np.asarray(picture.convert('L'), np.float64)
-    assert shown.shape[1] == 400
-    # Ground, letters and lines: neither blank nor bright.
-    assert np.median(shown) < 40 and 0.002 < (shown > 160).mean() < 0.2

@@ -287,11 +287,16 @@ def test_a_sign_of_life_that_cannot_be_written_is_missing(storage):
         ('delete from trial_values', 'trial 0 is damaged'),
         ('update trials set number = 7', 'trial 0 is damaged'),
         ("update trials set state = 'x'", "'x'"),
+        ("update trial_values set value = 'x'", 'trial 0 is damaged'),
+        ("update trial_params set param_name = x'ff00'", 'trial 0 is damaged'),
+        ('update trial_params set param_value = null', 'trial 0 is damaged'),
     ],
 )
 def test_damaged_studies_are_one_line(storage, damage, cause):
     study = _sweep(storage)
-    study.tell(study.ask(), 0.5)
+    trial = study.ask()
+    trial.suggest_float('lr', 0, 1)
+    study.tell(trial, 0.5)
     _execute(storage, damage)
     for opening in (_sweep, lambda storage: study_lib.load(storage, '')):
         with pytest.raises(ValueError, match=f'cannot be used: {cause}'):
@@ -308,8 +313,10 @@ def test_a_damaged_name_is_one_line(storage):
 def test_the_importance_of_settings_is_shown(storage):
     study = _sweep(storage)
     for number in range(20):
-        if number < 2:
+        if number < 10:
             assert study_lib.importances(study) == {}
+        if number == 9:
+            assert results.table(study)[-1] == 'importance: from 10 complete trials on'
         trial = study.ask()
         lr = trial.suggest_float('lr', 0, 1)
         trial.suggest_float('l2', 0, 1)
@@ -318,6 +325,19 @@ def test_the_importance_of_settings_is_shown(storage):
     assert list(shares) == ['lr', 'l2'] and shares['lr'] > 0.5
     assert any(line.startswith('importance: lr ') for line in results.table(study))
     assert results.to_json(study)['importances'] == shares
+
+
+def test_the_settings_of_a_trial_are_shown_whole(storage):
+    study = _sweep(storage)
+    trial = study.ask()
+    names = [f'a_setting_with_a_long_name_{number}' for number in range(4)]
+    for name in names:
+        trial.suggest_categorical(name, ['its value'])
+    study.tell(trial, 0.5)
+    _, _, _, _, first, second, *_ = results.table(study)
+    shown = [f'{name}=its value' for name in names]
+    assert first == f'0.5000      0  {" ".join(shown[:2])}'
+    assert second == f'{"":15}{" ".join(shown[2:])}'
 
 
 @pytest.mark.slow
