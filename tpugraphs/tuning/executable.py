@@ -101,9 +101,7 @@ class Executable:
     @property
     def original(self) -> 'Executable':
         """The untuned program, to compare."""
-        return Executable(
-            self._original, self._signature, platform=self._platform
-        )
+        return Executable(self._original, self._signature, platform=self._platform)
 
     @functools.cached_property
     def _compiled(self) -> xla.CompiledModule:

@@ -14,6 +14,7 @@ import baselines
 from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs.clock import backend as backend_lib
+from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import cutting
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
@@ -39,8 +40,7 @@ _MODULES = {
     # What jaxlib has no StableHLO for.
     'copy and erf': (
         '',
-        'p = f32[3,4] parameter(0)\n c = f32[3,4] copy(p)\n'
-        'ROOT e = f32[3,4] erf(c)',
+        'p = f32[3,4] parameter(0)\n c = f32[3,4] copy(p)\nROOT e = f32[3,4] erf(c)',
         [np.zeros((3, 4), np.float32)],
         [np.zeros((3, 4), np.float32)],
     ),
@@ -249,6 +249,7 @@ import os, sys, time
 import numpy as np
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from tpugraphs.clock import backend as backend_lib
+from tpugraphs.clock import session as session_lib
 from tpugraphs.programs import xla
 program = backend_lib.Backend().compile(xla.parse_text(sys.stdin.read()))
 buffers = program.place([np.ones((512, 512), np.float32)] * 2)
