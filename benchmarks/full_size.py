@@ -4,7 +4,7 @@
   python benchmarks/full_size.py --folder ~/scratch/full --task tile
   python benchmarks/full_size.py --folder ~/scratch/part --scale 0.05
 
-Synthetic files (`tests/helpers/synthetic.py`) stand in for the published ones: 5,709,
+Synthetic files (`benchmarks/synthetic.py`) stand in for the published ones: 5,709,
 676 and 844 kernels with 400 to 4,096 tiles, and 200, 20 and 17 programs of 1,000 to
 43,000 nodes with 14,000 to 100,000 layouts.  They show time, memory and disk, never
 quality.  Each step is a process of its own; printed are its seconds by the clock and of
@@ -27,9 +27,9 @@ import zipfile
 
 import numpy as np
 import results
+import synthetic
 
 from baselines.data.layout import records as layout_records
-from tests.helpers import synthetic
 
 _MODELS = {'tile': 'EarlyJoinSAGE', 'layout': 'ResModel'}
 _SCRIPTS = {'tile': 'tiles_train.py', 'layout': 'layout_train.py'}

@@ -25,9 +25,9 @@ import tempfile
 
 import numpy as np
 import results
+import synthetic
 
 from baselines.core import starting
-from tests.helpers import synthetic
 
 _PARTS = ('score', 'train', 'stress')
 _NUM_OPS, _NODE_COLUMNS, _CONFIG_COLUMNS = 120, 18, 12

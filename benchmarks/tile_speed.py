@@ -19,9 +19,9 @@ import statistics
 import tempfile
 
 import results
+import synthetic
 
 from baselines.core import starting
-from tests.helpers import synthetic
 
 _MODELS = 'EarlyJoinSAGE EarlyJoinResGCN LateJoinSAGE LateJoinResGCN MLP'.split()
 _KERNELS, _BATCH, _CONFIGS, _STEPS = 50, 10, 10, 50

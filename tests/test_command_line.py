@@ -64,6 +64,10 @@ def test_exit_code_of_work_that_ends():
             'runs: Is a directory; name a file',
         ),
         (
+            NotADirectoryError(errno.ENOTDIR, 'Not a directory', 'file/out'),
+            'file/out: Not a directory; name a folder, or a new path',
+        ),
+        (
             OSError(errno.EIO, 'Input/output error', 'a.pb'),
             "[Errno 5] Input/output error: 'a.pb'",
         ),

@@ -12,7 +12,8 @@ from baselines.tiles import models as tile_models
 from tests.helpers import documents
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
-from tests.helpers import synthetic
+from tests.helpers import layout_runs
+from tests.helpers import tile_records
 from tests.helpers import tiny_layout_models
 from tests.helpers import tiny_models
 import tpugraphs
@@ -167,9 +168,9 @@ def _shell(tmp_path_factory):
             patch.setattr(module, name, stand_in)
         # What `tpugraphs download` would bring, and raw files of one's own.
         data = shell.home / 'data/tpugraphs/npz'
-        synthetic.write_kernels(str(data / 'tile/xla'), 6, 3, 3)
-        places = 'xla/random xla/default nlp/random nlp/default'.split()
-        synthetic.write_programs(str(data / 'layout'), 2, 1, 1, subfolders=places)
+        tile_records.write_splits(data / 'tile/xla')
+        for place in ('xla/random', 'xla/default', 'nlp/random', 'nlp/default'):
+            layout_runs.write_splits(data / 'layout' / place)
         _write_raw(shell.home / 'raw')
         # `latest` is there, whichever document is tested.
         shell.paste(documents.Block('', 0, 'sh', 'tpugraphs train tile --sample_data'))

@@ -31,7 +31,10 @@ from tpugraphs.collect import collection_folder
 from tpugraphs.tuning import program_search
 
 _MOST_FILES = 12
-_LEFT_OUT = 'core/', 'data/packed/splits.py', 'hlo/schema.py', 'hlo/protos.py'
+_LEFT_OUT = (
+    *('__init__.py', 'core/', 'data/packed/splits.py'),
+    *('hlo/schema.py', 'hlo/protos.py'),
+)
 _DEPTH = len(places.ROOT.parts) + 1  # slashes before a path inside a package
 _PACKAGES = tuple(f'{places.ROOT}/{name}/' for name in ('baselines', 'tpugraphs'))
 

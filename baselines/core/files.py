@@ -131,7 +131,7 @@ def joined(folder: str, clean_up: Callable[[], None]) -> Iterator[None]:
         clean_up: called first, if no living process holds the folder; those that join
             meanwhile wait.
     """
-    with _opened(folder) as handle:
+    with _opened(os.path.realpath(folder)) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # it is held, or some network file system has no locks

@@ -285,13 +285,23 @@ def load_models_file(
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         del sys.modules[name]
         raise ValueError(
-            f'--{flag}: importing {path} raised {type(error).__name__}: {error}'
-            f'{place_of(error, path)}'
+            f'--{flag}: importing {path} raised {_shown(error)}{place_of(error, path)}'
         ) from error
     return module
+
+
+def _shown(error: BaseException) -> str:
+    """Returns the type and the text of an error."""
+    name = type(error).__name__
+    try:
+        return f'{name}: {error}'
+    except Exception:  # the class of a user's own error can be faulty
+        return name
 
 
 def named_model(model: str, task: str) -> Dict[str, str]:

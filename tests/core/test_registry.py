@@ -179,6 +179,8 @@ def test_two_models_files_of_one_name_are_two_modules(tmp_path):
         ('def f(:', 'SyntaxError: invalid syntax'),
         ('1 / 0', 'ZeroDivisionError: division by zero'),
         ('raise SystemExit(3)', 'SystemExit: 3'),
+        ('raise GeneratorExit', 'GeneratorExit: '),
+        ('class E(Exception):\n    def __str__(self): return 1 / 0\nraise E', 'E ('),
     ],
 )
 def test_models_file_that_cannot_be_imported(tmp_path, code, what):

@@ -61,13 +61,6 @@ def test_round_trip(tmp_path, task, changes):
     assert (record.num_nodes, record.num_configs) == (9, 7)
 
 
-def test_the_release_that_measured_a_kernel_is_kept(tmp_path):
-    record = _record('tile', xla_release=12000)
-    path = str(tmp_path / 'kernel.npz')
-    record.write(path)
-    assert _read('tile', path).xla_release == 12000
-
-
 _PUBLISHED = {
     'node_feat': '<f4',
     'node_opcode': '|u1',

@@ -16,28 +16,6 @@ _KAGGLE = [
 ]
 
 
-def test_merging_is_by_id_in_the_order_of_the_template():
-    merged = kaggle.merge_into_template(
-        _KAGGLE,
-        [
-            RankingRow('tile:xla:d', (9, 8, 7, 6, 5)),
-            RankingRow('tile:xla:a', (5, 3, 1, 0, 2)),
-            RankingRow('tile:xla:b', (1, 2, 3, 4, 5)),
-        ],
-    )
-    assert merged.rows == [
-        RankingRow('tile:xla:a', (5, 3, 1, 0, 2)),
-        RankingRow('tile:xla:b', (1, 2, 3, 4, 5)),
-        RankingRow('layout:xla:random:c', (0, 1, 2)),
-        RankingRow('tile:xla:d', (9, 8, 7, 6, 5)),
-    ]
-    assert merged.notes == [
-        'tile:xla: 3 predicted, 0 from the template',
-        'layout:xla:random: 0 predicted, 1 from the template',
-    ]
-    assert merged.warnings == []
-
-
 def test_tile_rows_get_five_indices():
     merged = kaggle.merge_into_template(
         _KAGGLE,
@@ -51,16 +29,6 @@ def test_tile_rows_get_five_indices():
         (1, 0, 1, 1, 1),
         (7, 7, 7, 7, 7),
         (6, 5, 4, 3, 2),
-    ]
-
-
-def test_gaps_in_a_covered_collection_are_warned_about():
-    merged = kaggle.merge_into_template(
-        _KAGGLE, [RankingRow('tile:xla:d', (0, 1, 2, 3, 5))]
-    )
-    assert merged.warnings == [
-        "tile:xla: 2 of 3 IDs have no prediction and keep the template's row: "
-        'tile:xla:a, tile:xla:b'
     ]
 
 

@@ -36,15 +36,12 @@ def test_layout_row_keeps_all():
     [
         ('tile:xla', 'a b', [0], "ID 'tile:xla:a b' has not the form tile:xla:<graph>"),
         ('tile:xla', '', [0], "ID 'tile:xla:' has not the form"),
-        ('tile:xla', 'a,b', [0], 'has not the form'),
-        ('tile:xla', 'a:b', [0], 'has not the form'),
         ('tile:xla', 'a\n', [0], 'has not the form'),
         ('tile:xla', 'a', [], 'tile:xla:a: no configuration'),
         ('tile:xla', 'a', [2, 1, 2], 'xla:a: index 2 is repeated'),
         ('tile:xla', 'a', [0, -4], 'tile:xla:a: index -4 is negative'),
         ('tile:xla', 'a', [0.5], 'integers of shape .c., not float64'),
         ('tile:xla', 'a', [[0]], r'of shape \(1, 1\)'),
-        ('layout:tpu:random', 'a', [0], 'has not the form'),
         ('layout:xla:best', 'a', [0], 'has not the form'),
         (
             'layout:xla:random',
@@ -134,11 +131,9 @@ def test_harmless_variants_are_read(tmp_path, content):
         ('tile:xla:a,1\n', "line 1: is 'tile:xla:a,1', must be"),
         ('ID,TopConfigs\n', 'in.csv holds a header and no row'),
         ('ID,TopConfigs\ntile:xla:a\n', "line 2: 1 column in 'tile:xla:a', must be 2"),
-        ('ID,TopConfigs\ntile:xla:a,1,2\n', 'line 2: 3 columns'),
         ('ID,TopConfigs\n\ntile:xla:a,1\n', "line 2: 1 column in ''"),
         ('ID,TopConfigs\ntile:xla:a,1;x\n', "line 2: tile:xla:a: 'x' is not an index"),
         ('ID,TopConfigs\ntile:xla:a,1;\n', "'' is not an index"),
-        ('ID,TopConfigs\ntile:xla:a,1;-2\n', "'-2' is not an index"),
         ('ID,TopConfigs\ntile:xla:a,1_0\n', "'1_0' is not an index"),
         ('ID,TopConfigs\ntile:xla:a,12345678901\n', "'12345678901' is not an index"),
         ('ID,TopConfigs\ntile:xla:a,\n', 'line 2: tile:xla:a: no configuration'),
@@ -152,7 +147,6 @@ def test_harmless_variants_are_read(tmp_path, content):
             'index 999999999 is ranked but 0 is not',
         ),
         (b'ID,TopConfigs\ntile:xla:\xff,1\n', 'in.csv, line 2: this is not text'),
-        (b'PK\x03\x04\xff', 'in.csv, line 1: this is not text'),
     ],
 )
 def test_bad_files_are_named_with_the_line(tmp_path, content, message):

@@ -10,7 +10,7 @@ import pytest
 
 from baselines.tiles import models
 from tests.helpers import places
-from tests.helpers import synthetic
+from tests.helpers import tile_records
 from tests.helpers import tiny_models
 
 _NOTEBOOKS = sorted(places.ROOT.glob('examples/*.ipynb'))
@@ -41,7 +41,7 @@ def test_outputs_are_those_of_one_run_without_a_warning():
 @pytest.fixture(name='data', scope='module')
 def _data(tmp_path_factory):
     root = tmp_path_factory.mktemp('notebooks') / 'data'
-    synthetic.write_kernels(str(root), train=14, valid=6, test=2)
+    tile_records.write_splits(root, 14)
     return root
 
 

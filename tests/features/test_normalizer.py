@@ -145,10 +145,8 @@ def test_a_range_beyond_float32(tmp_path):
         ({'node_min': None}, 'node_min should be a list of numbers'),
         ({'node_used': [1, 0, 1]}, 'node_used should be a list of true and false'),
         ({'config_max': [4, True]}, 'config_max should be a list of numbers'),
-        ({'config_max': [4, 'x']}, 'config_max should be a list of numbers'),
         ({'config_max': [4]}, 'config_used, config_min and config_max have 2, 2 and 1'),
         ({'node_max': [3, 5, 1e39]}, 'node_max has a value that is not finite'),
-        ({'node_max': [3, 5, float('nan')]}, 'node_max has a value that is not finite'),
         ({'node_max': [3, 5, 2]}, 'column 2 of node_used is used, but its minimum'),
     ],
 )

@@ -125,22 +125,6 @@ def test_parts_come_in_one_order_and_rows_know_their_kernel():
     np.testing.assert_allclose(np.exp(trips), [1, 1, 1, 2, 1], rtol=1e-6)
 
 
-def test_rows_of_a_small_split_are_computed_once(monkeypatch):
-    store = _kernels()
-    table = tile_table.TileTable(store, ['tile_columns'])
-    monkeypatch.setattr(tile_table, '_KEPT', 0)
-    large = tile_table.TileTable(store, ['tile_columns'])
-    computed = []
-    compute = table._compute
-    monkeypatch.setattr(
-        table, '_compute', lambda rows: computed.append(rows.tolist()) or compute(rows)
-    )
-    for rows in ([4, 1], [1, 2, 4], [2, 1]):
-        wanted = large.rows(np.array(rows))
-        np.testing.assert_array_equal(table.rows(np.array(rows)), wanted)
-    assert computed == [[4, 1], [2], []]
-
-
 def test_trees_use_the_rows_of_a_graph_model():
     store = _kernels()
     shared = tile_table.TileTable(store, list(tile_table.PARTS))

@@ -50,13 +50,13 @@ def kernel_records(modules, pad):
     ]
 
 
-def make_tile_run(folder, pad=0, num_ops=121, estimate=False, **changes):
+def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes):
     """Writes a run with random weights; returns its directory."""
     records = kernel_records([FIRST, SECOND], pad)
     store = tile_store.TileStore.of_records('here', records)
     table = tile_table.TileTable(store, ['estimate']) if estimate else None
     normalizer = normalizer_lib.Normalizer.fit(store, table=table)
-    tf.keras.utils.set_random_seed(0)
+    tf.keras.utils.set_random_seed(seed)
     model = lookup.TASKS['tile'].make_model(
         'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
     )

@@ -86,7 +86,6 @@ def test_an_undecided_file_can_be_forced(tmp_path):
         (b'\x32\0', None, 'it has fields that are in neither'),
         (b'\0\0', None, 'Error parsing message'),
         (b'\n' + b'\xff' * 20, None, 'Error parsing message'),
-        (b'PK\x03\x04', None, 'not a TuningData or ModuleTuningData'),
     ],
 )
 def test_errors_name_the_file(tmp_path, data, kind, message):

@@ -141,10 +141,7 @@ def test_the_latest_finished_last_whenever_its_file_was_written(home):
     'info',
     [
         {'train_curve': {'val_opa': ['0.5']}},
-        {'train_curve': {'val_opa': 0.5}},
-        {'seconds': '3'},
         {'seconds': 10**399},
-        {'val_score': 0.5},
         {'val_score': {'measure': 'top-5', 'value': 0.5}},
         {'val_score': {'measure': 'OPA', 'value': '0.5'}},
     ],

@@ -13,42 +13,38 @@ from tests.helpers import layout_runs
 from tests.helpers import made_runs
 from tests.helpers import refusals
 from tests.helpers import tile_records
-from tests.helpers import tile_runs
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(name='layouts', scope='module')
 def _layouts(tmp_path_factory):
-    """A folder with layout data, and a run trained on it."""
+    """A folder with layout data, and a run of layouts."""
     root = tmp_path_factory.mktemp('layout')
     layout_runs.write_splits(root / 'data' / 'xla' / 'random')
-    return root, layout_runs.train(root, epochs=1, **layout_runs.TINY)[0]
+    return root, made_runs.make_layout_run(root)
 
 
 @pytest.fixture(name='tiles', scope='module')
 def _tiles(tmp_path_factory):
-    """A folder with tile data, and a run trained on it."""
+    """A folder with tile data, and a run of tiles."""
     root = tmp_path_factory.mktemp('tile')
     tile_records.write_splits(root / 'data')
-    return root, tile_runs.train(root, epochs=1, **tile_runs.TINY)[0]
+    return root, made_runs.make_tile_run(root)
 
 
 @pytest.fixture(name='refused')
 def _refused_by(tmp_path):
     """Makes sure that a run neither ranks data nor measures on them."""
 
-    def refused(model_dir, tiny, data_root, *words):
-        options = graph_source.SourceOptions(
-            str(data_root), str(tmp_path / 'cache'), models_file=tiny['models_file']
-        )
+    def refused(model_dir, data_root, *words):
+        options = graph_source.SourceOptions(str(data_root), str(tmp_path / 'cache'))
         output = tmp_path / 'p.csv'
         refusals.assert_refused(
-            lambda: loading.write_predictions([str(model_dir)], options, str(output)),
-            *words,
+            lambda: loading.write_predictions([model_dir], options, str(output)), *words
         )
         assert not output.exists()
-        predictor = loading.load_predictor(str(model_dir), options)
+        predictor = loading.load_predictor(model_dir, options)
         refusals.assert_refused(lambda: predictor.measure('test'), *words)
 
     return refused
@@ -57,20 +53,20 @@ def _refused_by(tmp_path):
 def test_a_tile_run_on_layout_data(layouts, tiles, refused):
     root = layouts[0] / 'data'
     there = f'{root}/test: there is no such folder'
-    refused(tiles[1], tile_runs.TINY, root, there, '--data_root')
+    refused(tiles[1], root, there, '--data_root')
     root = root / 'xla' / 'random'
     missing = f'{root}/test/program_0.npz: the array config_feat is missing'
-    refused(tiles[1], tile_runs.TINY, root, missing)
+    refused(tiles[1], root, missing)
 
 
 def test_a_layout_run_on_tile_data(layouts, tiles, refused, tmp_path):
     root = tiles[0] / 'data'
     missing = f'{root}/test/program_0_0000.npz: the array'
-    refused(layouts[1], layout_runs.TINY, root, missing, 'node_config_ids')
+    refused(layouts[1], root, missing, 'node_config_ids')
     root = tmp_path / 'data'
     shutil.copytree(tiles[0] / 'data', root / 'xla' / 'random')
     missing = f'{root}/xla/random/test/program_0_0000.npz: the array'
-    refused(layouts[1], layout_runs.TINY, root, missing, 'node_config_ids')
+    refused(layouts[1], root, missing, 'node_config_ids')
     refusals.assert_refused(
         lambda: layout_runs.train(tmp_path, **layout_runs.TINY),
         f'{root}/xla/random/train/program_0_0000.npz: the array',
@@ -81,7 +77,7 @@ def test_layouts_of_another_width(layouts, refused, tmp_path):
     folder = tmp_path / 'data' / 'xla' / 'random' / 'test'
     layout_files.write_split(folder, layout_runs.programs(2, 0, node_features=141))
     wide = f'{folder}: node_feat has 141 columns, but 140 in what the model was trained'
-    refused(layouts[1], layout_runs.TINY, tmp_path / 'data', wide)
+    refused(layouts[1], tmp_path / 'data', wide)
 
 
 @pytest.mark.parametrize('task', ['tile', 'layout'])

@@ -11,8 +11,9 @@ import sys
 
 import pytest
 
+from tests.helpers import layout_runs
 from tests.helpers import places
-from tests.helpers import synthetic
+from tests.helpers import tile_records
 
 _OTHER = os.environ.get('TPUGRAPHS_OTHER_PYTHON', '')
 
@@ -52,10 +53,8 @@ print(tf.__version__)
 @pytest.fixture(name='data', scope='module')
 def _data(tmp_path_factory):
     root = tmp_path_factory.mktemp('two_stacks')
-    synthetic.write_kernels(str(root / 'tile'), train=20, valid=10, test=2)
-    synthetic.write_programs(
-        str(root / 'layout'), train=3, valid=2, test=1, configs=(100, 150)
-    )
+    tile_records.write_splits(root / 'tile', 10)
+    layout_runs.write_splits(root / 'layout' / 'xla' / 'random')
     return root
 
 

@@ -175,17 +175,6 @@ def test_interrupted_while_saving_leaves_nothing(tmp_path, monkeypatch, failing,
     assert os.listdir(tmp_path) == []
 
 
-def test_saving_below_a_file(tmp_path):
-    (tmp_path / 'file').write_text('text')
-    below = str(tmp_path / 'file' / 'out')
-    with pytest.raises(OSError, match=str(tmp_path / 'file')):
-        saved.save(below, 'x', _INFO, _model())
-    message = _message(ValueError, files.check_writable, below)
-    why = 'Not a directory; name a folder, or a new path'
-    assert message == f'--out_dir {below} cannot be written: {why}'
-    assert os.listdir(tmp_path) == ['file']
-
-
 def test_check_writable_leaves_no_file(tmp_path):
     files.check_writable(str(tmp_path / 'a' / 'b'))
     assert _tree(tmp_path) == {}
@@ -223,16 +212,13 @@ _WHOLE = gzip.compress(json.dumps({**_INFO, 'x': list(range(999))}).encode(), mt
 @pytest.mark.parametrize(
     'content, what',
     [
-        (b'', 'is damaged'),
         (b'text', 'is damaged: Not a gzipped file'),
         (_WHOLE[: len(_WHOLE) // 2], 'is damaged'),
         (_WHOLE[:40] + bytes(20) + _WHOLE[60:], 'is damaged'),
-        (_gzipped('{"args": '), 'is damaged'),
         (_gzipped(b'\xff\xfe{}'), 'is damaged'),
         (_gzipped('[' * 100_000), 'is damaged'),
         (_gzipped('[1, 2]'), 'does not say which model it is (args.model)'),
         (_gzipped('{"args": ["model"]}'), 'does not say which model'),
-        (_gzipped('{"args": {"model": 7}}'), 'does not say which model'),
     ],
 )
 def test_load_a_damaged_run_file(run, content, what):

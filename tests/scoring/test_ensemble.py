@@ -69,8 +69,8 @@ def _plain(root):
 
 @pytest.fixture(name='folded', scope='module')
 def _folded(root):
-    """The runs of three folds."""
-    return [str(_train(root, 'folded', fold=f'{i}/3')[0]) for i in (1, 2, 3)]
+    """The runs of two folds."""
+    return [str(_train(root, 'folded', fold=f'{i}/2')[0]) for i in (1, 2)]
 
 
 @pytest.fixture(name='data')
@@ -103,24 +103,24 @@ def test_each_program_validates_once(folded, data):
     programs = [
         {families.program_of_kernel(graph_id) for graph_id in ids} for ids in found
     ]
-    # By size: 1 alone, then 2, 3, 4 of two kernels each, then 5.
-    assert programs == [{'net_1'}, {'net_2', 'net_4'}, {'net_3', 'other_5'}]
+    # By size: 1 alone, then 2, 3, 4 of two kernels each, then 5, to the first of two.
+    assert programs == [{'net_1', 'other_5'}, {'net_2', 'net_3', 'net_4'}]
 
 
 def test_a_run_file_says_its_fold(folded, plain):
     info = [finished_runs.info_of(model_dir) for model_dir in folded]
-    assert [run['args']['fold'] for run in info] == ['1/3', '2/3', '3/3']
+    assert [run['args']['fold'] for run in info] == ['1/2', '2/2']
     assert finished_runs.info_of(plain[0])['args']['fold'] == ''
-    assert len({run['data_fingerprint']['train'] for run in info}) == 3
+    assert len({run['data_fingerprint']['train'] for run in info}) == 2
     assert len({run['data_fingerprint']['test'] for run in info}) == 1
     # The normaliser is of the training folds.
     highest = [run['normalizer']['node_max'][3] for run in info]
-    assert highest[0] < _SCALED and highest[1:] == [_SCALED, _SCALED]
+    assert highest[0] < _SCALED and highest[1] == _SCALED
 
 
 def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
     found = loading.load_predictor(folded[0], data).measure('valid')[0]
-    assert found['fold'] == '1/3' and set(found['groups']) == {'net_1'}
+    assert found['fold'] == '1/2' and set(found['groups']) == {'net_1', 'other_5'}
     assert found['overall']['top_5_error']['mean'] == pytest.approx(
         finished_runs.info_of(folded[0])['final_error']['val']['5'], rel=1e-6
     )
@@ -128,18 +128,16 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
     assert run_command('evaluate', '--dirs', *folded) == 0
     table = capsys.readouterr().out.split('\n\n')[-1]
     lines = [line.split() for line in table.splitlines()]
-    assert table.splitlines()[:3] == [
-        f'valid of tile:xla, fold {i}/3' for i in (1, 2, 3)
+    assert table.splitlines()[:2] == [f'valid of tile:xla, fold {i}/2' for i in (1, 2)]
+    del lines[:2]
+    assert [line[:4] for line in lines[2:4]] == [
+        ['Tiny', 'fold', f'{i}/2', count] for i, count in ((1, '7'), (2, '6'))
     ]
-    del lines[:3]
-    assert [line[:4] for line in lines[2:5]] == [
-        ['Tiny', 'fold', f'{i}/3', count] for i, count in zip((1, 2, 3), '643')
-    ]
-    assert lines[6][:4] == ['mean', 'of', '3:', 'Tiny']
-    assert lines[7][:3] == ['deviation', 'over', 'folds']
-    shown = [float(line[4]) for line in lines[2:5]]
-    assert float(lines[6][4]) == pytest.approx(np.mean(shown), abs=0.001)
-    assert float(lines[7][3]) == pytest.approx(np.std(shown, ddof=1), abs=0.001)
+    assert lines[5][:4] == ['mean', 'of', '2:', 'Tiny']
+    assert lines[6][:3] == ['deviation', 'over', 'folds']
+    shown = [float(line[4]) for line in lines[2:4]]
+    assert float(lines[5][4]) == pytest.approx(np.mean(shown), abs=0.001)
+    assert float(lines[6][3]) == pytest.approx(np.std(shown, ddof=1), abs=0.001)
 
 
 def test_other_data_is_taken_whole(root, folded, tmp_path, capsys):
@@ -149,20 +147,7 @@ def test_other_data_is_taken_whole(root, folded, tmp_path, capsys):
         str(tmp_path), str(root / 'cache2'), models_file=_CODE
     )
     assert _valid_ids(folded[0], data) == ['y_00', 'y_01']
-    assert 'is of fold 1/3 of other data' in capsys.readouterr().err
-
-
-def test_a_fold_is_a_run_of_its_own(root, monkeypatch):
-    def stopped(**changes):
-        finished_runs.stop_after(
-            monkeypatch, 1, lambda: _train(root, 'kept', **changes)
-        )
-
-    stopped(fold='1/3')
-    stopped(fold='2/3')
-    assert len(list((root / 'kept').glob('unfinished_*'))) == 2
-    _, printed = _train(root, 'kept', fold='2/3', resume=True)
-    assert 'resuming after epoch 1\n' in printed
+    assert 'is of fold 1/2 of other data' in capsys.readouterr().err
 
 
 # Families ---------------------------------------------------------------------
@@ -248,7 +233,7 @@ def test_an_ensemble_of_folds_ranks_test(folded, run_command, tmp_path, capsys):
     assert len(_rows(output)) == 3
     assert run_command('ensemble', *words, '--split', 'valid') == 1
     message = capsys.readouterr().err
-    assert 'valid of fold 1/3' in message and '--split=test' in message
+    assert 'valid of fold 1/2' in message and '--split=test' in message
 
 
 def test_what_is_no_ensemble(plain, run_command, tmp_path, capsys):

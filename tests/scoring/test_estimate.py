@@ -68,8 +68,9 @@ def test_models_may_begin_with_the_formula():
     assert plain.prior is None
     [program] = layout.Layout().graphs(store, normalizer, False, True)
     # Of four, two share rank 1.5 and two 3.5: normal scores of 1/4 and 3/4.
-    scores = program.prior[program.group] / layout._PRIOR_SCALE
-    np.testing.assert_allclose(scores, [-0.674, 0.674, 0.674, -0.674], atol=1e-3)
+    scores = program.prior[program.group]
+    assert scores[1] > 0
+    np.testing.assert_allclose(scores / scores[1], [-1, 1, 1, -1], atol=1e-6)
 
 
 def test_data_of_other_columns_are_refused():

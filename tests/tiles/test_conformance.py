@@ -66,11 +66,6 @@ def _graphs(tmp_path_factory):
     return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
 
 
-@pytest.mark.slow
-def test_a_process_without_our_code_reads_the_weights(task):
-    conformance.check_read_elsewhere(task)
-
-
 @pytest.mark.parametrize('name', conformance.parameters(registry.tile_models()))
 class TestTileModels(conformance.ModelSuite):
     @pytest.mark.slow

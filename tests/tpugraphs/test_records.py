@@ -45,13 +45,10 @@ def _rankers(tmp_path_factory):
 @pytest.mark.parametrize(
     'field, change, message',
     [
-        ('node_feat', lambda x: x[:-1], 'graph: node_opcode has shape'),
         ('node_feat', lambda x: x[:, :-1], 'graph: node_feat has 139 columns'),
-        ('node_feat', lambda x: x * np.nan, 'graph: node_feat has .* NaN'),
         ('node_feat', lambda x: None, 'node_feat is missing'),
         ('node_feat', lambda x: [[1, 2], [3]], 'graph: node_feat is no array'),
         ('node_opcode', lambda x: x.astype(str), 'graph: node_opcode holds <U'),
-        ('edge_index', lambda x: x.astype(int) + 2**40, 'graph: edge_index has 10'),
     ],
 )
 def test_a_bad_record_is_one_line_with_the_field(rankers, task, field, change, message):

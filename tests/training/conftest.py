@@ -5,9 +5,12 @@ import shutil
 import numpy as np
 import pytest
 
+from baselines.runs import saved
+from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 from tests.helpers import tile_records
+from tests.helpers import tile_runs
 
 
 @pytest.fixture
@@ -17,7 +20,7 @@ def run(trained, tmp_path):
     return tmp_path / 'out' / trained[0].name
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session')
 def tile_root(tmp_path_factory):
     """Splits; one training kernel is too small, and test has no runtimes."""
     root = tmp_path_factory.mktemp('tile')
@@ -46,7 +49,7 @@ def tile_root(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session')
 def layout_root(tmp_path_factory):
     """xla:random, with a training program that is too small."""
     root = tmp_path_factory.mktemp('layout')
@@ -61,3 +64,11 @@ def layout_root(tmp_path_factory):
     )
     layout_files.write_split(folder / 'train', [small])
     return root
+
+
+@pytest.fixture(scope='session')
+def tile_run(tile_root):
+    """(model directory, what was printed) of an MLP with default flags."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saved, 'save_model', finished_runs.save_weights)
+        return tile_runs.train(tile_root)

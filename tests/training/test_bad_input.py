@@ -7,13 +7,13 @@ import functools
 import json
 import os
 import shutil
-import types
 
 import numpy as np
 import pytest
 
 from baselines import command_line
 from baselines import config
+from baselines.training import task_data
 from tests.helpers import disks
 from tests.helpers import layout_runs
 from tests.helpers import processes
@@ -22,30 +22,7 @@ from tests.helpers import tile_runs
 
 pytestmark = pytest.mark.slow
 
-
-# What differs between the trainings of the two tasks.
-_KINDS = {
-    'tile': types.SimpleNamespace(
-        runs=tile_runs,
-        write=tile_records.write_splits,
-        splits='data',
-        bad='program_1_0001.npz',  # in every split
-        kept='training on 3 kernels',
-        ranked=3,
-        overflow=1e30,  # a learning rate at which losses are not finite
-    ),
-    'layout': types.SimpleNamespace(
-        runs=layout_runs,
-        write=layout_runs.write_splits,
-        splits='data/xla/random',
-        bad='program_1.npz',
-        kept='training on 5 programs',
-        ranked=1,
-        overflow=1e38,
-    ),
-}
-_of_tiles = pytest.mark.parametrize('kind', ['tile'], indirect=True, scope='module')
-_of_layouts = pytest.mark.parametrize('kind', ['layout'], indirect=True, scope='module')
+_BAD = 'program_1_0001.npz'  # in every split
 
 
 def _assert_refused(code, printed, *words):
@@ -71,35 +48,23 @@ def _hide_runtimes(path):
     np.savez(path, **{**arrays, 'config_runtime': 0 * arrays['config_runtime']})
 
 
-@pytest.fixture(name='kind', scope='module', params=_KINDS)
-def _kind(request):
-    return _KINDS[request.param]
-
-
-@pytest.fixture(name='splits', scope='module')
-def _splits(kind, tmp_path_factory):
-    folder = tmp_path_factory.mktemp('splits')
-    kind.write(folder)
-    return folder
-
-
 @pytest.fixture(name='data')
-def _data(kind, splits, tmp_path):
-    """A copy of the splits that may be damaged."""
-    shutil.copytree(splits, tmp_path / kind.splits)
-    return tmp_path / kind.splits
+def _data(tmp_path):
+    """Splits of four kernels each that may be damaged."""
+    tile_records.write_splits(tmp_path / 'data')
+    return tmp_path / 'data'
 
 
 @pytest.fixture(name='train')
-def _train(kind, tmp_path):
+def _train(tmp_path):
     """Runs a training as the script does; returns its exit code.
 
     What trains to the end is quick with `TINY`; what does not, without.
     """
 
-    def train(**changes):
+    def train(runs=tile_runs, **changes):
         def work():
-            settings = kind.runs.settings(tmp_path, **{'epochs': 1, **changes})
+            settings = runs.settings(tmp_path, **{'epochs': 1, **changes})
             from baselines.training import jobs
 
             jobs.train(config.checked(settings))
@@ -121,81 +86,63 @@ def _refused(train, tmp_path, capsys):
 
 
 def test_damaged_files_are_named_and_left_out_where_that_is_wanted(
-    kind, train, refused, data, tmp_path, capsys
+    train, refused, data, tmp_path, capsys
 ):
     for split in ('train', 'test'):
-        os.truncate(data / split / kind.bad, 100)
-    damaged = f'{data}/train/{kind.bad}: not a complete npz file'
+        os.truncate(data / split / _BAD, 100)
+    damaged = f'{data}/train/{_BAD}: not a complete npz file'
     refused(damaged, '--skip_bad_files')
-    assert train(skip_bad_files=True, **kind.runs.TINY) == 0
+    assert train(skip_bad_files=True, **tile_runs.TINY) == 0
     printed = capsys.readouterr()
     assert [line.partition(': not ')[0] for line in printed.err.splitlines()] == [
-        f'warning: left out: {data}/{split}/{kind.bad}' for split in ('train', 'test')
+        f'warning: left out: {data}/{split}/{_BAD}' for split in ('train', 'test')
     ]
-    assert kind.kept in printed.out
+    assert 'training on 3 kernels' in printed.out
     ranking = next((tmp_path / 'out').glob('results_*.csv')).read_text()
-    assert ranking.count('\n') == 1 + kind.ranked
-    assert kind.bad[: -len('.npz')] not in ranking
+    assert ranking.count('\n') == 1 + 3
+    assert _BAD[: -len('.npz')] not in ranking
 
 
-@_of_layouts
-def test_no_data_of_this_collection(refused, data, tmp_path):
-    assert data.exists()
+def test_no_data_of_this_collection(refused, tmp_path):
+    (tmp_path / 'data/xla/random/train').mkdir(parents=True)
     there = f'{tmp_path}/data/nlp/default/train: there is no such folder'
     what_to_do = ('--data_root', 'tpugraphs download --collection', '--sample_data')
-    refused(there, *what_to_do, source='nlp', search='default')
+    refused(there, *what_to_do, runs=layout_runs, source='nlp', search='default')
     # A folder of splits, of another collection than the flags choose.
     folder = tmp_path / 'data' / 'xla' / 'random'
-    assert (folder / 'train').is_dir()
     refused(
         f'{folder}/xla/default/train: there is no such folder; {folder} is of '
         'layout:xla:random: pass --source=xla --search=random',
+        runs=layout_runs,
         search='default',
         data_root=str(folder),
     )
 
 
-@_of_layouts
-def test_splits_of_different_width(refused, data):
-    shutil.rmtree(data)
-    layout_runs.write_splits(data, node_features=141)
-    refused(
-        f'{data}/valid: node_feat has 141 columns, but 140 in what is in {data}/train'
-    )
-
-
-def test_unusable_runtimes(kind, refused, data):
-    most, wanted = (28, 31) if kind.runs is tile_runs else (39, 41)
-    few = f'{data}/train: nothing has --configs={wanted} configurations'
-    refused(few, str(most) if kind.runs is tile_runs else '', configs=wanted)
-    if kind.runs is layout_runs:
-        _hide_runtimes(data / 'train' / kind.bad)
-        refused('program_1: skewed sampling needs runtimes', **kind.runs.TINY)
-    _hide_runtimes(data / 'valid' / kind.bad)
-    name = kind.bad[: -len('.npz')]
-    refused(f'{data}/valid: {name} has a runtime of 0', 'leave its file out')
+def test_unusable_runtimes(refused, data):
+    few = f'{data}/train: nothing has --configs=31 configurations'
+    refused(few, '28', configs=31)
+    _hide_runtimes(data / 'valid' / _BAD)
+    refused(f'{data}/valid: program_1_0001 has a runtime of 0', 'leave its file out')
     for path in (data / 'train').iterdir():
         _hide_runtimes(path)
     refused(f'{data}/train: all runtimes are 0')
 
 
-@_of_tiles
-def test_a_validation_split_without_runtimes_is_noted(train, data, capsys):
+def test_a_validation_split_without_runtimes_is_noted(data, tmp_path, capsys):
     for path in (data / 'valid').iterdir():
         _hide_runtimes(path)
-    assert train(**tile_runs.TINY) == 0
+    task_data.open_data(tile_runs.settings(tmp_path))
     noted = capsys.readouterr().err
     assert noted == f'note: {data}/valid: all runtimes are 0; there is no validation\n'
 
 
-def test_a_collection_of_too_few_to_divide(
-    kind, train, refused, data, tmp_path, capsys
-):
+def test_a_collection_of_too_few_to_divide(train, refused, data, tmp_path, capsys):
     for split in ('valid', 'test'):
         shutil.rmtree(data / split)
     refused(f'{data}/valid: there is no such folder; its parent has only train')
     (tmp_path / 'data/measured.json').write_text('{}')  # as `collect` writes it
-    assert train(**kind.runs.TINY) == 0
+    assert train(**tile_runs.TINY) == 0
     printed = capsys.readouterr()
     assert printed.err.startswith(f'note: {data}/train: ')
     assert printed.err.count('\n') == 1 and 'nothing is validated' in printed.err
@@ -204,13 +151,12 @@ def test_a_collection_of_too_few_to_divide(
     assert ranking.count('\n') == 1 + len([*(data / 'train').iterdir()])
 
 
-def test_a_loss_that_overflows(kind, refused, data):
+def test_a_loss_that_overflows(refused, data):
     assert data.exists()
-    changes = dict(kind.runs.TINY, lr=kind.overflow, batch=1)
+    changes = dict(tile_runs.TINY, lr=1e30, batch=1)
     refused('the loss is not finite: lower --lr', **changes)
 
 
-@_of_tiles
 @pytest.mark.parametrize(
     'flag, below',
     [
@@ -228,35 +174,18 @@ def test_a_place_that_cannot_be_written(refused, data, flag, below):
     assert (data / 'file').read_text() == 'text'
 
 
-_SETTINGS = [
-    (
-        'tile',
-        {**tile_runs.TINY, 'model': 'ML'},
-        ["there is no model 'ML'; did you mean 'MLP'?", ', Tiny'],
-    ),
-    (
-        'tile',
-        {**tile_runs.TINY, 'model_kwargs_json': '{"strat": 1}'},
-        ["--model_kwargs_json: Tiny has no option 'strat'; did you mean 'start'?"],
-    ),
-    (
-        'tile',
-        {'test_mode': 'metrics'},
-        ['--test_mode=metrics: all runtimes in', 'use --test_mode=predictions'],
-    ),
-    (
-        'layout',
-        {'model': 'EarlyJoinSAGE'},
-        [
-            "there is no layout model 'EarlyJoinSAGE'",
-            'There are: ChebNet, ChebSAGE, GAT',
-        ],
-    ),
-]
-
-
 @pytest.mark.parametrize(
-    'kind, changes, words', _SETTINGS, indirect=['kind'], scope='module'
+    'changes, words',
+    [
+        (
+            {**tile_runs.TINY, 'model_kwargs_json': '{"strat": 1}'},
+            ["--model_kwargs_json: Tiny has no option 'strat'; did you mean 'start'?"],
+        ),
+        (
+            {'test_mode': 'metrics'},
+            ['--test_mode=metrics: all runtimes in', 'use --test_mode=predictions'],
+        ),
+    ],
 )
 def test_bad_settings(refused, data, changes, words):
     assert data.exists()
@@ -264,19 +193,14 @@ def test_bad_settings(refused, data, changes, words):
 
 
 @pytest.mark.parametrize(
-    'kind, model, kwargs',
+    'model, kwargs',
     [
-        ('tile', 'MLP', {'hidden_dim': 'x'}),
-        ('tile', 'MLP', {'reduction': 'max'}),
-        ('tile', 'EarlyJoinSAGE', {'op_embed_dim': None}),
-        ('tile', 'EarlyJoinResGCN', {'mlp_layers': -2.5}),
-        ('tile', 'ChebSAGE', {'order': 0}),
-        ('tile', 'AttentionSAGE', {'heads': 5}),
-        ('tile', 'ConfigAttentionSAGE', {'log_scales': [0.1, 0]}),
-        ('layout', 'ResModel', {'num_gnns': -1}),
+        ('MLP', {'hidden_dim': 'x'}),
+        ('EarlyJoinResGCN', {'mlp_layers': -2.5}),
+        ('ChebSAGE', {'order': 0}),
+        ('AttentionSAGE', {'heads': 5}),
+        ('ConfigAttentionSAGE', {'log_scales': [0.1, 0]}),
     ],
-    indirect=['kind'],
-    scope='module',
 )
 def test_keywords_of_the_wrong_kind(refused, data, model, kwargs):
     assert data.exists()
@@ -284,10 +208,9 @@ def test_keywords_of_the_wrong_kind(refused, data, model, kwargs):
     refused(*words, model=model, model_kwargs_json=json.dumps(kwargs))
 
 
-@_of_tiles
-def test_a_full_disk(kind, train, data, tmp_path, capsys):
+def test_a_full_disk(train, data, tmp_path, capsys):
     assert data.exists()
-    train = functools.partial(train, **kind.runs.TINY)
+    train = functools.partial(train, **tile_runs.TINY)
     with disks.room(10_000):
         code = train()
     _assert_refused(code, capsys.readouterr(), f'{tmp_path}/cache', '--cache_dir')
@@ -303,13 +226,6 @@ def test_a_full_disk(kind, train, data, tmp_path, capsys):
         code = train()
     _assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/unfinished_')
     assert _outputs(tmp_path) == []
-    # Room for that, but not for the model: when there is, --resume goes on.
-    with disks.room(25_000):
-        code = train()
-    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/')
-    assert [name[:15] for name in _outputs(tmp_path)] == ['out/unfinished_']
-    assert train(resume=True) == 0
-    assert 'resuming after epoch 1' in capsys.readouterr().out
 
 
 def test_a_record_that_finds_no_room(tmp_path, capsys):

@@ -91,8 +91,10 @@ def _root(task, request):
 
 
 @pytest.fixture(name='trained', scope='module')
-def _trained(task, root):
+def _trained(task, root, request):
     """(model directory, what was printed)."""
+    if task.model == 'MLP':
+        return request.getfixturevalue('tile_run')
     return task.runs.train(root)
 
 

@@ -13,15 +13,19 @@ from baselines.scoring import loading
 from baselines.training import init_from
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
+from tests.helpers import made_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
-_RESNET = dict(model='ResModel')
+# The source's model and its options.
+_SAME = dict(layout_runs.TINY, model_kwargs_json='{"start": 2.0}')
 
 
 @pytest.fixture(name='source', scope='module')
-def _source(layout_root):
-    return layout_runs.train(layout_root, epochs=1, **_RESNET)[0]
+def _source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('source')
+    code = layout_runs.TINY['models_file']
+    return made_runs.make_layout_run(folder, 'Tiny', {'start': 2.0}, code)
 
 
 @pytest.fixture(name='root', scope='module')
@@ -39,10 +43,10 @@ def _root(tmp_path_factory):
 
 
 def test_weights_and_scaling_are_those_of_the_source(source, root):
-    changed, _ = layout_runs.train(
-        root, epochs=1, lr=1e-12, init_from=str(source), **_RESNET
+    changed, _ = layout_runs.train(root, epochs=1, lr=1e-12, init_from=source, **_SAME)
+    options = graph_source.SourceOptions(
+        str(root / 'data'), str(root / 'cache'), models_file=_SAME['models_file']
     )
-    options = graph_source.SourceOptions(str(root / 'data'), str(root / 'cache'))
     first, then = (
         loading.load_predictor(str(model_dir), options)
         for model_dir in (source, changed)
@@ -55,24 +59,20 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
         then.scorer.scaling.normalizer.to_json()
         == first.scorer.scaling.normalizer.to_json()
     )
-    assert then.run.args['init_from'] == str(source)
-    assert then.scorer.scaling.normalizer.node_max.max() < 5000  # as in the new data
+    assert then.run.args['init_from'] == source
+    assert then.scorer.scaling.normalizer.node_max.max() < 5000  # of the new data
 
 
 @pytest.mark.parametrize(
     'changes, words',
     [
         ({'init_from': '/none/model_0'}, '--init_from: there is no directory /none'),
-        ({'model': 'GCN'}, 'has --model=ResModel, not GCN; pass the same'),
-        (
-            {'model_kwargs_json': '{"num_gnns": 2}'},
-            f'has --model_kwargs_json={layout_runs.SMALL}, not {{"num_gnns": 2}}; pass',
-        ),
+        ({'model': 'Signed'}, 'has --model=Tiny, not Signed; pass the same'),
     ],
 )
 def test_other_settings_are_refused(source, root, changes, words):
     with pytest.raises(ValueError, match=words) as refused:
-        layout_runs.train(root, **{**_RESNET, 'init_from': str(source), **changes})
+        layout_runs.train(root, **{**_SAME, 'init_from': source, **changes})
     assert str(refused.value).startswith('--init_from: ')
     assert '\n' not in str(refused.value)
 
@@ -86,11 +86,11 @@ def test_other_data_are_refused(source, root, tmp_path):
     with pytest.raises(
         ValueError, match='knows opcodes below .*, but the data have 255'
     ):
-        layout_runs.train(tmp_path, init_from=str(source), **_RESNET)
+        layout_runs.train(tmp_path, init_from=source, **_SAME)
 
 
 def test_a_run_of_the_other_task_is_refused(source):
-    settings = config.TileConfig(init_from=str(source))
+    settings = config.TileConfig(init_from=source)
     with pytest.raises(ValueError, match='is of task layout, not tile'):
         init_from.read(settings, None, 1)
 
@@ -103,15 +103,15 @@ def test_trees_are_refused():
 
 def test_a_run_of_which_trees_alone_score_is_refused(source, root, monkeypatch):
     monkeypatch.setattr(run_files, 'has_weights', lambda model_dir: False)
-    monkeypatch.setattr(finding, 'load', lambda *_: run_files.read(str(source)))
+    monkeypatch.setattr(finding, 'load', lambda *_: run_files.read(source))
     with pytest.raises(ValueError, match='scores with Trees alone, which have no'):
-        layout_runs.train(root, init_from=str(source), **_RESNET)
+        layout_runs.train(root, init_from=source, **_SAME)
 
 
 def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypatch):
-    stripped = finding.load(str(source))
+    stripped = finding.load(source)
     del stripped.info['normalizer']
     monkeypatch.setattr(finding, 'load', lambda *_: stripped)
-    settings = layout_runs.settings(root, init_from=str(source), **_RESNET)
+    settings = layout_runs.settings(root, init_from=source, **_SAME)
     with pytest.raises(ValueError, match='holds no normaliser: this code did not'):
         init_from.read(settings, None, 1)

@@ -114,28 +114,6 @@ def test_each_collection_is_validated(model_dir):
     assert len(info['normalizer']['node_used']) == 142
 
 
-def test_workers_score_each_collection(trained, model_dir):
-    words = [
-        '--cache_dir',
-        trained / 'cache',
-        '--dir',
-        model_dir,
-        '--runner=DirectRunner',
-    ]
-    words += ['--models_file', tiny_layout_models.__file__]
-    words += ['--beam_options=--direct_running_mode=in_memory']
-    output = trained / 'workers.csv'
-    assert processes.command('predict', *words, '--output', output) == 0
-    found = {
-        name: _rows(trained / f'workers_{name}_random.csv') for name in ('xla', 'nlp')
-    }
-    assert found == {
-        'xla': {f'{_XLA}:p': _ASCENDING},
-        'nlp': {f'{_NLP}:p': _DESCENDING},
-    }
-    assert not list((trained / 'cache').glob('scores_*'))
-
-
 def test_predictions_are_those_of_the_training(trained, model_dir, capsys):
     words = ['--cache_dir', trained / 'cache', '--dir', model_dir]
     words += ['--models_file', tiny_layout_models.__file__]

@@ -93,22 +93,6 @@ def test_a_models_file_that_has_changed(root, tmp_path, monkeypatch, capsys):
     assert (entry['path'], entry['copy']) == (str(own), 'code/own.py')
 
 
-def test_ctrl_c_as_the_state_takes_its_name(root, tmp_path, monkeypatch):
-    changes = dict(tile_runs.TINY, epochs=3, out_dir=str(tmp_path))
-    error = RuntimeError()  # what was interrupted fails once more
-    error.__context__ = KeyboardInterrupt()
-    said = finished_runs.stop_after(
-        monkeypatch,
-        2,
-        lambda: tile_runs.train(root, **changes),
-        error,
-        KeyboardInterrupt,
-    )
-    assert str(said) == 'kept 2 epochs'
-    _, printed = tile_runs.train(root, **changes, resume=True)
-    assert 'resuming after epoch 2\n' in printed
-
-
 def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
     changes = dict(tile_runs.TINY, epochs=2, out_dir=str(tmp_path), resume=True)
     _stopped(monkeypatch, root, 1, **changes)
@@ -128,11 +112,15 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
 
 
 def test_resuming_after_the_last_epoch(root, tmp_path, monkeypatch, weights_alone):
-    # Interrupted while the test split was ranked: only the end is left to do,
-    # with a whole SavedModel of a model that has not been trained since.
+    # Ctrl-C as the state of the last epoch takes its name: only the end is left to
+    # do, with a whole SavedModel of a model that has not been trained since.
     monkeypatch.setattr(saved, 'save_model', weights_alone)
     changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
-    _stopped(monkeypatch, root, 1, **changes)
+    error = RuntimeError()  # what was interrupted fails once more
+    error.__context__ = KeyboardInterrupt()
+    train = lambda: tile_runs.train(root, **changes)
+    said = finished_runs.stop_after(monkeypatch, 1, train, error, KeyboardInterrupt)
+    assert str(said) == 'kept 1 epoch'
     model_dir, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 1\n' in printed and 'val loss' not in printed
     assert finished_runs.info_of(model_dir)['train_curve']['epoch'] == [0]

@@ -28,9 +28,8 @@ def _root(tile_root):
 
 
 @pytest.fixture(name='trained', scope='module')
-def _trained(root):
-    """(model directory, what was printed) of an MLP with default flags."""
-    return tile_runs.train(root)
+def _trained(tile_run):
+    return tile_run
 
 
 @pytest.fixture(name='data')

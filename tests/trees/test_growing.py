@@ -1,5 +1,6 @@
 """Trees as a run keeps them: what they learn, and what is read of their text."""
 
+import os
 import re
 import types
 
@@ -112,7 +113,7 @@ def test_importance_as_a_command(trees, tmp_path, capsys):
     assert 'has no trees: importances are of runs of' in capsys.readouterr().err
 
 
-def test_numpy_and_lightgbm_predict_the_same(monkeypatch):
+def test_numpy_and_lightgbm_predict_the_same():
     # 60 trees, some of one leaf, of a target that all columns say something of.
     rng = np.random.default_rng(3)
     columns = trees_lib.rounded(rng.normal(size=(500, 3)).astype(np.float32))
@@ -120,11 +121,9 @@ def test_numpy_and_lightgbm_predict_the_same(monkeypatch):
     options = growing.TreeOptions(trees=60, num_leaves=31)
     trees, _ = growing.fit(_NAMES, options, growing.Rows(columns, targets), None, 0)
     columns[:3] = [[np.nan, 0, 0], [np.inf, -np.inf, 0], [0, 0, np.nan]]
-    few = trees.predict(columns)
-    assert trees._booster is None
-    monkeypatch.setattr(trees_lib, '_FEW', 0)
-    np.testing.assert_array_equal(few, trees.predict(columns))
-    assert trees._booster is not None
+    few = trees.predict(columns)  # by NumPy
+    many = trees.predict(np.tile(columns, (50, 1)))  # by LightGBM
+    np.testing.assert_array_equal(many, np.tile(few, 50))
 
 
 def test_leaves_have_nine_digits():
@@ -208,21 +207,14 @@ _DAMAGES = {
     'linear': (r'is_linear=0', 'is_linear=1', 'is_linear should be 0'),
     'leaves': (r'num_leaves=\d+', 'num_leaves=99', 'num_leaves is not the number'),
     'column': (r'split_feature=\d', 'split_feature=3', 'is not one of 3 columns'),
-    'before': (r'split_feature=\d', 'split_feature=-1', 'is not one of 3 columns'),
     'word': (r'split_feature=\d', 'split_feature=x', "tree 0: split_feature: 'x' is"),
     'long': (r'split_feature=\d', 'split_feature=' + '9' * 50, 'not written as a num'),
     # Python would read 10 and 1000, LightGBM 1 and 1.
-    'int': (r'left_child=\S+', 'left_child=1_0', "left_child: '1_0' is not written"),
     'float': (r'leaf_value=\S+', 'leaf_value=1_000', "leaf_value: '1_000' is not"),
-    'digits': (r'threshold=\S+', 'threshold=0x2', "threshold: '0x2' is not written"),
     'kind': (r'decision_type=\d', 'decision_type=1', 'not that of a number'),
-    'nan': (r'leaf_value=\S+', 'leaf_value=nan', "leaf_value: 'nan' is not"),
     'infinite': (r'threshold=\S+', 'threshold=1e999', 'threshold holds a number'),
     'circle': (r'left_child=\S+', 'left_child=0', 'make no tree'),
-    'outside': (r'right_child=\S+', 'right_child=-9', 'make no tree'),
     'fewer': (r'threshold=.*', 'threshold=', 'leaves take'),
-    'spaces': (r'threshold=', 'threshold= ', 'leaves take'),
-    'missing': (r'decision_type=\d', 'decision_type=8', 'not that of a number'),
     'twice': (r'left_child=\S+', 'left_child=-2', 'make no tree'),
 }
 
@@ -242,7 +234,7 @@ def test_an_untrusted_file_is_checked(trees, tmp_path, what):
     assert '\n' not in text
 
 
-def test_missing_binary_and_large_files(tmp_path, monkeypatch):
+def test_missing_binary_and_large_files(tmp_path):
     def message():
         with pytest.raises(ValueError) as caught:
             trees_lib.Trees.read(str(tmp_path / 'trees.txt'))
@@ -251,8 +243,8 @@ def test_missing_binary_and_large_files(tmp_path, monkeypatch):
     assert 'trees.txt is missing; copy the directory again' in message()
     (tmp_path / 'trees.txt').write_bytes(b'tree\n\xff')
     assert 'the trees cannot be read' in message()
-    monkeypatch.setattr(trees_lib, '_MAX_BYTES', 3)
-    assert 'trees.txt' in message()
+    os.truncate(tmp_path / 'trees.txt', (64 << 20) + 1)  # takes no space on the disk
+    assert '67,108,865 bytes are more than' in message()
 
 
 @pytest.mark.parametrize(

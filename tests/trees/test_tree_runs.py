@@ -143,41 +143,31 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     both, printed = tile_runs.train(tmp_path, trees=True, **flags)
     assert 'weights of 0.5 for the graph model and 1 for the trees' in printed
     assert finished_runs.info_of(both)['member_weights'] == [0.5, 1.0]
-    alone, _ = tile_runs.train(tmp_path, out_dir=str(tmp_path / 'alone'), **flags)
     assert {'saved_model.pb', 'trees.txt'} <= set(processes.listing(both))
     assert set(finished_runs.info_of(both)['digest']) == {
         'trees',
         'weights',
         'settings',
     }
-    assert finished_runs.weights_of(both) == finished_runs.weights_of(alone)
-    curves = [finished_runs.curve_of(each) for each in (both, alone)]
-    assert curves[0] == curves[1]
-
-    def scores(model_dir):
-        options = graph_source.SourceOptions(
-            cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
-        )
-        found = loading.load_predictor(str(model_dir), options)
-        store = found.open_split('test')
-        return found, store, list(found.score(store))
-
-    predictor, store, together = scores(both)
+    options = graph_source.SourceOptions(
+        cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
+    )
+    predictor = loading.load_predictor(str(both), options)
+    store = predictor.open_split('test')
+    together = list(predictor.score(store))
     predictor.write(str(tmp_path / 'p.csv'), store, together)
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(both)
     trees = predictor.scorer.models.trees
     table = predictor.task.table(store, trees.used, None)
     of_trees = list(scoring.scores(trees, table))
-    for mean, one, other in zip(together, scores(alone)[2], of_trees):
+    members = list(predictor.score_members(store))
+    for mean, (one, other), of_tree in zip(together, members, of_trees):
+        np.testing.assert_array_equal(other, of_tree)
         standard = [(x - x.mean()) / (x.std() or 1) for x in (one, other)]
         wanted = (0.5 * standard[0] + standard[1]) / 1.5
         np.testing.assert_allclose(mean, wanted, atol=1e-5)
-    store = predictor.open_split('test')
-    for (_, second), of_tree in zip(predictor.score_members(store), of_trees):
-        np.testing.assert_array_equal(second, of_tree)
     [ranked] = ranking.rank(predictor, store.record(0))[0]
-    members = next(predictor.score_members(store))
-    assert ranked.agreement == ensembles.agreement(members)
+    assert ranked.agreement == ensembles.agreement(members[0])
 
 
 @pytest.mark.slow
@@ -188,30 +178,6 @@ def test_layouts(tmp_path):
     names = (model_dir / 'trees.txt').read_text().split('feature_names=')[1]
     assert names.splitlines()[0].split() == list(layout_table.NAMES)
     assert _predicted(tmp_path, model_dir) == finished_runs.csv_of(model_dir)
-
-
-class _Table:
-    """A table of three graphs whose one column counts configurations."""
-
-    names = ['number']
-    counts = np.array([3, 5, 1])
-
-    def rows(self, graphs, configs):
-        return (10 * graphs + configs).astype(np.float32)[:, np.newaxis]
-
-
-class _Identity:
-    prior = None
-
-    def predict(self, columns):
-        return columns[:, 0].astype(float)
-
-
-@pytest.mark.parametrize('rows', [1, 2, 4, 100])
-def test_scores_are_computed_in_slices(monkeypatch, rows):
-    monkeypatch.setattr(scoring, '_ROWS', rows)
-    found = [scores.tolist() for scores in scoring.scores(_Identity(), _Table())]
-    assert found == [[0, 1, 2], [10, 11, 12, 13, 14], [20]]
 
 
 def test_many_configurations_are_drawn_evenly():

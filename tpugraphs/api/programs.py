@@ -18,7 +18,7 @@ from tpugraphs.inspect import profile as profile_lib
 from tpugraphs.kernels import preparation
 from tpugraphs.programs import reader
 from tpugraphs.ranking import tile_scores
-from tpugraphs.records import machine_records
+from tpugraphs.records import arguments
 from tpugraphs.tuning import executable
 from tpugraphs.tuning import program_search
 from tpugraphs.tuning import signatures
@@ -115,7 +115,7 @@ def tune(
             measured, or the output cannot be written; says why.
         OSError: a file cannot be read.
     """
-    settings = {'records': machine_records.FOLDER, 'minutes': minutes, **settings}
+    settings = {'records': arguments.FOLDER, 'minutes': minutes, **settings}
     settings = settings_lib.typed(program_search.TuningOptions, settings, 'argument')
     if output:
         settings['output'] = files.expand(data_lib.path_of('output', output))

@@ -22,7 +22,7 @@ from baselines import command_line
 from baselines.core import files
 from baselines.core import starting
 from baselines.core import text
-from tpugraphs.records import machine_records
+from tpugraphs.records import arguments
 from tpugraphs.records import records
 from tpugraphs.records import t4
 from tpugraphs.records import tables
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'show the best of the kernel whose name or fingerprint begins so'
     parser.add_argument('kernel', nargs='?', default='', metavar='KERNEL', help=about)
     about = 'a file of records, or a folder of such files'
-    option('--records', machine_records.FOLDER, about, metavar='FILE')
+    option('--records', arguments.FOLDER, about, metavar='FILE')
     about = 'remove records as many days old, or with "others" those of other '
     about += 'machines and versions of jaxlib'
     option('--prune', '', about, metavar='DAYS|others')

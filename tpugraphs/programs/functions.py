@@ -102,9 +102,14 @@ def from_file(path: str, name: str) -> protos.HloModuleProto:
         OSError: the file cannot be read.
     """
     untrusted.open_regular(path).close()
+    return _traced_apart('trace_file', path, name)
+
+
+def _traced_apart(function: str, path: str, name: str) -> protos.HloModuleProto:
+    """Calls a function of this module in a child process; see `from_file`."""
     try:
         _, content = isolated.call(
-            __name__, 'trace_file', [path, name], b'', _MEMORY, _SECONDS
+            __name__, function, [path, name], b'', _MEMORY, _SECONDS
         )
     except isolated.Ended as how:
         raise ValueError(f'{path}: {how}') from None
@@ -153,14 +158,38 @@ def from_saved_model(
 ) -> protos.HloModuleProto:
     """Traces a signature of a SavedModel to an HloModuleProto.
 
+    Without arguments it is loaded in a child process.
+
     Args:
         name: of the signature; '' for `serving_default`, or the only one.
         args: instead of the signature's shapes: a dict by the names of its inputs,
             or, where there is one input alone, an array.
 
     Raises:
-        ValueError: there is no such signature, or see `trace`.
+        ValueError: there is no such signature, loading ends the process, or see
+            `trace`.
     """
+    if args is None:
+        return _traced_apart('trace_saved_model', folder, name)
+    return _trace_saved_model(folder, name, args)
+
+
+def trace_saved_model(folder: str, name: str, _: bytes) -> Tuple[List[str], bytes]:
+    """Traces a signature of a SavedModel in this process.
+
+    Returns:
+        No notes, and a serialised HloModuleProto.
+
+    Raises:
+        ValueError: see `from_saved_model`.
+    """
+    return [], _trace_saved_model(folder, name).SerializeToString()
+
+
+def _trace_saved_model(
+    folder: str, name: str, args: Optional[Sequence[object]] = None
+) -> protos.HloModuleProto:
+    """Traces a signature of a SavedModel; see `from_saved_model`."""
     import tensorflow as tf
 
     try:

@@ -4,7 +4,8 @@ import argparse
 import functools
 
 from baselines import command_line
-from tpugraphs.records import machine_records
+
+FOLDER = '~/.cache/tpugraphs/records'  # with a file for every machine
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -14,4 +15,4 @@ def add(parser: argparse.ArgumentParser) -> None:
     option('--platform', 'cpu', 'the device to measure on', choices=('cpu', 'gpu'))
     option('--core', -1, 'the core to measure on (default: the last)')
     about = 'tuning records, a file or folder'
-    option('--records', machine_records.FOLDER, about, metavar='FILE')
+    option('--records', FOLDER, about, metavar='FILE')

@@ -13,9 +13,9 @@ from baselines.core import files
 from baselines.core import text
 from tpugraphs.clock import machine
 from tpugraphs.clock import timing
+from tpugraphs.records import arguments
 from tpugraphs.records import records
 
-FOLDER = '~/.cache/tpugraphs/records'
 SUFFIX = '.jsonl'
 _STARTS = 3
 # Beginning of the reason for dropping a configuration -> its status on record.
@@ -37,7 +37,7 @@ def check_writable(path: str) -> None:
         OSError: it cannot be opened.
     """
     path = files.expand(path) if path else ''
-    if os.path.isdir(path) or path == files.expand(FOLDER):
+    if os.path.isdir(path) or path == files.expand(arguments.FOLDER):
         files.check_writable(path, 'records')
     elif path:
         files.check_file_writable(path, 'records')
@@ -255,7 +255,7 @@ def _fitted(
 def file_of(path: str, about: text.JsonObject) -> str:
     """Returns the file of a machine's records; makes missing folders."""
     path = files.expand(path)
-    default = path == files.expand(FOLDER)
+    default = path == files.expand(arguments.FOLDER)
     os.makedirs(path if default else os.path.dirname(path), exist_ok=True)
     if not os.path.isdir(path):
         return path

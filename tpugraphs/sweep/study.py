@@ -288,8 +288,21 @@ def _check(study: optuna.Study, storage: str) -> None:
             raise ValueError('the direction of its study is not ours')
         for number, trial in enumerate(study.get_trials(deepcopy=False)):
             has_score = trial.state.name != 'COMPLETE' or bool(trial.values)
-            if trial.number != number or not has_score:
+            scores_fit = all(isinstance(v, (int, float)) for v in trial.values or ())
+            settings_fit = all(
+                isinstance(name, str)
+                and (isinstance(value, (int, float)) or _is_choice(trial, name))
+                for name, value in trial.params.items()
+            )
+            is_whole = has_score and scores_fit and settings_fit
+            if trial.number != number or not is_whole:
                 raise ValueError(f'trial {number} is damaged')
+
+
+def _is_choice(trial: FrozenTrial, name: str) -> bool:
+    """Returns whether a setting of a trial is one of several choices of any type."""
+    kind = optuna.distributions.CategoricalDistribution
+    return isinstance(trial.distributions.get(name), kind)
 
 
 def trials_of(study: optuna.Study, *states: str) -> List[FrozenTrial]:

@@ -1,5 +1,6 @@
 """Sampling layouts: none twice, distributed as said, labelled rightly."""
 
+import collections
 import itertools
 
 from hypothesis import given
@@ -94,40 +95,37 @@ def _chi_square(found, shares):
     return ((found - expected) ** 2 / expected).sum()
 
 
-def _ranked_pairs(strategy, count, k, draws):
-    """Ordered draws of `k` ranks, counted in a dict."""
-    rng = np.random.default_rng(1)
-    found = {}
-    for _ in range(draws):
-        key = tuple(layout_sampling._positions(rng, strategy, count, k))
-        found[key] = found.get(key, 0) + 1
-    return found
+def _ranked_pairs(folder, strategy, count, draws):
+    """Ordered draws of two ranks of `count` configurations, counted."""
+    store = _store(folder, [(number, 10 + number) for number in range(count)])
+    sampler = layout_sampling.ConfigSampler(store, strategy)
+    drawn = sampler.draw(np.random.default_rng(1), [0] * draws, 2)
+    # Configurations are in the order of their runtimes.
+    return collections.Counter(map(tuple, drawn.tolist()))
 
 
-@pytest.mark.parametrize('count, k', [(5, 2), (8, 2)])
-def test_skewed_is_gumbel_top_k(count, k):
+@pytest.mark.parametrize('count', [5, 8])
+def test_skewed_is_gumbel_top_k(count, tmp_path):
     # Of Gumbel top-k the first has probability exp(logit) / sum, the next the
     # same among those left.  8 of 2 are drawn another way than 5 of 2.
     weight = np.exp((count - np.arange(count)) / count)
     shares = {}
-    for ranks in itertools.permutations(range(count), k):
+    for ranks in itertools.permutations(range(count), 2):
         share, left = 1.0, weight.sum()
         for rank in ranks:
             share *= weight[rank] / left
             left -= weight[rank]
         shares[ranks] = share
-    found = _ranked_pairs('skewed', count, k, 8_000)
+    found = _ranked_pairs(tmp_path, 'skewed', count, 8_000)
     assert set(found) <= set(shares)
     assert (
-        _chi_square(
-            np.array([found.get(ranks, 0) for ranks in shares]), list(shares.values())
-        )
+        _chi_square(np.array([found[ranks] for ranks in shares]), list(shares.values()))
         < _CHI2[len(shares) - 1]
     )
 
 
-def test_uniform_is_uniform():
-    found = _ranked_pairs('uniform', 5, 2, 8_000)
+def test_uniform_is_uniform(tmp_path):
+    found = _ranked_pairs(tmp_path, 'uniform', 5, 8_000)
     assert len(found) == 20
     assert _chi_square(np.array(list(found.values())), [1 / 20] * 20) < _CHI2[19]
 

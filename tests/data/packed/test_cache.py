@@ -1,7 +1,5 @@
 """Packed folders and their cache with several processes, some of them killed."""
 
-import errno
-import fcntl
 import subprocess
 import sys
 import textwrap
@@ -134,37 +132,6 @@ def test_waiting_says_so(tmp_path):
     assert second.stdout.readline() == 'building\n'
     second.kill()
     second.communicate()
-
-
-def test_without_locks_it_packs_and_says_so(tmp_path, monkeypatch, capsys):
-    def flock(*unused):
-        raise OSError(errno.EOPNOTSUPP, 'Operation not supported')
-
-    monkeypatch.setattr(fcntl, 'flock', flock)
-
-    def build(writer):
-        writer.append(x=np.arange(3))
-        return {}
-
-    _, arrays = cache.open_or_build(str(tmp_path), 'test', ['x'], [], 1, build)
-    assert arrays['x'].tolist() == [0, 1, 2]
-    assert 'this file system has no locks; let no other' in capsys.readouterr().err
-
-
-def test_a_write_that_fails_for_real(tmp_path):
-    child = _child(
-        tmp_path,
-        """
-        import resource
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-        for _ in range(100):
-            writer.append(x=np.zeros(10_000))
-    """,
-    )
-    _, err = child.communicate(timeout=60)
-    assert child.returncode == 1
-    assert 'the cache cannot be written' in err and str(tmp_path) in err
-    assert [path.suffix for path in tmp_path.iterdir()] == ['.lock']
 
 
 def test_a_finished_folder_opens_without_the_lock(tmp_path):

@@ -122,28 +122,13 @@ def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
     assert record.node_config_feat[:, 7, 0].tolist() == [i % 5 for i in range(100)]
 
 
-@pytest.mark.parametrize(
-    'tuning, message',
-    [
-        (
-            good_layout(times=(5,)),
-            "nothing usable: 'main.1': only 1 usable run, so nothing to rank",
-        ),
-        (good_layout(times=(5, 0)), "module 'main.1': run 1 took 0 ns"),
-        (
-            hlo_modules.tuning(
-                runs=[hlo_modules.layout_run([[[128]]])] * 2, config_index_to_node=[2]
-            ),
-            'allowed are whole numbers from -1 to 127',
-        ),
-    ],
-)
-def test_a_layout_file_that_cannot_be_used(tmp_path, capsys, tuning, message):
-    path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
+def test_a_layout_file_that_cannot_be_used(tmp_path, capsys):
+    path = _write(tmp_path / 'a.pb', good_layout(times=(5,)).SerializeToString())
     assert _extract(path, tmp_path / 'out') == 1
-    error = capsys.readouterr().err
-    assert error.startswith(f'error: {path}: ') and error.count('\n') == 1
-    assert message in error
+    assert capsys.readouterr().err == (
+        f"error: {path}: nothing usable: 'main.1': only 1 usable run, so nothing to "
+        'rank\n'
+    )
     assert not (tmp_path / 'out').exists()
 
 

@@ -145,22 +145,6 @@ def test_wrong_arguments_are_one_line(
     assert [p.name for p in tmp_path.iterdir()] == ['raw.pb']
 
 
-@pytest.mark.parametrize(
-    'name, data',
-    [
-        ('a.npz', b'PK\x03\x04'),
-        ('a.npz', b'text'),
-        ('a.pb', b''),
-        ('a.pb', b'text'),
-        ('a.txt', b'PK'),
-    ],
-)
-def test_damaged_files_are_one_line(tmp_path, capsys, name, data):
-    assert _show(_raw(tmp_path, data, name)) == 1
-    error = capsys.readouterr().err
-    assert name in error and error.count('\n') == 1
-
-
 def test_modules_as_json(tmp_path, capsys):
     broken = good_tile('broken', 3)
     broken.module.computations[0].instructions[0].operand_ids.append(1)
@@ -195,19 +179,6 @@ def test_of_a_program_no_module_is_chosen(tmp_path, capsys):
     path = measured_programs.write(tmp_path / 'a.pb', measured_programs.pointwise(8))
     assert _show(path, '--module', '1') == 1
     assert 'a.pb: is one program; leave out --module\n' in capsys.readouterr().err
-
-
-def test_a_folder_is_one_line_that_names_it_once(tmp_path, capsys):
-    assert _show(str(tmp_path)) == 1
-    error = capsys.readouterr().err
-    assert error == f'error: {tmp_path}: a folder without a SavedModel; give a file\n'
-
-
-def test_a_module_that_is_no_graph_is_an_error(tmp_path, capsys):
-    broken = good_layout()
-    broken.module.computations[0].instructions[0].operand_ids.append(1)
-    assert _show(_raw(tmp_path, broken.SerializeToString())) == 1
-    assert "instruction 'p': it uses itself" in capsys.readouterr().err
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):

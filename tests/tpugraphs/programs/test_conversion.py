@@ -1,11 +1,13 @@
 """Programs of other compilers and printers, and what they may do to the process."""
 
 import os
+import pathlib
 import signal
 
 import numpy as np
 import pytest
 
+from tests.helpers import program_forms
 from tpugraphs.clock import backend as backend_lib
 from tpugraphs.programs import hlo_text
 from tpugraphs.programs import isolated
@@ -276,6 +278,15 @@ def test_a_user_file_cannot_end_the_command(tmp_path, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         reader.read_program(_user_file(tmp_path, content))
     assert '\n' not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_a_damaged_saved_model_is_loaded_apart(tmp_path, caplog):
+    source = program_forms.write('SavedModel', tmp_path)
+    folder = pathlib.Path(source.partition(':')[0])
+    (folder / 'fingerprint.pb').write_bytes(b'\n')
+    assert reader.read_program(source).module.computations  # TensorFlow goes on
+    assert not caplog.records  # its traceback is not seen
 
 
 @pytest.mark.parametrize(

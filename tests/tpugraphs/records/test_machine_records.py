@@ -12,6 +12,7 @@ from tpugraphs.clock import machine
 from tpugraphs.clock import timing
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import tile_choices
+from tpugraphs.records import arguments
 from tpugraphs.records import machine_records
 from tpugraphs.records import records
 
@@ -132,10 +133,10 @@ def test_what_is_not_used_is_said_once(path, capsys):
 
 
 def test_each_machine_has_a_file_in_the_cache(tmp_path, monkeypatch):
-    machine_records.MachineRecords(machine_records.FOLDER, 'cpu')
+    machine_records.MachineRecords(arguments.FOLDER, 'cpu')
     about = machine.describe(-1)
     monkeypatch.setattr(machine, 'describe', lambda core: {**about, 'cpu': 'A (R) b'})
-    machine_records.MachineRecords(machine_records.FOLDER, 'cpu')
+    machine_records.MachineRecords(arguments.FOLDER, 'cpu')
     folder = tmp_path / 'home' / '.cache' / 'tpugraphs' / 'records'
     names = os.listdir(folder)
     assert len(names) == 2 and any(name.startswith('A_R_b_') for name in names)
@@ -153,7 +154,7 @@ def test_records_that_cannot_be_added_are_refused(path, tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             machine_records.check_writable(place)
-    for place in ('', path, str(tmp_path), machine_records.FOLDER):
+    for place in ('', path, str(tmp_path), arguments.FOLDER):
         machine_records.check_writable(place)
 
 

@@ -5,8 +5,6 @@ import collections
 import html.parser
 import itertools
 import re
-import shutil
-import subprocess
 import warnings
 from xml.etree import ElementTree
 
@@ -213,6 +211,16 @@ def test_seeds_of_a_model_are_one_model(tmp_path):
     assert found.pictures[0].count('#c2410c') < found.pictures[0].count('#0b62a8')
 
 
+def test_runs_on_other_data_are_other_models(tmp_path):
+    runs = [_run(f'MLP {n}', 'tile', _kernels(n), model='MLP') for n in range(3)]
+    runs[2].summary['data'] = '/home/me/others/valid'
+    page.write(str(tmp_path / 'report.html'), runs)
+    found = _Page(tmp_path / 'report.html')
+    assert '<title>3 runs of 2 models on tile:xla</title>' in found.content
+    assert 'MLP on data 1 (.../data)' in found.text
+    assert 'MLP on data 2 (.../others)' in found.text
+
+
 def test_no_folder_of_the_machine_is_named(tmp_path):
     args = {'losses': '/home/me/f.py:loss:1', 'init_from': '~/out/model_1'}
     run = _run(
@@ -304,34 +312,3 @@ def test_a_program_a_thousand_times_off_is_drawn_without_a_warning():
         warnings.simplefilter('error')
         picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error')
     assert 'far_off 5000.000' in picture.alt
-
-
-_BROWSERS = ('chromium', 'chromium-browser', 'google-chrome', 'chrome')
-_QUIET = (
-    '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run '
-    '--disable-background-networking --disable-component-update --disable-sync '
-    '--hide-scrollbars --virtual-time-budget=2000'
-).split()
-
-
-def test_a_browser_shows_it_on_a_dark_phone(tiles, tmp_path):
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if not browser:
-        pytest.skip(f'none of {", ".join(_BROWSERS)} is installed')
-    image = pytest.importorskip('PIL.Image')
-    path = tmp_path / 'page.png'
-    flags = [
-        *_QUIET,
-        '--blink-settings=preferredColorScheme=0',
-        f'--user-data-dir={tmp_path}',
-        '--window-size=400,2000',
-        f'--screenshot={path}',
-    ]
-    subprocess.run(
-        [browser, *flags, tiles.as_uri()], check=True, capture_output=True, timeout=90
-    )
-    with image.open(path) as picture:
-        shown = np.asarray(picture.convert('L'), np.float64)
-    assert shown.shape[1] == 400
-    # Ground, letters and lines: neither blank nor bright.
-    assert np.median(shown) < 40 and 0.002 < (shown > 160).mean() < 0.2

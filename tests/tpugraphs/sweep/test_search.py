@@ -287,11 +287,16 @@ def test_a_sign_of_life_that_cannot_be_written_is_missing(storage):
         ('delete from trial_values', 'trial 0 is damaged'),
         ('update trials set number = 7', 'trial 0 is damaged'),
         ("update trials set state = 'x'", "'x'"),
+        ("update trial_values set value = 'x'", 'trial 0 is damaged'),
+        ("update trial_params set param_name = x'ff00'", 'trial 0 is damaged'),
+        ('update trial_params set param_value = null', 'trial 0 is damaged'),
     ],
 )
 def test_damaged_studies_are_one_line(storage, damage, cause):
     study = _sweep(storage)
-    study.tell(study.ask(), 0.5)
+    trial = study.ask()
+    trial.suggest_float('lr', 0, 1)
+    study.tell(trial, 0.5)
     _execute(storage, damage)
     for opening in (_sweep, lambda storage: study_lib.load(storage, '')):
         with pytest.raises(ValueError, match=f'cannot be used: {cause}'):

@@ -88,16 +88,11 @@ def test_a_value_beyond_the_type_is_refused(kind, fits, beyond):
     'edit, message',
     [
         ({'format': 2}, 'program.json: format 2, and this version reads 1'),
-        ({'format': '9' * 99}, "program.json: format '9999"),
-        ({'inputs': [5]}, 'program.json: does not fit program.hlo.pb: no tree of'),
+        ({'platform': 'abacus'}, "program.json: platform is 'abacus'"),
         ({'outputs': {'list': []}}, 'does not fit program.hlo.pb: no tree of 1 arr'),
-        ({'bound': 'x'}, 'program.json: does not fit program.hlo.pb'),
         ({'bound': 1}, 'bound.npz'),
         ({'bound': 2}, 'program.json: does not fit program.hlo.pb: bound is 2'),
-        ({'program': [1]}, 'program.json: name or program.speedup is of a wrong type'),
-        ({'program': {'speedup': 'x'}}, 'program.json: name or program.speedup is of'),
         ({'program': {'speedup': 10**400}}, 'program.json: name or program.speedup is'),
-        ({'name': 5}, 'program.json: name or program.speedup is of a wrong type'),
         (
             {'name': '\x1b[2J'},
             'program.json: name or program.speedup is of a wrong type',

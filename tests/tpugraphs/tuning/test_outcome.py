@@ -9,7 +9,6 @@ from tpugraphs.clock import timing
 from tpugraphs.kernels import cutting
 from tpugraphs.tuning import kernel_search
 from tpugraphs.tuning import outcome
-from tpugraphs.tuning import program_search
 from tpugraphs.tuning import states
 from tpugraphs.tuning import whole_program
 
@@ -58,13 +57,6 @@ KERNELS = [
     states.Failed(kernel('e'), 'XLA ended the process'),
     states.Untimed(kernel('f')),
 ]
-
-
-def test_the_best_time_so_far_is_shown_while_kernels_are_tuned():
-    # 4 + 4 + 2 + 2 us; a and b take half of it.
-    shown = program_search._best_so_far(KERNELS)
-    assert shown == '2 faster; all kernels 8 us, 12 us untuned'
-    assert program_search._best_so_far(KERNELS[3:]).startswith('0 faster; ')
 
 
 def result(ratio, changed, **about):
