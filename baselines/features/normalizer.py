@@ -230,9 +230,12 @@ def _column_values(described: text.JsonObject, key: str, kind: type) -> np.ndarr
     ):
         names = 'true and false' if kind is bool else 'numbers'
         raise ValueError(f'normalizer: {key} should be a list of {names}')
-    with np.errstate(over='ignore'):
-        array = np.array(values, np.bool_ if kind is bool else np.float64)
-        array = array if kind is bool else array.astype(np.float32)
+    try:
+        with np.errstate(over='ignore'):
+            array = np.array(values, np.bool_ if kind is bool else np.float64)
+            array = array if kind is bool else array.astype(np.float32)
+    except OverflowError:  # an integer beyond float64
+        array = np.array([np.inf])
     if not np.isfinite(array).all():
         raise ValueError(f'normalizer: {key} has a value that is not finite')
     return array

@@ -144,6 +144,7 @@ def test_a_range_beyond_float32(tmp_path):
     [
         ({'node_min': None}, 'node_min should be a list of numbers'),
         ({'node_used': [1, 0, 1]}, 'node_used should be a list of true and false'),
+        ({'node_min': [10**400, 0, 0]}, 'node_min has a value that is not finite'),
         ({'config_max': [4, True]}, 'config_max should be a list of numbers'),
         ({'config_max': [4]}, 'config_used, config_min and config_max have 2, 2 and 1'),
         ({'node_max': [3, 5, 1e39]}, 'node_max has a value that is not finite'),
