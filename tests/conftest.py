@@ -29,6 +29,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser):
+    """Adds the device that tests/tpugraphs/clock runs modules on."""
+    parser.addoption('--platform', default='cpu', choices=['cpu', 'gpu'])
+
+
 def pytest_configure(config):
     """Has Hypothesis try fewer examples where only the fast tests are asked for."""
     import hypothesis  # with bytecode; pytest rewrites its asserts, too

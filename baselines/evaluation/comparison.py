@@ -1,6 +1,6 @@
 """Compares models on the same graphs: gains, tests, and tables."""
 
-from typing import Callable, Dict, List, Mapping, Sequence
+from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 import warnings
 
 import numpy as np
@@ -173,15 +173,16 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
         means = [number for number, row in enumerate(rows) if not row[1]]
         lines = text.table(rows, rules=[1, *means[:1]], width=text.WIDTH)
         titles = dict.fromkeys(map(report.data_title, of_collection))
-        sizes = {
+        graphs = {
             (
                 report.data_title(s),
+                data_of(s),
                 s['overall']['graphs'],
                 s['overall']['configurations'],
             )
             for s in of_collection
         }
-        if len(sizes) > len(titles):
+        if len(graphs) > len(titles):
             lines.append(
                 'The runs were measured on different graphs: figures of different '
                 'rows do not compare.'
@@ -193,13 +194,13 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
 def runs_tables(summaries: Mapping[str, text.JsonObject]) -> List[List[List[str]]]:
     """Returns a table for each collection: a row for each run below the head.
 
-    Runs that repeat one another have rows of their mean and standard deviation at
-    the end.
+    Runs that repeat one another on the same data have rows of their mean and standard
+    deviation at the end.
 
     Args:
         summaries: by model directory, from `Predictor.measure`, with `name`,
             which tells the run from the others, and `group`, which only runs
-            share that differ in seed and fold alone.
+            share that differ in seed, fold and the place of their data alone.
     """
     return [_runs_rows(alike) for alike in _by_collection(summaries)]
 
@@ -220,19 +221,26 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
     measures = metrics.MEASURES[task]
     graphs = f'{report.GROUPINGS[task].graph}s'
     rows = [[collection, graphs, *(m.title for m in measures)]]
-    # Runs of one group differ in seed and fold alone: their mean is a row.
-    by_group: Dict[str, List[text.JsonObject]] = {}
+    # Runs of one group on the same data differ in seed and fold: their mean is a row.
+    by_group: Dict[Tuple[str, str], List[text.JsonObject]] = {}
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
-        by_group.setdefault(summary['group'], []).append(summary)
-    for group, runs in by_group.items():
+        key = summary['group'], data_of(summary)
+        by_group.setdefault(key, []).append(summary)
+    for (group, _), runs in by_group.items():
         if len(runs) > 1:
             rows.append([f'mean of {len(runs)}: {group}', '', *_cells(measures, runs)])
             spread = _cells(measures, runs, lambda values: np.std(values, ddof=1))
             over = 'folds' if len({run.get('fold') for run in runs}) > 1 else 'seeds'
             rows.append([f'  deviation over {over}', '', *spread])
     return rows
+
+
+def data_of(summary: text.JsonObject) -> str:
+    """Returns the data that a run was measured on; the same for folds of the same."""
+    fold = summary.get('fold')
+    return summary['data'].replace(f' of fold {fold}', '') if fold else summary['data']
 
 
 def format_ensemble(result: text.JsonObject) -> str:

@@ -26,6 +26,7 @@ import itertools
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
+from scipy import sparse
 
 from baselines.data.layout import store as layout_store
 from baselines.hlo import schema
@@ -51,11 +52,15 @@ _OF_SINGLE = (
 _NO_ROLE = -9  # no dimension, nor that of an absent one
 PAIRS = 1 << 19  # most pairs of instruction and configuration in memory at once
 
-NAMES: Tuple[str, ...] = (
+# Columns that are sums over instructions.
+_SUMS = (
     *(f'{array}_{effect}' for array in _ARRAYS for effect in _EFFECTS),
     *(f'{array}_{effect}_products' for array in _ARRAYS for effect in _EFFECTS),
     'padded_work',
     'log_padded_work',
+)
+NAMES: Tuple[str, ...] = (
+    *_SUMS,
     *(f'layout_{i}_{name}' for i in range(_SINGLE) for name in _OF_SINGLE),
     *(f'log_{amount}' for amount in _AMOUNTS),
 )
@@ -102,7 +107,12 @@ class LayoutTable:
                     f'there is no column {name[:40]!r}, which the trees look at; train '
                     'them again'
                 )
-        self._used = [every.index(name) for name in self.names]
+        used = np.array([every.index(name) for name in self.names], int)
+        # Places of the columns that are sums, and of the others.
+        self._sums, self._others = (
+            np.flatnonzero(part) for part in (used < len(_SUMS), used >= len(_SUMS))
+        )
+        self._used = used
         self._last: Dict[int, _Instructions] = {}  # the program that was read last
 
     @property
@@ -117,19 +127,18 @@ class LayoutTable:
             graphs: int64 [r], programs; fastest if equal ones are adjacent.
             configs: int64 [r], a configuration of each.
         """
-        table = np.empty((len(graphs), len(self._used)), np.float32)
+        table = np.empty((len(graphs), len(self.names)), np.float32)
         for graph in np.unique(graphs):
             rows = np.flatnonzero(graphs == graph)
             width = len(self._store.part('node_config_ids', graph))
             most = max(1, PAIRS // max(1, width))
             for start in range(0, len(rows), most):
                 block = rows[start : start + most]
-                columns = self._program_rows(int(graph), configs[block])
-                table[block] = columns[:, self._used]
+                table[block] = self._program_rows(int(graph), configs[block])
         return table
 
     def _program_rows(self, graph: int, configs: np.ndarray) -> np.ndarray:
-        """Computes all columns of configurations of one program."""
+        """Computes the columns of configurations of one program."""
         if graph not in self._last:
             self._last = {graph: self._read_program(graph)}
         program, store = self._last[graph], self._store
@@ -142,20 +151,25 @@ class LayoutTable:
         fastest = padding.fastest_dimensions(vectors[code], program.dims[node])
         padded = padding.padded(program.products, node, fastest[:, 0])  # [a]
         of_assignments = _assigned_columns(program, node, fastest, padded)
-        # An instruction at a time: [r, k, columns] would not fit into memory.
-        sums = np.zeros((len(codes), of_assignments.shape[1]), np.float32)
-        for i in range(codes.shape[1]):
-            sums += of_assignments[assigned[:, i]]
+        table = np.empty((len(codes), len(self.names)), np.float32)
+        # [r, a], a 1 for each instruction: [r, k, columns] would not fit into memory.
+        ones = np.ones(assigned.size, np.float32)
+        ends = np.arange(len(codes) + 1) * codes.shape[1]
+        chosen = sparse.csr_matrix(
+            (ones, assigned.ravel(), ends), shape=(len(codes), len(node))
+        )
+        table[:, self._sums] = chosen @ of_assignments[:, self._used[self._sums]]
         places = fastest.clip(0, schema.RANK - 1)  # [a, 3, 2]
-        return np.concatenate(
+        others = np.concatenate(
             [
-                sums,
                 _single_columns(program, places, padded, assigned),
                 np.tile(program.totals, (len(codes), 1)),
                 np.tile(program.flags, (len(codes), 1)),
             ],
             axis=1,
         )
+        table[:, self._others] = others[:, self._used[self._others] - len(_SUMS)]
+        return table
 
     def _read_program(self, graph: int) -> _Instructions:
         """Computes what all configurations of a program share."""

@@ -137,7 +137,9 @@ def test_the_text_says_what_is_over_what():
     assert '5 programs can show none: it takes 6.' in comparison.format_test(result)
 
 
-def _summary(name, group, top_1, collection='tile:xla', graphs=1200):
+def _summary(
+    name, group, top_1, collection='tile:xla', graphs=1200, data='/d/valid', fold=''
+):
     overall = {'graphs': graphs, 'configurations': 9 * graphs}
     for measure in metrics.MEASURES['tile']:
         overall[measure.key] = {'mean': 0.5}
@@ -149,6 +151,8 @@ def _summary(name, group, top_1, collection='tile:xla', graphs=1200):
         'overall': overall,
         'collection': collection,
         'split': 'valid',
+        'data': data,
+        'fold': fold,
     }
 
 
@@ -187,6 +191,24 @@ def test_runs_on_different_graphs_are_noted():
         'The runs were measured on different graphs: figures of different rows do '
         'not compare.'
     )
+
+
+def test_runs_on_other_data_have_no_mean():
+    others = {'data': '/x/valid'}
+    folds = [
+        {'data': f'/d/{{train,valid}}, valid of fold {k}/2', 'fold': f'{k}/2'}
+        for k in (1, 2)
+    ]
+    summaries = {
+        number: _summary(f'MLP {number}', 'MLP', top_1, **about)
+        for number, (top_1, about) in enumerate(
+            [(0.1, {}), (0.5, others), (0.2, folds[0]), (0.3, {}), (0.4, folds[1])]
+        )
+    }
+    lines = comparison.format_runs(summaries).splitlines()
+    means = [line.split()[-6] for line in lines if line.startswith('mean of 2: MLP')]
+    assert means == ['0.200', '0.300']  # of .1 and .3, and of the folds' .2 and .4
+    assert lines[-1].startswith('The runs were measured on different graphs: figures ')
 
 
 def test_collections_have_a_table_each():

@@ -93,8 +93,10 @@ def run(args: argparse.Namespace) -> int:
     if args.random is not None:
         sources = collect.random_programs.names(args.random, args.seed, families)
     extras.require()
-    starting.start_tensorflow()
-    programs = kernels.preparation if args.random is None else collect.random_programs
+    programs = kernels.preparation
+    if args.random is not None:
+        starting.start_tensorflow()
+        programs = collect.random_programs
     folder = collect.collection.collect(sources, options, programs.load)
     print(*folder.lines(), sep='\n')
     return 1 if folder.failed and args.random is None else 0

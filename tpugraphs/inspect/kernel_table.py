@@ -8,6 +8,7 @@ from typing import Dict, Iterable, List, Tuple
 
 from baselines.core import text
 from baselines.hlo import protos
+from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
@@ -21,11 +22,15 @@ _WIDTH = 40  # characters of a shape
 _HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles"]
 
 
-def describe(program: reader.Program) -> text.JsonObject:
+def describe(program: reader.Program, seconds: float = 30) -> text.JsonObject:
     """Describes the parameters and kernels of a program.
 
     An optimized module has its kernels already.  Others are compiled for the CPU; if
     jaxlib is missing or XLA cannot compile them, their instructions are listed.
+
+    Args:
+        seconds: that XLA may take: for tens of thousands of instructions it takes many
+            minutes.
 
     Returns:
         A dict, as `tpugraphs show --json` prints it:
@@ -47,7 +52,7 @@ def describe(program: reader.Program) -> text.JsonObject:
         unknown = 'unknown: sizes are not fixed'
         return {**described, 'origin': unknown, 'multiply_adds': None, 'kernels': []}
     if not preparation.is_optimised(module):
-        module, origin = _optimised(program)
+        module, origin = _optimised(program, seconds)
     try:
         kernels = _kernels(module)
     except LookupError as error:
@@ -112,15 +117,19 @@ def _has_unknown_sizes(module: protos.HloModuleProto) -> bool:
     )
 
 
-def _optimised(program: reader.Program) -> Tuple[protos.HloModuleProto, str]:
+def _optimised(
+    program: reader.Program, seconds: float
+) -> Tuple[protos.HloModuleProto, str]:
     """Returns the module to cut, and the origin of its kernels, as text."""
     if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
     try:
-        return preparation.optimise(program), "as XLA's CPU compiler makes them"
+        with session_lib.Session(seconds=seconds) as session:
+            optimised = preparation.optimise(preparation.prepare(program), session)
+        return optimised, "as XLA's CPU compiler makes them"
     except ValueError as error:
-        return program.module, f'instructions before fusion, for {error}'
+        return program.module, f'instructions before fusion, since {error}'
 
 
 def _facts(module: protos.HloModuleProto) -> text.JsonObject:

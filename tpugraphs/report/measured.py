@@ -1,12 +1,15 @@
-"""The models of a report: runs that differ in seed or fold alone are one model."""
+"""The models of a report: runs on the same data of other seeds or folds are one."""
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence
+import collections
+import os
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from baselines.core import text
+from baselines.evaluation import comparison
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.runs import differences
@@ -68,7 +71,7 @@ class MeanMeasure(NamedTuple):
 
 
 class ReportedModel(NamedTuple):
-    """Runs of the same settings with different seeds or folds."""
+    """Runs of the same settings, on the same data, with different seeds or folds."""
 
     name: str  # no other model of the page has it
     runs: Sequence[MeasuredRun]  # in the order of their names
@@ -102,26 +105,31 @@ def sign_of(task: str, key: str) -> int:
 
 
 def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
-    """Groups runs by model, the best model first.
+    """Groups runs by model and data, the best model first.
 
     The best model has the lowest mean top-5 error of tiles, or the highest mean of
     Kendall's tau of layouts.  Names, which come from run files, are made printable and
     lose the folders of this machine.
     """
-    by_name: Dict[str, List[MeasuredRun]] = {}
+    groups: Dict[Tuple[str, str], List[MeasuredRun]] = {}
     for run in sorted(runs, key=lambda run: run.name):
         shown = run._replace(name=text.without_folders(run.name))
-        by_name.setdefault(run.model, []).append(shown)
-    models = [
-        ReportedModel(text.without_folders(name), members)
-        for name, members in by_name.items()
-    ]
+        key = run.model, comparison.data_of(run.summary)
+        groups.setdefault(key, []).append(shown)
+    counts = collections.Counter(name for name, _ in groups)
+    models: List[ReportedModel] = []
+    for (name, data), members in groups.items():
+        if counts[name] > 1:
+            number = 1 + sum(model.runs[0].model == name for model in models)
+            folder = text.without_folders(os.path.dirname(data))
+            name = f'{name} on data {number} ({folder})'
+        models.append(ReportedModel(text.without_folders(name), members))
     task = runs[0].summary['task']
-    key, _ = _ORDERED_BY[task]
+    measure, _ = _ORDERED_BY[task]
 
     def place(model: ReportedModel) -> float:
-        mean = model.estimate(key).mean
-        return np.inf if mean is None else -sign_of(task, key) * mean
+        mean = model.estimate(measure).mean
+        return np.inf if mean is None else -sign_of(task, measure) * mean
 
     return sorted(models, key=place)
 

@@ -44,6 +44,7 @@ class Executable:
     Args:
         signature: of the function; by default flat arrays, returning a tuple.
         original: the untuned HloModuleProto; by default `module`.
+        platform: what it was tuned for and runs on, 'cpu' or 'gpu'.
 
     Attributes:
         about: the measurements.
@@ -55,11 +56,13 @@ class Executable:
         signature: signatures.Signature = signatures.Signature(),
         original: Optional[protos.HloModuleProto] = None,
         about: Optional[text.JsonObject] = None,
+        platform: str = 'cpu',
     ):
         self._module, self._signature = module, signature
         self._original = module if original is None else original
         self._parameters = list(module.host_program_shape.parameters)
         self.about = about or {}
+        self._platform = platform
 
     def __repr__(self) -> str:
         shapes = ', '.join(map(building.shape_text, self._parameters))
@@ -98,7 +101,7 @@ class Executable:
     @property
     def original(self) -> 'Executable':
         """The untuned program, to compare."""
-        return Executable(self._original, self._signature)
+        return Executable(self._original, self._signature, platform=self._platform)
 
     @functools.cached_property
     def _compiled(self) -> xla.CompiledModule:
@@ -111,7 +114,8 @@ class Executable:
                 "an optimised program cannot be run; tune it as it was before XLA's "
                 'passes'
             )
-        return backend_lib.Backend().compile(self._module.SerializeToString())
+        backend = backend_lib.Backend(self._platform)
+        return backend.compile(self._module.SerializeToString())
 
     def save(self, folder: str) -> str:
         """Writes a folder for `load`; returns its path.
@@ -134,6 +138,7 @@ class Executable:
                 np.savez(stream, **{f'{n:06d}': a for n, a in enumerate(arrays)})
         about = {
             'format': _FORMAT,
+            'platform': self._platform,
             'inputs': self._signature.inputs,
             'outputs': self._signature.outputs,
             'bound': len(self._signature.bound),
@@ -186,9 +191,11 @@ def load(folder: str) -> Executable:
             signatures.check(outputs, len(_shapes(module)[1]))
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f'{path}: does not fit {PROGRAM}: {error}') from None
-    return Executable(
-        module, signatures.Signature(inputs, outputs, bound), original, about
-    )
+    platform = about.pop('platform', 'cpu')  # older files lack it
+    if platform not in backend_lib.PLATFORMS:
+        raise ValueError(f'{path}: platform is {platform!r:.20}')
+    signature = signatures.Signature(inputs, outputs, bound)
+    return Executable(module, signature, original, about, platform)
 
 
 def _load_module(path: str) -> protos.HloModuleProto:

@@ -116,7 +116,9 @@ def tune_and_write(
     module = program.module
     if result.proof is not None:
         module = protos.HloModuleProto.FromString(result.proof.module)
-    runnable = executable.Executable(module, signature, program.module, about)
+    runnable = executable.Executable(
+        module, signature, program.module, about, options.platform
+    )
     if options.output:
         _write_kernels(result.kernels, os.path.join(options.output, _FOLDER))
         use = f'for tpugraphs.load_program({options.output!r})'

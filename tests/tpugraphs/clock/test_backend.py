@@ -1,4 +1,7 @@
-"""The backend gives NumPy's results with every release of jaxlib."""
+"""The backend gives NumPy's results with every release of jaxlib.
+
+pytest tests/tpugraphs/clock/test_backend.py --platform gpu   # on a graphics processor
+"""
 
 import subprocess
 import sys
@@ -11,6 +14,7 @@ import baselines
 from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs.clock import backend as backend_lib
+from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import cutting
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
@@ -32,6 +36,13 @@ _MODULES = {
         'ROOT t = (f32[3,4], f32[3,4]) tuple(p, n)',
         [_X],
         [_X, -_X],
+    ),
+    # What jaxlib has no StableHLO for.
+    'copy and erf': (
+        '',
+        'p = f32[3,4] parameter(0)\n c = f32[3,4] copy(p)\nROOT e = f32[3,4] erf(c)',
+        [np.zeros((3, 4), np.float32)],
+        [np.zeros((3, 4), np.float32)],
     ),
     'while': (
         'body { s = (s32[], f32[]) parameter(0)\n'
@@ -124,16 +135,25 @@ _TYPES = {
 _HLO_TYPES = {'bool': 'pred', 'bfloat16': 'bf16', 'complex64': 'c64', 'int4': 's4'}
 
 
-def _compiled(entry, before='', header='', plain=False):
-    text = f'HloModule m{header}\n{before}\nENTRY e {{ {entry} }}'
-    return backend_lib.Backend().compile(xla.parse_text(text), plain)
+@pytest.fixture(name='platform', scope='module')
+def fixture_platform(request):
+    return request.config.getoption('platform')
+
+
+@pytest.fixture(name='compiled')
+def fixture_compiled(platform):
+    def compiled(entry, before='', header='', plain=False):
+        text = f'HloModule m{header}\n{before}\nENTRY e {{ {entry} }}'
+        return backend_lib.Backend(platform).compile(xla.parse_text(text), plain)
+
+    return compiled
 
 
 @pytest.mark.parametrize('name', _MODULES)
-def test_results_are_those_of_numpy(name):
+def test_results_are_those_of_numpy(name, compiled):
     before, entry, arrays, expected = _MODULES[name]
     header = ', input_output_alias={ {}: (0, {}, may-alias) }'
-    program = _compiled(entry, before, header if name == 'donated input' else '')
+    program = compiled(entry, before, header if name == 'donated input' else '')
     actual = program.outputs(program.place(arrays))
     assert len(actual) == len(expected)
     for mine, theirs in zip(actual, expected):
@@ -142,7 +162,7 @@ def test_results_are_those_of_numpy(name):
 
 
 @pytest.mark.parametrize('name', _TYPES)
-def test_every_type_is_passed_through(name):
+def test_every_type_is_passed_through(name, compiled):
     import ml_dtypes  # with jaxlib
 
     kinds = [np.dtype(getattr(ml_dtypes, n, None) or n) for n in _TYPES[name]]
@@ -155,7 +175,7 @@ def test_every_type_is_passed_through(name):
     lines += [f'c{n} = {t}[2,3] copy(p{n})' for n, t in enumerate(types)]
     shapes = ', '.join(f'{t}[2,3]' for t in types)
     names = ', '.join(f'c{n}' for n in range(len(types)))
-    program = _compiled('\n'.join([*lines, f'ROOT t = ({shapes}) tuple({names})']))
+    program = compiled('\n'.join([*lines, f'ROOT t = ({shapes}) tuple({names})']))
     for mine, theirs in zip(program.outputs(program.place(arrays)), arrays):
         assert mine.dtype == theirs.dtype
         np.testing.assert_array_equal(mine.astype(complex), theirs.astype(complex))
@@ -170,8 +190,8 @@ _LAYER = (
 )
 
 
-def test_kernels_are_cut_from_the_optimised_module():
-    content = _compiled(_LAYER, _ADD, plain=True).optimised()
+def test_kernels_are_cut_from_the_optimised_module(compiled):
+    content = compiled(_LAYER, _ADD, plain=True).optimised()
     module = protos.HloModuleProto.FromString(content)
     opcodes = {i.opcode for c in module.computations for i in c.instructions}
     assert {'dot', 'reduce', 'exponential'} <= opcodes
@@ -181,8 +201,8 @@ def test_kernels_are_cut_from_the_optimised_module():
     assert 2 <= len(cut) <= 3  # the product, and what follows it, fused or not
 
 
-def test_the_optimised_module_is_text_without_metadata():
-    assert 'ENTRY' in _compiled(_LAYER, _ADD).text()
+def test_the_optimised_module_is_text_without_metadata(compiled):
+    assert 'ENTRY' in compiled(_LAYER, _ADD).text()
 
 
 def test_a_custom_call_is_refused_before_it_runs(tmp_path):
@@ -212,11 +232,24 @@ def test_what_waits_for_the_host_is_refused(tmp_path, opcode):
         executable.load(folder)
 
 
+def test_a_process_that_xla_ends_is_a_worker_error(monkeypatch, platform):
+    # The module ends XLA's process by an order from outside.
+    with session_lib.Session(platform=platform) as session:
+        session._process.kill()
+        session._process.wait()
+        monkeypatch.setattr(session._process, 'poll', lambda: None)
+        with pytest.raises(session_lib.WorkerError, match='XLA ended the process'):
+            session.optimise(
+                xla.parse_text(f'HloModule m\n{_ADD}\nENTRY e {{ {_LAYER} }}')
+            )
+
+
 _ONE_THREAD = """
 import os, sys, time
 import numpy as np
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from tpugraphs.clock import backend as backend_lib
+from tpugraphs.clock import session as session_lib
 from tpugraphs.programs import xla
 program = backend_lib.Backend().compile(xla.parse_text(sys.stdin.read()))
 buffers = program.place([np.ones((512, 512), np.float32)] * 2)
@@ -229,7 +262,9 @@ print(process / thread)
 """
 
 
-def test_one_thread_alone_works():
+def test_one_thread_alone_works(platform):
+    if platform != 'cpu':
+        pytest.skip('a graphics processor is timed by the wall clock')
     text = (
         'HloModule m\nENTRY e { p = f32[512,512] parameter(0)\n w = f32[512,512] '
         'parameter(1)\n d = f32[512,512] dot(p, w), lhs_contracting_dims={1}, '

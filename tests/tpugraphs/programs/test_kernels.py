@@ -83,8 +83,7 @@ def _lines(program):
     return kernel_table.lines(kernel_table.describe(reader.read_program(program)))
 
 
-def test_multiply_adds_of_a_convolution_by_hand(monkeypatch):
-    monkeypatch.setattr(preparation, 'optimise', lambda program: program.module)
+def test_multiply_adds_of_a_convolution_by_hand():
     made = building.Module('image')
     entry = made.computation('entry')
     x = entry.parameter(building.shape_of('f32', [2, 8, 8, 6]))
@@ -95,7 +94,7 @@ def test_multiply_adds_of_a_convolution_by_hand(monkeypatch):
     numbers.kernel_input_feature_dimension = 2
     numbers.kernel_spatial_dimensions.extend([0, 1])
     lines = kernel_table.lines(
-        kernel_table.describe(reader.read_program(made.finish(entry)))
+        kernel_table.describe(reader.read_program(made.finish(entry)), seconds=0)
     )
     # 2 x 8 x 8 x 12 results of 3 x 5 x 2 products.
     assert '46,080 multiply-adds in dots and convolutions' in lines[-3]
@@ -145,3 +144,13 @@ def test_a_damaged_product_is_said_in_one_line():
     del module.computations[0].instructions[-1].operand_ids[:]
     with pytest.raises(ValueError, match='an instruction lacks a field of its opcode'):
         _lines(module)
+
+
+def test_what_xla_takes_too_long_for_is_listed_as_it_is():
+    pytest.importorskip('jaxlib', reason='jaxlib is not installed')
+    program = reader.read_program(measured_programs.pointwise(8))
+    described = kernel_table.describe(program, seconds=0)
+    why = described['origin']
+    assert why.startswith('instructions before fusion, since ')
+    assert why.endswith(': took more than 0 s')
+    assert [kernel['shape'] for kernel in described['kernels']] == ['f32[8]']

@@ -88,6 +88,7 @@ def test_a_value_beyond_the_type_is_refused(kind, fits, beyond):
     'edit, message',
     [
         ({'format': 2}, 'program.json: format 2, and this version reads 1'),
+        ({'platform': 'abacus'}, "program.json: platform is 'abacus'"),
         ({'outputs': {'list': []}}, 'does not fit program.hlo.pb: no tree of 1 arr'),
         ({'bound': 1}, 'bound.npz'),
         ({'bound': 2}, 'program.json: does not fit program.hlo.pb: bound is 2'),
