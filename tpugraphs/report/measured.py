@@ -71,7 +71,7 @@ class MeanMeasure(NamedTuple):
 
 
 class ReportedModel(NamedTuple):
-    """Runs of the same settings with different seeds or folds."""
+    """Runs of the same settings, on the same data, with different seeds or folds."""
 
     name: str  # no other model of the page has it
     runs: Sequence[MeasuredRun]  # in the order of their names
