@@ -178,6 +178,10 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
         return 0
     try:
         rest = values([name, *as_absl(argv, values)])
+    except flags.UnrecognizedFlagError as error:
+        flag = error.flagname
+        nearest = registry.did_you_mean(flag, values)
+        raise ValueError(f'there is no flag --{flag}{nearest}') from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
     return train(config_class, rest, values)

@@ -176,7 +176,8 @@ def test_help_of_a_sweep_shows_its_own_options(capsys):
 
 def test_train_refuses_in_one_line(capsys):
     for words, message in (
-        (['--epohcs=3'], "Unknown command line flag 'epohcs'"),
+        (['--epohcs=3'], "there is no flag --epohcs; did you mean 'epochs'?"),
+        (['--learning_rate=1'], "there is no flag --learning_rate; did you mean 'lr'?"),
         (['--epochs=three'], '--epochs=three: invalid literal'),
         (['--epochs=0'], '--epochs should be at least 1, not 0'),
         (

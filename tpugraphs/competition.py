@@ -28,6 +28,7 @@ from tpugraphs.api import training
 
 # By task, the measure of `evaluate` that Kaggle averages over a collection.
 _MEASURES = {'tile': 'kaggle_score', 'layout': 'kendall_tau'}
+_TITLES = {'kaggle_score': '1 - top-5 error', 'kendall_tau': "Kendall's tau"}
 _SUBMISSION = 'submission.csv'
 
 
@@ -73,10 +74,12 @@ class Results:
         """Lays the entries out as a table."""
         rows = [['collection', 'measure', 'valid', '95% interval', 'CSV']]
         for entry in self.entries:
-            bounds = [text.cell(bound, '.3f') for bound in (entry.low, entry.high)]
+            interval = '-'
+            if entry.low is not None and entry.high is not None:
+                interval = f'{entry.low:.3f} to {entry.high:.3f}'
             mean, csv = f'{entry.mean:.3f}', files.shown(entry.csv)
-            interval = ' to '.join(bounds)
-            rows.append([entry.collection, entry.measure, mean, interval, csv])
+            measure = _TITLES[entry.measure]
+            rows.append([entry.collection, measure, mean, interval, csv])
         count = f'{len(self.entries)} of {len(collections.KAGGLE_NAMES)} collections'
         return '\n'.join(
             [

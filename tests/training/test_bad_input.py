@@ -108,6 +108,15 @@ def test_no_data_of_this_collection(refused, tmp_path):
     there = f'{tmp_path}/data/nlp/default/train: there is no such folder'
     what_to_do = ('--data_root', 'tpugraphs download --collection', '--sample_data')
     refused(there, *what_to_do, runs=layout_runs, source='nlp', search='default')
+    # A folder of splits, of another collection than the flags choose.
+    folder = tmp_path / 'data' / 'xla' / 'random'
+    refused(
+        f'{folder}/xla/default/train: there is no such folder; {folder} is of '
+        'layout:xla:random: pass --source=xla --search=random',
+        runs=layout_runs,
+        search='default',
+        data_root=str(folder),
+    )
 
 
 def test_unusable_runtimes(refused, data):

@@ -25,10 +25,10 @@ GRACE = 60
 _MOST_RETRIES = 2
 # Seconds that a process waits for another one that writes to a SQLite file.
 _LOCK_TIMEOUT = 60
-# Seconds between two attempts to open a database, so often: a process that started
-# together with this one may be making the tables.
-_TABLES_TIME = 1
+# Attempts to open a database whose tables another process is making, and the seconds
+# in between.
 _ATTEMPTS = 4
+_TABLES_TIME = 1
 # Of so many trials, one goes on at each rung of successive halving.
 _REDUCTION = 3
 # Trials at random before the sampler has an opinion.

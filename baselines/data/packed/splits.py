@@ -321,16 +321,21 @@ def _list_split(
 ) -> cache.Listing:
     """Lists the files of a split by name, the first `limit`; there is at least one."""
     parent = os.path.dirname(split_dir)
-    names = [
-        c.name
-        for c in collections.COLLECTIONS
-        if c.task == kind.collection and parent.endswith(c.subfolder)
-    ]
+    of_task = [c for c in collections.COLLECTIONS if c.task == kind.collection]
+    meant = [c for c in of_task if parent.endswith(c.subfolder)]
     advice = (
         f'it should hold one .npz file per {kind.noun}. Point --data_root at the '
         'folder of train, valid and test; or get the published files: `tpugraphs '
-        f'download --collection {(names or ["all"])[0]}`; or try --sample_data'
+        f'download --collection {meant[0].name if meant else "all"}`; or try '
+        '--sample_data'
     )
+    for collection in meant:
+        root = parent[: len(parent) - len(collection.subfolder) - 1]
+        for other in of_task:
+            # --data_root is another collection's folder.
+            if other.subfolder and root.endswith(other.subfolder):
+                flags = ' '.join(f'--{k}={v}' for k, v in other.flags.items())
+                advice = f'{root} is of {other.name}: pass {flags}'
     if not os.path.isdir(split_dir):
         siblings = [s for s in collections.SPLITS if os.path.isdir(f'{parent}/{s}')]
         if siblings:

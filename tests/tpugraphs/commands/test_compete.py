@@ -33,9 +33,9 @@ def test_the_score_is_the_mean_over_collections(tmp_path):
     results = competition.Results(entries, ['layout:nlp:random'], 'all.csv')
     assert results.score == pytest.approx(0.55)
     lines = results.to_text().splitlines()
-    assert (
-        lines[2].split() == 'tile:xla kaggle_score 0.900 0.800 to 1.000 a.csv'.split()
-    )
+    of_tiles = 'tile:xla 1 - top-5 error 0.900 0.800 to 1.000 a.csv'
+    assert lines[2].split() == of_tiles.split()
+    assert lines[3].split() == "layout:xla:random Kendall's tau 0.200 - b".split()
     assert lines[-2].endswith('score: 0.550, the mean of 2 of 5 collections')
 
 
