@@ -162,6 +162,7 @@ def _shell(tmp_path_factory):
         for module, name, tiny in (
             (tile_models, 'MLP', tiny_models.Tiny),
             (tile_models, 'LateJoinSAGE', tiny_models.Tiny),
+            (tile_models, 'EarlyJoinSAGE', tiny_models.Tiny),
             (layout_models, 'ResModel', tiny_layout_models.Tiny),
         ):
             stand_in = type(name, (tiny,), {'__module__': module.__name__})

@@ -40,6 +40,13 @@ class Grouping(NamedTuple):
     group_of: Callable[[str], str]
 
 
+# The measure by which runs and programs are ordered, and its name, by task.
+ORDERED_BY = {
+    'tile': ('top_5_error', 'top-5 error'),
+    'layout': ('kendall_tau', "Kendall's tau"),
+}
+_MOST_ROWS = 30  # of programs in a table
+
 # By task.
 GROUPINGS = {
     'tile': Grouping('kernel', 'program', families.program_of_kernel),
@@ -289,8 +296,9 @@ def data_title(summary: text.JsonObject) -> str:
 def format_table(summary: text.JsonObject) -> str:
     """Lays out what `summarise` returned as plain text of at most 100 columns.
 
-    A row per program (layout: per graph), sorted by name; then all graphs
-    together, the bootstrap interval of that mean, and random choice.
+    A row per program (layout: per graph), sorted by name, or of the worst
+    `_MOST_ROWS`; then all graphs together, the bootstrap interval of that mean, and
+    random choice.
     """
     grouping, overall = GROUPINGS[summary['task']], summary['overall']
     measures = metrics.MEASURES[summary['task']]
@@ -310,10 +318,8 @@ def format_table(summary: text.JsonObject) -> str:
     head = [grouping.group, f'{grouping.graph}s', 'configs', *titles]
     if noisy:
         head[4:4] = ['again', 'ceiling']
-    body = [
-        [name, *_counts(group), *cells(group)]
-        for name, group in summary['groups'].items()
-    ]
+    groups = _worst(summary)
+    body = [[name, *_counts(group), *cells(group)] for name, group in groups.items()]
     interval = f'  {summary["confidence"]:.0%} interval'
     foot = [
         ['all', *_counts(overall), *cells(overall)],
@@ -326,9 +332,30 @@ def format_table(summary: text.JsonObject) -> str:
     if _has_default(measures, overall):
         foot.append(['default and random', '', '', *cells(overall, 'default')])
     lines = text.table([head, *body, *foot], rules=(1, 1 + len(body)), width=text.WIDTH)
+    others = len(summary['groups']) - len(groups)
+    if others:
+        of_all = text.count(len(summary['groups']), grouping.group)
+        by = ORDERED_BY[summary['task']][1]
+        lines += ['', f'The {len(groups)} worst of {of_all} by {by}; --json has all.']
     if summary.get('protocol') == PUBLISHED:
         lines += ['', *_as_published(overall)]
     return '\n'.join(lines + _remarks(grouping, measures, overall))
+
+
+def _worst(summary: text.JsonObject) -> text.JsonObject:
+    """Returns the groups of a summary, or the worst of many, in their order."""
+    groups, (key, _) = summary['groups'], ORDERED_BY[summary['task']]
+    if len(groups) <= _MOST_ROWS:
+        return groups
+    [measure] = [m for m in metrics.MEASURES[summary['task']] if m.key == key]
+    sign = 1 if measure.more_is_better else -1
+
+    def quality(name: str) -> float:
+        mean = groups[name][key]['mean']
+        return np.inf if mean is None else sign * mean
+
+    worst = {*sorted(groups, key=quality)[:_MOST_ROWS]}
+    return {name: group for name, group in groups.items() if name in worst}
 
 
 def _has_default(measures: Sequence[metrics.Measure], overall: text.JsonObject) -> bool:

@@ -72,7 +72,9 @@ class TreeOptions:
 
 
 # With a graph model: they score three times as fast, and the mean of both is as good.
-FEWER = TreeOptions(trees=250, learning_rate=0.15)
+# More rows of layouts would take more time and memory than the graph model does
+# (benchmarks/full_size.py).
+FEWER = TreeOptions(trees=250, learning_rate=0.15, rows=1 << 16)
 # Of kernels.  With half of the columns, half of the trees would not see which of XLA's
 # runtimes measured a kernel (docs/findings/experiments.md#trees-of-tiles).
 OF_TILES = TreeOptions(trees=1500, learning_rate=0.05, column_share=0.9)

@@ -190,6 +190,19 @@ def test_the_noise_ceiling_stands_beside_tau():
     assert row.split()[4:6] == ['-', '-']
 
 
+def test_of_many_programs_the_worst_are_shown():
+    # The first two programs are ranked right; the fastest is the last of the others.
+    up = np.arange(1.0, 8.0)
+    results = [
+        GraphResult(f'p{i:02}_0', np.arange(7), up if i < 2 else up[::-1])
+        for i in range(32)
+    ]
+    lines = report.format_table(report.summarise('tile', results)).splitlines()
+    shown = [line.split()[0] for line in lines if line.startswith('p')]
+    assert shown == ['program', *(f'p{i:02}' for i in range(2, 32))]
+    assert 'The 30 worst of 32 programs by top-5 error; --json has all.' in lines
+
+
 def test_kernels_of_one_program_are_not_drawn_one_by_one():
     results = [
         GraphResult(f'{program}_{i}', [0, 1], [1 + 0.1 * error, 1])

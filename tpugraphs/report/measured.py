@@ -15,11 +15,6 @@ from baselines.evaluation import report
 from baselines.runs import differences
 from baselines.runs import run_files
 
-# The measure by which the models of a report are ordered, and its name, by task.
-_ORDERED_BY = {
-    'tile': ('top_5_error', 'top-5 error'),
-    'layout': ('kendall_tau', "Kendall's tau"),
-}
 ALL = 'all'  # the name of all groups together
 
 
@@ -125,7 +120,7 @@ def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
             name = f'{name} on data {number} ({folder})'
         models.append(ReportedModel(text.without_folders(name), members))
     task = runs[0].summary['task']
-    measure, _ = _ORDERED_BY[task]
+    measure, _ = report.ORDERED_BY[task]
 
     def place(model: ReportedModel) -> float:
         mean = model.estimate(measure).mean
@@ -136,4 +131,4 @@ def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
 
 def ordering_measure(models: Sequence[ReportedModel]) -> str:
     """Returns the name of the measure by which `group_runs` orders models."""
-    return _ORDERED_BY[models[0].runs[0].summary['task']][1]
+    return report.ORDERED_BY[models[0].runs[0].summary['task']][1]

@@ -10,6 +10,7 @@ from tpugraphs import commands
 from tpugraphs.clock import session
 from tpugraphs.kernels import preparation
 from tpugraphs.programs import conversion
+from tpugraphs.programs import functions
 
 _NEED_JAXLIB = ('text', 'bytecode')
 # TensorFlow traces, or JAX is imported.
@@ -26,9 +27,13 @@ def source(request, tmp_path):
 @pytest.fixture
 def _kernels_as_they_stand(monkeypatch):
     """XLA does not optimise: instructions are taken for kernels."""
-    # jaxlib parses a text once, not in a process for each command.
-    converted = functools.lru_cache(conversion.module_of)
-    monkeypatch.setattr(conversion, 'module_of', converted)
+    # Once each, not in a process for each command: jaxlib parses, TensorFlow traces.
+    for module, name in (
+        (conversion, 'module_of'),
+        (functions, 'from_file'),
+        (functions, 'from_saved_model'),
+    ):
+        monkeypatch.setattr(module, name, functools.lru_cache(getattr(module, name)))
     optimised = lambda program, _=None: preparation.prepare(program).module
     monkeypatch.setattr(preparation, 'optimise', optimised)
     monkeypatch.setattr(preparation.extras, 'has_jaxlib', lambda: True)
