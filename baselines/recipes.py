@@ -37,7 +37,6 @@ RECIPES: Mapping[str, Mapping[str, text.JsonObject]] = {
             'early_stop': 100,
             'batch': 4,
             'configs': 32,
-            'keep_nodes': 10_000,  # most programs whole, in bounded memory
             'sampling': 'uniform',
             'validation_configs': 300,
             'lr': 1e-2,
