@@ -12,6 +12,7 @@ import urllib.parse
 import warnings
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 import sqlalchemy
 
@@ -43,8 +44,6 @@ FAILURES = (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.StorageInternalErr
 _DEFINITION = 'definition'
 # Attribute of a trial: why it failed.
 REASON = 'reason'
-
-_Distribution = optuna.distributions.BaseDistribution
 
 
 def default_storage(out_dir: str) -> str:
@@ -118,7 +117,7 @@ class _Sampler(optuna.samplers.BaseSampler):
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
-    ) -> Dict[str, _Distribution]:
+    ) -> Dict[str, BaseDistribution]:
         """Returns the settings that are drawn together."""
         sampler = self._samplers[trial.number]
         return sampler.infer_relative_search_space(study, trial)
@@ -127,7 +126,7 @@ class _Sampler(optuna.samplers.BaseSampler):
         self,
         study: optuna.Study,
         trial: FrozenTrial,
-        search_space: Dict[str, _Distribution],
+        search_space: Dict[str, BaseDistribution],
     ) -> Dict[str, Any]:
         """Draws settings together."""
         sampler = self._samplers[trial.number]
@@ -138,7 +137,7 @@ class _Sampler(optuna.samplers.BaseSampler):
         study: optuna.Study,
         trial: FrozenTrial,
         param_name: str,
-        param_distribution: _Distribution,
+        param_distribution: BaseDistribution,
     ) -> Any:
         """Draws one setting."""
         sampler = self._samplers[trial.number]
