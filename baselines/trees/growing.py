@@ -153,7 +153,11 @@ def draw(
     shares = np.minimum(counts, even_share(counts, most))
     configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
     rows = np.repeat(graphs, shares), np.concatenate(configs)
-    columns = np.concatenate(list(scoring.slices(table, *rows)))
+    columns = np.empty((len(rows[0]), len(table.names)), np.float32)
+    start = 0
+    for part in scoring.slices(table, *rows):
+        columns[start : start + len(part)] = part
+        start += len(part)
     prior = None
     if task.prior:
         ends = np.cumsum(shares)[:-1]

@@ -217,6 +217,7 @@ def _drawn(runtimes, by_tau, weights=1.0):
         judged_by_tau=by_tau, prior='', labels=lambda store, graph: runtimes[graph]
     )
     table = types.SimpleNamespace(
+        names=['number'],
         counts=np.array(list(map(len, runtimes))),
         rows=lambda graphs, configs: configs[:, None],
     )
