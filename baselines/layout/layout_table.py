@@ -26,7 +26,7 @@ import itertools
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
-from scipy import sparse
+import scipy  # loads `sparse`, which takes a tenth of a second, on first use
 
 from baselines.data.layout import store as layout_store
 from baselines.hlo import schema
@@ -155,7 +155,7 @@ class LayoutTable:
         # [r, a], a 1 for each instruction: [r, k, columns] would not fit into memory.
         ones = np.ones(assigned.size, np.float32)
         ends = np.arange(len(codes) + 1) * codes.shape[1]
-        chosen = sparse.csr_matrix(
+        chosen = scipy.sparse.csr_matrix(
             (ones, assigned.ravel(), ends), shape=(len(codes), len(node))
         )
         table[:, self._sums] = chosen @ of_assignments[:, self._used[self._sums]]
