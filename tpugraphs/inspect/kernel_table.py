@@ -8,7 +8,6 @@ from typing import Dict, Iterable, List, Tuple
 
 from baselines.core import text
 from baselines.hlo import protos
-from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
@@ -125,8 +124,7 @@ def _optimised(
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
     try:
-        with session_lib.Session(seconds=seconds) as session:
-            optimised = preparation.optimise(preparation.prepare(program), session)
+        optimised = preparation.optimise(program, seconds=seconds)
         return optimised, "as XLA's CPU compiler makes them"
     except ValueError as error:
         return program.module, f'instructions before fusion, since {error}'

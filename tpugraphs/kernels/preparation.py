@@ -92,7 +92,9 @@ def is_optimised(module: protos.HloModuleProto) -> bool:
 
 
 def optimise(
-    program: reader.Program, session: Optional[session_lib.Session] = None
+    program: reader.Program,
+    session: Optional[session_lib.Session] = None,
+    seconds: float = 600,
 ) -> protos.HloModuleProto:
     """Returns a program's module after XLA's passes.
 
@@ -102,6 +104,7 @@ def optimise(
     Args:
         session: compiles it as it is, from `prepare`; without one, a program of any
             origin is prepared and compiled in a session of its own.
+        seconds: of wall time for compiling it in a session of its own.
 
     Raises:
         ValueError: jaxlib is needed and not installed, or XLA cannot compile the
@@ -112,7 +115,7 @@ def optimise(
     if session is None:
         purpose = f'{program.source}: cutting a program that XLA has not optimised yet'
         extras.require(purpose)
-        with session_lib.Session() as session:
+        with session_lib.Session(seconds=seconds) as session:
             return optimise(prepare(program), session)
     try:
         content = session.optimise(program.module.SerializeToString())

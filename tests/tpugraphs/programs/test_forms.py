@@ -34,7 +34,7 @@ def _kernels_as_they_stand(monkeypatch):
         (functions, 'from_saved_model'),
     ):
         monkeypatch.setattr(module, name, functools.lru_cache(getattr(module, name)))
-    optimised = lambda program, _=None: preparation.prepare(program).module
+    optimised = lambda program, _=None, seconds=0: preparation.prepare(program).module
     monkeypatch.setattr(preparation, 'optimise', optimised)
     monkeypatch.setattr(preparation.extras, 'has_jaxlib', lambda: True)
 
