@@ -26,6 +26,7 @@ from typing import (
 
 from baselines.core import files
 from baselines.core import starting
+from baselines.core import text
 
 # The package in which the published code keeps its models; a models.py written
 # for it says `from tpu_graphs.baselines.tiles import implicit`.
@@ -108,8 +109,8 @@ def declared(module: str, decorator: str) -> Dict[str, str]:
             continue
         for call in node.decorator_list:
             if isinstance(call, ast.Call) and ast.unparse(call.func) == decorator:
-                text = ast.get_docstring(node) or ''
-                lines[ast.literal_eval(call.args[0])] = text.partition('\n')[0]
+                about = ast.get_docstring(node) or ''
+                lines[ast.literal_eval(call.args[0])] = about.partition('\n')[0]
     return lines
 
 
@@ -297,11 +298,8 @@ def load_models_file(
 
 def _shown(error: BaseException) -> str:
     """Returns the type and the text of an error."""
-    name = type(error).__name__
-    try:
-        return f'{name}: {error}'
-    except Exception:  # the class of a user's own error can be faulty
-        return name
+    name, message = type(error).__name__, text.message_of(error)
+    return name if message is None else f'{name}: {message}'
 
 
 def named_model(model: str, task: str) -> Dict[str, str]:

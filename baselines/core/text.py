@@ -219,16 +219,20 @@ def with_advice(error: OSError) -> str:
     return f'{message}; {advice}' if advice else message
 
 
+def message_of(error: BaseException) -> Optional[str]:
+    """Returns the text of an error; None where its own code for that fails."""
+    try:
+        return str(error)
+    except Exception:  # the class of a user's own error can be faulty
+        return None
+
+
 def cause_of(error: BaseException) -> str:
     """Returns the line of an error that states its cause, with its type.
 
     Libraries write the location before the cause, and advice after it.
     """
-    try:
-        content = str(error)
-    except Exception:  # the class of a user's own error can be faulty
-        content = ''
-    lines = [line.strip() for line in content.strip().splitlines()]
+    lines = [line.strip() for line in (message_of(error) or '').strip().splitlines()]
     if not lines:
         return type(error).__name__
     named = [line for line in lines if _NAMED_ERROR.match(line)]

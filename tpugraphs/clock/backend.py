@@ -8,8 +8,6 @@ outputs = program.outputs(program.place(arrays))
 from tpugraphs.programs import extras
 from tpugraphs.programs import xla
 
-PLATFORMS = ('cpu', 'gpu')
-
 # Times are comparable with one thread alone.
 FLAGS = '--xla_cpu_multi_thread_eigen=false'
 

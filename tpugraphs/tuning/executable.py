@@ -25,6 +25,7 @@ from tpugraphs.kernels import building
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
 from tpugraphs.programs import xla
+from tpugraphs.records import arguments
 from tpugraphs.tuning import signatures
 
 PROGRAM = 'program.hlo.pb'
@@ -192,7 +193,7 @@ def load(folder: str) -> Executable:
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f'{path}: does not fit {PROGRAM}: {error}') from None
     platform = about.pop('platform', 'cpu')  # older files lack it
-    if platform not in backend_lib.PLATFORMS:
+    if platform not in arguments.PLATFORMS:
         raise ValueError(f'{path}: platform is {platform!r:.20}')
     signature = signatures.Signature(inputs, outputs, bound)
     return Executable(module, signature, original, about, platform)
