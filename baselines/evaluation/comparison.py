@@ -54,7 +54,7 @@ def paired_test(
             for side in (ours, theirs)
         )
         # [graphs], positive where ours is better.
-        gain = (a.mean(axis=0) - b.mean(axis=0)) * (1 if measure.more_is_better else -1)
+        gain = (a.mean(axis=0) - b.mean(axis=0)) * measure.sign
         defined = ~np.isnan(gain)
         gain, mean, low, high = gain[defined], None, None, None
         if len(gain):

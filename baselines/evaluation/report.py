@@ -347,8 +347,7 @@ def _worst(summary: text.JsonObject) -> text.JsonObject:
     groups, (key, _) = summary['groups'], ORDERED_BY[summary['task']]
     if len(groups) <= _MOST_ROWS:
         return groups
-    [measure] = [m for m in metrics.MEASURES[summary['task']] if m.key == key]
-    sign = 1 if measure.more_is_better else -1
+    sign = metrics.measure_of(summary['task'], key).sign
 
     def quality(name: str) -> float:
         mean = groups[name][key]['mean']

@@ -93,12 +93,6 @@ def measures_of(run: MeasuredRun, group: str) -> text.JsonObject:
     return run.summary['groups'].get(group, {})
 
 
-def sign_of(task: str, key: str) -> int:
-    """Returns 1 for a measure of which more is better, else -1."""
-    [measure] = [m for m in metrics.MEASURES[task] if m.key == key]
-    return 1 if measure.more_is_better else -1
-
-
 def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
     """Groups runs by model and data, the best model first.
 
@@ -120,11 +114,12 @@ def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
             name = f'{name} on data {number} ({folder})'
         models.append(ReportedModel(text.without_folders(name), members))
     task = runs[0].summary['task']
-    measure, _ = report.ORDERED_BY[task]
+    key, _ = report.ORDERED_BY[task]
+    sign = metrics.measure_of(task, key).sign
 
     def place(model: ReportedModel) -> float:
-        mean = model.estimate(measure).mean
-        return np.inf if mean is None else -sign_of(task, measure) * mean
+        mean = model.estimate(key).mean
+        return np.inf if mean is None else -sign * mean
 
     return sorted(models, key=place)
 
