@@ -1,5 +1,6 @@
 """Compares models on the same graphs: gains, tests, and tables."""
 
+import os
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 import warnings
 
@@ -176,7 +177,7 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
         graphs = {
             (
                 report.data_title(s),
-                data_of(s),
+                os.path.dirname(s['data']),
                 s['overall']['graphs'],
                 s['overall']['configurations'],
             )
@@ -226,7 +227,7 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
-        key = summary['group'], data_of(summary)
+        key = summary['group'], os.path.dirname(summary['data'])
         by_group.setdefault(key, []).append(summary)
     for (group, _), runs in by_group.items():
         if len(runs) > 1:
@@ -235,12 +236,6 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
             over = 'folds' if len({run.get('fold') for run in runs}) > 1 else 'seeds'
             rows.append([f'  deviation over {over}', '', *spread])
     return rows
-
-
-def data_of(summary: text.JsonObject) -> str:
-    """Returns the data that a run was measured on; the same for folds of the same."""
-    fold = summary.get('fold')
-    return summary['data'].replace(f' of fold {fold}', '') if fold else summary['data']
 
 
 def format_ensemble(result: text.JsonObject) -> str:

@@ -9,7 +9,6 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from baselines.core import text
-from baselines.evaluation import comparison
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.runs import differences
@@ -103,15 +102,14 @@ def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
     groups: Dict[Tuple[str, str], List[MeasuredRun]] = {}
     for run in sorted(runs, key=lambda run: run.name):
         shown = run._replace(name=text.without_folders(run.name))
-        key = run.model, comparison.data_of(run.summary)
+        key = run.model, os.path.dirname(run.summary['data'])
         groups.setdefault(key, []).append(shown)
     counts = collections.Counter(name for name, _ in groups)
     models: List[ReportedModel] = []
     for (name, data), members in groups.items():
         if counts[name] > 1:
             number = 1 + sum(model.runs[0].model == name for model in models)
-            folder = text.without_folders(os.path.dirname(data))
-            name = f'{name} on data {number} ({folder})'
+            name = f'{name} on data {number} ({text.without_folders(data)})'
         models.append(ReportedModel(text.without_folders(name), members))
     task = runs[0].summary['task']
     key, _ = report.ORDERED_BY[task]
