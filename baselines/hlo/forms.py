@@ -76,8 +76,7 @@ def form_of(data: bytes) -> Optional[str]:
     place = 0
     while comment := _COMMENT.match(text, place):
         place = comment.end()
-    matching = [form for form, start in _TEXTS.items() if start.match(text, place)]
-    return next(iter(matching), None)
+    return next((f for f, start in _TEXTS.items() if start.match(text, place)), None)
 
 
 def _name_other(data: bytes) -> str:
