@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument('--runs', nargs='*', default=['pretrained'], metavar='RUN')
     parser.add_argument('--archive', default='tile')
     args = parser.parse_args()
-    graphs = [g for g in judging.load(args.archive) if g.split == 'test']
+    graphs = judging.load(args.archive, 'test')
     root = shipped.folder(args.archive)
     of_layouts = args.archive == 'layout'
     few = 10 if of_layouts else 5

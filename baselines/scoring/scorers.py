@@ -57,7 +57,7 @@ def are_equal(scores: np.ndarray) -> bool:
     a float32 matrix product that are handled in different blocks differ by some units
     in the last place (1.7 where measured).
     """
-    rounding = 16 * np.finfo(np.float32).eps
+    rounding = 16 * float(np.finfo(np.float32).eps)
     return np.allclose(scores, scores.max(), rtol=rounding, atol=0)
 
 

@@ -112,11 +112,11 @@ def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
             name = f'{name} on data {number} ({text.without_folders(data)})'
         models.append(ReportedModel(text.without_folders(name), members))
     task = runs[0].summary['task']
-    key, _ = report.ORDERED_BY[task]
-    sign = metrics.measure_of(task, key).sign
+    measure, _ = report.ORDERED_BY[task]
+    sign = metrics.measure_of(task, measure).sign
 
     def place(model: ReportedModel) -> float:
-        mean = model.estimate(key).mean
+        mean = model.estimate(measure).mean
         return np.inf if mean is None else -sign * mean
 
     return sorted(models, key=place)
