@@ -15,8 +15,10 @@ fourth, which `--loop_columns` switches on too:
     estimate        an analytical estimate of the time (`features.estimate`)
 
 Graph models get the rows scaled behind a configuration's own columns.  Trees
-(`--model=Trees`) get them as they are, in a `TreeTable`: those for a CPU where bounds
-count elements, else the other two, and:
+(`--model=Trees`) get them as they are, in a `TreeTable`.  Where bounds count elements,
+these are the four parts for a CPU and nothing else: the columns below gained nothing on
+measured kernels (docs/findings/experiments.md#trees-of-tiles).  Else they are the other
+two parts, and:
 
     config_<c>    the configuration's own 24 columns, unchanged
     <name>        the table's columns
@@ -195,10 +197,10 @@ class TreeTable:
     ):
         self._store = store
         own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
+        are_elements = names is None and loop_columns.fits(store)
         if names is None:
             # Columns that read bounds as registers say nothing of elements.
-            fits = loop_columns.fits(store)
-            parts = [p for p in PARTS if (p in _OF_ELEMENTS) == fits]
+            parts = [p for p in PARTS if (p in _OF_ELEMENTS) == are_elements]
         else:
             parts = [p for p in PARTS if set(PARTS[p].names) & set(names)]
         if shared is None or not set(parts) <= set(shared.parts):
@@ -210,7 +212,9 @@ class TreeTable:
             n: (i, c) for i, block in enumerate(blocks) for c, n in enumerate(block)
         }
         if names is None:
-            names = [*own, *(n for p in parts for n in PARTS[p].names), *kernel_names]
+            names = [n for part in parts for n in PARTS[part].names]
+            if not are_elements:
+                names = [*own, *names, *kernel_names]
         self.names: List[str] = list(names)
         for name in self.names:
             if name not in place:
