@@ -32,11 +32,17 @@ from baselines.core import files
 from baselines.core import registry
 from baselines.data import shipped
 
+# The trees of `pretrained`.
+MORE_TREES = (
+    '--model=Trees',
+    '--model_kwargs_json={"trees": 1500, "learning_rate": 0.05}',
+)
 # Rows of `--recipe=strong`.
 _RECIPES = (
     ('strong, with trees', ('--recipe=strong',)),
     ('strong, graph model alone', ('--recipe=strong', '--notrees')),
     ('strong, Trees alone', ('--recipe=strong', '--model=Trees')),
+    ('strong, 1,500 Trees alone', ('--recipe=strong', *MORE_TREES)),
 )
 _PUBLISHED = {
     'tile': ('MLP', 'EarlyJoinSAGE', 'LateJoinSAGE', 'EarlyJoinResGCN')

@@ -136,7 +136,7 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
 
 @pytest.mark.slow
 def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
-    monkeypatch.setattr(growing, 'FEWER_OF_TILES', growing.TreeOptions(**_KWARGS))
+    monkeypatch.setattr(growing, 'OF_TILES', growing.TreeOptions(**_KWARGS))
     monkeypatch.setattr(ensembles, 'chosen_weights', lambda *given: [0.5, 1.0])
     tile_records.write_splits(tmp_path / 'data')
     flags = dict(tile_runs.TINY, epochs=1)

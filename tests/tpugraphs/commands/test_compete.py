@@ -72,7 +72,7 @@ def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
     ):
         stand_in = type(name, (tiny,), {'__module__': module.__name__})
         monkeypatch.setattr(module, name, stand_in, raising=False)
-    for name in ('FEWER', 'FEWER_OF_TILES'):
+    for name in ('FEWER', 'OF_TILES'):
         monkeypatch.setattr(growing, name, growing.TreeOptions(trees=4, num_leaves=4))
     tile_records.write_splits(tmp_path / 'data/tile/xla')
     layout_runs.write_splits(tmp_path / 'data/layout/nlp/default')
