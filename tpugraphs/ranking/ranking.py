@@ -130,7 +130,7 @@ def rank(
         else:
             ranked = [_rank_record(predictor, item, candidates) for item in items]
     if not ranked:
-        raise ValueError(outcome.nothing())
+        raise ValueError(outcome.why_nothing())
     return ranked, outcome
 
 
