@@ -122,9 +122,9 @@ class RunFile:
         started = self.info.get('started')
         if type(started) is not int:
             raise ValueError(f'{self.file}: started is not a number')
-        folder, names = os.path.dirname(self.model_dir), []
-        for part in self.collection().parts:
-            names.append('_'.join(['results', str(started), *part.flags.values()]))
+        folder = os.path.dirname(self.model_dir)
+        flags_of_parts = [part.flags.values() for part in self.collection().parts]
+        names = ['_'.join(['results', str(started), *f]) for f in flags_of_parts]
         return [os.path.join(folder, f'{name}.csv') for name in names]
 
     @property

@@ -57,8 +57,8 @@ def are_equal(scores: np.ndarray) -> bool:
     a float32 matrix product that are handled in different blocks differ by some units
     in the last place (1.7 where measured).
     """
-    rounding = 16 * np.finfo(np.float32).eps * np.abs(scores).max()
-    return bool(np.ptp(scores) <= rounding)
+    rounding = 16 * float(np.finfo(np.float32).eps)
+    return np.allclose(scores, scores.max(), rtol=rounding, atol=0)
 
 
 def noting_ties(
@@ -149,7 +149,7 @@ class Models(NamedTuple):
             return self
         # Judged by the same measure as the best epoch.
         key = 'kendall_tau' if task.judged_by_tau else 'opa'
-        [quality] = [m.of_graph for m in metrics.MEASURES[task.name] if m.key == key]
+        quality = metrics.measure_of(task.name, key).of_graph
         graphs = [
             ensembles.ScoredGraph(
                 task.program_of(name), members, task.labels(store, number)

@@ -99,10 +99,8 @@ def read_sources(paths: Sequence[str]) -> Dict[str, Source]:
     failed: List[str] = []
     for path in paths:
         try:
-            if not reader.tuning_kind(path):
-                sources[path] = reader.read_program(path)
-            elif not sources:
-                sources[path] = reading.read_tuning(path)
+            if not (sources and reader.tuning_kind(path)):
+                sources[path] = _read(path)
         except (ValueError, OSError) as error:
             failed.append(text.one_line(error, path))
     if paths and len(failed) == len(paths):
