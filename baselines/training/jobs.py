@@ -20,7 +20,6 @@ from baselines import config as config_lib
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
-from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import folds
@@ -289,12 +288,10 @@ def _grow_and_measure(
     """
     trees = None
     content: text.JsonObject = {}
-    starting.return_memory()  # before the trees' table, the largest array
     if options is not None:
         trees, curve = _grow(data, options)
         best = min(trees.count, len(curve['epoch'])) - 1
         content.update(train_curve=curve, best_epoch=best)
-        starting.return_memory()
     if state is not None:  # of two curves the graph model's is kept
         content.update(train_curve=state.curve, best_epoch=state.best_epoch)
     inference = trainer.inference if trainer else None

@@ -114,6 +114,7 @@ def grow(
     Returns:
         The trees, and the losses by tree; see `fit`.
     """
+    starting.return_memory()  # the table is often the largest array of a training
     rng = np.random.default_rng([seed, 2**31])
     table = task.table(train, None, graphs['train'])
     most = min(options.rows, _CELLS // len(table.names))
@@ -123,7 +124,9 @@ def grow(
         most = valid_configs * valid.num_graphs
         of_valid = task.table(valid, None, graphs['valid'])
         checked = draw(rng, task, valid, of_valid, np.arange(len(valid)), most)
-    return fit(table.names, options, rows, checked, seed, task.prior)
+    grown = fit(table.names, options, rows, checked, seed, task.prior)
+    starting.return_memory()  # what LightGBM took
+    return grown
 
 
 def draw(
