@@ -36,7 +36,7 @@ _STOPPING = 50  # trees that are no better before growing ends
 
 @dataclasses.dataclass(frozen=True)
 class TreeOptions:
-    """TreeOptions of growing trees, as in --model_kwargs_json.
+    """Options of growing trees, as in --model_kwargs_json.
 
     Attributes:
         trees: most of them; fewer where validation stops getting better.
@@ -266,11 +266,6 @@ def centred_logs(labels: np.ndarray) -> np.ndarray:
 
 def even_share(counts: Sequence[int], most: int) -> int:
     """Returns the largest s >= 1 so that min(s, count) add up to `most` at most."""
-    low, high = 1, int(np.max(counts))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if np.minimum(counts, middle).sum() <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    # [max count]: how many counts are at least 1, 2, ..; their sums are those for s.
+    reached = np.bincount(counts)[:0:-1].cumsum()[::-1]
+    return max(1, int(np.searchsorted(np.cumsum(reached), most, 'right')))

@@ -109,9 +109,9 @@ def rank(
     """
     outcome = outcomes.Outcome()
     if isinstance(source, reader.Program) or hasattr(source, 'SerializeToString'):
-        program, bare = reader.read_program(source), candidates is not None
+        program, whole = reader.read_program(source), candidates is not None
         kernels = sources_lib.kernels_of(
-            program, predictor.collection.task, outcome, bare
+            program, predictor.collection.task, outcome, whole
         )
         modules = [(program.source, tuning) for tuning in kernels]
         ranked = list(rank_modules(modules, predictor, outcome, candidates))
@@ -161,8 +161,8 @@ def rank_files(
     Raises:
         ValueError: there is no such module, or a candidate is not as it should be.
     """
-    kind, bare = predictor.collection.task, candidates is not None
-    modules = sources_lib.modules(paths, kind, module, outcome, bare, sources or {})
+    kind, whole = predictor.collection.task, candidates is not None
+    modules = sources_lib.modules(paths, kind, module, outcome, whole, sources or {})
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 
@@ -299,7 +299,7 @@ def _rank_record(
     return graph.ranked(predictor.score_record_members(record), predictor.scorer)
 
 
-def with_configs(record: _Record, configs: object) -> _Record:
+def with_configs(record: _Record, configs: Any) -> _Record:
     """Returns a record with other configurations, not measured.
 
     Args:
@@ -310,7 +310,11 @@ def with_configs(record: _Record, configs: object) -> _Record:
         ValueError: it is no record, there is no configuration, or the shape is wrong.
     """
     if isinstance(record, tile_records.TileRecord):
-        rows = _rows_of(configs, '[c, 24]', record.pad)
+        is_list = isinstance(configs, (list, tuple)) and len(configs) > 0
+        if is_list and isinstance(configs[0], Mapping):
+            rows = hlo_tile.columns_of(configs, record.pad)
+        else:
+            rows = _rows_of(configs, '[c, 24]')
         return dataclasses.replace(
             record,
             config_feat=rows,
@@ -328,11 +332,8 @@ def with_configs(record: _Record, configs: object) -> _Record:
     )
 
 
-def _rows_of(configs: object, shape: str, pad: Optional[int] = None) -> np.ndarray:
-    """Returns configurations as an array; with a `pad`, of tiles, dicts are taken."""
-    if isinstance(configs, (list, tuple)) and pad is not None and configs:
-        if isinstance(configs[0], Mapping):
-            return hlo_tile.columns_of(configs, pad)
+def _rows_of(configs: object, shape: str) -> np.ndarray:
+    """Returns configurations as float32; raises ValueError for another shape."""
     try:
         rows = np.asarray(configs)
         if rows.dtype.kind not in 'fiu':
