@@ -139,7 +139,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     step_best, step_median = best_and_median(
         lambda: trainer.run_chunk(epoch(), _STEPS), repeats
     )
-    plain_step = plain_training_step(plain, model, loss, graphs, epoch)
+    plain_step = plain_training_step(plain, model, loss, epoch)
     plain_step_best, _ = best_and_median(plain_step, 5)
 
     print(
@@ -180,7 +180,7 @@ def print_shares(work) -> None:
         print(f'{"":16s} {part / whole:6.1%} {kind}')
 
 
-def plain_training_step(plain, model, loss, graphs, epoch):
+def plain_training_step(plain, model, loss, epoch):
     """Returns a function that makes one eager step on the plain formula."""
     import tensorflow as tf
 

@@ -223,13 +223,12 @@ def table(folder: pathlib.Path) -> None:
             f'{np.exp(np.log(default).mean()):.2f}',
         )
     print()
-    told = {
-        release: _scores(folder, release) for release in (_BASE, runs[-1]['jaxlib'])
-    }
-    results.head('jaxlib', *(f'scores for {release}' for release in told))
+    releases = (_BASE, runs[-1]['jaxlib'])
+    scores_for = {release: _scores(folder, release) for release in releases}
+    results.head('jaxlib', *(f'scores for {release}' for release in scores_for))
     for run in runs:
         cells = []
-        for scores in told.values():
+        for scores in scores_for.values():
             taus = []
             for name, times in run['times'].items():
                 if len(times) > 2:

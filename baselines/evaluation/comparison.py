@@ -70,9 +70,8 @@ def paired_test(
                 warnings.simplefilter('ignore')
                 p = float(scipy.stats.wilcoxon(of_programs).pvalue)
         seen = NOT_SEEN
-        if low is not None and high is not None:
-            if low * high > 0 and p < _SIGNIFICANT:
-                seen = 'better' if low > 0 else 'worse'
+        if low is not None and high is not None and low * high > 0 and p < _SIGNIFICANT:
+            seen = 'better' if low > 0 else 'worse'
         tests[measure.key] = {
             **_over_runs('ours', a[:, defined]),
             **_over_runs('theirs', b[:, defined]),

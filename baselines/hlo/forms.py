@@ -1,7 +1,7 @@
 """Detects the form of a program, or the kind of tuning data, from its bytes.
 
-if tell(data) in PROTOS:
-    module = reading.module_of(data, tell(data))
+if detect_form(data) in PROTOS:
+    module = reading.module_of(data, detect_form(data))
 """
 
 import codecs
@@ -49,7 +49,7 @@ _CONTROL = re.compile(r'[\x00-\x08\x0e-\x1f\x7f]')
 _SHOWN = 40  # characters quoted of text in an unknown form
 
 
-def tell(data: bytes) -> str:
+def detect_form(data: bytes) -> str:
     """Detects the form of a program; as `form_of`, but raises where it is unknown.
 
     Raises:
