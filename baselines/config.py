@@ -411,7 +411,7 @@ def model_kwargs(options: str) -> text.JsonObject:
 
 def to_json(config: Optimisation) -> text.JsonObject:
     """Returns the settings as a flat JSON object."""
-    return {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+    return dataclasses.asdict(config)
 
 
 # Settings that say which data a training reads.

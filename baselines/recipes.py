@@ -52,8 +52,8 @@ RECIPES: Mapping[str, Mapping[str, text.JsonObject]] = {
     }
 }
 
-# Settings that name files, folders or code: a recipe out of a file, which may be a
-# someone else's, sets none of them.
+# Settings that name files, folders or code: a recipe from a file, which may be someone
+# else's, sets none of them.
 LOCAL = 'models_file init_from data_root cache_dir out_dir results_csv'.split()
 
 # Settings that only make sense for the recipe's own model.

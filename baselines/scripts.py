@@ -34,14 +34,8 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
-        *(
-            'tile_columns',
-            'loop_columns',
-            'release_columns',
-            'estimate',
-            'trees',
-            'init_from',
-        ),
+        *('tile_columns', 'loop_columns', 'release_columns', 'estimate', 'trees'),
+        'init_from',
     ),
     'training': (
         *('epochs', 'early_stop', 'lr', 'clip_norm', 'batch', 'configs', 'max_configs'),
@@ -287,7 +281,7 @@ def help_text(
         by_name = {flag: by_name[flag] for flag in _BASIC if flag in by_name}
     order = {n: theme for theme, names in THEMES.items() for n in names}
     order.update({n: _REST for n in by_name if n not in order})
-    by_name.pop('config', None)  # told below
+    by_name.pop('config', None)  # described below
     for theme in THEMES:
         inside = [n for n in order if n in by_name and order[n] == theme]
         if inside:

@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument('--archive', default='by_others_real')
     parser.add_argument('--output', default='', metavar='FILE.svg')
     args = parser.parse_args()
-    graphs = [g for g in judging.load(args.archive) if g.split == 'test']
+    graphs = judging.load(args.archive, 'test')
     draws = [curve(scores, graphs) for scores in judging.of_chance(graphs)]
     curves = {'random choice': np.mean(draws, axis=0)}
     curves['estimate (of a TPU)'] = curve(judging.of_the_estimate(graphs), graphs)

@@ -7,17 +7,7 @@ nobody look better.
 
 import os
 import types
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-)
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 import numpy as np
 import results  # noqa: F401 -- puts the repository on the path, for `tests`
@@ -37,6 +27,14 @@ from tpugraphs.collect import collection_folder
 
 Scores = List[np.ndarray]  # of each graph: [configurations], lower = faster
 _MEASURED = 10
+# The first figures of `tile_figures` and `layout_figures`.
+FIGURES = {
+    'tile': (
+        *('top-1 error', 'top-5 error', 'OPA', 'tau', 'gain with ten measured'),
+        *('time saved, first choice', 'time saved, ten measured'),
+    ),
+    'layout': ('tau', 'slowdown@1', 'slowdown@10'),
+}
 # Of `tile_figures`: what a figure is a part of.
 TILE_WHOLES = {4: 7, 5: 8, 6: 8}
 _OPCODES = ('concatenate', 'transpose', 'gather', 'reduce-window', 'dot', 'reduce')
@@ -73,8 +71,8 @@ class Graph(NamedTuple):
     jaxlib: str
 
 
-def load(archive: str) -> List[Graph]:
-    """Returns the graphs of a shipped archive, by name."""
+def load(archive: str, split: str = '') -> List[Graph]:
+    """Returns the graphs of a shipped archive, or of a split of it, by name."""
     root = shipped.folder(archive)
     measured = collection_folder.read_sidecar(root)['kernels']
     return [
@@ -89,7 +87,14 @@ def load(archive: str) -> List[Graph]:
             graph.get('jaxlib', ''),
         )
         for name, graph in sorted(measured.items())
+        if split in ('', graph['split'])
     ]
+
+
+def store_of(graphs: Sequence[Graph]) -> tile_store.TileStore:
+    """Returns kernels as a split."""
+    kernels = [records.read_tile(graph.path) for graph in graphs]
+    return tile_store.TileStore.of_records('measured', kernels)
 
 
 # How scores of a graph are judged ----------------------------------------------
@@ -140,12 +145,9 @@ def layout_figures(graph: Graph, scores: np.ndarray) -> List[float]:
     return [_tau(scores, judge), *errors]
 
 
-def figures(
-    judge: Callable[[Graph, np.ndarray], List[float]],
-    graphs: Sequence[Graph],
-    scores: Scores,
-) -> np.ndarray:
+def figures(task: str, graphs: Sequence[Graph], scores: Scores) -> np.ndarray:
     """Returns the figures of each graph: float64 [graphs, figures]."""
+    judge = {'tile': tile_figures, 'layout': layout_figures}[task]
     return np.array([judge(graph, row) for graph, row in zip(graphs, scores)])
 
 
@@ -218,7 +220,7 @@ class FlatTrees:
     def __init__(self, seed: int):
         lightgbm = starting.import_lightgbm()
 
-        train = [graph for graph in load('tile') if graph.split == 'train']
+        train = load('tile', 'train')
         labels = [np.log(g.halves.min(0) / g.halves[:, g.default].min()) for g in train]
         settings = {
             'learning_rate': 0.05,
@@ -255,8 +257,7 @@ def _flattened(graphs: Sequence[Graph]) -> List[np.ndarray]:
 
 def _estimates(graphs: Sequence[Graph]) -> List[np.ndarray]:
     """Returns the columns of the analytical estimate for each kernel."""
-    kernels = [records.read_tile(graph.path) for graph in graphs]
-    store = tile_store.TileStore.of_records('measured', kernels)
+    store = store_of(graphs)
     rows = np.arange(store.config_offsets[-1])
     columns = tile_table.TileTable(store, ['estimate']).rows(rows)
     return np.split(columns, store.config_offsets[1:-1])

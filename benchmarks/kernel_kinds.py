@@ -21,8 +21,6 @@ import results
 import time_saved
 
 from baselines.data import hardware
-from baselines.data.tile import records
-from baselines.data.tile import store as tile_store
 from baselines.features import release_columns
 from baselines.features import tile_table
 from baselines.tasks import lookup
@@ -42,7 +40,7 @@ def main() -> None:
     args = parser.parse_args()
     grower = Grower()
     judged = [*leaderboard.parts('tile')]
-    stores = [store_of(part.graphs) for part in judged]
+    stores = [judging.store_of(part.graphs) for part in judged]
     of_size = [f'{judged[-1].name}, {size}' for size in time_saved.SIZE_CLASSES]
     heads = [f'{name}, {p.name}' for p in judged for name in ('top-5 error', 'OPA')]
     results.head('training kernels', *heads, *(f'OPA, {title}' for title in of_size))
@@ -56,7 +54,7 @@ def main() -> None:
             for place, (test, store) in enumerate(zip(judged, stores)):
                 columns = tile_table.TreeTable(store, trees.used)
                 scores = [*scoring.scores(trees, columns)]
-                of_all = judging.figures(judging.tile_figures, test.graphs, scores)
+                of_all = judging.figures('tile', test.graphs, scores)
                 figures[place].append(of_all[:, 1:3])
         cells = []
         for of_seeds in figures:
@@ -82,10 +80,9 @@ class Grower:
     def __init__(self):
         task, splits = lookup.TASKS['tile'], {}
         self._rows: Dict[str, growing.Rows] = {}
-        graphs = judging.load('tile')
         for split in ('train', 'valid'):
-            splits[split] = [graph for graph in graphs if graph.split == split]
-            store = store_of(splits[split])
+            splits[split] = judging.load('tile', split)
+            store = judging.store_of(splits[split])
             table = tile_table.TreeTable(store)
             everything = np.arange(store.num_graphs)
             rng = np.random.default_rng(0)
@@ -108,12 +105,6 @@ class Grower:
             rows.columns[mask], rows.targets[mask], np.asarray(rows.weights)[mask]
         )
         return growing.fit(self._names, _OPTIONS, part, self._rows['valid'], seed)[0]
-
-
-def store_of(graphs: List[judging.Graph]) -> tile_store.TileStore:
-    """Returns graphs as a split."""
-    kernels = [records.read_tile(graph.path) for graph in graphs]
-    return tile_store.TileStore.of_records('measured', kernels)
 
 
 def is_early(graph: judging.Graph) -> bool:

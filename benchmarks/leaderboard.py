@@ -43,15 +43,7 @@ _PUBLISHED = {
     + ('LateJoinResGCN', 'ResGCN'),
     'layout': ('ResModel',),
 }
-_FIGURES = {
-    'tile': (
-        *('top-1 error', 'top-5 error', 'OPA', 'tau', 'gain with ten measured'),
-        *('time saved, first choice', 'time saved, ten measured'),
-    ),
-    'layout': ('tau', 'slowdown@1', 'slowdown@10'),
-}
 _WHOLES = {'tile': judging.TILE_WHOLES, 'layout': {}}
-_JUDGES = {'tile': judging.tile_figures, 'layout': judging.layout_figures}
 
 
 class Row(NamedTuple):
@@ -165,7 +157,7 @@ def parts(task: str) -> List[Part]:
         Part(
             'test' if archive == task else archive,
             shipped.folder(archive),
-            [graph for graph in judging.load(archive) if graph.split == 'test'],
+            judging.load(archive, 'test'),
         )
         for archive in archives
     ]
@@ -182,7 +174,9 @@ def print_table(
         lines: to print.
         size: of kernels, one of `time_saved.SIZE_CLASSES`; '' for all.
     """
-    heads = [f'{name}, {part.name}' for part in judged for name in _FIGURES[task]]
+    heads = [
+        f'{name}, {part.name}' for part in judged for name in judging.FIGURES[task]
+    ]
     results.head('model', 'flags', *heads, 'core s', 'configs/s')
     chosen = [
         [n for n, g in enumerate(part.graphs) if size in ('', judging.size_class(g))]
@@ -250,15 +244,13 @@ def _figures(
     task: str, part: Part, scores_by_seed: Sequence[judging.Scores]
 ) -> List[np.ndarray]:
     """Returns the figures of a part's graphs, of scores by seed."""
-    return [
-        judging.figures(_JUDGES[task], part.graphs, scores) for scores in scores_by_seed
-    ]
+    return [judging.figures(task, part.graphs, scores) for scores in scores_by_seed]
 
 
 def _cells(task: str, figures: Dict[str, Any]) -> List[str]:
     """Returns the figures of one part, as text."""
     cells = []
-    for place, name in enumerate(_FIGURES[task]):
+    for place, name in enumerate(judging.FIGURES[task]):
         is_share = any(word in name for word in ('error', 'slowdown', 'gain', 'saved'))
         form = '.1%' if is_share else '.3f'
         cell = f'{figures["mean"][place]:{form}} ± {figures["programs"][place]:{form}}'

@@ -61,12 +61,8 @@ _VARIANTS = {
     },
 }
 _WITHOUT = {'tile': {}, 'layout': {'estimate': False}}
-_JUDGES = {'tile': judging.tile_figures, 'layout': judging.layout_figures}
-# The first figures of a judge, and the place of that whose gain is printed.
-_FIGURES = {
-    'tile': (('top-1 error', 'top-5 error', 'OPA'), 2),
-    'layout': (('tau', 'slowdown@1', 'slowdown@10'), 0),
-}
+# The figure whose gain is printed, of `judging.FIGURES`.
+_MAIN = {'tile': 2, 'layout': 0}
 _Parts = Mapping[str, Sequence[judging.Graph]]  # by split
 
 
@@ -94,7 +90,7 @@ def main() -> None:
         name: [np.concatenate(of_seed) for of_seed in zip(*(of[name] for of in folds))]
         for name in chosen
     }
-    names, main_place = _FIGURES[args.task]
+    names, main_place = judging.FIGURES[args.task][:3], _MAIN[args.task]
     results.head('', *names, f'gain in {names[main_place]}')
     recipe, *_ = (np.mean(by_seed, axis=0) for by_seed in by_name.values())
     for name, by_seed in by_name.items():
@@ -190,7 +186,7 @@ def _figures(
         missing = [seed for seed, path in done.items() if not path.exists()]
         for seed, scores in zip(missing, _scores(data, changes, missing)):
             ordered = [scores[graph.name] for graph in parts['test']]
-            figures = judging.figures(_JUDGES[args.task], parts['test'], ordered)
+            figures = judging.figures(args.task, parts['test'], ordered)
             np.save(done[seed], figures)
         by_name[name] = list(map(np.load, done.values()))
     return by_name

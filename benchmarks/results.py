@@ -79,9 +79,7 @@ def trained(task: str, out_dir: str, *flags: str) -> None:
 def cost(out_dir: str) -> Tuple[float, float]:
     """Returns the seconds of a training of `trained` by the clock, and of CPU."""
     with open(os.path.join(out_dir, 'cost.json'), encoding='utf-8') as stream:
-        content = json.load(stream)
-    # Those of CPU alone were kept before.
-    seconds, cpu = content if isinstance(content, list) else (0.0, content)
+        seconds, cpu = json.load(stream)
     return seconds, cpu
 
 
@@ -116,6 +114,21 @@ def load(model_dir: str, *data: str, **more: Any) -> Any:
     from baselines.scoring import loading
 
     return loading.load_predictor(model_dir, graph_source.SourceOptions(*data, **more))
+
+
+# Statistics -------------------------------------------------------------------
+
+
+def bootstrap(values: Sequence[float]) -> Tuple[float, float, float]:
+    """Returns a mean, and the ends of its 95 % interval by bootstrap."""
+    drawn = np.random.default_rng(0).choice(values, (2000, len(values)))
+    low, high = np.percentile(drawn.mean(1), [2.5, 97.5])
+    return float(np.mean(values)), float(low), float(high)
+
+
+def interval(middle: float, low: float, high: float) -> str:
+    """Returns a figure and its interval, as text."""
+    return f'{middle:.2f} ({low:.2f} to {high:.2f})'
 
 
 # Time and memory --------------------------------------------------------------

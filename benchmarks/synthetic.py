@@ -247,7 +247,7 @@ def _name(split: str, number: int, programs: int = 0) -> str:
 
 
 def _numbered(counts: Sequence[int], seed: int) -> Iterator[Tuple[str, int, Any]]:
-    """Graphs by split and number; each has random numbers of its own."""
+    """Yields split, number and random generator of each graph."""
     for place, (split, count) in enumerate(zip(collections.SPLITS, counts)):
         for number in range(count):
             yield split, number, np.random.default_rng([seed, place, number])

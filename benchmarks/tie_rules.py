@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument('--runs', nargs='*', default=['pretrained'], metavar='RUN')
     parser.add_argument('--archive', default='tile')
     args = parser.parse_args()
-    graphs = [g for g in judging.load(args.archive) if g.split == 'test']
+    graphs = judging.load(args.archive, 'test')
     root = shipped.folder(args.archive)
     of_layouts = args.archive == 'layout'
     few = 10 if of_layouts else 5
@@ -54,12 +54,12 @@ def judged(graph: judging.Graph, scores: np.ndarray, few: int) -> List[float]:
     figures = [float(len(scores) > few and ranked[few - 1] == ranked[few])]
     # Their order before: the default, and the others as they are in the file.
     order = np.argsort(np.arange(len(scores)) != graph.default, kind='stable')
-    places = np.empty(len(scores), np.int64)
-    places[order] = metrics.places(scores[order])
-    for k in (1, few):
-        for ranking in (places, scores):
-            figures.append(metrics.top_k_error(ranking, graph.halves[1], k))
-    return figures
+    places = metrics.places(scores[order])[np.argsort(order)]
+    return figures + [
+        metrics.top_k_error(ranking, graph.halves[1], k)
+        for k in (1, few)
+        for ranking in (places, scores)
+    ]
 
 
 if __name__ == '__main__':

@@ -51,7 +51,7 @@ def main() -> None:
         seconds, cpu = results.cost(run)
         whole = whole or cpu
         scores, _ = results.scores(results.run_of(run), part.root, part.graphs)
-        figures = judging.figures(judging.tile_figures, part.graphs, scores)
+        figures = judging.figures('tile', part.graphs, scores)
         _, top_5, opa, *_ = np.mean(figures, axis=0)
         times = f'{seconds:.1f}', f'{cpu:.1f}'
         results.row(name, *times, f'{top_5:.1%}', f'{opa:.3f}', f'1/{whole / cpu:.0f}')

@@ -23,7 +23,7 @@ import argparse
 import os
 import tempfile
 import time
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence
 
 import numpy as np
 import results
@@ -132,16 +132,20 @@ def _row(name: str, figures: Dict[str, Any]) -> None:
     if 'speedup' not in program:
         gain = again = program['problem']
     else:
-        gain = _ratio(program['speedup'], program['low'], program['high'])
+        gain = results.interval(program['speedup'], program['low'], program['high'])
         if not program['claimed']:
-            gain = f'1 (tried: {_ratio(*program["tried"])})'
-        again = _ratio(*program['unchanged']) if program['unchanged'] else 'differs'
+            gain = f'1 (tried: {results.interval(*program["tried"])})'
+        again = (
+            results.interval(*program['unchanged'])
+            if program['unchanged']
+            else 'differs'
+        )
     results.row(
         name,
         f'{program.get("default_ns", 0) / 1e6:.2f}',
         f'{len(kernels)} of {len(kernels) + figures["kernels_left"]}',
         f'{figures["coverage"]:.0%}',
-        _ratio(*_geometric([kernel['speedup'] for kernel in kernels])),
+        _geometric([kernel['speedup'] for kernel in kernels]),
         f'{len(claimed)}',
         gain,
         f'{sum(kernel["in_program"] for kernel in kernels)}',
@@ -160,26 +164,18 @@ def _means(rows: Sequence[Dict[str, Any]]) -> None:
         '',
         f'{len(kernels)}',
         f'{coverage:.0%} (mean)',
-        _ratio(*_geometric([kernel['speedup'] for kernel in kernels])),
+        _geometric([kernel['speedup'] for kernel in kernels]),
         f'{sum(kernel["claimed"] for kernel in kernels)}',
-        _ratio(*_geometric(programs)),
+        _geometric(programs),
         f'{sum(kernel["in_program"] for kernel in kernels)}',
         '',
         '',
     )
 
 
-def _geometric(values: List[float]) -> Tuple[float, float, float]:
-    """Returns a geometric mean, and the ends of its 95 % interval by bootstrap."""
-    logs = np.log(values or [1.0])
-    rng = np.random.default_rng(0)
-    means = rng.choice(logs, (2000, len(logs))).mean(1)
-    middle, low, high = np.exp([logs.mean(), *np.percentile(means, [2.5, 97.5])])
-    return float(middle), float(low), float(high)
-
-
-def _ratio(middle: float, low: float, high: float) -> str:
-    return f'{middle:.2f} ({low:.2f} to {high:.2f})'
+def _geometric(values: List[float]) -> str:
+    """Returns a geometric mean, and its 95 % interval by bootstrap, as text."""
+    return results.interval(*np.exp(results.bootstrap(np.log(values or [1.0]))))
 
 
 if __name__ == '__main__':

@@ -109,7 +109,7 @@ def times_of(folder: pathlib.Path) -> Dict[str, Dict[str, Any]]:
 
 def table(args: argparse.Namespace) -> None:
     """Prints how alike two releases rank, by the kernels' time with the later one."""
-    (_, first), (later, second) = times_of(args.folder).items()
+    first, second = times_of(args.folder).values()
     rows: Dict[str, List[List[float]]] = {}
     for name in sorted(first.keys() & second.keys()):
         one, two = (dict(zip(t['kept'], np.transpose(t['halves'])))

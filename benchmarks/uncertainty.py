@@ -40,7 +40,7 @@ def main() -> None:
         *('kernels', 'number', 'top-1 error', 'top-5 error', 'OPA'),
         *('gain with ten measured', 'in rounds of `tune`'),
     )
-    valid = [graph for graph in judging.load('tile') if graph.split == 'valid']
+    valid = judging.load('tile', 'valid')
     parts = [leaderboard.Part('valid', shipped.folder('tile'), valid)]
     worst = []
     for part in [*parts, *leaderboard.parts('tile')]:

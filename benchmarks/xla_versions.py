@@ -168,9 +168,10 @@ def _suite() -> str:
         cwd=results.ROOT,
     )
     marks = [line for line in done.stdout.splitlines() if line.endswith('%]')]
-    letters = ''.join(line.partition(' ')[0] for line in marks)
-    passed = letters.count('.')
-    return f'{passed} of {len(letters)}' if letters else done.stderr.strip()[-80:]
+    tests = ''.join(line.partition(' ')[0] for line in marks)  # a character each
+    if not tests:
+        return done.stderr.strip()[-80:]
+    return f'{tests.count(".")} of {len(tests)}'
 
 
 def _cut(folder: pathlib.Path, core: int) -> int:
@@ -190,8 +191,10 @@ def table(folder: pathlib.Path) -> None:
     runs = [json.loads(p.read_text()) for p in sorted((folder / 'releases').iterdir())]
     runs.sort(key=lambda run: hardware.release_number(run['jaxlib']))
     base = next(run for run in runs if run['jaxlib'] == _BASE)['times']
-    rows = [['jaxlib', 'suite', 'kernels cut', 'timed', 'time', '10 % to 90 %', 'tau']]
-    rows[0] += ['kept choice', 'default']
+    results.head(
+        *('jaxlib', 'suite', 'kernels cut', 'timed', 'time', '10 % to 90 %', 'tau'),
+        *('kept choice', 'default'),
+    )
     for run in runs:
         path = folder / f'check-{run["jaxlib"]}.json'
         checked = {'suite': '', 'cut': ''}
@@ -211,49 +214,28 @@ def table(folder: pathlib.Path) -> None:
                 kept.append(here[there.argmin()] / here.min())
                 default.append(times['0'] / here.min())
         low, middle, high = np.percentile(ratios, [10, 50, 90])
-        rows.append(
-            [
-                run['jaxlib'],
-                checked['suite'],
-                str(checked['cut']),
-                f'{len(run["times"])} of {len(run["times"]) + run["refused"]}',
-                f'{middle:.2f}',
-                f'{low:.2f} to {high:.2f}',
-                _mean(taus),
-                f'{np.exp(np.log(kept).mean()):.2f}',
-                f'{np.exp(np.log(default).mean()):.2f}',
-            ]
+        results.row(
+            *(run['jaxlib'], checked['suite'], str(checked['cut'])),
+            f'{len(run["times"])} of {len(run["times"]) + run["refused"]}',
+            *(f'{middle:.2f}', f'{low:.2f} to {high:.2f}'),
+            results.interval(*results.bootstrap(taus)),
+            f'{np.exp(np.log(kept).mean()):.2f}',
+            f'{np.exp(np.log(default).mean()):.2f}',
         )
-    _print(rows)
     print()
-    told = {
-        release: _scores(folder, release) for release in (_BASE, runs[-1]['jaxlib'])
-    }
-    rows = [['jaxlib', *(f'scores for {release}' for release in told)]]
+    releases = (_BASE, runs[-1]['jaxlib'])
+    scores_for = {release: _scores(folder, release) for release in releases}
+    results.head('jaxlib', *(f'scores for {release}' for release in scores_for))
     for run in runs:
-        rows.append([run['jaxlib']])
-        for scores in told.values():
+        cells = []
+        for scores in scores_for.values():
             taus = []
             for name, times in run['times'].items():
                 if len(times) > 2:
                     row = scores[name][[int(i) for i in times]]
                     taus.append(timing.kendall_tau(row, np.array([*times.values()])))
-            rows[-1].append(_mean(taus))
-    _print(rows)
-
-
-def _print(rows: List[List[str]]) -> None:
-    """Prints a table, whose first row is its head."""
-    results.head(*rows[0])
-    for row in rows[1:]:
-        results.row(*row)
-
-
-def _mean(taus: List[float]) -> str:
-    """Returns the mean, and its 95 % interval by bootstrap over kernels."""
-    draws = np.random.default_rng(0).choice(taus, (2000, len(taus))).mean(1)
-    low, high = np.percentile(draws, [2.5, 97.5])
-    return f'{np.mean(taus):.2f} ({low:.2f} to {high:.2f})'
+            cells.append(results.interval(*results.bootstrap(taus)))
+        results.row(run['jaxlib'], *cells)
 
 
 def _scores(folder: pathlib.Path, release: str) -> Dict[str, np.ndarray]:

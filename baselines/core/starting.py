@@ -1,6 +1,7 @@
 """Imports TensorFlow, LightGBM and the work of commands when they are first needed."""
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import importlib.util
@@ -111,3 +112,15 @@ def without_garbage_collection() -> Iterator[None]:
     finally:
         if is_enabled:
             gc.enable()
+
+
+def return_memory() -> None:
+    """Returns memory that is free to the system, where the C library can (glibc).
+
+    It keeps what TensorFlow has freed, often more than half of what a process has, and
+    large arrays do not use it.
+    """
+    if sys.platform == 'linux':
+        trim = getattr(ctypes.CDLL(None), 'malloc_trim', None)
+        if trim is not None:
+            trim(0)

@@ -166,8 +166,9 @@ def _packed(
         version=kind.version,
         build=pack,
     )
+    # A split's folder is that of its data, the same for all folds.
     parent = os.path.dirname(joined[0].source)
-    source = f'{parent}/{{train,valid}}, {name} of fold {fold}'
+    source = f'{parent}/{{train,valid}}/{name} of fold {fold.replace("/", " of ")}'
     return kind(source, manifest, arrays)
 
 

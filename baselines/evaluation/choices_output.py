@@ -12,7 +12,7 @@ COLUMNS = (
     'source module rank run_index score runtime_ns slowdown is_default config'
 ).split()
 # Layouts of a whole program are long.
-_MOST_LETTERS = 100
+_MOST_CHARACTERS = 100
 
 
 def module_table(ranked: choices.RankedModule, top: int) -> str:
@@ -51,8 +51,8 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
 def _cells(row: text.JsonObject) -> List[str]:
     """Returns the cells of a ranked configuration in `module_table`."""
     config, time = row['config'], row['runtime_ns']
-    if len(config) > _MOST_LETTERS:
-        config = config[: _MOST_LETTERS - 3] + '...'
+    if len(config) > _MOST_CHARACTERS:
+        config = config[: _MOST_CHARACTERS - 3] + '...'
     return [
         f'{row["rank"]:,}',
         str(row['run_index']),

@@ -1,5 +1,6 @@
 """Compares models on the same graphs: gains, tests, and tables."""
 
+import os
 from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 import warnings
 
@@ -54,7 +55,7 @@ def paired_test(
             for side in (ours, theirs)
         )
         # [graphs], positive where ours is better.
-        gain = (a.mean(axis=0) - b.mean(axis=0)) * (1 if measure.more_is_better else -1)
+        gain = (a.mean(axis=0) - b.mean(axis=0)) * measure.sign
         defined = ~np.isnan(gain)
         gain, mean, low, high = gain[defined], None, None, None
         if len(gain):
@@ -69,9 +70,8 @@ def paired_test(
                 warnings.simplefilter('ignore')
                 p = float(scipy.stats.wilcoxon(of_programs).pvalue)
         seen = NOT_SEEN
-        if low is not None and high is not None:
-            if low * high > 0 and p < _SIGNIFICANT:
-                seen = 'better' if low > 0 else 'worse'
+        if low is not None and high is not None and low * high > 0 and p < _SIGNIFICANT:
+            seen = 'better' if low > 0 else 'worse'
         tests[measure.key] = {
             **_over_runs('ours', a[:, defined]),
             **_over_runs('theirs', b[:, defined]),
@@ -176,7 +176,7 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
         graphs = {
             (
                 report.data_title(s),
-                data_of(s),
+                os.path.dirname(s['data']),
                 s['overall']['graphs'],
                 s['overall']['configurations'],
             )
@@ -226,7 +226,7 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
-        key = summary['group'], data_of(summary)
+        key = summary['group'], os.path.dirname(summary['data'])
         by_group.setdefault(key, []).append(summary)
     for (group, _), runs in by_group.items():
         if len(runs) > 1:
@@ -235,12 +235,6 @@ def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
             over = 'folds' if len({run.get('fold') for run in runs}) > 1 else 'seeds'
             rows.append([f'  deviation over {over}', '', *spread])
     return rows
-
-
-def data_of(summary: text.JsonObject) -> str:
-    """Returns the data that a run was measured on; the same for folds of the same."""
-    fold = summary.get('fold')
-    return summary['data'].replace(f' of fold {fold}', '') if fold else summary['data']
 
 
 def format_ensemble(result: text.JsonObject) -> str:

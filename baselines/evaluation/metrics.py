@@ -45,10 +45,7 @@ def places(scores: ArrayLike) -> np.ndarray:
     As scores they give the same ranking without ties, which is the published rule for
     equal scores.
     """
-    order = best_first(scores)
-    of_configurations = np.empty_like(order)
-    of_configurations[order] = np.arange(len(order))
-    return of_configurations
+    return np.argsort(best_first(scores))  # the inverse of a permutation
 
 
 def expected_best(
@@ -253,8 +250,13 @@ class Measure(NamedTuple):
     final: str = ''  # its name among the final errors of a training; '' if it is none
     # whether it looks at nothing but the configurations ranked first
     of_first: bool = False
-    more_is_better: bool = False  # which way is up
+    more_is_better: bool = False
     show: str = '.3f'  # format of a value
+
+    @property
+    def sign(self) -> int:
+        """1 if more is better, else -1."""
+        return 1 if self.more_is_better else -1
 
 
 def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
@@ -315,6 +317,12 @@ MEASURES: Dict[str, List[Measure]] = {
         _OPA,
     ],
 }
+
+
+def measure_of(task: str, key: str) -> Measure:
+    """Returns the measure of a task, 'tile' or 'layout', with a key."""
+    [measure] = [m for m in MEASURES[task] if m.key == key]
+    return measure
 
 
 def _ascending_pairs(ranks: np.ndarray) -> Tuple[int, np.ndarray]:

@@ -244,18 +244,19 @@ def _mean_with_interval(
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     defined = ~np.isnan(table[:, 0])
     table, units = table[defined], units[defined]
-    means: List[Optional[float]] = [None] * table.shape[1]
+    means: Dict[str, Optional[float]] = dict.fromkeys(figures[0])
     low, high = None, None
     if len(table):
-        means = [None if np.isnan(x) else float(x) for x in table.mean(axis=0)]
+        for name, mean in zip(means, table.mean(axis=0)):
+            means[name] = None if np.isnan(mean) else float(mean)
         # Graphs that are independent have the better BCa interval; BCa of clustered
         # ones would need a jackknife over clusters.
         if len(set(units)) == len(units):
             low, high = metrics.bootstrap_interval(table[:, 0])
         else:
             low, high = metrics.grouped_interval(table[:, 0], units)
-    mean, *others = zip(figures[0], means)
-    return dict([mean, ('low', low), ('high', high), *others, ('graphs', len(table))])
+    ends = {'mean': means.pop('mean'), 'low': low, 'high': high}
+    return {**ends, **means, 'graphs': len(table)}
 
 
 def _mean_noise(graphs: List[text.JsonObject]) -> Optional[text.JsonObject]:
@@ -347,8 +348,7 @@ def _worst(summary: text.JsonObject) -> text.JsonObject:
     groups, (key, _) = summary['groups'], ORDERED_BY[summary['task']]
     if len(groups) <= _MOST_ROWS:
         return groups
-    [measure] = [m for m in metrics.MEASURES[summary['task']] if m.key == key]
-    sign = 1 if measure.more_is_better else -1
+    sign = metrics.measure_of(summary['task'], key).sign
 
     def quality(name: str) -> float:
         mean = groups[name][key]['mean']

@@ -44,17 +44,17 @@ _RuleOf = Callable[[Pairs], Rule]
 
 
 def through_elementwise(pairs: Pairs) -> Rule:
-    """Dimensions of equal sizes follow the result; others are needed whole."""
+    """Maps dimensions of equal sizes to each other; others are needed whole."""
     return np.where(pairs.operand == pairs.result, _PLACE, -1), 1, 0
 
 
 def _through_broadcast(pairs: Pairs) -> Rule:
-    """The operand's dimensions are those of the result that `axes` lists."""
+    """Maps the operand's dimensions to those of the result that `axes` lists."""
     return pairs.axes, 1, 0
 
 
 def _through_transpose(pairs: Pairs) -> Rule:
-    """Dimension i of the result is the operand's dimension `axes`[i]."""
+    """Maps the operand's dimension `axes`[i] to dimension i of the result."""
     at = np.full(pairs.axes.shape, -1)
     # Axes that do not exist are 0: the first to name a dimension is right.
     for place in reversed(range(_RANK)):
@@ -62,18 +62,18 @@ def _through_transpose(pairs: Pairs) -> Rule:
     return at, 1, 0
 
 
-def _through_same(pairs: Pairs) -> Rule:
-    """Each dimension follows the one of its place."""
+def _through_identity(pairs: Pairs) -> Rule:
+    """Maps each dimension to the one of its place."""
     return _PLACE[np.newaxis], 1, 0
 
 
 def _through_concatenate(pairs: Pairs) -> Rule:
-    """The joined dimension is needed whole."""
+    """Maps each dimension to the one of its place; the joined one is needed whole."""
     return np.where(_PLACE == pairs.axes[:, :1], -1, _PLACE), 1, 0
 
 
 def _through_slice(pairs: Pairs) -> Rule:
-    """A tile of t elements spans t times the stride."""
+    """Multiplies tiles by the stride."""
     strides = np.ones(pairs.axes.shape)
     strides[:, :2] = np.maximum(pairs.raw[:, _SLICE_STRIDES], 1)
     # Columns have the first two strides, and the product of all: the last one's.
@@ -84,7 +84,7 @@ def _through_slice(pairs: Pairs) -> Rule:
 
 
 def _through_reduce_window(pairs: Pairs) -> Rule:
-    """A tile of t windows spans t times the stride, and the rest of a window."""
+    """Multiplies tiles of windows by the stride, and adds the rest of a window."""
     size = np.maximum(pairs.raw[:, schema.WINDOW], 1)
     stride = np.maximum(pairs.raw[:, _WINDOW_STRIDES], 1)
     return _PLACE[np.newaxis], stride, size - stride
@@ -97,7 +97,7 @@ def num_reduced(pairs: Pairs) -> np.ndarray:
 
 
 def _through_reduce(pairs: Pairs) -> Rule:
-    """Reduced dimensions are needed whole; the others follow in order."""
+    """Maps what is not reduced in order; reduced dimensions are needed whole."""
     is_reduced = np.zeros(pairs.axes.shape, bool)
     count = num_reduced(pairs)
     for place in range(_RANK):
@@ -147,7 +147,7 @@ def _assign(at: np.ndarray, dims: np.ndarray, values: np.ndarray) -> None:
 
 
 def _through_dot(pairs: Pairs) -> Rule:
-    """Results have the batch dimensions, then what is left of both operands."""
+    """Maps batch dimensions first, then what is free of the left, then of the right."""
     is_left = (pairs.number == 0)[:, np.newaxis]  # [pairs, 1]
 
     def of_side(kind: str) -> np.ndarray:
@@ -171,7 +171,7 @@ def _through_dot(pairs: Pairs) -> Rule:
 
 
 def _through_gather(pairs: Pairs) -> Rule:
-    """Slices lie along the offset dimensions, their indices along the others.
+    """Maps slices to the offset dimensions, and their indices to the others.
 
     As many rows of the operand are needed as the tile has indices; where these have
     several dimensions, tiles cut the first alone.
@@ -210,7 +210,7 @@ def _through_gather(pairs: Pairs) -> Rule:
 
 
 def _through_convolution(pairs: Pairs) -> Rule:
-    """Images follow the result's positions under windows, filters its features."""
+    """Maps images to the result's positions under windows, filters to its features."""
 
     def role(column: int) -> np.ndarray:  # int64 [pairs, 1]
         return np.clip(pairs.raw[:, [column]], 0, _RANK - 1).astype(np.int64)
@@ -266,7 +266,7 @@ RULES = _by_number(
     {
         'broadcast': _through_broadcast,
         'concatenate': _through_concatenate,
-        'pad': _through_same,
+        'pad': _through_identity,
         'reduce': _through_reduce,
         'reduce-window': _through_reduce_window,
         'reshape': _through_reshape,
@@ -281,7 +281,7 @@ EXACT_RULES = {
         {
             'convolution': _through_convolution,
             'dot': _through_dot,
-            'dynamic-slice': _through_same,
+            'dynamic-slice': _through_identity,
             'gather': _through_gather,
         }
     ),

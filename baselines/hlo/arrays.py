@@ -43,7 +43,7 @@ class Ragged:
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def spread(self, size: int, rows: np.ndarray) -> 'Ragged':
-        """Places the rows at `rows`, ascending, of `size`; the others are empty."""
+        """Returns `size` rows: these at the places `rows`, ascending, others empty."""
         lengths = np.zeros(size, np.int64)
         lengths[rows] = self.lengths
         return Ragged(self.flat, lengths)

@@ -35,7 +35,7 @@ _OF_RANKING = (
 
 
 def read(path: str) -> List[Any]:
-    """Reads candidates from a JSON file: a list, see above.
+    """Reads the list of candidates in a JSON file, which is untrusted.
 
     Raises:
         ValueError: it is no JSON, or no list of objects.

@@ -1,5 +1,6 @@
 """Edges of an HLO module: from an instruction to its operands and callees."""
 
+import itertools
 from typing import Tuple
 
 from google.protobuf import message
@@ -80,9 +81,6 @@ def positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 def _place(module: message.Message, node: int) -> str:
     """Names a node by its computation and instruction."""
-    for computation in module.computations:
-        if node < len(computation.instructions):
-            name = computation.instructions[node].name
-            return f'computation {computation.name!r}, instruction {name!r}'
-        node -= len(computation.instructions)
-    return f'node {node}'
+    places = ((c.name, i.name) for c in module.computations for i in c.instructions)
+    computation, instruction = next(itertools.islice(places, node, None))
+    return f'computation {computation!r}, instruction {instruction!r}'

@@ -4,7 +4,7 @@ They are those of `schema.EXTRA`.  Entries that a list does not have are -1, wha
 `pad` the published columns were extracted with: dimension 0 exists.
 """
 
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from google.protobuf import message
 import numpy as np
@@ -30,20 +30,12 @@ _TYPE_NAMES = {kind.number: kind.name for kind in schema.ELEMENT_TYPES}
 
 def extra_features(instructions: gather.Fields) -> np.ndarray:
     """Computes the columns of n instructions: float32 [n, len(schema.EXTRA)]."""
-    count = len(instructions.messages)
-    features = np.zeros((count, len(schema.EXTRA)), np.float32)
+    shape = len(instructions.messages), len(schema.EXTRA)
+    features = np.zeros(shape, np.float32)
+    instructions.write(features, schema.EXTRA, schema.EXTRA_FIELDS, _ABSENT)
 
-    def put(name: str, rows: Union[int, slice], values: float) -> None:
-        features[rows, schema.EXTRA.at(name)] = values
-
-    for field in schema.EXTRA_FIELDS:
-        path = field.path or field.name
-        if field.entries:
-            values = instructions.lists(path).columns(field.entries, _ABSENT)
-        else:
-            values = instructions.scalars(path)[:, np.newaxis]  # [n, 1]
-        first = schema.EXTRA.at(field.columns[0])
-        features[:, first : first + values.shape[1]] = values
+    def put(name: str, row: int, value: float) -> None:
+        features[row, schema.EXTRA.at(name)] = value
 
     operands = instructions.lists('operand_ids')
     places = edges.positions(instructions.scalars('id'), operands.flat)

@@ -1,7 +1,7 @@
 """Detects the form of a program, or the kind of tuning data, from its bytes.
 
-if tell(data) in PROTOS:
-    module = reading.module_of(data, tell(data))
+if detect_form(data) in PROTOS:
+    module = reading.module_of(data, detect_form(data))
 """
 
 import codecs
@@ -49,7 +49,7 @@ _CONTROL = re.compile(r'[\x00-\x08\x0e-\x1f\x7f]')
 _SHOWN = 40  # characters quoted of text in an unknown form
 
 
-def tell(data: bytes) -> str:
+def detect_form(data: bytes) -> str:
     """Detects the form of a program; as `form_of`, but raises where it is unknown.
 
     Raises:
@@ -76,8 +76,7 @@ def form_of(data: bytes) -> Optional[str]:
     place = 0
     while comment := _COMMENT.match(text, place):
         place = comment.end()
-    matching = [form for form, start in _TEXTS.items() if start.match(text, place)]
-    return next(iter(matching), None)
+    return next((f for f, start in _TEXTS.items() if start.match(text, place)), None)
 
 
 def _name_other(data: bytes) -> str:

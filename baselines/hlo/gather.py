@@ -4,12 +4,15 @@ Attribute access is what reading a protobuf in Python costs, so every field is
 read once per message and all arithmetic is left to numpy.
 """
 
-from typing import Dict, Sequence, Tuple
+from typing import Dict, Iterable, Sequence, Tuple
 
 from google.protobuf import message
 import numpy as np
 
 from baselines.hlo import arrays
+from baselines.hlo import schema
+
+_TYPES = np.array([kind.number for kind in schema.ELEMENT_TYPES])
 
 
 class Fields:
@@ -47,6 +50,29 @@ class Fields:
         else:
             lists = arrays.Ragged.of(getattr(m, field)[:] for m in messages)
         return lists.spread(len(self.messages), rows)
+
+    def write(
+        self,
+        features: np.ndarray,
+        columns: schema.Columns,
+        fields: Iterable[schema.MessageField],
+        pad: int,
+    ) -> None:
+        """Writes the columns of message fields into float32 [n, columns].
+
+        Args:
+            pad: value of list entries that a message does not have.
+        """
+        for field in fields:
+            path = field.path or field.name
+            if field.entries == schema.IS_TYPE:
+                values = self.scalars(path)[:, np.newaxis] == _TYPES
+            elif field.entries:
+                values = self.lists(path).columns(field.entries, pad)
+            else:
+                values = self.scalars(path)[:, np.newaxis]
+            first = columns.at(field.columns[0])
+            features[:, first : first + values.shape[1]] = values
 
     def submessages(self, path: str) -> Tuple[np.ndarray, Sequence[message.Message]]:
         """Finds the messages that have a sub-message.

@@ -18,7 +18,6 @@ from baselines.hlo import schema
 # file could ask for all memory.  The largest published programs have 44,000.
 MAX_NODES = 4_000_000
 
-_TYPES = np.array([kind.number for kind in schema.ELEMENT_TYPES])
 # Computations whose name has one of these in it end a segment.
 _SEGMENT_MARKS = ('cluster', 'while', 'cond')
 
@@ -83,16 +82,7 @@ def _features(fields: gather.Fields, is_root: np.ndarray, pad: int) -> np.ndarra
     """Computes the features of n instructions from their fields: float32 [n, 140]."""
     features = np.zeros((len(is_root), len(schema.NODE)), np.float32)
     features[:, schema.IS_ROOT] = is_root
-    for field in schema.NODE_FIELDS:
-        path = field.path or field.name
-        if field.entries == schema.IS_TYPE:
-            values = fields.scalars(path)[:, None] == _TYPES
-        elif field.entries:
-            values = fields.lists(path).columns(field.entries, pad)
-        else:
-            values = fields.scalars(path)[:, None]
-        first = schema.NODE.at(field.columns[0])
-        features[:, first : first + values.shape[1]] = values
+    fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
     return features
 
 

@@ -165,7 +165,7 @@ def check_memory(data: bytes, name: str) -> None:
     # Counting stops as soon as the limit is passed, so that it costs little itself.
     left = FREE_MEMORY + _MEMORY_PER_BYTE * len(data)
     outline = getattr(protos.outlines(), name).FromString(data)
-    for size in _sizes_within(actual, outline):
+    for size in _inner_sizes(actual, outline):
         left -= size
         if left < 0:
             raise ValueError(
@@ -174,7 +174,7 @@ def check_memory(data: bytes, name: str) -> None:
             )
 
 
-def _sizes_within(
+def _inner_sizes(
     actual: descriptor.Descriptor, outline: message.Message, depth: int = 0
 ) -> Iterator[int]:
     """Yields the memory in bytes that the messages inside one take, field by field.
@@ -190,13 +190,13 @@ def _sizes_within(
         inner, size, outline_class = inner_types[field.number]
         if field.message_type:
             yield size
-            yield from _sizes_within(inner, value, depth + 1)
+            yield from _inner_sizes(inner, value, depth + 1)
         else:
             yield len(value) * size
             for content in value if depth < _MAX_DEPTH else ():
                 if content:
                     entry = outline_class.FromString(content)
-                    yield from _sizes_within(inner, entry, depth + 1)
+                    yield from _inner_sizes(inner, entry, depth + 1)
 
 
 @functools.lru_cache(maxsize=None)

@@ -28,16 +28,12 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
 
 def of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Scores the different configurations of a program: float64 [groups]."""
-    part = store.part
-    arrays, _ = shapes.Arrays.of(store, number)
-    chosen = np.asarray(part('node_config_ids', number))  # [k]
-    operands = shapes.operands(arrays, *np.asarray(part('edge_index', number)).T)
-    products = padding.products(arrays, operands, chosen)
+    products = _products(store, number)
     # Sizes of three arrays are expected: [k, 3, 6]; only the output's are used.
     dims = np.stack([products.dims] * 3, axis=1)
     codes, vectors = store.group_codes(number), store.vectors(number)  # [u, k], [d, 18]
     scores = np.empty(len(codes))
-    step = max(1, layout_table.PAIRS // max(1, len(chosen)))
+    step = max(1, layout_table.PAIRS // max(1, len(products.share)))
     for start in range(0, len(codes), step):
         block = slice(start, start + step)
         # The work of a product is computed once per layout that it has in the block,
@@ -47,3 +43,16 @@ def of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
         work = products.share[node] * padding.padded(products, node, fastest)
         scores[block] = work.astype(np.float64)[assigned].sum(axis=1)
     return scores
+
+
+def multiply_adds(store: layout_store.LayoutStore, number: int) -> float:
+    """Counts the multiply-adds of a program's configurable instructions."""
+    return float(_products(store, number).total)
+
+
+def _products(store: layout_store.LayoutStore, number: int) -> padding.Products:
+    """Counts the multiply-adds of each configurable instruction."""
+    arrays, _ = shapes.Arrays.of(store, number)
+    edges = np.asarray(store.part('edge_index', number)).T  # [2, m]
+    chosen = np.asarray(store.part('node_config_ids', number))  # [k]
+    return padding.products(arrays, shapes.operands(arrays, *edges), chosen)

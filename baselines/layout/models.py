@@ -182,17 +182,19 @@ class ResModel(tf.keras.Model):
         if mode == 'backpropdropout':
             selected = graph.node_sets['op']['selected']
             inside = tf.cast(selected, tf.float32)[:, tf.newaxis]
-            total, configurable = self._encode(
-                graph, nodes, num_configs, 'sampled_', member * inside
-            )
             # Without a segment there is nothing outside, nor anything to do.
             outside = tf.cond(
                 tf.reduce_all(selected),
-                lambda: tf.zeros_like(total),
+                lambda: tf.zeros([batch * num_configs, self._width]),
                 lambda: self._encode(
                     graph, nodes, num_configs, '', member * (1.0 - inside)
                 )[0],
             )
+            # One after the other: of both at once memory would be the sum.
+            with tf.control_dependencies([outside]):
+                total, configurable = self._encode(
+                    graph, nodes, num_configs, 'sampled_', member * inside
+                )
             total += tf.stop_gradient(outside)
         else:
             prefix = 'sampled_' if mode == 'dropout' else ''

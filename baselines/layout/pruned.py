@@ -152,7 +152,7 @@ class PrunedInference:
         codes: np.ndarray,
         states: Sequence[pruning.States],
     ) -> np.ndarray:
-        """Scores configurations `codes`, whose states were found."""
+        """Scores configurations, int [c, k] codes, that have these states."""
         arrays = plan.structure.cells(codes, states)
         configs = program.vectors[arrays['codes']]
         layers, pool = tf.nest.map_structure(

@@ -226,7 +226,7 @@ def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.RunFile], List[str]
 
 def _by_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
     """Returns directories with a hash that begins so; raises ValueError for several."""
-    start = word[len('model_') :] if word.startswith('model_') else word
+    start = word.removeprefix('model_')
     if len(start) < _SHORTEST:
         return []
     matches = [d for d in model_dirs if run_files.hash_of(d).startswith(start)]

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import math
 import os
 import re
 from typing import Dict, List, Optional, Tuple
@@ -122,9 +123,9 @@ class RunFile:
         started = self.info.get('started')
         if type(started) is not int:
             raise ValueError(f'{self.file}: started is not a number')
-        folder, names = os.path.dirname(self.model_dir), []
-        for part in self.collection().parts:
-            names.append('_'.join(['results', str(started), *part.flags.values()]))
+        folder = os.path.dirname(self.model_dir)
+        flags_of_parts = [part.flags.values() for part in self.collection().parts]
+        names = ['_'.join(['results', str(started), *f]) for f in flags_of_parts]
         return [os.path.join(folder, f'{name}.csv') for name in names]
 
     @property
@@ -153,6 +154,26 @@ class RunFile:
                 f'not {text.printable(str(weights))[:80]}'
             )
         return weights
+
+    @property
+    def most_multiply_adds(self) -> Optional[float]:
+        """Multiply-adds of the largest program trained on, for --estimate.
+
+        None where the run does not say.
+
+        Raises:
+            ValueError: it is no such number.
+        """
+        most = self.info.get('most_multiply_adds')
+        if most is None:
+            return None
+        # Not `untrusted.is_number`: it may be beyond 2^53.
+        if type(most) in (int, float) and 0 <= most < math.inf:
+            return float(most)
+        raise ValueError(
+            f'{self.file}: most_multiply_adds should be a number of at least 0, '
+            f'not {text.printable(str(most))[:80]}'
+        )
 
     @property
     def digests(self) -> text.JsonObject:

@@ -153,7 +153,10 @@ def run_scorer(
         graph_model = source.task.inference(
             keras_model, options.memory_budget, options.once
         )
-    models = scorers.Models(source.task, graph_model, trees, run.member_weights)
+    models = scorers.Models(
+        *(source.task, graph_model, trees),
+        *(run.member_weights, run.most_multiply_adds),
+    )
     estimate = bool(run.args.get('estimate'))
     # A run of several collections reads a flag column for each of them.
     names = [part.name for part in run.collection().parts]

@@ -33,7 +33,10 @@ from baselines.trees import scoring
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# The scores of a graph by each member of a model: its graph model, its trees.
+# A graph is unlike those of a training if it multiplies so many times as much as any.
+_UNLIKE = 10
+# The scores of a graph by each member of a model: its graph model, its trees; or by
+# the formula that both begin with, alone.
 Members = Tuple[np.ndarray, ...]
 
 
@@ -57,8 +60,8 @@ def are_equal(scores: np.ndarray) -> bool:
     a float32 matrix product that are handled in different blocks differ by some units
     in the last place (1.7 where measured).
     """
-    rounding = 16 * np.finfo(np.float32).eps * np.abs(scores).max()
-    return bool(np.ptp(scores) <= rounding)
+    rounding = 16 * float(np.finfo(np.float32).eps)
+    return np.allclose(scores, scores.max(), rtol=rounding, atol=0)
 
 
 def noting_ties(
@@ -91,6 +94,8 @@ class Models(NamedTuple):
     # of both in their mean; None: equal. Where both are 0, the formula that they begin
     # with scores alone.
     weights: Optional[Sequence[float]] = None
+    # of the largest graph that they were trained on, if they begin with a formula
+    most_multiply_adds: Optional[float] = None
 
     def members(
         self,
@@ -100,12 +105,43 @@ class Models(NamedTuple):
     ) -> Iterator[Members]:
         """Yields for each graph a float [configurations] of each member.
 
+        What was learned says nothing about graphs that are unlike those of the
+        training: there the formula scores alone, and a note says so.
+
         Args:
             graphs: the same split, from `Task.graphs`; None where trees score alone.
             numbers: int64, of the graphs, ascending; None for all.
         """
         if self.is_formula_alone:
             return zip(self.task.estimates(store, numbers))
+        if numbers is None:
+            numbers = np.arange(store.num_graphs)
+        unlike = self._unlike(store, numbers)
+        if not unlike.any():
+            return self._learned(store, graphs, numbers)
+        formula = zip(self.task.estimates(store, numbers[unlike]))
+        learned = self._learned(store, graphs, numbers[~unlike])
+        return (next(formula if each else learned) for each in unlike)
+
+    def _unlike(self, store: splits.PackedSplit, numbers: np.ndarray) -> np.ndarray:
+        """Marks the graphs that are unlike those of the training: bool [graphs]."""
+        if self.most_multiply_adds is None:
+            return np.zeros(len(numbers), bool)
+        counts = self.task.multiply_adds(store, numbers)
+        unlike = counts > _UNLIKE * self.most_multiply_adds
+        if unlike.any():
+            first = store.graph_ids[numbers[unlike.argmax()]]
+            others = f' and {unlike.sum() - 1} more' if unlike.sum() > 1 else ''
+            text.note(
+                f'{first}{others}: over {_UNLIKE} times the multiply-adds of any '
+                f'{store.noun} trained on; the formula of --estimate ranks it alone'
+            )
+        return unlike
+
+    def _learned(
+        self, store: splits.PackedSplit, graphs: protocol.Graphs, numbers: np.ndarray
+    ) -> Iterator[Members]:
+        """Yields the scores of graph model and trees; see `members`."""
         parts = []
         if self.graph_model is not None:
             parts.append(self.graph_model.scores(graphs, numbers))
@@ -149,18 +185,19 @@ class Models(NamedTuple):
             return self
         # Judged by the same measure as the best epoch.
         key = 'kendall_tau' if task.judged_by_tau else 'opa'
-        [quality] = [m.of_graph for m in metrics.MEASURES[task.name] if m.key == key]
+        quality = metrics.measure_of(task.name, key).of_graph
         graphs = [
             ensembles.ScoredGraph(
                 task.program_of(name), members, task.labels(store, number)
             )
             for number, (name, members) in enumerate(zip(store.graph_ids, scored))
+            if len(members) > 1
         ]
         weights = ensembles.chosen_weights(graphs, quality)
         if formula is not None:
             # A model that starts from the formula must beat it on validation graphs.
             learned = [mean_score(members, weights) for members in scored]
-            runtimes = [graph.runtimes for graph in graphs]
+            runtimes = [task.labels(store, n) for n in range(len(scored))]
             if not ensembles.is_better(learned, formula, runtimes, quality):
                 print(
                     'note: nothing learned ranks validation better than the formula of '

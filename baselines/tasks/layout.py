@@ -99,6 +99,12 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         chosen = range(len(store)) if numbers is None else numbers
         return (estimate.estimate(store, int(number)) for number in chosen)
 
+    def multiply_adds(
+        self, store: layout_store.LayoutStore, numbers: Optional[np.ndarray] = None
+    ) -> np.ndarray:
+        chosen = range(len(store)) if numbers is None else numbers
+        return np.array([estimate.multiply_adds(store, int(n)) for n in chosen])
+
     def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
         """Returns runtimes in nanoseconds, int64."""
         return store.part('config_runtime', number)

@@ -176,6 +176,19 @@ class Task(abc.ABC, Generic[_Split]):
             numbers: int64, of the graphs, ascending; None for all.
         """
 
+    def multiply_adds(
+        self, store: _Split, numbers: Optional[np.ndarray] = None
+    ) -> np.ndarray:
+        """Counts the multiply-adds of graphs that `estimates` shares out.
+
+        Args:
+            numbers: int64, of the graphs; None for all.
+
+        Returns:
+            float64 [graphs]; 0 where no model begins with the estimates.
+        """
+        return np.zeros(len(store) if numbers is None else len(numbers))
+
     @abc.abstractmethod
     def labels(self, store: _Split, number: int) -> np.ndarray:
         """Returns the measured runtimes [configurations] of a graph."""

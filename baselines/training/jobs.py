@@ -295,7 +295,8 @@ def _grow_and_measure(
     if state is not None:  # of two curves the graph model's is kept
         content.update(train_curve=state.curve, best_epoch=state.best_epoch)
     inference = trainer.inference if trainer else None
-    models = scorers.Models(data.task, inference, trees)
+    most = data.most_multiply_adds
+    models = scorers.Models(data.task, inference, trees, most_multiply_adds=most)
     return trees, {**content, **_measure(data, models)}
 
 
@@ -377,6 +378,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
         **errors.to_json(),
         'val_score': score,
         'member_weights': models.weights,
+        'most_multiply_adds': models.most_multiply_adds,
         'test_predictions': {row.id: list(row.configs) for row in rows},
         'seed': settings.seed,
         'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},

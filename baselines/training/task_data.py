@@ -125,6 +125,13 @@ class TaskData(abc.ABC):
         """
         return np.flatnonzero(self.drawable > 1)
 
+    @property
+    def most_multiply_adds(self) -> Optional[float]:
+        """Of any training graph, if the model's scores are added to a formula's."""
+        if not self.has_prior:
+            return None
+        return float(self.task.multiply_adds(self.stores['train'], self.rankable).max())
+
     def weights_of(self, graphs: np.ndarray) -> np.ndarray:
         """Returns the weights of training graphs, float64 [graphs]; see `families`."""
         ids = self.stores['train'].graph_ids

@@ -39,7 +39,7 @@ def check_installed(user: str) -> None:
         raise ValueError(f'{user} needs LightGBM: pip install -e .[trees]')
 
 
-def rounded(columns: np.ndarray) -> np.ndarray:
+def rounded(columns: np.ndarray, out: Optional[np.ndarray] = None) -> np.ndarray:
     """Rounds columns to multiples of 2^-13, which all machines agree on.
 
     Most columns are logarithms and their sums, whose last bits depend on the
@@ -48,12 +48,10 @@ def rounded(columns: np.ndarray) -> np.ndarray:
 
     Args:
         columns: float32 [rows, columns].
-
-    Returns:
-        A new array of the same shape and dtype.
+        out: an array for the result, such as `columns`; None: a new one.
     """
-    steps = columns * np.float32(_STEPS_PER_UNIT)
-    np.round(steps, out=steps)  # in place: a table to train on takes half a gigabyte
+    steps = np.multiply(columns, np.float32(_STEPS_PER_UNIT), out=out)
+    np.round(steps, out=steps)
     steps /= np.float32(_STEPS_PER_UNIT)
     return steps
 

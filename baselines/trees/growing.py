@@ -36,7 +36,7 @@ _STOPPING = 50  # trees that are no better before growing ends
 
 @dataclasses.dataclass(frozen=True)
 class TreeOptions:
-    """TreeOptions of growing trees, as in --model_kwargs_json.
+    """Options of growing trees, as in --model_kwargs_json.
 
     Attributes:
         trees: most of them; fewer where validation stops getting better.
@@ -84,7 +84,7 @@ FEWER_OF_TILES = dataclasses.replace(OF_TILES, trees=500, learning_rate=0.1)
 class Rows(NamedTuple):
     """Configurations that trees are grown on, or checked with."""
 
-    columns: np.ndarray  # float32 [rows, columns]
+    columns: np.ndarray  # float32 [rows, columns], `booster.rounded`
     targets: np.ndarray  # float64 [rows]
     weights: Optional[np.ndarray] = None  # float64 [rows]; None: all 1
     # float64 [rows], normal scores of the prior's column; None without one
@@ -114,6 +114,7 @@ def grow(
     Returns:
         The trees, and the losses by tree; see `fit`.
     """
+    starting.return_memory()  # the table is often the largest array of a training
     rng = np.random.default_rng([seed, 2**31])
     table = task.table(train, None, graphs['train'])
     most = min(options.rows, _CELLS // len(table.names))
@@ -123,7 +124,9 @@ def grow(
         most = valid_configs * valid.num_graphs
         of_valid = task.table(valid, None, graphs['valid'])
         checked = draw(rng, task, valid, of_valid, np.arange(len(valid)), most)
-    return fit(table.names, options, rows, checked, seed, task.prior)
+    grown = fit(table.names, options, rows, checked, seed, task.prior)
+    starting.return_memory()  # what LightGBM took
+    return grown
 
 
 def draw(
@@ -163,6 +166,7 @@ def draw(
         ends = np.cumsum(shares)[:-1]
         parts = np.split(columns[:, table.names.index(task.prior)], ends)
         prior = np.concatenate([ensembles.normal_scores(part) for part in parts])
+    trees_lib.rounded(columns, out=columns)  # a copy would take half a gigabyte
     targets = []
     for graph, drawn in zip(graphs, configs):
         labels = task.labels(store, graph)[drawn]
@@ -202,7 +206,7 @@ def fit(
             residuals = residuals - weight * rows.prior
         sets.append(
             lightgbm.Dataset(
-                trees_lib.rounded(rows.columns),
+                rows.columns,
                 residuals,
                 reference=sets[0] if sets else None,
                 weight=rows.weights,
@@ -262,11 +266,6 @@ def centred_logs(labels: np.ndarray) -> np.ndarray:
 
 def even_share(counts: Sequence[int], most: int) -> int:
     """Returns the largest s >= 1 so that min(s, count) add up to `most` at most."""
-    low, high = 1, int(np.max(counts))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if np.minimum(counts, middle).sum() <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    # [max count]: how many counts are at least 1, 2, ..; their sums are those for s.
+    reached = np.bincount(counts)[:0:-1].cumsum()[::-1]
+    return max(1, int(np.searchsorted(np.cumsum(reached), most, 'right')))

@@ -120,7 +120,7 @@ def test_folds_of_a_split(tmp_path):
         assert part['test'] == 'test'
     prints = {part[name].fingerprint for part in found for name in ('train', 'valid')}
     assert len(prints) == 6
-    assert found[1]['valid'].source == '/data/{train,valid}, valid of fold 2/3'
+    assert found[1]['valid'].source == '/data/{train,valid}/valid of fold 2 of 3'
     stores = {'train': _split(_TRAIN), 'valid': _split(_VALID, 1)}
     assert folds.fingerprint('2/3', stores, 'valid') == found[1]['valid'].fingerprint
     record = found[1]['valid'].record(1)

@@ -196,7 +196,7 @@ def test_runs_on_different_graphs_are_noted():
 def test_runs_on_other_data_have_no_mean():
     others = {'data': '/x/valid'}
     folds = [
-        {'data': f'/d/{{train,valid}}, valid of fold {k}/2', 'fold': f'{k}/2'}
+        {'data': f'/d/{{train,valid}}/valid of fold {k} of 2', 'fold': f'{k}/2'}
         for k in (1, 2)
     ]
     summaries = {

@@ -250,6 +250,13 @@ def test_weights_of_members_that_cannot_be(weights):
         print(run.member_weights)
 
 
+@pytest.mark.parametrize('most', [-1, '5', True, [5], float('nan'), float('inf')])
+def test_multiply_adds_that_cannot_be(most):
+    run = run_files.RunFile('model_1', {'args': {}, 'most_multiply_adds': most})
+    with pytest.raises(ValueError, match='most_multiply_adds should be a number of'):
+        print(run.most_multiply_adds)
+
+
 def test_a_run_file_that_unpacks_without_end(run, monkeypatch):
     monkeypatch.setattr(run_files, 'MAX_RUN_BYTES', 1_000)
     run[1].write_bytes(_gzipped(json.dumps(_INFO) + ' ' * 500))

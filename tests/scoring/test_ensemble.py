@@ -233,7 +233,7 @@ def test_an_ensemble_of_folds_ranks_test(folded, run_command, tmp_path, capsys):
     assert len(_rows(output)) == 3
     assert run_command('ensemble', *words, '--split', 'valid') == 1
     message = capsys.readouterr().err
-    assert 'valid of fold 1/2' in message and '--split=test' in message
+    assert 'valid of fold 1 of 2' in message and '--split=test' in message
 
 
 def test_what_is_no_ensemble(plain, run_command, tmp_path, capsys):

@@ -2,17 +2,21 @@
 
 import dataclasses
 import json
+import types
 
 import numpy as np
 import pytest
 
 from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
 from baselines.runs import finding
 from baselines.scoring import graph_source
 from baselines.scoring import loading
+from baselines.scoring import scorers
 from baselines.tasks import layout
+from baselines.tasks import lookup
 from tests.helpers import hlo_kernels
 from tests.helpers import layout_files
 from tests.helpers import made_runs
@@ -47,6 +51,38 @@ def test_tiles_are_ranked_by_estimated_time():
     assert repr(run) == '<Run estimate on tile:xla, untrained>'
     [ranked] = run.rank(_addition())
     assert ranked.order.tolist() == [1, 0]
+
+
+def test_the_formula_ranks_programs_that_are_unlike_the_training(capsys):
+    # 4 x 8 x 200 + 4 x 200 x 16 multiply-adds; with one row instead of four, 4,800.
+    large = layout_files.two_dots()
+    features = large.node_feat.copy()
+    features[[0, 2, 3], schema.DIMENSIONS.start] = 1
+    small = dataclasses.replace(large, graph_id='small', node_feat=features)
+    names = ('large', 'small', 'larger')
+    records = [dataclasses.replace(large, graph_id=name) for name in names]
+    records[1] = small
+    store = layout_store.LayoutStore.of_records('here', records)
+    learned = np.arange(4.0)
+    models = scorers.Models(
+        lookup.TASKS['layout'],
+        types.SimpleNamespace(scores=lambda graphs, chosen: [learned] * len(chosen)),
+        trees=None,
+        most_multiply_adds=480.1,
+    )
+    formula = list(models.task.estimates(store))
+    expected = [formula[0], learned, formula[2]]
+    found = [scores for [scores] in models.members(store, None)]
+    np.testing.assert_array_equal(found, expected)
+    last = models.members(store, None, np.array([1, 2]))
+    np.testing.assert_array_equal([scores for [scores] in last], expected[1:])
+    said = capsys.readouterr().err
+    assert 'note: large and 1 more: over 10 times the multiply-adds of any' in said
+    like = models._replace(most_multiply_adds=1920.1)
+    assert [scores.tolist() for [scores] in like.members(store, None)] == [
+        learned.tolist()
+    ] * 3
+    assert not capsys.readouterr().err
 
 
 def test_layouts_are_ranked_by_padded_work(monkeypatch):

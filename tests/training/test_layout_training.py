@@ -147,7 +147,10 @@ def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
     flags = {**layout_runs.TINY, 'estimate': True, 'trees': True}
     model_dir, printed = layout_runs.train(tmp_path, **flags, configs=2, lr=1e-9)
     assert 'nothing learned ranks validation better than the formula' in printed
-    assert finished_runs.info_of(model_dir)['member_weights'] == [0, 0]
+    info = finished_runs.info_of(model_dir)
+    assert info['member_weights'] == [0, 0]
+    # 4 x 8 by 8 x 200, and 4 x 200 by 200 x 16.
+    assert info['most_multiply_adds'] == pytest.approx(4 * 8 * 200 + 4 * 200 * 16)
     options = graph_source.SourceOptions(
         cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
     )

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines.layout.zoo import neighbourhood
+from baselines.tiles.zoo import kernels
 from baselines.training import losses
 from baselines.training import steps as steps_lib
 
@@ -152,12 +152,11 @@ class _Ranker(tf.keras.Model):
     def __init__(self):
         super().__init__()
         self.hidden = tf.keras.layers.Dense(8, 'relu', kernel_regularizer='l2')
-        self.dropped = neighbourhood.Dropout(0.5)
         self.head = tf.keras.layers.Dense(1)
         self(tf.zeros([1, 1, 3]))
 
     def call(self, x, training=False):
-        return self.head(self.dropped(self.hidden(x), training=training))[..., 0]
+        return self.head(kernels.dropout(self.hidden(x), 0.5, training))[..., 0]
 
 
 @pytest.mark.slow

@@ -63,12 +63,23 @@ def test_last_bits_of_columns_change_nothing():
     noisy = rows.columns.copy()
     noisy[:, 0] = np.log(7) + (rows.targets > 0) * 1e-6
     noisy[:, 1] = 0
-    trees, _ = growing.fit(_NAMES, _OPTIONS, rows._replace(columns=noisy), None, seed=0)
+    table = types.SimpleNamespace(
+        names=_NAMES,
+        counts=np.array([len(noisy)]),
+        rows=lambda graphs, configs: noisy[configs],
+    )
+    task = types.SimpleNamespace(
+        prior='', judged_by_tau=True, labels=lambda store, graph: rows.targets
+    )
+    rng, graphs = np.random.default_rng(0), np.array([0])
+    drawn = growing.draw(rng, task, None, table, graphs, most=len(noisy))
+    trees, _ = growing.fit(_NAMES, _OPTIONS, drawn, None, seed=0)
     assert trees.used == ['noise']
     rounded = trees_lib.rounded(np.array([[1 / 3, -0.00007, 2.0**30]], np.float32))
     # 2730.67, -.57 and a whole number of steps of 2^-13.
     assert rounded.dtype == np.float32
     assert rounded.tolist() == [[2731 / 8192, -1 / 8192, 2.0**30]]
+    assert trees_lib.rounded(noisy, out=noisy) is noisy and np.ptp(noisy[:, 0]) == 0
 
 
 def test_importances_are_the_shares_of_gains(trees, tmp_path):

@@ -13,7 +13,7 @@ table that is there ranks kernels by itself.
 
 import pathlib
 import sys
-from typing import Sequence, Tuple
+from typing import Tuple
 
 import numpy as np
 import scipy.optimize
@@ -24,7 +24,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks
 import judging
 import results
 
-from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.features import cost_columns
 from baselines.features import node_groups
@@ -44,8 +43,8 @@ def main() -> None:
     if parser.parse_args().judge:
         judge()
         return
-    graphs = [g for g in judging.load('tile') if g.split == 'train']
-    store = _store(graphs)
+    graphs = judging.load('tile', 'train')
+    store = judging.store_of(graphs)
     counts, terms = counts_of(store)  # [rows, terms]
     times = np.concatenate([graph.halves.min(axis=0) for graph in graphs])
     kernel = np.repeat(np.arange(len(graphs)), store.config_counts)
@@ -68,19 +67,14 @@ def judge() -> None:
         ('by_others', 'test'),
         ('by_others_real', 'test'),
     ):
-        graphs = [g for g in judging.load(archive) if g.split == split]
-        store = _store(graphs)
+        graphs = judging.load(archive, split)
+        store = judging.store_of(graphs)
         rows = np.arange(store.config_offsets[-1])
         times = tile_table.TileTable(store, ['cost_columns']).rows(rows)[:, 0]
         scores = np.split(times, store.config_offsets[1:-1])
-        figures = judging.figures(judging.tile_figures, graphs, scores).mean(axis=0)
+        figures = judging.figures('tile', graphs, scores).mean(axis=0)
         name = f'{archive}, {split}'
         results.row(name, f'{len(graphs)}', f'{figures[1]:.1%}', f'{figures[2]:.3f}')
-
-
-def _store(graphs: Sequence[judging.Graph]) -> tile_store.TileStore:
-    kernels = [records.read_tile(graph.path) for graph in graphs]
-    return tile_store.TileStore.of_records('measured', kernels)
 
 
 def counts_of(store: tile_store.TileStore) -> Tuple[np.ndarray, Tuple[str, ...]]:

@@ -215,15 +215,13 @@ def _write(
 def _content(graph: Graph, archive: str) -> bytes:
     """Returns the file of a graph; of a kernel, with the release that measured it."""
     if archive == 'layout':
-        with open(graph.path, 'rb') as stream:
-            return stream.read()
+        return pathlib.Path(graph.path).read_bytes()
     arrays = npz.read_all(graph.path, _MAX_BYTES)
     arrays['xla_release'] = np.array(hardware.release_number(graph.jaxlib))
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'graph.npz')
-        npz.write_arrays(path, arrays)
-        with open(path, 'rb') as stream:
-            return stream.read()
+        path = pathlib.Path(folder, 'graph.npz')
+        npz.write_arrays(str(path), arrays)
+        return path.read_bytes()
 
 
 def _add(packed: zipfile.ZipFile, name: str, content: bytes) -> None:

@@ -54,15 +54,14 @@ def main() -> None:
 
 def describe(run: run_files.RunFile) -> Dict[str, Any]:
     """Returns what a run was trained on, and its figures on unseen programs."""
-    graphs = [g for g in judging.load(_UNSEEN) if g.split == 'test']
+    graphs = judging.load(_UNSEEN, 'test')
     scores, _ = results.scores(run.model_dir, shipped.folder(_UNSEEN), graphs)
-    rows = judging.figures(judging.tile_figures, graphs, scores)
+    rows = judging.figures('tile', graphs, scores)
     figures = judging.summary([rows], graphs, judging.TILE_WHOLES)['mean']
-    train = [g for g in judging.load('tile') if g.split == 'train']
     return {
         'model': run.args['model'],
         'command': f'tiles_train.py {" ".join(_FLAGS)}',
-        'kernels': len(train),
+        'kernels': len(judging.load('tile', 'train')),
         'hardware': run.info.get('measured_on', ''),
         'versions': run.info.get('versions', {}),
         'unseen': len(graphs),

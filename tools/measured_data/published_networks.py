@@ -1,7 +1,6 @@
 """Networks of haiku and jraph, optimisers, images and control at real sizes."""
 
-import functools
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Callable, Iterator
 
 import dm_pix
 import exporting
@@ -10,35 +9,7 @@ from exporting import shaped
 import haiku as hk
 import jax
 import jax.numpy as jnp
-import jraph
-import optax
-import rlax
-
-
-def _haiku(
-    name: str, function: Callable[..., Any], inputs: Tuple[Any, ...]
-) -> Iterator[Program]:
-    """Yields both modes of a function of haiku; `{}` in its name is the mode."""
-    net = hk.without_apply_rng(hk.transform_with_state(function))
-    params, state = jax.eval_shape(net.init, jax.random.PRNGKey(0), *inputs)
-
-    def apply(p: Any, *x: jax.Array) -> jax.Array:
-        half = jax.tree_util.tree_map(lambda s: jnp.full(s.shape, 0.5, s.dtype), state)
-        return net.apply(p, half, *x)[0]
-
-    yield from exporting.both_modes(name, apply, params, inputs)
-
-
-def _unrolled(core: Callable[[], Any], layers: int = 1) -> Callable[..., Any]:
-    """Returns a recurrent network as a function of inputs [time, batch, ...]."""
-
-    def run(x):
-        for _ in range(layers):
-            cell = core()
-            x = hk.static_unroll(cell, x, cell.initial_state(x.shape[1]))[0]
-        return x
-
-    return run
+import networks
 
 
 def recurrent_programs() -> Iterator[Program]:
@@ -54,7 +25,7 @@ def recurrent_programs() -> Iterator[Program]:
     ):  # fmt: skip
         x = shaped(*dims, dtype=exporting.TYPES[dtype])
         name = f'recurrent_{dtype}_{{}}_{label}'
-        yield from _haiku(name, _unrolled(core, layers), (x,))
+        yield from networks.haiku(name, networks.unrolled(core, layers), (x,))
 
 
 def _mixer(patches: int, channels: int, tokens_inner: int, inner: int) -> Any:
@@ -85,24 +56,26 @@ def vision_programs() -> Iterator[Program]:
         ('bf16', 'mixer_base', (49, 768, 384, 3072), 8),
     ):
         x = shaped(batch, 224, 224, 3, dtype=exporting.TYPES[dtype])
-        yield from _haiku(f'mixer_{dtype}_{{}}_{label}', _mixer(*sizes), (x,))
+        yield from networks.haiku(f'mixer_{dtype}_{{}}_{label}', _mixer(*sizes), (x,))
     for dtype, label, make, batch in (
         ('f32', 'haiku_resnet50', hk.nets.ResNet50, 2),
         ('bf16', 'haiku_resnet18', hk.nets.ResNet18, 8),
     ):
         x = shaped(batch, 224, 224, 3, dtype=exporting.TYPES[dtype])
-        yield from _haiku(f'residual_nets_{dtype}_{{}}_{label}', _residual(make), (x,))
+        yield from networks.haiku(
+            f'residual_nets_{dtype}_{{}}_{label}', _residual(make), (x,)
+        )
 
-    def quantiser(x):
-        quantised = hk.nets.VectorQuantizer(64, 512, 0.25)(x, is_training=True)
-        return quantised['quantize'] + quantised['loss']
-
-    yield from _haiku('quantiser_f32_{}_vq_512', quantiser, (shaped(8192, 64),))
+    yield from networks.haiku(
+        'quantiser_f32_{}_vq_512', networks.quantiser(64, 512), (shaped(8192, 64),)
+    )
 
     def mobile(x):
         return hk.nets.MobileNetV1(num_classes=1000)(x, is_training=True)
 
-    yield from _haiku('mobile_f32_{}_haiku_one', mobile, (shaped(2, 224, 224, 3),))
+    yield from networks.haiku(
+        'mobile_f32_{}_haiku_one', mobile, (shaped(2, 224, 224, 3),)
+    )
 
 
 def _mamba(width: int, state: int = 16) -> Callable[..., Any]:
@@ -168,7 +141,9 @@ def other_programs() -> Iterator[Program]:
         ('bf16', '130m', 768, (1, 256)),
     ):
         x = shaped(*dims, width, dtype=exporting.TYPES[dtype])
-        yield from _haiku(f'scan_{dtype}_{{}}_mamba_{label}', _mamba(width), (x,))
+        yield from networks.haiku(
+            f'scan_{dtype}_{{}}_mamba_{label}', _mamba(width), (x,)
+        )
     for dtype, label, function, batch in (
         ('f32', 'dlrm_small', _recommender((512, 256), (512, 256), 40000, 64), 512),
         ('f32', 'dlrm_large', _recommender((512, 256), (1024, 1024, 512), 100000, 128), 1024),
@@ -177,7 +152,7 @@ def other_programs() -> Iterator[Program]:
     ):  # fmt: skip
         dense = shaped(batch, 13, dtype=exporting.TYPES[dtype])
         inputs = (dense, shaped(batch, 26, dtype=jnp.int32))
-        yield from _haiku(f'recommender_{dtype}_{{}}_{label}', function, inputs)
+        yield from networks.haiku(f'recommender_{dtype}_{{}}_{label}', function, inputs)
     for dtype, widths, dims in (
         ('f32', (4096, 1024, 10), (128, 3072)),
         ('bf16', (2048, 2048, 1000), (256, 1024)),
@@ -185,59 +160,32 @@ def other_programs() -> Iterator[Program]:
     ):
         x = shaped(*dims, dtype=exporting.TYPES[dtype])
         name = f'perceptron_{dtype}_{{}}_mlp_{widths[0]}'
-        yield from _haiku(name, lambda x, w=widths: hk.nets.MLP(w)(x), (x,))
+        yield from networks.haiku(name, lambda x, w=widths: hk.nets.MLP(w)(x), (x,))
 
 
 def graph_programs() -> Iterator[Program]:
     """Yields graph networks of jraph on graphs of the sizes of Cora and parts of OGB."""
-
-    def update(width):
-        @jraph.concatenated_args
-        def run(x):
-            return jax.nn.relu(hk.Linear(width)(jax.nn.relu(hk.Linear(width)(x))))
-
-        return run
-
-    def attend(sent, received, _):
-        joined = jnp.concatenate([sent, received], 1)
-        return jax.nn.leaky_relu(hk.Linear(1)(joined))
-
-    networks = {
-        'network': lambda: jraph.GraphNetwork(update(128), update(128), update(64)),
-        'interaction': lambda: jraph.InteractionNetwork(update(100), update(100)),
-        'convolution': lambda: jraph.GraphConvolution(lambda n: hk.Linear(256)(n)),
-        'gat': lambda: jraph.GAT(
-            lambda n: hk.Linear(64)(n), attend, lambda n: hk.Linear(64)(n)
-        ),
-    }
-
-    def run(make, x, e, senders, receivers):
-        ones = jnp.ones([1, 16], x.dtype)
-        counts = jnp.array([x.shape[0]]), jnp.array([e.shape[0]])
-        return make()(jraph.GraphsTuple(x, e, receivers, senders, ones, *counts)).nodes
-
+    makers = networks.graph_networks(
+        jax.nn.relu, (128, 128, 64), (100, 100), 256, (64, 64)
+    )
     for dtype, label, nodes, edges, width in (
         ('f32', 'cora', 2708, 10556, 1433),
         ('bf16', 'molecules', 8192, 17000, 128),
         ('f32', 'papers', 16000, 100000, 100),
     ):
-        kind = exporting.TYPES[dtype]
-        x, e = shaped(nodes, width, dtype=kind), shaped(edges, 16, dtype=kind)
-        ends = (shaped(edges, dtype=jnp.int32),) * 2
-        for model, make in networks.items():
+        for model, make in makers.items():
             if model == 'network' and label == 'papers':
                 continue
-            name = f'graphnet_{dtype}_{{}}_{model}_{label}'
-            yield from _haiku(name, functools.partial(run, make), (x, e, *ends))
+            name, kind = (
+                f'graphnet_{dtype}_{{}}_{model}_{label}',
+                exporting.TYPES[dtype],
+            )
+            sizes = (nodes, width), (edges, 16), 16
+            yield from networks.on_graph(name, make, kind, *sizes)
 
 
 def optimiser_programs() -> Iterator[Program]:
     """Yields a step of optimisers of optax on the weights of a layer."""
-
-    def update(optimiser, params, gradients, state):
-        updates, state = optimiser.update(gradients, state, params)
-        return optax.apply_updates(params, updates), state
-
     weights = {
         'bert': {'up': (768, 3072), 'embedding': (30522, 768), 'bias': (3072,)},
         'resnet': {'filter': (3, 3, 512, 512), 'top': (2048, 1000), 'one': (256, 64)},
@@ -246,28 +194,15 @@ def optimiser_programs() -> Iterator[Program]:
         for dtype, kind in exporting.TYPES.items():
             params = {key: shaped(*size, dtype=kind) for key, size in dims.items()}
             for name in ('adamw', 'adafactor', 'lamb', 'lion', 'adabelief'):
-                optimiser = getattr(optax, name)(1e-3)
-                state = jax.eval_shape(optimiser.init, params)
-                step = functools.partial(update, optimiser)
-                yield exporting.program(
-                    f'optimiser_{dtype}_update_{name}_{label}',
-                    step,
-                    (params, params, state),
-                )
+                full_name = f'optimiser_{dtype}_update_{name}_{label}'
+                yield networks.optimiser(full_name, name, params)
 
 
 def image_programs() -> Iterator[Program]:
     """Yields image processing of dm-pix."""
-    one: Dict[str, Callable[..., Any]] = {
-        'blur': lambda x: dm_pix.gaussian_blur(x, 1.5, 5),
+    one = {
+        **networks.IMAGE,
         'blur_wide': lambda x: dm_pix.gaussian_blur(x, 3.0, 11),
-        'hue': lambda x: dm_pix.adjust_hue(x, 0.2),
-        'saturation': lambda x: dm_pix.adjust_saturation(x, 0.6),
-        'contrast': lambda x: dm_pix.adjust_contrast(x, 1.4),
-        'gamma': lambda x: dm_pix.adjust_gamma(x, 1.7),
-        'flip': dm_pix.flip_left_right,
-        'turn': jax.vmap(dm_pix.rot90),
-        'gray': dm_pix.rgb_to_grayscale,
         'patches': lambda x: dm_pix.extract_patches(
             x, sizes=(1, 16, 16, 1), strides=(1, 16, 16, 1), rates=(1, 1, 1, 1)
         ),
@@ -288,44 +223,11 @@ def image_programs() -> Iterator[Program]:
 
 def control_programs() -> Iterator[Program]:
     """Yields losses of reinforcement learning of rlax, with their gradients."""
-    actions, atoms = 18, 51
-
-    def batched(function):
-        def run(first, *others):
-            def loss(x):
-                return jnp.mean(jnp.square(jax.vmap(function)(x, *others)))
-
-            return jax.value_and_grad(loss)(first)
-
-        return run
-
-    def categorical(l, a, r, d, t):
-        z = jnp.linspace(-10.0, 10.0, atoms)
-        return rlax.categorical_q_learning(z, l, a, r, d, z, t)
-
-    def quantile(x, a, r, d, t):
-        taus = (jnp.arange(atoms) + 0.5) / atoms
-        return rlax.quantile_q_learning(x.T, taus, a, r, d, t.T, t.T)
-
-    def advantage(r, d, v):
-        return rlax.truncated_generalized_advantage_estimation(r, d, 0.9, v)
-
-    returns = jax.vmap(lambda r, d: rlax.discounted_returns(r, d, 0.5))
     for batch, steps in ((4096, 128), (512, 1024)):
-        q, a = shaped(batch, actions), shaped(batch, dtype=jnp.int32)
-        r, d = shaped(batch), shaped(batch)
-        dist = shaped(batch, actions, atoms)
-        sequence = (shaped(batch, steps), shaped(batch, steps))
-        values = shaped(batch, steps + 1)
-        for name, function, arguments in (
-            ('double_q', batched(rlax.double_q_learning), (q, a, r, d, q, q)),
-            ('categorical', batched(categorical), (dist, a, r, d, dist)),
-            ('quantile', batched(quantile), (dist, a, r, d, dist)),
-            ('returns', returns, sequence),
-            ('gae', jax.vmap(advantage), (*sequence, values)),
-        ):
+        losses = networks.control(batch, 18, 51, steps)
+        for name in ('double_q', 'categorical', 'quantile', 'returns', 'gae'):
             yield exporting.program(
-                f'control_f32_train_{name}_{batch}x{steps}', function, arguments
+                f'control_f32_train_{name}_{batch}x{steps}', *losses[name]
             )
 
 

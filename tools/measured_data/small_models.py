@@ -10,9 +10,7 @@ from exporting import shaped
 import haiku as hk
 import jax
 import jax.numpy as jnp
-import jraph
-import optax
-import rlax
+import networks
 import transformers
 
 # Transformers: class, group, settings of its configuration, [batch, length].
@@ -164,17 +162,6 @@ def transformer_programs() -> Iterator[Program]:
 def haiku_programs() -> Iterator[Program]:
     """Yields networks of haiku."""
 
-    def unrolled(core):
-        def run(x):
-            cell = core()
-            return hk.static_unroll(cell, x, cell.initial_state(x.shape[1]))[0]
-
-        return run
-
-    def quantiser(x):
-        quantised = hk.nets.VectorQuantizer(24, 180, 0.25)(x, is_training=True)
-        return quantised['quantize'] + quantised['loss']
-
     def residual(x, **settings):
         channels, blocks = (24, 48, 72, 96), (1, 1, 1, 1)
         net = hk.nets.ResNet(
@@ -186,82 +173,37 @@ def haiku_programs() -> Iterator[Program]:
         net = hk.nets.MobileNetV1((1, 2, 2), (24, 40, 64), num_classes=30, use_bn=True)
         return net(x, is_training=True)
 
-    convolved = unrolled(lambda: hk.Conv2DLSTM((18, 18), 12, 3))
+    convolved = networks.unrolled(lambda: hk.Conv2DLSTM((18, 18), 12, 3))
     second = functools.partial(residual, resnet_v2=True)
     table = {
-        'recurrent_{}_{}_lstm': (unrolled(lambda: hk.LSTM(72)), (5, 44, 56)),
-        'recurrent_{}_{}_gru': (unrolled(lambda: hk.GRU(100)), (6, 30, 48)),
+        'recurrent_{}_{}_lstm': (networks.unrolled(lambda: hk.LSTM(72)), (5, 44, 56)),
+        'recurrent_{}_{}_gru': (networks.unrolled(lambda: hk.GRU(100)), (6, 30, 48)),
         'recurrent_{}_{}_convlstm': (convolved, (3, 4, 18, 18, 6)),
         'residual_nets_{}_{}_haiku': (residual, (4, 44, 44, 3)),
         'residual_nets_{}_{}_haiku_two': (second, (3, 52, 52, 3)),
         'mobile_{}_{}_haiku_one': (mobile, (3, 50, 50, 3)),
-        'quantiser_{}_{}_vq': (quantiser, (700, 24)),
+        'quantiser_{}_{}_vq': (networks.quantiser(24, 180), (700, 24)),
         'perceptron_{}_{}_mlp': (lambda x: hk.nets.MLP([300, 130, 60])(x), (190, 84)),
     }
 
-    def apply(net, state, params, x):
-        halves = jax.tree_util.tree_map(
-            lambda s: jnp.full(s.shape, 0.5, s.dtype), state
-        )
-        return net.apply(params, halves, x)[0]
-
     for dtype, kind in exporting.TYPES.items():
         for name, (function, dims) in table.items():
-            net = hk.without_apply_rng(hk.transform_with_state(function))
             x = shaped(*dims, dtype=kind)
-            params, state = jax.eval_shape(net.init, jax.random.PRNGKey(0), x)
-            scored = functools.partial(apply, net, state)
-            yield from exporting.both_modes(
-                name.format(dtype, '{}'), scored, params, (x,)
-            )
+            yield from networks.haiku(name.format(dtype, '{}'), function, (x,))
 
 
 def graph_programs() -> Iterator[Program]:
     """Yields graph networks of jraph."""
-    nodes, edges, width = 420, 1730, 36
-
-    def update(width):
-        @jraph.concatenated_args
-        def run(x):
-            return jax.nn.relu(hk.Linear(width)(jax.nn.tanh(hk.Linear(width)(x))))
-
-        return run
-
-    def attend(sent, received, _):
-        joined = jnp.concatenate([sent, received], 1)
-        return jax.nn.leaky_relu(hk.Linear(1)(joined))
-
-    networks = {
-        'network': lambda: jraph.GraphNetwork(update(40), update(48), update(20)),
-        'interaction': lambda: jraph.InteractionNetwork(update(28), update(52)),
-        'convolution': lambda: jraph.GraphConvolution(lambda n: hk.Linear(44)(n)),
-        'gat': lambda: jraph.GAT(
-            lambda n: hk.Linear(30)(n), attend, lambda n: hk.Linear(24)(n)
-        ),
-    }
-
-    def run(make, x, e, senders, receivers):
-        ones = jnp.ones([1, 7], x.dtype)
-        counts = jnp.array([nodes]), jnp.array([edges])
-        return make()(jraph.GraphsTuple(x, e, receivers, senders, ones, *counts)).nodes
-
+    makers = networks.graph_networks(jax.nn.tanh, (40, 48, 20), (28, 52), 44, (30, 24))
+    sizes = (420, 36), (1730, 12), 7
     for dtype, kind in exporting.TYPES.items():
-        x, e = shaped(nodes, width, dtype=kind), shaped(edges, 12, dtype=kind)
-        ends = (shaped(edges, dtype=jnp.int32),) * 2
-        for model, make in networks.items():
-            net = hk.without_apply_rng(hk.transform(functools.partial(run, make)))
-            params = jax.eval_shape(net.init, jax.random.PRNGKey(0), x, e, *ends)
+        for model, make in makers.items():
             name = f'graphnet_{dtype}_{{}}_{model}'
-            yield from exporting.both_modes(name, net.apply, params, (x, e, *ends))
+            yield from networks.on_graph(name, make, kind, *sizes)
 
 
 def optimiser_programs() -> Iterator[Program]:
     """Yields a step of optimisers of optax on a tree of weights."""
-
-    def update(optimiser, params, gradients, state):
-        updates, state = optimiser.update(gradients, state, params)
-        return optax.apply_updates(params, updates), state
-
     for dtype, kind in exporting.TYPES.items():
         params = {
             'kernel': shaped(170, 230, dtype=kind),
@@ -270,33 +212,23 @@ def optimiser_programs() -> Iterator[Program]:
             'bias': shaped(9100, dtype=kind),
         }
         for name in ('adam', 'adafactor', 'lamb', 'lion', 'sm3', 'adabelief', 'yogi'):
-            optimiser = getattr(optax, name)(1e-3)
             if name == 'sm3' and dtype == 'bf16':
                 continue
-            step = functools.partial(update, optimiser)
-            arguments = (params, params, jax.eval_shape(optimiser.init, params))
-            yield exporting.program(f'optimiser_{dtype}_update_{name}', step, arguments)
+            yield networks.optimiser(f'optimiser_{dtype}_update_{name}', name, params)
 
 
 def image_programs() -> Iterator[Program]:
     """Yields image processing of dm-pix."""
     image, other = shaped(4, 62, 58, 3), shaped(4, 62, 58, 3)
     one = {
-        'blur': lambda x: dm_pix.gaussian_blur(x, 1.5, 5),
-        'hue': lambda x: dm_pix.adjust_hue(x, 0.2),
-        'saturation': lambda x: dm_pix.adjust_saturation(x, 0.6),
-        'contrast': lambda x: dm_pix.adjust_contrast(x, 1.4),
-        'gamma': lambda x: dm_pix.adjust_gamma(x, 1.7),
+        **networks.IMAGE,
         'solarize': lambda x: dm_pix.solarize(x, 0.5),
-        'flip': dm_pix.flip_left_right,
-        'turn': jax.vmap(dm_pix.rot90),
         'depth_to_space': lambda x: dm_pix.depth_to_space(
             jnp.concatenate([x, x, x, x], -1), 2
         ),
         'patches': lambda x: dm_pix.extract_patches(
             x, sizes=(1, 5, 5, 1), strides=(1, 3, 3, 1), rates=(1, 1, 1, 1)
         ),
-        'gray': dm_pix.rgb_to_grayscale,
         'resize': lambda x: jax.image.resize(x, (4, 93, 87, 3), 'bilinear'),
     }
     for name, function in one.items():
@@ -308,46 +240,8 @@ def image_programs() -> Iterator[Program]:
 
 def control_programs() -> Iterator[Program]:
     """Yields losses of reinforcement learning of rlax, with their gradients."""
-    batch, actions, atoms, steps = 460, 18, 41, 60
-    q, a = shaped(batch, actions), shaped(batch, dtype=jnp.int32)
-    r, d = shaped(batch), shaped(batch)
-    dist = shaped(batch, actions, atoms)
-
-    def batched(function):
-        def run(first, *others):
-            def loss(x):
-                return jnp.mean(jnp.square(jax.vmap(function)(x, *others)))
-
-            return jax.value_and_grad(loss)(first)
-
-        return run
-
-    def categorical(l, a, r, d, t):
-        z = jnp.linspace(-10.0, 10.0, atoms)
-        return rlax.categorical_q_learning(z, l, a, r, d, z, t)
-
-    def quantile(x, a, r, d, t):
-        taus = (jnp.arange(atoms) + 0.5) / atoms
-        x, t = x.T, t.T
-        return rlax.quantile_q_learning(x, taus, a, r, d, t, t)
-
-    def advantage(r, d, v):
-        return rlax.truncated_generalized_advantage_estimation(r, d, 0.9, v)
-
-    sequence = (shaped(batch, steps), shaped(batch, steps))
-    values = shaped(batch, steps + 1)
-    returns = jax.vmap(lambda r, d: rlax.discounted_returns(r, d, 0.5))
-    table = {
-        'q_learning': (batched(rlax.q_learning), (q, a, r, d, q)),
-        'double_q': (batched(rlax.double_q_learning), (q, a, r, d, q, q)),
-        'sarsa': (batched(rlax.expected_sarsa), (q, a, r, d, q, q)),
-        'categorical': (batched(categorical), (dist, a, r, d, dist)),
-        'quantile': (batched(quantile), (dist, a, r, d, dist)),
-        'returns': (returns, sequence),
-        'entropy': (batched(lambda l: rlax.softmax().entropy(l)), (q,)),
-        'gae': (jax.vmap(advantage), (*sequence, values)),
-    }
-    for name, (function, arguments) in table.items():
+    losses = networks.control(batch=460, actions=18, atoms=41, steps=60)
+    for name, (function, arguments) in losses.items():
         yield exporting.program(f'control_f32_train_{name}', function, arguments)
 
 

@@ -76,9 +76,9 @@ class _NoTerminal(io.TextIOBase):
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Silences stdout and progress bars; notes on stderr are still printed."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        with contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
-            yield
+    quiet = contextlib.redirect_stdout(io.StringIO())
+    with quiet, contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
+        yield
 
 
 def train(

@@ -43,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='PROGRAM... OUT',
         help='FILE.py:FUNCTION or files, any number; and the output folder',
     )
-    command_line.switch(parser, '--builtin', argparse.SUPPRESS)  # withdrawn
     about = 'measure so many random programs, composed of what models have'
     parser.add_argument('--random', type=int, metavar='N', help=about)
     about = 'configurations of a kernel or program'
@@ -68,8 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged(short=True)
 def run(args: argparse.Namespace) -> int:
     """Measures and writes; returns 1 if a named program cannot be used."""
-    if args.builtin:
-        raise ValueError('--builtin: there are no built-in programs; use --random N')
     *sources, output = args.programs
     if bool(sources) == (args.random is not None):
         raise ValueError('say --random N, or one or more programs; and a folder')

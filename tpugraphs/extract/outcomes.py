@@ -44,10 +44,11 @@ class Outcome:
     notes: List[str] = dataclasses.field(default_factory=list)
     by_file: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
 
-    def nothing(self) -> str:
+    def why_nothing(self) -> str:
         """Returns why nothing can be ranked: the first error, or the skips."""
-        nothing = f'nothing to rank: {text.reasons(self.skipped)}'
-        return self.failed[0] if self.failed else nothing
+        if self.failed:
+            return self.failed[0]
+        return f'nothing to rank: {text.reasons(self.skipped)}'
 
     @contextlib.contextmanager
     def noting(self, path: str, module: str) -> Iterator[None]:

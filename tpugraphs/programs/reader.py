@@ -98,7 +98,7 @@ def tuning_kind(source: str) -> str:
         return ''
     data = _read(source)
     with text.located(source):
-        if forms.tell(data) != forms.TUNING:
+        if forms.detect_form(data) != forms.TUNING:
             return ''
         return forms.detect_kind(data) or reading.parse_tuning(data).kind
 
@@ -139,7 +139,7 @@ def _existing(path: str, source: str) -> str:
 def _from_bytes(data: bytes, name: str, source: str) -> Program:
     """Reads the content of a file, whose form the content tells."""
     with text.located(source):
-        form = forms.tell(data)
+        form = forms.detect_form(data)
         if form == forms.TUNING:
             return _from_tuning(data, name, source)
         notes: Sequence[str] = ()

@@ -66,7 +66,7 @@ def rank_modules(args: argparse.Namespace) -> int:
                 # A progress bar may be on the same terminal.
                 tqdm.tqdm.write(choices_output.module_table(ranked, most_rows) + '\n')
         if not summary.modules:
-            *others, last = outcome.failed or [outcome.nothing()]
+            *others, last = outcome.failed or [outcome.why_nothing()]
             _print_errors(others)
             raise ValueError(last)
         for writer in writers:

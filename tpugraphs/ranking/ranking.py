@@ -34,7 +34,7 @@ from baselines.evaluation import choices
 from baselines.evaluation import ensembles
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import config_text
-from baselines.hlo import graph
+from baselines.hlo import graph as graph_lib
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
@@ -51,9 +51,42 @@ from tpugraphs.ranking import sources as sources_lib
 _GROUP_ROWS = 1 << 20
 
 _Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
-# (members' scores, their mean) -> the ranking of a graph.
-_Ranking = Callable[[scorers.Members, np.ndarray], choices.RankedModule]
-_Graph = Tuple[_Record, _Ranking]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Graph:
+    """A graph whose c configurations are to be ranked."""
+
+    source: str  # the file that it is from
+    record: _Record
+    # from an entry of `run_index` to the configuration as a JSON object
+    as_json: Callable[[int], text.JsonObject]
+    run_index: np.ndarray  # int64 [c], the position of each among the file's runs
+    runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
+    default: Optional[int] = None  # the index of the compiler's default
+
+    def ranked(
+        self, members: scorers.Members, scorer: scorers.Scorer
+    ) -> choices.RankedModule:
+        """Ranks by the mean of the members' scores."""
+        record, as_json = self.record, self.as_json
+        is_tile = isinstance(record, tile_records.TileRecord)
+        as_text = config_text.tile_text if is_tile else config_text.layout_text
+        # Members are the graph model and the trees of a run; what their agreement tells
+        # is known of tiles.
+        both = is_tile and len(members) > 1
+        return choices.RankedModule(
+            scores=scorer.mean(members),
+            module=record.graph_id,
+            source=self.source,
+            nodes=record.num_nodes,
+            run_index=self.run_index,
+            config_text=lambda run: as_text(as_json(run)),
+            as_json=as_json,
+            runtimes=self.runtimes,
+            default=self.default,
+            agreement=ensembles.agreement(members) if both else None,
+        )
 
 
 def rank(
@@ -76,9 +109,9 @@ def rank(
     """
     outcome = outcomes.Outcome()
     if isinstance(source, reader.Program) or hasattr(source, 'SerializeToString'):
-        program, bare = reader.read_program(source), candidates is not None
+        program, whole = reader.read_program(source), candidates is not None
         kernels = sources_lib.kernels_of(
-            program, predictor.collection.task, outcome, bare
+            program, predictor.collection.task, outcome, whole
         )
         modules = [(program.source, tuning) for tuning in kernels]
         ranked = list(rank_modules(modules, predictor, outcome, candidates))
@@ -97,7 +130,7 @@ def rank(
         else:
             ranked = [_rank_record(predictor, item, candidates) for item in items]
     if not ranked:
-        raise ValueError(outcome.nothing())
+        raise ValueError(outcome.why_nothing())
     return ranked, outcome
 
 
@@ -128,8 +161,8 @@ def rank_files(
     Raises:
         ValueError: there is no such module, or a candidate is not as it should be.
     """
-    kind, bare = predictor.collection.task, candidates is not None
-    modules = sources_lib.modules(paths, kind, module, outcome, bare, sources or {})
+    kind, whole = predictor.collection.task, candidates is not None
+    modules = sources_lib.modules(paths, kind, module, outcome, whole, sources or {})
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 
@@ -155,9 +188,9 @@ def rank_modules(
         if candidates is not None:
             tuning = candidates_lib.tuning_data(tuning, candidates, kind)
         with outcome.noting(source, tuning.module.name):
-            record, ranked = _graph_of(source, tuning, predictor, outcome, release)
-            group.append((record, ranked))
-            rows += record.num_nodes + record.num_configs
+            graph = _graph_of(source, tuning, predictor, outcome, release)
+            group.append(graph)
+            rows += graph.record.num_nodes + graph.record.num_configs
         if rows > most:
             yield from _score(predictor, source, group)
             group, rows = [], 0
@@ -169,10 +202,10 @@ def _score(
     predictor: prediction.Predictor, source: str, group: List[_Graph]
 ) -> Iterator[choices.RankedModule]:
     """Scores graphs together, and yields their rankings."""
-    records = [record for record, _ in group]
+    records = [graph.record for graph in group]
     store = predictor.task.store_class.of_records(source, records)
-    for members, (_, ranked) in zip(predictor.score_members(store), group):
-        yield ranked(members, predictor.scorer.mean(members))
+    for members, graph in zip(predictor.score_members(store), group):
+        yield graph.ranked(members, predictor.scorer)
 
 
 def _graph_of(
@@ -188,7 +221,7 @@ def _graph_of(
         reason = hlo_tile.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
-    nodes = graph.extract_graph(tuning.module, variant.pad, variant.extra)
+    nodes = graph_lib.extract_graph(tuning.module, variant.pad, variant.extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
     _count_unknown_opcodes(predictor, nodes, tuning.module, outcome)
@@ -201,7 +234,7 @@ def _graph_of(
     # on it.
     unmeasured = np.zeros_like(configs.config_runtime)
     record = dataclasses.replace(record, config_runtime=unmeasured).checked()
-    return record, _ranked_by(
+    return _Graph(
         source,
         record,
         functools.partial(_run_as_json, tuning, record, configs),
@@ -213,7 +246,7 @@ def _graph_of(
 
 def _count_unknown_opcodes(
     predictor: prediction.Predictor,
-    nodes: graph.Graph,
+    nodes: graph_lib.Graph,
     module: protos.HloModuleProto,
     outcome: outcomes.Outcome,
 ) -> None:
@@ -223,7 +256,7 @@ def _count_unknown_opcodes(
         opcodes == schema.UNKNOWN_OPCODE
     )
     # In the order of the nodes, with the opcodes as text.
-    instructions = graph.list_instructions(module)
+    instructions = graph_lib.list_instructions(module)
     for row in np.flatnonzero(is_unknown):
         name = instructions[row].opcode
         outcome.unknown_opcodes[name] = outcome.unknown_opcodes.get(name, 0) + 1
@@ -250,53 +283,23 @@ def _row_as_json(record: _Record, row: int) -> text.JsonObject:
     return config_text.layout_row_json(record.node_config_feat[row], ids)
 
 
-def _ranked_by(
-    source: str,
-    record: _Record,
-    as_json: Callable[[int], text.JsonObject],
-    **about: Any,
-) -> _Ranking:
-    """Returns a function that ranks a graph's configurations by members' scores."""
-    tile = isinstance(record, tile_records.TileRecord)
-    as_text = config_text.tile_text if tile else config_text.layout_text
-
-    def ranked(members: scorers.Members, mean: np.ndarray) -> choices.RankedModule:
-        """Ranks by the mean of the members; what agreement tells is known of tiles."""
-        # Members are the graph model and the trees of a run.
-        both = tile and len(members) > 1
-        return choices.RankedModule(
-            scores=mean,
-            module=record.graph_id,
-            source=source,
-            nodes=record.num_nodes,
-            config_text=lambda run: as_text(as_json(run)),
-            as_json=as_json,
-            agreement=ensembles.agreement(members) if both else None,
-            **about,
-        )
-
-    return ranked
-
-
 def _rank_record(
     predictor: prediction.Predictor, record: _Record, candidates: sources_lib.Candidates
 ) -> choices.RankedModule:
     """Ranks the configurations of a record, or candidates instead of them."""
     if candidates is not None:
         record = with_configs(record, candidates)
-    members = predictor.score_record_members(record)
-    ranked = _ranked_by(
+    graph = _Graph(
         '',
         record,
         functools.partial(_row_as_json, record),
         run_index=np.arange(record.num_configs),
         runtimes=record.config_runtime,
-        default=None,
     )
-    return ranked(members, predictor.scorer.mean(members))
+    return graph.ranked(predictor.score_record_members(record), predictor.scorer)
 
 
-def with_configs(record: _Record, configs: object) -> _Record:
+def with_configs(record: _Record, configs: Any) -> _Record:
     """Returns a record with other configurations, not measured.
 
     Args:
@@ -307,7 +310,11 @@ def with_configs(record: _Record, configs: object) -> _Record:
         ValueError: it is no record, there is no configuration, or the shape is wrong.
     """
     if isinstance(record, tile_records.TileRecord):
-        rows = _rows_of(configs, '[c, 24]', record.pad)
+        is_list = isinstance(configs, (list, tuple)) and len(configs) > 0
+        if is_list and isinstance(configs[0], Mapping):
+            rows = hlo_tile.columns_of(configs, record.pad)
+        else:
+            rows = _rows_of(configs, '[c, 24]')
         return dataclasses.replace(
             record,
             config_feat=rows,
@@ -325,11 +332,8 @@ def with_configs(record: _Record, configs: object) -> _Record:
     )
 
 
-def _rows_of(configs: object, shape: str, pad: Optional[int] = None) -> np.ndarray:
-    """Returns configurations as an array; with a `pad`, of tiles, dicts are taken."""
-    if isinstance(configs, (list, tuple)) and pad is not None and configs:
-        if isinstance(configs[0], Mapping):
-            return hlo_tile.columns_of(configs, pad)
+def _rows_of(configs: object, shape: str) -> np.ndarray:
+    """Returns configurations as float32; raises ValueError for another shape."""
     try:
         rows = np.asarray(configs)
         if rows.dtype.kind not in 'fiu':

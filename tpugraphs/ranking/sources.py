@@ -99,10 +99,8 @@ def read_sources(paths: Sequence[str]) -> Dict[str, Source]:
     failed: List[str] = []
     for path in paths:
         try:
-            if not reader.tuning_kind(path):
-                sources[path] = reader.read_program(path)
-            elif not sources:
-                sources[path] = reading.read_tuning(path)
+            if not (sources and reader.tuning_kind(path)):
+                sources[path] = _read(path)
         except (ValueError, OSError) as error:
             failed.append(text.one_line(error, path))
     if paths and len(failed) == len(paths):
@@ -116,15 +114,22 @@ def modules(
     kind: str,
     chosen: Optional[str],
     outcome: outcomes.Outcome,
-    bare: bool,
+    whole: bool,
     sources: Mapping[str, Source],
 ) -> Iterator[Module]:
-    """Yields modules of files and programs: all, or the one called `chosen`."""
+    """Yields modules of files and programs: all, or the one called `chosen`.
+
+    Args:
+        kind: of the files that the model ranks.
+        outcome: files that cannot be read are added.
+        whole: whether configurations are given: programs are not cut into kernels, and
+            files of both kinds are taken.
+    """
     names, exists = [], False
     for number, path in enumerate(paths, start=1):
         try:
             source = sources.get(path) or _read(path)
-            tunings = _modules_of(source, kind, outcome, bare)
+            tunings = _modules_of(source, kind, outcome, whole)
         except (ValueError, OSError) as error:
             outcome.failed.append(text.one_line(error, path))
             continue
@@ -153,12 +158,12 @@ def _read(path: str) -> Source:
 
 
 def _modules_of(
-    source: Source, kind: str, outcome: outcomes.Outcome, bare: bool
+    source: Source, kind: str, outcome: outcomes.Outcome, whole: bool
 ) -> Sequence[protos.ModuleTuningData]:
     """Returns the ModuleTuningData of a file or program of one kind."""
     if isinstance(source, reader.Program):
-        return kernels_of(source, kind, outcome, bare)
-    if source.kind != kind and not bare:
+        return kernels_of(source, kind, outcome, whole)
+    if source.kind != kind and not whole:
         raise ValueError(
             f'is a {source.kind} file, and the model ranks {kind} files; give a '
             f'model that was trained on {source.kind}s'
@@ -167,10 +172,10 @@ def _modules_of(
 
 
 def kernels_of(
-    program: reader.Program, kind: str, outcome: outcomes.Outcome, bare: bool
+    program: reader.Program, kind: str, outcome: outcomes.Outcome, whole: bool
 ) -> List[protos.ModuleTuningData]:
-    """Returns a program's kernels with candidates; if `bare`, the whole program."""
-    if bare:
+    """Returns a program's kernels with candidates, or all of it without any."""
+    if whole:
         return [protos.ModuleTuningData(module=program.module)]
     cut_out = removal.counts(program.module)
     if cut_out:

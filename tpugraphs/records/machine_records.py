@@ -30,7 +30,7 @@ _STATUSES = {
 
 
 def check_writable(path: str) -> None:
-    """Makes sure that records can be added to a file or folder; '' is none.
+    """Makes sure that records can be added to a file or folder, if one is named.
 
     Raises:
         ValueError: its folder cannot be written, or it is no file; says why.

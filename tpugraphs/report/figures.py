@@ -278,7 +278,7 @@ def _slowdown_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarr
 
 def _worst_first(models: Sequence[measured.ReportedModel], key: str) -> List[str]:
     """Returns the names of all groups, those with the worst means first."""
-    sign = measured.sign_of(models[0].runs[0].summary['task'], key)
+    sign = metrics.measure_of(models[0].runs[0].summary['task'], key).sign
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
 
     def place(name: str) -> Tuple[float, str]:

@@ -9,7 +9,6 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from baselines.core import text
-from baselines.evaluation import comparison
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.runs import differences
@@ -93,12 +92,6 @@ def measures_of(run: MeasuredRun, group: str) -> text.JsonObject:
     return run.summary['groups'].get(group, {})
 
 
-def sign_of(task: str, key: str) -> int:
-    """Returns 1 for a measure of which more is better, else -1."""
-    [measure] = [m for m in metrics.MEASURES[task] if m.key == key]
-    return 1 if measure.more_is_better else -1
-
-
 def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
     """Groups runs by model and data, the best model first.
 
@@ -109,22 +102,22 @@ def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
     groups: Dict[Tuple[str, str], List[MeasuredRun]] = {}
     for run in sorted(runs, key=lambda run: run.name):
         shown = run._replace(name=text.without_folders(run.name))
-        key = run.model, comparison.data_of(run.summary)
+        key = run.model, os.path.dirname(run.summary['data'])
         groups.setdefault(key, []).append(shown)
     counts = collections.Counter(name for name, _ in groups)
     models: List[ReportedModel] = []
     for (name, data), members in groups.items():
         if counts[name] > 1:
             number = 1 + sum(model.runs[0].model == name for model in models)
-            folder = text.without_folders(os.path.dirname(data))
-            name = f'{name} on data {number} ({folder})'
+            name = f'{name} on data {number} ({text.without_folders(data)})'
         models.append(ReportedModel(text.without_folders(name), members))
     task = runs[0].summary['task']
     measure, _ = report.ORDERED_BY[task]
+    sign = metrics.measure_of(task, measure).sign
 
     def place(model: ReportedModel) -> float:
         mean = model.estimate(measure).mean
-        return np.inf if mean is None else -sign_of(task, measure) * mean
+        return np.inf if mean is None else -sign * mean
 
     return sorted(models, key=place)
 

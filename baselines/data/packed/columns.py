@@ -159,12 +159,12 @@ def open_folder(
         array: np.ndarray = (
             np.memmap(path, dtype, 'r', shape=shape) if size else np.empty(shape, dtype)
         )
-        if read_all or size <= MAX_VERIFIED_ON_OPENING:
-            if zlib.crc32(_bytes(array)) != described['crc32']:
-                raise ValueError(
-                    f'{path}: its checksum is wrong, so the disk or memory is at '
-                    f'fault; remove {folder}, it will be rebuilt'
-                )
+        is_read = read_all or size <= MAX_VERIFIED_ON_OPENING
+        if is_read and zlib.crc32(_bytes(array)) != described['crc32']:
+            raise ValueError(
+                f'{path}: its checksum is wrong, so the disk or memory is at '
+                f'fault; remove {folder}, it will be rebuilt'
+            )
         arrays[name] = array
     return manifest, arrays
 

@@ -30,8 +30,7 @@ def folder(task: str, root: str = ROOT) -> str:
     archive = archive_of(task)
     if not os.path.exists(archive):
         raise ValueError(f'no measured {task} collection ships with this version')
-    with open(archive, 'rb') as stream:
-        digest = zlib.crc32(stream.read())
+    digest = zlib.crc32(pathlib.Path(archive).read_bytes())
     target = os.path.join(files.expand(root), f'{task}_{digest:08x}')
     if not os.path.isdir(target):
         with files.folder_atomically(target) as building:

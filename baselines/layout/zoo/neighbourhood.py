@@ -7,6 +7,7 @@ import tensorflow_gnn as tfgnn
 
 from baselines.hlo import schema
 from baselines.tiles import implicit
+from baselines.tiles.zoo import kernels
 
 _NODE = range(len(schema.NODE))
 
@@ -106,14 +107,12 @@ class NeighbourhoodModel(tf.keras.Model):
         feature_dropout: float = 0.0,
     ):
         super().__init__()
-        for option, value in (
-            ('op_embed_dim', op_embed_dim),
-            ('layout_embed_dim', layout_embed_dim),
-            ('hidden_dim', hidden_dim),
-            ('num_gnns', num_gnns),
-        ):
-            if value < 1:
-                raise ValueError(f'{option} is at least 1, not {value}')
+        kernels.at_least(1, op_embed_dim=op_embed_dim, hidden_dim=hidden_dim)
+        kernels.at_least(1, layout_embed_dim=layout_embed_dim, num_gnns=num_gnns)
+        if not 0 <= feature_dropout < 1:
+            raise ValueError(
+                f'feature_dropout is from 0 to below 1, not {feature_dropout}'
+            )
         # Weights are saved in the order in which their layers are set here.
         dense = tf.keras.layers.Dense
         self._num_configs, self._width = num_configs, hidden_dim
@@ -125,7 +124,7 @@ class NeighbourhoodModel(tf.keras.Model):
         self._of_config = dense(hidden_dim, use_bias=False)
         self._input = dense(hidden_dim)
         self._layers = [self._make_layer() for _ in range(num_gnns)]
-        self._dropout = Dropout(feature_dropout)
+        self._dropout = feature_dropout
         self._head = dense(1, use_bias=False)
 
     def _make_layer(self) -> Any:
@@ -169,7 +168,7 @@ class NeighbourhoodModel(tf.keras.Model):
         x = self._activation(self._input(self._activation(x)))
         for number in range(len(self._layers)):
             x = self._pass(number, x, part)
-        x = self._dropout(x, training=training)
+        x = kernels.dropout(x, self._dropout, training)
         return part.means(self._head(x))[:, :, 0]
 
     def _node_inputs(
@@ -227,36 +226,6 @@ class _Unscaled:
         factor = [high[c] - low[c] if c in place else 0.0 for c in columns]
         offset = [low[c] if c < len(used) else missing for c in columns]
         return tf.gather(x, index, axis=1) * tf.constant(factor) + tf.constant(offset)
-
-
-class Dropout(tf.keras.layers.Layer):
-    """Leaves out a share of values in a training step, and scales up the others.
-
-    The seed is taken from the values: a generator would have a state, which a resumed
-    training had lost.
-
-    Args:
-        share: of the values, at least 0 and below 1.
-
-    Call arguments:
-        x: float32, of any shape.
-        training: whether a training step asks.
-
-    Raises:
-        ValueError: the share is out of range.
-    """
-
-    def __init__(self, share: float):
-        super().__init__()
-        if not 0 <= share < 1:
-            raise ValueError(f'feature_dropout is at least 0 and below 1, not {share}')
-        self._share = share
-
-    def call(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
-        if not (training and self._share):
-            return x
-        seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
-        return tf.nn.experimental.stateless_dropout(x, self._share, seed)
 
 
 def hat(x: tf.Tensor) -> tf.Tensor:

@@ -102,6 +102,18 @@ def log_features(x: tf.Tensor, scales: Sequence[float]) -> tf.Tensor:
     return tf.concat([x, *logs], -1)
 
 
+def dropout(x: tf.Tensor, share: float, training: bool) -> tf.Tensor:
+    """Leaves out a share of values in a training step, and scales up the others.
+
+    The seed is taken from the values: a generator would have a state, which a
+    resumed training had lost.
+    """
+    if not (training and share):
+        return x
+    seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
+    return tf.nn.experimental.stateless_dropout(x, share, seed)
+
+
 class LayerNorm(tf.keras.layers.Layer):
     """Layer normalisation (arXiv 1607.06450) of the last axis.
 
@@ -204,16 +216,5 @@ class ResidualModel(tf.keras.Model):
         """Applies residual layers of messages to x, [n * columns, h]."""
         for norm, messages in layers:
             y = self._activation(messages(norm(x), kernels))
-            x += self._dropped(y, training)
+            x += dropout(y, self._dropout, training)
         return x
-
-    def _dropped(self, x: tf.Tensor, training: bool):
-        """Drops values in a training step.
-
-        The seed is taken from the values: a generator would have a state, which a
-        resumed training had lost.
-        """
-        if not (training and self._dropout):
-            return x
-        seed = tf.stack([tf.bitcast(tf.reduce_sum(x), tf.int32), 0])
-        return tf.nn.experimental.stateless_dropout(x, self._dropout, seed)

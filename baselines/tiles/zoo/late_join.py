@@ -98,7 +98,7 @@ class LateJoinResSAGE(kernels_lib.ResidualModel):
         x = self._joined(kernels, z)
         for norm, first, second in self._blocks:
             y = first(norm(self._activation(x)))
-            x += second(self._dropped(y, training))
+            x += second(kernels_lib.dropout(y, self._dropout, training))
         return kernels.scores(self._score(self._activation(x)))
 
     def _joined(self, kernels: kernels_lib.KernelBatch, z: tf.Tensor) -> tf.Tensor:

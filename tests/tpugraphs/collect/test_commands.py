@@ -64,7 +64,6 @@ def test_collect_and_tune(program, tmp_path, capsys):
     [
         (['out'], 'say --random N, or one or more programs; and a folder'),
         (['--random', '3', 'p.pb', 'out'], 'say --random N, or one or more programs'),
-        (['--builtin', 'out'], 'there are no built-in programs; use --random N'),
         (['--random', '0', 'out'], '--random is 0; it counts programs'),
         (['p.pb', 'out', '--split', '1/2'], 'such as 80/10/10, or 0/0/100'),
         (['p.pb', 'out', '--core', '99'], '--core is 99; this process may use'),
