@@ -71,19 +71,13 @@ def main() -> None:
 
 def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     """Prints how fast a model scores and trains, next to its plain formula."""
-    import numpy as np
     import plain_models
     import tensorflow as tf
 
-    from baselines import config
-    from baselines.data.tile import sampling
     from baselines.data.tile import store as store_lib
     from baselines.features import normalizer as normalizer_lib
     from baselines.tasks import lookup
     from baselines.tiles import graphs as graphs_lib
-    from baselines.tiles import scoring
-    from baselines.training import losses
-    from baselines.training import steps
 
     store = store_lib.TileStore.open(folder, os.path.join(folder, 'cache'))
     normalizer = normalizer_lib.Normalizer.fit(store)
@@ -91,17 +85,24 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     tf.keras.utils.set_random_seed(0)
     model = lookup.TASKS['tile'].make_model(name, {}, '', _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
-    total = int(store.config_counts.sum())
-    rng = np.random.default_rng(1)
+    print(f'{name:16s}', end=' ')
+    measure_scoring(model, plain, graphs, repeats)
+    print(f'{"":16s}', end=' ')
+    measure_training(model, plain, graphs, repeats, profile)
 
-    def tensors(packed):
-        keys = ('op', 'feats', 'edges', 'config_feats')
-        return [tf.convert_to_tensor(packed[key]) for key in keys]
 
-    kernels = [
-        tensors(graphs.scoring_items(np.array([i]), None))
-        for i in range(store.num_graphs)
-    ]
+def measure_scoring(model, plain, graphs, repeats: int) -> None:
+    """Prints how fast all configurations are scored, and how exactly."""
+    import numpy as np
+    import tensorflow as tf
+
+    from baselines.tiles import scoring
+
+    keys = ('op', 'feats', 'edges', 'config_feats')
+    kernels = []
+    for kernel in range(_KERNELS):
+        packed = graphs.scoring_items(np.array([kernel]), None)
+        kernels.append([tf.convert_to_tensor(packed[key]) for key in keys])
 
     def plain_scores():
         return np.concatenate(
@@ -117,15 +118,34 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
         return np.concatenate(list(inference.scores(graphs)))
 
     expected, scores = plain_scores(), our_scores()
-    difference = float(np.abs(scores - expected).max() / np.abs(expected).max())
+    difference = np.abs(scores - expected).max() / np.abs(expected).max()
     plain_best, _ = best_and_median(plain_scores, 2)
     best, median = best_and_median(our_scores, repeats)
+    total = len(scores)
+    print(
+        f'scores {total / best:11,.0f} configurations/s (median '
+        f'{total / median:11,.0f}), plain {total / plain_best:8,.0f}: '
+        f'{plain_best / best:5.1f} x, difference {difference:.1e}',
+        flush=True,
+    )
+
+
+def measure_training(model, plain, graphs, repeats: int, profile: bool) -> None:
+    """Prints how fast steps are trained, and on request what takes their time."""
+    import numpy as np
+
+    from baselines import config
+    from baselines.data.tile import sampling
+    from baselines.tiles import graphs as graphs_lib
+    from baselines.training import losses
+    from baselines.training import steps
+
+    rng = np.random.default_rng(1)
+    counts = graphs.store.config_counts
 
     def epoch():
         chosen = np.stack([rng.permutation(_KERNELS)[:_BATCH] for _ in range(_STEPS)])
-        drawn = sampling.draw_configs(
-            rng, store.config_counts[chosen.reshape(-1)], _CONFIGS
-        )
+        drawn = sampling.draw_configs(rng, counts[chosen.reshape(-1)], _CONFIGS)
         return graphs.training_items(chosen, drawn.reshape(_STEPS, _BATCH, -1))
 
     loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
@@ -136,19 +156,12 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
         lambda packed, step: (*graphs_lib.unpack(packed, step, _BATCH, _CONFIGS), 0.0),
         graphs_lib.signature_of(epoch()),
     )
-    step_best, step_median = best_and_median(
-        lambda: trainer.run_chunk(epoch(), _STEPS), repeats
-    )
-    plain_step = plain_training_step(plain, model, loss, epoch)
-    plain_step_best, _ = best_and_median(plain_step, 5)
-
+    best, median = best_and_median(lambda: trainer.run_chunk(epoch(), _STEPS), repeats)
+    plain_best, _ = best_and_median(plain_training_step(plain, model, loss, epoch), 5)
     print(
-        f'{name:16s} scores {total / best:11,.0f} configurations/s (median '
-        f'{total / median:11,.0f}), plain {total / plain_best:8,.0f}: '
-        f'{plain_best / best:5.1f} x, difference {difference:.1e}\n'
-        f'{"":16s} trains {_STEPS / step_best:11,.0f} steps/s          (median '
-        f'{_STEPS / step_median:11,.0f}), plain {1 / plain_step_best:8,.0f}: '
-        f'{plain_step_best * _STEPS / step_best:5.1f} x',
+        f'trains {_STEPS / best:11,.0f} steps/s          (median '
+        f'{_STEPS / median:11,.0f}), plain {1 / plain_best:8,.0f}: '
+        f'{plain_best * _STEPS / best:5.1f} x',
         flush=True,
     )
     if profile:

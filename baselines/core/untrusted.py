@@ -10,6 +10,7 @@ Four functions, which all readers of such files use:
 What a format allows is checked by its reader, for JSON with the rules below.
 """
 
+import collections
 import contextlib
 import errno
 import json
@@ -143,9 +144,9 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
     with open_regular(path, max_bytes) as stream, text.located(path):
         try:
             with zipfile.ZipFile(stream) as archive:
-                names = archive.namelist()
-                for name in names:
-                    if names.count(name) > 1:
+                names = collections.Counter(archive.namelist())
+                for name, times in names.most_common(1):
+                    if times > 1:
                         raise FieldError(f'holds {name!r} twice')
                 yield archive
         except FieldError:

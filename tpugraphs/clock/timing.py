@@ -99,14 +99,19 @@ class Protocol:
             return True
         return timed < self.least_configs and spent < 2 * self.seconds
 
-    def for_default(self, default_ns: int) -> 'Protocol':
-        """Returns the protocol with fewer passes if a kernel's default is slow.
+    @property
+    def fewest(self) -> int:
+        """The passes that a slow kernel gets at least.
 
         An exact number of passes stays: half of those of `tune` judge a claim.
         """
-        if default_ns < _LARGE or self.least == self.most:
+        return min(self.least, LARGE_PASSES) if self.least < self.most else self.least
+
+    def for_default(self, default_ns: int) -> 'Protocol':
+        """Returns the protocol with fewer passes if a kernel's default is slow."""
+        if default_ns < _LARGE:
             return self
-        return dataclasses.replace(self, least=min(self.least, LARGE_PASSES))
+        return dataclasses.replace(self, least=self.fewest)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

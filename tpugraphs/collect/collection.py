@@ -159,10 +159,7 @@ def _measure_all(
                 folder.add_stopped(kernel.program, text.one_line(error))
             else:
                 records.add(kernel.name, configs, measured, kernel.opcodes)
-                least = protocol.least
-                if least < protocol.most:  # of a range, large kernels need fewer
-                    least = min(least, timing.LARGE_PASSES)
-                if len(measured.passes) < least:
+                if len(measured.passes) < protocol.fewest:
                     folder.add_unmeasured(1)
                 elif len(measured.kept) < 2:
                     folder.add_skipped(['a single configuration'])
