@@ -131,7 +131,6 @@ _NO_NODES = {
 }
 _BAD = {
     'both': [
-        ({'edge_index': None}, 'the array edge_index is missing (there: config_'),
         (
             {'edge_index': np.array([[1, 9]])},
             'edge_index has 9 in row 0, allowed is 0 to 8: an edge outside the graph',
@@ -140,7 +139,6 @@ _BAD = {
             {'node_opcode': np.full(9, 65536)},
             'node_opcode has 65536 in row 0, allowed is 0 to 65535: not an opcode',
         ),
-        ({'node_opcode': np.zeros(8, np.uint8)}, 'node_opcode has shape (8,), but'),
         ({'config_runtime': np.full(7, -5)}, 'config_runtime has -5 in row 0'),
         (
             {'config_runtime': np.array([1, 0, 1, 1, 0, 1, 1])},
@@ -184,12 +182,6 @@ _BAD = {
             },
             'node_config_ids is empty: without a configurable node there is nothing',
         ),
-        (
-            {'node_config_ids': np.array([4, 1])},
-            'node_config_feat has shape (7, 3, 18), but axis 1 should have length 2 '
-            'as node_config_ids has',
-        ),
-        ({'node_config_feat': None}, 'the array node_config_feat is missing (there'),
         *(
             (
                 _changed('node_config_feat', (5, 2, 17), value),
@@ -204,15 +196,9 @@ _BAD = {
         ),
         ({'config_runtime': np.array([5])}, 'config_runtime has only 1 configuration'),
         (
-            {'config_runtime': np.array([0, 5, 5, 5, 5, 5, 5])},
-            'config_runtime is 0 for 1 of 7 configurations',
-        ),
-        (
             {'node_splits': np.array([[0, 5, 3, 9]])},
             'node_splits is [0, 5, 3, 9], expected ascending numbers from 0 to 9',
         ),
-        ({'node_splits': np.array([0, 5, 12])}, 'node_splits is [0, 5, 12], exp'),
-        ({'node_splits': np.array([[-1, 9]])}, 'node_splits is [-1, 9], expected'),
         ({'node_splits': np.zeros((1, 0), int)}, 'node_splits is [], expected'),
         (
             {'node_splits': np.array([0, *range(5, -6, -1), 9])},

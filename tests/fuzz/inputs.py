@@ -11,6 +11,7 @@ import importlib.util
 import io
 import json
 import os
+import pathlib
 import tarfile
 import tempfile
 import types
@@ -53,6 +54,7 @@ from tpugraphs.programs import reader
 from tpugraphs.records import records as tuning_records
 from tpugraphs.records import t4
 from tpugraphs.tuning import executable
+from tpugraphs.tuning import signatures
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -76,8 +78,6 @@ class Target(NamedTuple):
     form: str = ''
     name: str = 'f.npz'
 
-
-_ONE_PARAMETER = measured_programs.pointwise(3)
 
 # Functions that read files, or parse text, of nobody but the house and its user.
 OWN = {
@@ -250,15 +250,17 @@ def targets() -> Dict[str, Target]:
             'json',
         ),
         'program.json': Target(
-            b'{"format": 1, "bound": 0, "inputs": null, "outputs": null}',
-            lambda p: _ignored(executable._read_about(p)),
+            _tuned_program()['program.json'],
+            _load_tuned,
             ('tpugraphs.tuning.executable._read_about',),
             'json',
+            'program.json',
         ),
         'bound.npz': Target(
-            _npz({'0': np.arange(3.0)}),
-            lambda p: _ignored(executable._read_bound(p, 1, _ONE_PARAMETER)),
+            _tuned_program()['bound.npz'],
+            _load_tuned,
             ('baselines.data.npz.read_all',),
+            name='bound.npz',
         ),
     }
 
@@ -276,6 +278,25 @@ def _t4_records() -> bytes:
         [path] = t4.export([measurements.measurement(5, 6)], folder)
         with open(path, 'rb') as stream:
             return stream.read()
+
+
+@functools.lru_cache(maxsize=None)
+def _tuned_program() -> Dict[str, bytes]:
+    """Writes a program whose one argument is bound; returns its files by name."""
+    signature = signatures.Signature([], 0, [np.zeros(3, np.float32)])
+    module = measured_programs.pointwise(3)
+    with tempfile.TemporaryDirectory() as folder:
+        executable.Executable(module, signature).save(folder)
+        return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+
+
+def _load_tuned(path: str) -> None:
+    """Loads a tuned program of which one file is that of `path`."""
+    folder = pathlib.Path(path).parent
+    for name, content in _tuned_program().items():
+        if name != os.path.basename(path):
+            (folder / name).write_bytes(content)
+    executable.load(str(folder))
 
 
 def _ignored(unused_content: Any) -> None:

@@ -59,21 +59,7 @@ _WORD_EDITS = st.lists(
 )
 
 _VALUES = [-(2**63), -(2**31), -1, 0, 1, 5, 2**31 - 1, 2**63 - 1]
-_TYPES = [
-    '?',
-    'i1',
-    'u1',
-    'i4',
-    'i8',
-    'u8',
-    'f2',
-    'f4',
-    'f8',
-    'c8',
-    'U3',
-    'S2',
-    'M8[s]',
-]
+_TYPES = '? i1 u1 i4 i8 u8 f2 f4 f8 c8 U3 S2 M8[s]'.split()
 
 
 def _array(kind: str, shape: List[int], values: List[int], offset: float) -> Any:

@@ -53,14 +53,17 @@ def _task(tmp_path_factory):
 @pytest.mark.slow
 def test_a_process_without_our_code_reads_the_weights(task, tmp_path):
     """Of tiles, `tests/runs/test_portability.py` has the course's script read them."""
-    model, folder = task.shared('ResModel'), str(tmp_path / 'saved')
-    # Without the calls, which take seconds to trace.
-    model.save(folder, include_optimizer=False, save_traces=False)
-    elsewhere.finish(elsewhere.start(['load_models.py', tmp_path, folder]))
-    with np.load(f'{folder}.npz') as stored:
-        assert len(stored) == len(model.trainable_variables)
-        for number, variable in enumerate(model.trainable_variables):
-            np.testing.assert_array_equal(stored[f'arr_{number}'], variable.numpy())
+    folders = {name: tmp_path / name for name in conformance.distinct(task.models())}
+    for name, folder in folders.items():
+        # Without the calls, which take seconds to trace.
+        task.shared(name).save(folder, include_optimizer=False, save_traces=False)
+    elsewhere.finish(elsewhere.start(['load_models.py', tmp_path, *folders.values()]))
+    for name in folders:
+        variables = task.shared(name).trainable_variables
+        with np.load(tmp_path / f'{name}.npz') as stored:
+            assert len(stored) == len(variables)
+            for number, variable in enumerate(variables):
+                np.testing.assert_array_equal(stored[f'arr_{number}'], variable.numpy())
 
 
 @pytest.mark.parametrize('name', conformance.parameters(registry.layout_models()))

@@ -99,8 +99,7 @@ def _trained(root, tmp_path_factory):
         root,
         tmp_path_factory.mktemp('out'),
         model='EarlyJoinSAGE',
-        epochs=2,
-        model_kwargs_json='{"num_gnns": 2, "hidden_dim": 16}',
+        model_kwargs_json='{"num_gnns": 1, "hidden_dim": 16}',
         lr=0.01,
     )
     return settings, jobs.train(settings)
@@ -212,8 +211,7 @@ class GCN(Tiny):
 def _copy(root, tmp_path_factory):
     """(settings, process): a training in a copy of ours with other models.py."""
     repo = tmp_path_factory.mktemp('repo')
-    ignore = shutil.ignore_patterns('__pycache__')
-    shutil.copytree(_ROOT / 'baselines', repo / 'baselines', ignore=ignore)
+    shutil.copytree(_ROOT / 'baselines', repo / 'baselines')  # with its bytecode
     shutil.copy(_STUDENT, repo / 'baselines' / 'tiles' / 'models.py')
     foreign = pathlib.Path(tiny_layout_models.__file__).read_text(encoding='utf-8')
     (repo / 'baselines' / 'layout' / 'models.py').write_text(foreign + _OWN_GCN)

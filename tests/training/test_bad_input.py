@@ -20,7 +20,7 @@ from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 _BAD = 'program_1_0001.npz'  # in every split
 

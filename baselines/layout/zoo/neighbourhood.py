@@ -116,7 +116,7 @@ class NeighbourhoodModel(tf.keras.Model):
         # Weights are saved in the order in which their layers are set here.
         dense = tf.keras.layers.Dense
         self._num_configs, self._width = num_configs, hidden_dim
-        self._unscaled = _Unscaled(scaling)
+        self._unscaled = Unscaled(scaling)
         self._activation = tf.keras.activations.get(hidden_activation)
         self._op_embedding = tf.keras.layers.Embedding(num_ops, op_embed_dim)
         self._layout_embedding = dense(layout_embed_dim)
@@ -191,7 +191,7 @@ class NeighbourhoodModel(tf.keras.Model):
         return tf.reshape(embedded, [-1, layouts.shape[-1] * embedded.shape[-1]])
 
 
-class _Unscaled:
+class Unscaled:
     """Undoes the scaling of the columns that hold layouts.
 
     Args:

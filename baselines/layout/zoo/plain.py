@@ -20,7 +20,7 @@ class GCN(neighbourhood.NeighbourhoodModel):
     """
 
     def _make_layer(self) -> tf.keras.layers.Layer:
-        return _Convolution(self._width, self._activation)
+        return Convolution(self._width, self._activation)
 
 
 class ChebNet(neighbourhood.NeighbourhoodModel):
@@ -48,7 +48,7 @@ class ChebNet(neighbourhood.NeighbourhoodModel):
         super().__init__(num_configs, num_ops, **options)
 
     def _make_layer(self) -> tf.keras.layers.Layer:
-        return _Chebyshev(self._width, self._activation, self._order)
+        return Chebyshev(self._width, self._activation, self._order)
 
 
 class GAT(neighbourhood.NeighbourhoodModel):
@@ -86,7 +86,7 @@ class GAT(neighbourhood.NeighbourhoodModel):
         super().__init__(num_configs, num_ops, hidden_dim=hidden_dim, **options)
 
     def _make_layer(self) -> tf.keras.layers.Layer:
-        return _Attention(self._width, self._activation, self._heads)
+        return Attention(self._width, self._activation, self._heads)
 
 
 class SAGE(neighbourhood.NeighbourhoodModel):
@@ -116,7 +116,7 @@ class SAGE(neighbourhood.NeighbourhoodModel):
         super().__init__(num_configs, num_ops, num_gnns=num_gnns, **options)
 
     def _make_layer(self) -> tf.keras.layers.Layer:
-        return _Sage(self._width, self._activation)
+        return Sage(self._width, self._activation)
 
 
 class ChebSAGE(ChebNet):
@@ -130,10 +130,10 @@ class ChebSAGE(ChebNet):
     """
 
     def _make_layer(self) -> tf.keras.layers.Layer:
-        return _ChebyshevSage(self._width, self._activation, self._order)
+        return ChebyshevSage(self._width, self._activation, self._order)
 
 
-class _Convolution(tf.keras.layers.Layer):
+class Convolution(tf.keras.layers.Layer):
     """A layer of `GCN`."""
 
     def __init__(self, dim: int, activation: Any):
@@ -146,7 +146,7 @@ class _Convolution(tf.keras.layers.Layer):
         return self._activation(self._dense(matrix @ x))
 
 
-class _Chebyshev(tf.keras.layers.Layer):
+class Chebyshev(tf.keras.layers.Layer):
     """A layer of `ChebNet`."""
 
     def __init__(self, dim: int, activation: Any, order: int):
@@ -171,7 +171,7 @@ class _Chebyshev(tf.keras.layers.Layer):
         return y
 
 
-class _ChebyshevSage(_Chebyshev):
+class ChebyshevSage(Chebyshev):
     """A layer of `ChebSAGE`."""
 
     def __init__(self, dim: int, activation: Any, order: int):
@@ -184,7 +184,7 @@ class _ChebyshevSage(_Chebyshev):
         return self._activation(y)
 
 
-class _Sage(tf.keras.layers.Layer):
+class Sage(tf.keras.layers.Layer):
     """A layer of `SAGE`."""
 
     def __init__(self, dim: int, activation: Any):
@@ -199,7 +199,7 @@ class _Sage(tf.keras.layers.Layer):
         return tf.nn.l2_normalize(y, -1)
 
 
-class _Attention(tf.keras.layers.Layer):
+class Attention(tf.keras.layers.Layer):
     """A layer of `GAT`."""
 
     def __init__(self, dim: int, activation: Any, heads: int):

@@ -8,7 +8,7 @@ import tensorflow_gnn as tfgnn
 from baselines.tiles.zoo import kernels as kernels_lib
 
 
-class _GatedMessages(kernels_lib.Messages):
+class GatedMessages(kernels_lib.Messages):
     """GraphSAGE with gates on channels: y sigmoid(MLP(mean over nodes of y)).
 
     Squeeze-excite (Hu et al., CVPR 2018).
@@ -28,7 +28,7 @@ class _GatedMessages(kernels_lib.Messages):
         return y * kernels.on_nodes(self._gate(kernels.pool(y, 'mean')))
 
 
-class _AcrossConfigs(tf.keras.layers.Layer):
+class AcrossConfigs(tf.keras.layers.Layer):
     """Attention across the configurations of a graph, channel by channel.
 
         z = norm(x);  x + activation([z, z c softmax over them of z / t] W + b)
@@ -61,9 +61,9 @@ class ConfigAttentionSAGE(kernels_lib.ResidualModel):
         n = W [features, embedding],  n = n + f(norm(n))      node_gnns times
         x = activation(n + Q q + (U n) * (V q))               every pair
         x = x + f(norm(x))                                    num_gnns times
-        score = MLP(z),  z = sum of x over nodes, compared by `_AcrossConfigs`
+        score = MLP(z),  z = sum of x over nodes, compared by `AcrossConfigs`
 
-    q are the configuration's features, f is activation(`_GatedMessages`).  The scores
+    q are the configuration's features, f is activation(`GatedMessages`).  The scores
     depend on the list: they compare its configurations, and say nothing about others.
 
     Args:
@@ -101,14 +101,14 @@ class ConfigAttentionSAGE(kernels_lib.ResidualModel):
         self._node_gate = dense(width)
         self._config_gate = dense(width, use_bias=False)
         self._node_layers = [
-            (kernels_lib.LayerNorm(), _GatedMessages(width)) for _ in range(node_gnns)
+            (kernels_lib.LayerNorm(), GatedMessages(width)) for _ in range(node_gnns)
         ]
         self._pair_layers = [
-            (kernels_lib.LayerNorm(), _GatedMessages(width)) for _ in range(num_gnns)
+            (kernels_lib.LayerNorm(), GatedMessages(width)) for _ in range(num_gnns)
         ]
         layers = [dense(width, self._activation) for _ in range(2)]
         self._head = tf.keras.Sequential([*layers, dense(1)])
-        self._across = _AcrossConfigs(width, self._activation)
+        self._across = AcrossConfigs(width, self._activation)
 
     @tf.autograph.experimental.do_not_convert
     def forward(

@@ -34,7 +34,7 @@ def test_places_beyond_the_rank_hold_no_layout():
     feats = np.zeros([1, len(schema.NODE)], np.float32)
     feats[0, schema.DIMENSIONS] = [7, 5, 0, 0, 0, 0]
     feats[0, schema.MINOR_TO_MAJOR] = [1, 0, 0, 0, 0, 0]
-    layouts = neighbourhood._Unscaled(None).own_layouts(tf.constant(feats))
+    layouts = neighbourhood.Unscaled(None).own_layouts(tf.constant(feats))
     assert layouts.numpy().tolist() == [[1, 0, -1, -1, -1, -1]]
 
 
@@ -45,10 +45,10 @@ def test_columns_are_unscaled():
         'config_min': [-1, 4],
         'config_max': [3, 4],
     }
-    [layouts] = neighbourhood._Unscaled(scaling).layouts(tf.constant([[0.5]])).numpy()
+    [layouts] = neighbourhood.Unscaled(scaling).layouts(tf.constant([[0.5]])).numpy()
     assert layouts.tolist() == [1, 4, *[-1] * 16]
     values = np.arange(18, dtype=np.float32)[np.newaxis]
-    [layouts] = neighbourhood._Unscaled(None).layouts(tf.constant(values)).numpy()
+    [layouts] = neighbourhood.Unscaled(None).layouts(tf.constant(values)).numpy()
     assert layouts.tolist() == list(range(18))
 
 

@@ -50,7 +50,7 @@ def _along_nodes(matrix, x):
 
 
 def test_graph_convolution(part, x):
-    y, (w, b) = _run(plain._Convolution(_WIDTH, tf.nn.relu), x, part)
+    y, (w, b) = _run(plain.Convolution(_WIDTH, tf.nn.relu), x, part)
     a = _neighbours() + np.eye(_NODES)
     scale = a.sum(1) ** -0.5
     expected = _along_nodes(scale[:, None] * a * scale, x) @ w + b
@@ -58,7 +58,7 @@ def test_graph_convolution(part, x):
 
 
 def test_chebyshev_polynomials(part, x):
-    y, (w, b, *filters) = _run(plain._Chebyshev(_WIDTH, tf.identity, 3), x, part)
+    y, (w, b, *filters) = _run(plain.Chebyshev(_WIDTH, tf.identity, 3), x, part)
     a = _neighbours()
     scale = np.maximum(a.sum(1), 1) ** -0.5
     laplacian = -scale[:, None] * a * scale
@@ -81,7 +81,7 @@ def _mean_over_neighbours(x):
 
 
 def test_chebyshev_filters_and_mean_over_neighbours(part, x):
-    layer = plain._ChebyshevSage(_WIDTH, tf.identity, 1)
+    layer = plain.ChebyshevSage(_WIDTH, tf.identity, 1)
     y, (w, b, first, of_neighbours) = _run(layer, x, part)
     a = _neighbours()
     scale = np.maximum(a.sum(1), 1) ** -0.5
@@ -91,7 +91,7 @@ def test_chebyshev_filters_and_mean_over_neighbours(part, x):
 
 
 def test_sage(part, x):
-    layer = plain._Sage(_WIDTH, tf.identity)
+    layer = plain.Sage(_WIDTH, tf.identity)
     y, (w, b, of_neighbours) = _run(layer, x, part)
     expected = x @ w + b + _mean_over_neighbours(x) @ of_neighbours
     expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
@@ -99,7 +99,7 @@ def test_sage(part, x):
 
 
 def test_attention(part, x):
-    layer = plain._Attention(_WIDTH, tf.identity, heads=2)
+    layer = plain.Attention(_WIDTH, tf.identity, heads=2)
     y, (w, receiver, sender) = _run(layer, x, part)
     a = _neighbours() + np.eye(_NODES)
     for c in range(_CONFIGS):

@@ -25,7 +25,7 @@ def test_log_features_by_hand():
 
 
 def test_comparison_of_configurations_by_its_formula():
-    layer = config_attention._AcrossConfigs(1, None)
+    layer = config_attention.AcrossConfigs(1, None)
     x = tf.constant([[[1.0, 3.0], [5.0, 3.0], [0.0, 2.0]]])  # one graph, 3 configs
     layer(x)
     layer._log_temperature.assign(np.log(2.0))
@@ -40,7 +40,7 @@ def test_comparison_of_configurations_by_its_formula():
 def test_gates_scale_the_channels_of_messages():
     kernel = tile_graphs.random_kernel(np.random.default_rng(0), 4, configs=2)
     batch = kernels.KernelBatch(tile_graphs.by_hand([kernel]), 2)
-    layer = config_attention._GatedMessages(8)
+    layer = config_attention.GatedMessages(8)
     x = np.random.default_rng(1).normal(size=(4, 8)).astype(np.float32)
     found = layer(x, batch).numpy()
     plain = kernels.Messages.call(layer, tf.constant(x), batch).numpy()

@@ -14,7 +14,6 @@ import baselines
 from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs.clock import backend as backend_lib
-from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import cutting
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
@@ -230,18 +229,6 @@ def test_what_waits_for_the_host_is_refused(tmp_path, opcode):
     folder = made.save(str(tmp_path / 'tuned'))
     with pytest.raises(ValueError, match=f'cannot run here: 1 {opcode}'):
         executable.load(folder)
-
-
-def test_a_process_that_xla_ends_is_a_worker_error(monkeypatch, platform):
-    # The module ends XLA's process by an order from outside.
-    with session_lib.Session(platform=platform) as session:
-        session._process.kill()
-        session._process.wait()
-        monkeypatch.setattr(session._process, 'poll', lambda: None)
-        with pytest.raises(session_lib.WorkerError, match='XLA ended the process'):
-            session.optimise(
-                xla.parse_text(f'HloModule m\n{_ADD}\nENTRY e {{ {_LAYER} }}')
-            )
 
 
 _ONE_THREAD = """

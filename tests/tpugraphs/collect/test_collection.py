@@ -69,6 +69,8 @@ def test_a_configuration_that_cannot_be_timed_has_its_reason(session):
         session.measure('l', modules[2:], INPUTS, 0, QUICK)
     with pytest.raises(session_lib.WorkerError, match='on the untiled kernel'):
         session.measure('m', modules[3:], INPUTS, 0, QUICK)
+    with pytest.raises(session_lib.WorkerError, match='XLA ended the process'):
+        session.optimise(modules[3])
     # It serves on.
     assert session.optimise(modules[0])
 

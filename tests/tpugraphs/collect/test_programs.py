@@ -168,8 +168,6 @@ def test_random_programs_are_the_same_for_a_seed():
     assert names[0] == 'random_convolution_seed2_0'
     first, again = (random_programs.load('random_integers_seed1_23') for _ in range(2))
     assert first.module == again.module
-    with pytest.raises(ValueError, match='--random is 0; it counts programs'):
-        random_programs.names(0)
     with pytest.raises(ValueError, match="--families has 'norms'; there are convol"):
         random_programs.names(4, families=['norms'])
 

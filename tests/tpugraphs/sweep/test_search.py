@@ -344,14 +344,18 @@ def test_the_settings_of_a_trial_are_shown_whole(storage):
 def test_a_trial_without_signs_of_life_is_tried_again(storage, monkeypatch):
     monkeypatch.setattr(study_lib, 'HEARTBEAT', 1)
     monkeypatch.setattr(study_lib, 'GRACE', 1)
-    study = _sweep(storage)
-    lost = study.ask()
-    drawn = lost.suggest_float('lr', 0, 1)
-    study._storage.record_heartbeat(lost._trial_id)
+    study, drawn = _sweep(storage), []
+
+    def killed(trial):
+        drawn.append(trial.suggest_float('lr', 0, 1))
+        raise SystemExit
+
+    with pytest.raises(SystemExit):
+        study.optimize(killed, n_trials=1)
     time.sleep(2.1)
     study.optimize(lambda trial: trial.suggest_float('lr', 0, 1), n_trials=1)
     [trial] = study_lib.trials_of(study)
-    assert (trial.number, trial.params) == (1, {'lr': drawn})
+    assert (trial.number, trial.params) == (1, {'lr': drawn[0]})
     assert study_lib.folder_of(trial) == 'trial_0000'  # of the first attempt
 
 
