@@ -27,7 +27,7 @@ import json
 import pathlib
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 import results
@@ -187,9 +187,16 @@ def _cut(folder: pathlib.Path, core: int) -> int:
 
 
 def table(folder: pathlib.Path) -> None:
-    """Prints a row for each run, relative to the first run of the oldest release."""
+    """Prints how the releases' times differ, and how well their kernels are ranked."""
     runs = [json.loads(p.read_text()) for p in sorted((folder / 'releases').iterdir())]
     runs.sort(key=lambda run: hardware.release_number(run['jaxlib']))
+    _print_times(folder, runs)
+    print()
+    _print_agreement(folder, runs)
+
+
+def _print_times(folder: pathlib.Path, runs: Sequence[Dict[str, Any]]) -> None:
+    """Prints a row for each run, relative to the first run of the oldest release."""
     base = next(run for run in runs if run['jaxlib'] == _BASE)['times']
     results.head(
         *('jaxlib', 'suite', 'kernels cut', 'timed', 'time', '10 % to 90 %', 'tau'),
@@ -222,7 +229,10 @@ def table(folder: pathlib.Path) -> None:
             f'{np.exp(np.log(kept).mean()):.2f}',
             f'{np.exp(np.log(default).mean()):.2f}',
         )
-    print()
+
+
+def _print_agreement(folder: pathlib.Path, runs: Sequence[Dict[str, Any]]) -> None:
+    """Prints Kendall's tau of each run's times and the shipped model's scores."""
     releases = (_BASE, runs[-1]['jaxlib'])
     scores_for = {release: _scores(folder, release) for release in releases}
     results.head('jaxlib', *(f'scores for {release}' for release in scores_for))

@@ -90,9 +90,12 @@ def read_arrays(
         arrays = _read_members(archive, schema, max_bytes)
     # A missing key is reported before an unexpected one, as it says more.
     checked = check_arrays(path, arrays, schema)
-    expected = sorted({*schema, *(others or ())})
-    for name in names if others is not None else ():
-        if name not in [f'{key}.npy' for key in expected]:
+    if others is None:
+        return checked
+    expected = sorted({*schema, *others})
+    known = {f'{key}.npy' for key in expected}
+    for name in names:
+        if name not in known:
             raise untrusted.FieldError(
                 f'{path}: holds {name!r}, which such a file does not have (known: '
                 f'{", ".join(expected)})'

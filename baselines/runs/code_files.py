@@ -144,13 +144,15 @@ def _stored(run: run_files.RunFile) -> List[Dict[str, str]]:
     """Returns the files in a run file, which is untrusted; raises ValueError."""
     code = run.info.get('code')
     entries = code.get('files') if isinstance(code, dict) else None
+    if not isinstance(entries, list):  # of the published code, or an older version
+        return []
     keys = ('flag', 'path', 'sha256', 'copy')
-    for entry in entries if isinstance(entries, list) else []:
+    for entry in entries:
         if not isinstance(entry, dict) or not all(
             isinstance(entry.get(key), str) for key in keys
         ):
             raise ValueError(f'{run.file}: code.files is damaged')
-    return entries if isinstance(entries, list) else []
+    return entries
 
 
 def _commit() -> str:

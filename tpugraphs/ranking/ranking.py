@@ -289,6 +289,7 @@ def _rank_record(
     """Ranks the configurations of a record, or candidates instead of them."""
     if candidates is not None:
         record = with_configs(record, candidates)
+    members = predictor.score_record_members(record)  # refuses what is no record
     graph = _Graph(
         '',
         record,
@@ -296,7 +297,7 @@ def _rank_record(
         run_index=np.arange(record.num_configs),
         runtimes=record.config_runtime,
     )
-    return graph.ranked(predictor.score_record_members(record), predictor.scorer)
+    return graph.ranked(members, predictor.scorer)
 
 
 def with_configs(record: _Record, configs: Any) -> _Record:
