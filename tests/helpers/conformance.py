@@ -19,7 +19,7 @@ chooses.
 
 import functools
 import pathlib
-from typing import Any, Dict, List, Mapping, NamedTuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Set
 
 import numpy as np
 import pytest
@@ -40,10 +40,6 @@ _TINY = {'num_gnns': 1, 'node_gnns': 1, 'head_blocks': 1}
 
 # These are tried by the quick tests, too.
 _QUICK = ('EarlyJoinSAGE', 'ResModel')
-
-# Keras traces all calls of a model and of its layers, which takes seconds: those of
-# the defaults, of the recipes and of a model of many layers.
-_SAVED_WHOLE = ('EarlyJoinSAGE', 'LateJoinResSAGE', 'ResModel', 'GAT')
 
 # Pieces without edges, of either task.
 _EDGELESS = ('no_edges', 'single_node')
@@ -113,14 +109,30 @@ class Task:
         model = self.shared(name)
         return max(rounding(model, self.batch(name)) for name in self.pieces)
 
+    @functools.cached_property
+    def models_of_new_layers(self) -> List[str]:
+        """Models with a kind of layer that no model before them has."""
+        kinds: Set[type] = set()
+        names = []
+        for name in distinct(self.models()):
+            layers = set(map(type, self.shared(name).submodules))
+            if layers - kinds:
+                names.append(name)
+            kinds |= layers
+        return names
+
     @functools.lru_cache(maxsize=None)
     def saved(self, name: str) -> 'Saved':
-        """Saves a tiny model as a run."""
+        """Saves a tiny model as a run.
+
+        Keras traces all calls of a model and of its layers, which takes most of the
+        time: here it does so once for a kind of layer.
+        """
         model = _shaken(self.make(name, **_TINY))
         variables = list(map(id, model.trainable_variables))
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
         with pytest.MonkeyPatch.context() as patch:
-            if name not in _SAVED_WHOLE:
+            if name not in self.models_of_new_layers:
                 patch.setattr(saved, 'save_model', finished_runs.save_weights)
             run = saved.save(str(self.folder), f'{name}0', info, model)
         return Saved(model, variables, run.model_dir)
