@@ -170,14 +170,12 @@ def _model_maker(
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.TreeOptions]:
     """Returns the options for growing trees, alone or with a graph model, or None."""
-    is_alone = config.model == registry.TREES
-    if isinstance(config, config_lib.TileConfig):
-        options = growing.OF_TILES
-    else:
-        options = growing.TreeOptions() if is_alone else growing.FEWER
-    if is_alone:
-        return options.changed(config_lib.model_kwargs(config.model_kwargs_json))
-    return options if config.trees else None
+    of_tiles = isinstance(config, config_lib.TileConfig)
+    if config.model == registry.TREES:
+        alone = growing.OF_TILES if of_tiles else growing.TreeOptions()
+        return alone.changed(config_lib.model_kwargs(config.model_kwargs_json))
+    added = growing.OF_TILES if of_tiles else growing.FEWER
+    return added if config.trees else None
 
 
 def _make_trainer(
