@@ -206,7 +206,7 @@ class TreeTable:
         if shared is None or not set(parts) <= set(shared.parts):
             shared = TileTable(store, parts)
         self._table = shared
-        kernel_names, kernels = _of_kernels(store)
+        kernel_names = _kernel_names(store)
         blocks = [own, shared.names, kernel_names]
         place = {
             n: (i, c) for i, block in enumerate(blocks) for c, n in enumerate(block)
@@ -226,7 +226,11 @@ class TreeTable:
         block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
         self._places = [np.flatnonzero(block == i) for i in range(len(blocks))]
         self._columns = [column[inside] for inside in self._places]
-        self._kernels = kernels.T[self._columns.pop()]
+        of_kernels = self._columns.pop()
+        # Means over all nodes take time, and most trees of measured kernels read none.
+        self._kernels = np.empty((0, store.num_graphs), np.float32)
+        if len(of_kernels):
+            self._kernels = _of_kernels(store).T[of_kernels]
 
     @property
     def counts(self) -> np.ndarray:
@@ -250,13 +254,17 @@ class TreeTable:
         return table.T
 
 
-def _of_kernels(store: tile_store.TileStore) -> Tuple[List[str], np.ndarray]:
-    """Returns names of the columns of kernels, and float32 [kernels, names]."""
+def _kernel_names(store: tile_store.TileStore) -> List[str]:
+    """Returns the names of the columns of kernels."""
+    of_nodes = _names(schema.NODE, _node_columns(store))
+    names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
+    return [*names, *(f'count_{number}' for number in range(_OPCODES)), 'nodes']
+
+
+def _of_kernels(store: tile_store.TileStore) -> np.ndarray:
+    """Computes the columns of kernels: float32 [kernels, columns]."""
     nodes = kernel_nodes.KernelNodes(store)
-    raw = nodes.raw
-    if raw.shape[1] == len(schema.NODE_AND_EXTRA):
-        # Means and maxima of the others rank programs of other sizes worse.
-        raw = raw[:, : len(schema.NODE)]
+    raw = nodes.raw[:, : _node_columns(store)]
     logs = np.sign(raw) * np.log1p(np.abs(raw))
     first, counts = store.node_offsets[:-1], np.diff(store.node_offsets)
     opcodes = np.zeros((len(counts), _OPCODES))
@@ -267,10 +275,16 @@ def _of_kernels(store: tile_store.TileStore) -> Tuple[List[str], np.ndarray]:
         opcodes,
         counts[:, np.newaxis],
     ]
-    of_nodes = _names(schema.NODE, raw.shape[1])
-    names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
-    names += [f'count_{number}' for number in range(_OPCODES)]
-    return [*names, 'nodes'], np.concatenate(columns, axis=1).astype(np.float32)
+    return np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def _node_columns(store: tile_store.TileStore) -> int:
+    """Returns the number of node columns whose means and maxima trees may read.
+
+    Those of `schema.EXTRA` rank programs of other sizes worse.
+    """
+    width = store.node_feat.shape[1]
+    return len(schema.NODE) if width == len(schema.NODE_AND_EXTRA) else width
 
 
 def _names(columns: schema.Columns, width: int) -> List[str]:
