@@ -1,7 +1,8 @@
 """Do two releases of XLA rank the tiles of a kernel alike, and do models carry over?
 
-  PYTHON benchmarks/two_releases.py prepare FOLDER --kernels 225   # with each release
-  PYTHON benchmarks/two_releases.py measure FOLDER --minutes 8     # with each release
+  PYTHON benchmarks/two_releases.py prepare FOLDER --kernels 540           # with each
+  PYTHON benchmarks/two_releases.py prepare FOLDER --kernels 330 --small   # release
+  PYTHON benchmarks/two_releases.py measure FOLDER --minutes 14            # with each
   python benchmarks/two_releases.py table FOLDER
   python benchmarks/two_releases.py models FOLDER
 
@@ -15,10 +16,11 @@ kernels of one release, or all, and judges them on the times of each.
 
 import argparse
 import collections
+from concurrent import futures
 import json
 import pathlib
 import time
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import judging
 import kernel_kinds
@@ -39,11 +41,14 @@ from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
 from tpugraphs.collect import collection
 from tpugraphs.collect import collection_folder
+from tpugraphs.collect import drawing
 from tpugraphs.collect import random_programs
 from tpugraphs.kernels import choices
 
 _SEED = 41
+_SMALL_SEED = 42  # of programs whose sizes are those of the smallest
 _PER_PROGRAM = 3  # kernels, drawn as `collect --kernels` does
+_FEWEST = 4  # configurations of a kernel
 
 
 def prepare(args: argparse.Namespace) -> None:
@@ -51,16 +56,17 @@ def prepare(args: argparse.Namespace) -> None:
     release = baselines.version('jaxlib')
     options = collection_folder.CollectionOptions('', kernels=_PER_PROGRAM, seed=_SEED)
     skipped: collections.Counter[str] = collections.Counter()
-    programs = random_programs.names(args.kernels // _PER_PROGRAM, _SEED, _untrained())
+    seed, largest = (_SMALL_SEED, 1) if args.small else (_SEED, drawing.LARGEST)
+    programs = random_programs.names(args.kernels // _PER_PROGRAM, seed, _untrained())
     written = 0
-    with session_lib.Session(args.core) as session:
+    with session_lib.Session(args.cores[0]) as session:
         for name in tqdm.tqdm(programs, mininterval=10):
-            program = random_programs.load(name)
+            program = random_programs.load(name, largest=largest)
             kernels = choices.kernels_of(program, 'tile', session, set(), skipped)
             for kernel in collection.draw_kernels(kernels, options):
                 place = args.folder / 'kernels' / f'{release}_{kernel.name}'
                 rng = np.random.default_rng(_SEED)
-                written += xla_versions.write(place, kernel, rng, fewest=4)
+                written += xla_versions.write(place, kernel, rng, fewest=_FEWEST)
     print(f'{written} kernels of {release}')
 
 
@@ -75,29 +81,47 @@ def _untrained() -> List[str]:
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Times the kernels with the installed release, in an order that is the same."""
+    """Times the kernels with the installed release, in an order that is the same.
+
+    Kernels that were timed before with enough configurations keep their times.
+    """
     release = baselines.version('jaxlib')
     places = sorted((args.folder / 'kernels').iterdir())
     order = np.random.default_rng(_SEED).permutation(len(places))
+    path = args.folder / f'{args.name or release}.json'
+    times = json.loads(path.read_text()) if path.exists() else {}
+    todo = collections.deque(
+        place
+        for place in (places[number] for number in order)
+        if not _is_enough(times.get(place.name))
+    )
     ends = time.monotonic() + args.minutes * 60
-    times: Dict[str, Any] = {}
-    with session_lib.Session(args.core) as session:
-        for done, number in enumerate(tqdm.tqdm(order, mininterval=10)):
-            left = ends - time.monotonic()
-            if left < 0:
-                break
-            seconds = min(args.seconds, left / (len(order) - done))
-            protocol = timing.Protocol(
-                *(timing.LARGE_PASSES, 12, seconds), compiling=4 * args.seconds
-            )
-            place = places[number]
-            measured = xla_versions.timed(session, place, protocol)
-            if measured is None:
-                continue
-            halves = [measured.passes[half::2].min(0).tolist() for half in (0, 1)]
-            times[place.name] = {'kept': measured.kept, 'halves': halves}
-    (args.folder / f'{release}.json').write_text(json.dumps(times))
+
+    def time_on(core: int) -> None:
+        """Times what is left to do, on one core."""
+        with session_lib.Session(core) as session:
+            while todo and time.monotonic() < ends:
+                share = (ends - time.monotonic()) * len(args.cores) / len(todo)
+                protocol = timing.Protocol(
+                    *(timing.LARGE_PASSES, 12, min(args.seconds, share)),
+                    compiling=4 * args.seconds,
+                    least_configs=_FEWEST,
+                )
+                place = todo.popleft()
+                measured = xla_versions.timed(session, place, protocol)
+                if measured is not None:
+                    halves = [measured.passes[h::2].min(0).tolist() for h in (0, 1)]
+                    times[place.name] = {'kept': measured.kept, 'halves': halves}
+
+    with futures.ThreadPoolExecutor(len(args.cores)) as pool:
+        list(pool.map(time_on, args.cores))
+    path.write_text(json.dumps(times))
     print(f'{len(times)} of {len(places)} kernels with {release}')
+
+
+def _is_enough(times: Optional[Dict[str, Any]]) -> bool:
+    """Returns whether a kernel was timed, with enough configurations to rank."""
+    return times is not None and len(times['kept']) >= _FEWEST
 
 
 def times_of(folder: pathlib.Path) -> Dict[str, Dict[str, Any]]:
@@ -110,16 +134,31 @@ def times_of(folder: pathlib.Path) -> Dict[str, Dict[str, Any]]:
 def table(args: argparse.Namespace) -> None:
     """Prints how alike two releases rank, by the kernels' time with the later one."""
     first, second = times_of(args.folder).values()
+
+    def groups_of(name: str) -> Tuple[str, str]:
+        cut_with = name.partition('_')[0]
+        sizes = 'small' if f'_seed{_SMALL_SEED}_' in name else 'real'
+        return f'{sizes} sizes', f'cut with {cut_with}'
+
+    print_agreement(first, second, groups_of)
+
+
+def print_agreement(
+    first: Dict[str, Any],
+    second: Dict[str, Any],
+    groups_of: Callable[[str], Sequence[str]] = lambda name: (),
+) -> None:
+    """Prints how alike two runs rank, by groups and by the time in the second one.
+
+    Args:
+        first: kernel -> its measurement.
+        second: as `first`.
+        groups_of: name of a kernel -> the groups that it is in.
+    """
     rows: Dict[str, List[List[float]]] = {}
-    for name in sorted(first.keys() & second.keys()):
-        one, two = (dict(zip(t['kept'], np.transpose(t['halves'])))
-                    for t in (first[name], second[name]))  # fmt: skip
-        both = [index for index in one if index in two]
-        if len(both) < 4:
-            continue
-        a, b = (np.array([t[index] for index in both]) for t in (one, two))
+    for name, _, a, b in pairs_of(first, second):
         size = time_saved.size_class(b[0].min())
-        # What choosing the best tile of one release costs with the other.
+        # What choosing the best tile of one run costs in the other.
         loss = b[a.min(1).argmin()].min() / b.min() - 1
         row = [
             timing.kendall_tau(*a.T),
@@ -129,16 +168,15 @@ def table(args: argparse.Namespace) -> None:
             loss,
             a[0].min() / b[0].min(),
         ]
-        cut_with = name.partition('_')[0]
-        for group in ('all', f'cut with {cut_with}', size):
+        for group in ('all', *groups_of(name), size):
             rows.setdefault(group, []).append(row)
     results.head(
-        'kernels', 'number', 'tau between halves, earlier', 'tau between halves, later',
-        'tau between releases: median', 'lowest tenth', 'highest tenth',
-        'slowdown with the other release\'s fastest: mean', 'default, earlier / later',
+        'kernels', 'number', 'tau between halves, first', 'tau between halves, second',
+        'tau between the two: median', 'lowest tenth', 'highest tenth',
+        'slowdown with the first one\'s fastest: mean', 'default, first / second',
     )  # fmt: skip
-    order = ('all', *sorted(g for g in rows if g.startswith('cut')))
-    for group in (*order, *time_saved.SIZE_CLASSES):
+    named = sorted(rows.keys() - {'all', *time_saved.SIZE_CLASSES})
+    for group in ('all', *named, *time_saved.SIZE_CLASSES):
         if group not in rows:
             continue
         values = np.array(rows[group])
@@ -150,6 +188,23 @@ def table(args: argparse.Namespace) -> None:
             f'{values[:, 3].mean():.1%}',
             f'{np.median(values[:, 4]):.2f}',
         )
+
+
+def pairs_of(
+    first: Dict[str, Any], second: Dict[str, Any]
+) -> Iterator[Tuple[str, List[int], np.ndarray, np.ndarray]]:
+    """Yields kernels that two runs have timed, and their nanoseconds in both.
+
+    Nanoseconds are [configurations, 2], of halves of the passes and of configurations
+    that both have timed, whose numbers come before; the untiled one is the first.
+    """
+    for name in sorted(first.keys() & second.keys()):
+        one, two = (dict(zip(t['kept'], np.transpose(t['halves'])))
+                    for t in (first[name], second[name]))  # fmt: skip
+        both = [index for index in one if index in two]
+        if len(both) >= _FEWEST:
+            a, b = (np.array([t[index] for index in both]) for t in (one, two))
+            yield name, both, a, b
 
 
 def models(args: argparse.Namespace) -> None:
@@ -186,9 +241,11 @@ def main() -> None:
     parser.add_argument('command', choices=commands)
     parser.add_argument('folder', type=pathlib.Path)
     parser.add_argument('--kernels', type=int, default=225)
+    parser.add_argument('--small', action='store_true', help='programs of least size')
     parser.add_argument('--minutes', type=float, default=8.0)
     parser.add_argument('--seconds', type=float, default=3.0, help='of a kernel')
-    parser.add_argument('--core', type=int, default=-1, help='of the measurements')
+    parser.add_argument('--cores', type=int, nargs='+', default=[-1], help='to time on')
+    parser.add_argument('--name', default='', help='of the times, not the release')
     args = parser.parse_args()
     commands[args.command](args)
 

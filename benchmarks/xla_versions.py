@@ -42,6 +42,7 @@ from baselines.runs import finding
 from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
 from tpugraphs.kernels import cutting
+from tpugraphs.kernels import rounding
 from tpugraphs.kernels import tile_choices
 
 _PROGRAMS, _KERNELS, _TILES = 5, 40, 8
@@ -96,12 +97,19 @@ def write(
     candidates = tile_choices.candidates_of(kernel, rng, _TILES)
     if len(candidates.configs) < fewest:
         return False
+    write_candidates(place, kernel, candidates)
+    return True
+
+
+def write_candidates(
+    place: pathlib.Path, kernel: cutting.Kernel, candidates: tile_choices.Candidates
+) -> None:
+    """Writes the modules of candidates, and their configurations."""
     place.mkdir(parents=True, exist_ok=True)
     for index in range(len(candidates.configs)):
         (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
     tuning = tile_choices.tuning_data(kernel, candidates.configs)
     (place / _TUNING).write_bytes(tuning.SerializeToString())
-    return True
 
 
 def timed(
@@ -112,7 +120,10 @@ def timed(
     try:
         untiled = protos.HloModuleProto.FromString(modules[0])
         inputs = cutting.inputs_of(untiled)
-        return session.measure(place.name, modules, inputs, _SEED, protocol)
+        tolerance = rounding.tolerance_of(untiled)
+        return session.measure(
+            place.name, modules, inputs, _SEED, protocol, tolerance=tolerance
+        )
     except session_lib.WorkerError as error:
         print(f'{place.name}: {error}', file=sys.stderr)
         return None

@@ -15,7 +15,7 @@ _T = TypeVar('_T')
 # Elements of an array in the smallest programs: enough to time.
 LEAST, MOST = 1 << 14, 1 << 17
 # How many times larger than the smallest arrays those of a program can be.
-_LARGEST = 256
+LARGEST = 256
 
 
 class Draw:
@@ -26,6 +26,7 @@ class Draw:
     Args:
         tensorflow: the module of that name.
         new_input: (dimensions, dtype) -> a tensor, one more input of the program.
+        largest: times as many elements as in the smallest programs, at most.
 
     Attributes:
         tf: the module tensorflow.
@@ -41,6 +42,7 @@ class Draw:
         tensorflow: types.ModuleType,
         rng: np.random.Generator,
         new_input: Callable[..., tf.Tensor],
+        largest: int = LARGEST,
     ):
         self.tf = tensorflow
         self.rng = rng
@@ -48,7 +50,7 @@ class Draw:
         self.tape: tf.GradientTape  # set for each part
         self._new_input = new_input
         self.kind = self.tf.bfloat16 if rng.random() < 0.4 else self.tf.float32
-        self.scale = _LARGEST ** rng.random()
+        self.scale = largest ** rng.random()
 
     def array(self, *dims: int, kind: Optional[tf.DType] = None) -> tf.Tensor:
         """Adds an input of these dimensions; its dtype is `self.kind` by default."""

@@ -367,11 +367,14 @@ def _variant(
     return [output, *(g for g in map(_dense, gradients) if g is not None)]
 
 
-def load(name: str, variants: int = 3) -> reader.Program:
+def load(
+    name: str, variants: int = 3, largest: int = drawing.LARGEST
+) -> reader.Program:
     """Builds the program of a name from `names`; equal names give equal programs.
 
     Args:
         variants: how many variants of its part the program has.
+        largest: times as many elements as in the smallest programs, at most.
 
     Raises:
         ValueError: XLA cannot compile it.
@@ -384,7 +387,7 @@ def load(name: str, variants: int = 3) -> reader.Program:
     def compute(new_input: Callable[..., tf.Tensor]) -> List[tf.Tensor]:
         """Returns the outputs of the program on inputs from `new_input`."""
         rng = np.random.default_rng(zlib.crc32(name.encode()))
-        draw = drawing.Draw(tf, rng, new_input)
+        draw = drawing.Draw(tf, rng, new_input, largest)
         results: List[tf.Tensor] = []
         for _ in range(variants):
             results += _variant(draw, FAMILIES[family])

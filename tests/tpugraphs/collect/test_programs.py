@@ -168,6 +168,12 @@ def test_random_programs_are_the_same_for_a_seed():
     assert names[0] == 'random_convolution_seed2_0'
     first, again = (random_programs.load('random_integers_seed1_23') for _ in range(2))
     assert first.module == again.module
+    small = random_programs.load('random_integers_seed1_23', largest=1)
+    elements, fewer = (
+        sum(np.prod(shape.dimensions) for shape in module.host_program_shape.parameters)
+        for module in (first.module, small.module)
+    )
+    assert fewer < elements
     with pytest.raises(ValueError, match="--families has 'norms'; there are convol"):
         random_programs.names(4, families=['norms'])
 
