@@ -126,6 +126,8 @@ def opa(
     """Returns the share of pairs of unknown tiles in the right order, a mean."""
     shares = []
     for graph, mask, row in zip(graphs, known, scores):
+        if mask.all():
+            continue
         correct, total = metrics.ordered_pairs(row[~mask], graph.halves[1][~mask])
         if total:
             shares.append(correct / total)
