@@ -20,7 +20,6 @@ from baselines import config
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import settings as settings_lib
-from baselines.core import starting
 from baselines.core import text
 from baselines.data import hardware
 
@@ -34,7 +33,14 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
-        *('tile_columns', 'loop_columns', 'release_columns', 'estimate', 'trees'),
+        *(
+            'tile_columns',
+            'loop_columns',
+            'exact_columns',
+            'release_columns',
+            'estimate',
+            'trees',
+        ),
         'init_from',
     ),
     'training': (
@@ -125,7 +131,6 @@ def train(
 
     def work():
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
-        starting.start_tensorflow()
         from baselines.training import jobs
 
         command = command_line.this_command()

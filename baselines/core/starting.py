@@ -10,6 +10,8 @@ import sys
 import types
 from typing import Any, Callable, Iterator
 
+from baselines.core import text
+
 
 def submodules(package: str) -> Callable[[str], types.ModuleType]:
     """Returns a `__getattr__` (PEP 562) that imports a package's modules on first use.
@@ -34,6 +36,11 @@ def core_count() -> int:
     if hasattr(os, 'sched_getaffinity'):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def describe_cpu() -> str:
+    """Describes the processor for messages: 'CPU, 2 cores'."""
+    return f'CPU, {text.count(core_count(), "core")}'
 
 
 def start_tensorflow() -> None:

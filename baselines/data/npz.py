@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import io
 import math
+import struct
 from typing import (
     IO,
     Dict,
@@ -23,6 +24,7 @@ from typing import (
     Union,
 )
 import zipfile
+import zlib
 
 import numpy as np
 
@@ -33,6 +35,9 @@ from baselines.core import untrusted
 BLOCK_BYTES = 1 << 20  # of rows that are read at a time: they stay in the cache
 _KIND_NAMES = {'f': 'floats', 'i': 'integers', 'u': 'integers'}
 _HEADER_LENGTHS = {(1, 0): 2, (2, 0): 4}  # npy version -> bytes of the header's length
+# Before a member of a zip file: signature, lengths of its name and of extra fields.
+_MEMBER_HEADER = struct.Struct('<4s22xHH')
+_SMALL = 1 << 20  # bytes of a member
 Shape = Tuple[Union[str, int], ...]  # see `Field`
 Lengths = Dict[str, Tuple[int, str]]  # named dimension -> (length, key that has it)
 
@@ -219,13 +224,43 @@ def _read_members(
     _check_total(members.values(), max_bytes)
     arrays = {}
     for key, info in members.items():
-        with archive.open(info) as member:
-            content = _read_exactly(member, info.file_size)
+        content = _unpacked(archive, info)
+        if content is None:
+            with archive.open(info) as member:
+                content = _read_exactly(member, info.file_size)
         start = io.BytesIO(content)
         shape, fortran, dtype = _read_header(key, start, info.file_size)
         flat = np.frombuffer(content[start.tell() :], dtype)
         arrays[key] = flat.reshape(shape, order='F' if fortran else 'C')
     return arrays
+
+
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[bytes]:
+    """Unpacks a small member as `zipfile` does, which takes four times as long.
+
+    That was a third of the time of packing kernels, whose arrays are small.
+
+    Returns:
+        None for a member that is large, unusual or damaged, which is left to
+        `zipfile` and its errors.
+    """
+    sizes = info.file_size, info.compress_size
+    is_plain = info.compress_type == zipfile.ZIP_DEFLATED and not info.flag_bits
+    if archive.fp is None or not is_plain or not 0 < min(sizes) <= max(sizes) <= _SMALL:
+        return None
+    try:
+        archive.fp.seek(info.header_offset)
+        header = archive.fp.read(_MEMBER_HEADER.size)
+        signature, name_length, extra_length = _MEMBER_HEADER.unpack(header)
+        name = archive.fp.read(name_length)
+        archive.fp.seek(extra_length, io.SEEK_CUR)
+        packed = archive.fp.read(info.compress_size)
+        content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, info.file_size)
+    except (struct.error, zlib.error):
+        return None
+    is_intact = (signature, name) == (b'PK\3\4', info.orig_filename.encode())
+    is_intact &= (len(content), zlib.crc32(content)) == (info.file_size, info.CRC)
+    return content if is_intact else None
 
 
 def _check_total(infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
@@ -339,7 +374,7 @@ def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) ->
 
 def _converted(key: str, array: np.ndarray, dtype: Optional[type]) -> np.ndarray:
     """Returns the array in `dtype`; its floats are finite there."""
-    if dtype is not None:
+    if dtype is not None and dtype != array.dtype:
         with np.errstate(over='ignore'):
             array = array.astype(dtype, order='C', copy=False)
     if array.dtype.kind == 'f' and not np.isfinite(array).all():

@@ -61,12 +61,13 @@ class NodeGroups:
 
     Args:
         store: a split of kernels.
+        exact: see `node_tiles.NodeTiles`.
     """
 
-    def __init__(self, store: splits.PackedSplit):
+    def __init__(self, store: splits.PackedSplit, exact: bool = False):
         whole = [np.asarray(store.config_max[:, block]) for block in BOUNDS]
         self.whole = np.concatenate(whole, axis=1).astype(np.float64)
-        tiles = node_tiles.NodeTiles(store, *whole)
+        tiles = node_tiles.NodeTiles(store, *whole, exact)
         self.nodes: kernel_nodes.KernelNodes = tiles.nodes
         self.have_thunks = release_columns.have_thunks(store)
         self._group(store.num_graphs, tiles)

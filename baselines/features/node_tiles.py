@@ -6,7 +6,7 @@
 As `tpugraphs.kernels.propagation` for one tile and instruction, but for all kernels of
 a split at once, and only sizes.  Of an array that several nodes need in different
 parts, one of the parts counts.  Tiles pass through dots, gathers and convolutions by
-their dimension numbers where the split has the columns `schema.EXTRA`, else by sizes.
+their dimension numbers, in `node_feat_extra`, or by sizes.
 """
 
 from typing import Iterator, Tuple
@@ -42,15 +42,25 @@ class NodeTiles:
     Args:
         output: int64 [kernels, 6], sizes of the whole output as bounds have them.
         reduced: int64 [kernels, 6], sizes of the reduced dimensions.
+        exact: whether kernels that have `node_feat_extra` are read with it; a split
+            `with_extra` is in any case.
     """
 
     def __init__(
-        self, store: splits.PackedSplit, output: np.ndarray, reduced: np.ndarray
+        self,
+        store: splits.PackedSplit,
+        output: np.ndarray,
+        reduced: np.ndarray,
+        exact: bool = False,
     ):
         self.nodes = kernel_nodes.KernelNodes(store)
         self._raw, self._kernel = self.nodes.raw, self.nodes.kernel
         self._reduced, count = reduced, len(self._raw)
-        self._is_exact = self._raw.shape[1] == len(schema.NODE_AND_EXTRA)
+        self._is_exact = np.zeros(count, bool)
+        if self._raw.shape[1] == len(schema.NODE_AND_EXTRA):
+            self._is_exact[:] = True
+        elif exact:
+            self._raw, self._is_exact = _with_extra(store)
         dims = self.nodes.dims
         self.source = np.full((count, _RANK), WHOLE)
         self.times = np.ones((count, _RANK))
@@ -69,15 +79,17 @@ class NodeTiles:
             # tile of the first level that reaches it.
             first = self.reached[consumers] & ~self.reached[producers]
             consumers, producers = consumers[first], producers[first]
-            opcodes = self.nodes.opcodes[consumers]
-            for opcode in np.unique(opcodes):
-                chosen = opcodes == opcode
-                self._pass(int(opcode), consumers[chosen], producers[chosen])
+            keys = 2 * self.nodes.opcodes[consumers] + self._is_exact[consumers]
+            for key in np.unique(keys):
+                chosen = keys == key
+                self._pass(*divmod(int(key), 2), consumers[chosen], producers[chosen])
 
-    def _pass(self, opcode: int, consumers: np.ndarray, producers: np.ndarray) -> None:
+    def _pass(
+        self, opcode: int, is_exact: int, consumers: np.ndarray, producers: np.ndarray
+    ) -> None:
         """Sets the tiles of operands of nodes of one opcode."""
-        pairs = self._pairs(consumers, producers)
-        rules = tile_rules.EXACT_RULES if self._is_exact else tile_rules.RULES
+        pairs = self._pairs(consumers, producers, bool(is_exact))
+        rules = tile_rules.EXACT_RULES if is_exact else tile_rules.RULES
         at, times, plus = rules.get(opcode, tile_rules.through_elementwise)(pairs)
         exists = (at >= 0) & (pairs.operand > 0)
         is_sum = at >= tile_rules.FIRST_REDUCED
@@ -95,12 +107,14 @@ class NodeTiles:
             self._cut_sums(pairs, producers)
         self.reached[producers] = True
 
-    def _pairs(self, consumers: np.ndarray, producers: np.ndarray) -> tile_rules.Pairs:
+    def _pairs(
+        self, consumers: np.ndarray, producers: np.ndarray, is_exact: bool
+    ) -> tile_rules.Pairs:
         """Returns what rules read of nodes and an operand of each."""
         raw, dims = self._raw[consumers], self.nodes.dims
         axes = np.clip(raw[:, schema.AXES], 0, _RANK - 1).astype(np.int64)
         number = np.full(len(raw), -1)
-        if self._is_exact:
+        if is_exact:
             same = raw[:, _DISTANCES] == (consumers - producers)[:, np.newaxis]
             number = np.where(same.any(axis=1), same.argmax(axis=1), -1)
         return tile_rules.Pairs(raw, axes, dims[consumers], dims[producers], number)
@@ -127,6 +141,19 @@ class NodeTiles:
         tiled = self._reduced[self._kernel[nodes], place] == sizes
         self.source[nodes, dims] = np.where(tiled, _RANK + place, WHOLE)
         self.times[nodes, dims], self.plus[nodes, dims] = 1, 0
+
+
+def _with_extra(store: splits.PackedSplit) -> Tuple[np.ndarray, np.ndarray]:
+    """Returns columns of nodes with `node_feat_extra`, 0 for kernels without.
+
+    Returns:
+        float32 [N, len(schema.NODE_AND_EXTRA)]; and bool [N], whose kernel has it.
+    """
+    have = np.repeat(np.diff(store.extra_offsets) > 0, np.diff(store.node_offsets))
+    raw = np.zeros((len(have), len(schema.NODE_AND_EXTRA)), np.float32)
+    raw[:, : len(schema.NODE)] = store.node_feat[:, : len(schema.NODE)]
+    raw[have, len(schema.NODE) :] = store.node_feat_extra
+    return raw, have
 
 
 def _by_level(edges: np.ndarray, count: int) -> Iterator[Tuple[np.ndarray, np.ndarray]]:

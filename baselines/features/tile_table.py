@@ -4,21 +4,23 @@
     table.names                # of the columns, part by part
     table.rows(rows)           # float32 [rows, len(names)]
 
-There are six parts, each switched on by the flag of its name, but for the third and
-fourth, which `--loop_columns` switches on too:
+There are these parts, each switched on by the flag of its name, but for those of access
+and cost, which `--loop_columns` switches on; `--exact_columns` says which of the two:
 
     tile_columns    the tile against its arrays (`features.tile_columns`)
     loop_columns    the same in elements, for loops of a CPU (`features.loop_columns`)
     access_columns  how these loops go through operands (`features.access_columns`)
     cost_columns    an additive model of their time (`features.cost_columns`)
+    exact_access_columns, exact_cost_columns   these two, of kernels with
+                    `node_feat_extra` by the dimension numbers in it
     release_columns  which runtime of XLA measured it (`features.release_columns`)
     estimate        an analytical estimate of the time (`features.estimate`)
 
 Graph models get the rows scaled behind a configuration's own columns.  Trees
 (`--model=Trees`) get them as they are, in a `TreeTable`.  Where bounds count elements,
-these are the four parts for a CPU and nothing else: the columns below gained nothing on
-measured kernels (docs/findings/experiments.md#trees-of-tiles).  Else they are the other
-two parts, and:
+these are the parts for a CPU, the exact ones, and nothing else: the columns below
+gained nothing on measured kernels (docs/findings/experiments.md#trees-of-tiles).  Else
+they are `tile_columns` and `estimate`, and:
 
     config_<c>    the configuration's own 24 columns, unchanged
     <name>        the table's columns
@@ -27,7 +29,7 @@ two parts, and:
     count_<o>     how many nodes have opcode o; nodes: how many there are
 """
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -45,27 +47,63 @@ from baselines.features import release_columns
 from baselines.features import tile_columns
 from baselines.hlo import schema
 
+# What parts are computed from: the split, or facts or groups of its nodes.
+_SPLIT, _FACTS, _GROUPS, _EXACT = 'split', 'facts', 'groups', 'exact groups'
+
+
+class Part(NamedTuple):
+    """A part of the table.
+
+    Attributes:
+        make: a class; its objects compute [rows, len(names)] of int [rows], the
+            kernels, and float64 [rows, >= 24], raw configuration features.
+        source: what it is made of.
+        prefix: of the names of its columns.
+    """
+
+    make: Any
+    source: str
+    prefix: str = ''
+
+    @property
+    def names(self) -> Tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(self.prefix + name for name in self.make.names)
+
+
 # In the order of the columns: some models read the estimated time as the last one.
-# Each class has `names`, and its objects compute [rows, len(names)] of int [rows], the
-# kernels, and float64 [rows, >= 24], raw configuration features.
-PARTS: Dict[str, Any] = {
-    'tile_columns': tile_columns.TileColumns,
-    'loop_columns': loop_columns.LoopColumns,
-    'access_columns': access_columns.AccessColumns,
-    'cost_columns': cost_columns.CostColumns,
-    'release_columns': release_columns.ReleaseColumns,
-    'estimate': estimate.Estimate,
+PARTS = {
+    'tile_columns': Part(tile_columns.TileColumns, _FACTS),
+    'loop_columns': Part(loop_columns.LoopColumns, _SPLIT),
+    'access_columns': Part(access_columns.AccessColumns, _GROUPS),
+    'cost_columns': Part(cost_columns.CostColumns, _GROUPS),
+    'exact_access_columns': Part(access_columns.AccessColumns, _EXACT, 'exact_'),
+    'exact_cost_columns': Part(cost_columns.CostColumns, _EXACT, 'exact_'),
+    'release_columns': Part(release_columns.ReleaseColumns, _SPLIT),
+    'estimate': Part(estimate.Estimate, _FACTS),
 }
-# Those for bounds that count elements; they read a split
-# or groups of its nodes, the others facts of it.
-_OF_ELEMENTS = ('loop_columns', 'access_columns', 'cost_columns', 'release_columns')
-_OF_GROUPS = ('access_columns', 'cost_columns')  # of nodes
+_LOOPS, _EXACT_LOOPS = (
+    ('loop_columns', f'{prefix}access_columns', f'{prefix}cost_columns')
+    for prefix in ('', 'exact_')
+)
+# What trees see where bounds count elements, and where they count registers.
+_OF_ELEMENTS = (*_EXACT_LOOPS, 'release_columns')
+_OF_REGISTERS = ('tile_columns', 'estimate')
 # Configurations of each kernel that `value_range` looks at.
 _DRAWN = 64
 _OPCODES = 128
 # Rows that are computed at a time: all that is computed of them stays in cache.
 _CHUNK = 1 << 11
 _KEPT = 1 << 27  # bytes of a table whose rows are kept
+
+
+def loop_parts(exact: bool) -> Tuple[str, ...]:
+    """Returns the parts that `--loop_columns` switches on.
+
+    Args:
+        exact: `--exact_columns`.
+    """
+    return _EXACT_LOOPS if exact else _LOOPS
 
 
 class TileTable:
@@ -89,18 +127,15 @@ class TileTable:
         for part in self.parts:
             _require(f'{store.source}: node_feat', store.node_feat, schema.NODE, part)
             _require('config_feat', store.config_feat, schema.TILE, part)
-        facts = None
-        if set(self.parts) - set(_OF_ELEMENTS):
-            facts = kernel_facts.KernelFacts(store)
-        groups = None
-        if set(self.parts) & set(_OF_GROUPS):
-            groups = node_groups.NodeGroups(store)
-        self._computed = []
-        for part in self.parts:
-            of_what: Any = store if part in _OF_ELEMENTS else facts
-            self._computed.append(
-                PARTS[part](groups if part in _OF_GROUPS else of_what)
-            )
+        read = {PARTS[part].source for part in self.parts}
+        sources: Dict[str, Any] = {_SPLIT: store}
+        if _FACTS in read:
+            sources[_FACTS] = kernel_facts.KernelFacts(store)
+        for source in read & {_GROUPS, _EXACT}:
+            sources[source] = node_groups.NodeGroups(store, source == _EXACT)
+        self._computed = [
+            PARTS[part].make(sources[PARTS[part].source]) for part in self.parts
+        ]
         self._last: Tuple[int, np.ndarray] = 0, np.empty((0, 0))
         # Every epoch reads the rows of a small split again: [C, names], and bool [C].
         self._kept = self._is_kept = np.empty(0)
@@ -200,7 +235,7 @@ class TreeTable:
         are_elements = names is None and loop_columns.fits(store)
         if names is None:
             # Columns that read bounds as registers say nothing of elements.
-            parts = [p for p in PARTS if (p in _OF_ELEMENTS) == are_elements]
+            parts = list(_OF_ELEMENTS if are_elements else _OF_REGISTERS)
         else:
             parts = [p for p in PARTS if set(PARTS[p].names) & set(names)]
         if shared is None or not set(parts) <= set(shared.parts):

@@ -82,7 +82,7 @@ class RunFile:
 
     @property
     def curve(self) -> Dict[str, List[Optional[float]]]:
-        """Per epoch its number, losses and scores; see `loop.State`."""
+        """Per epoch its number, losses and scores; see `progress.State`."""
         curve = self.info.get('train_curve')
         return curve if isinstance(curve, dict) else {}
 

@@ -1,1 +1,5 @@
 """The tile collection: one small fused kernel, many tile sizes."""
+
+from baselines.core import starting
+
+__getattr__ = starting.submodules(__name__)

@@ -21,7 +21,7 @@ from baselines.runs import code_files
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.runs import saved
-from baselines.training import loop
+from baselines.training import progress
 
 _NAMES = 'arrays'  # of the arrays next to the JSON
 _MAX_STATE_BYTES = 1 << 40
@@ -154,7 +154,7 @@ class Unfinished:
                     return run
         return None
 
-    def keep(self, state: loop.State) -> None:
+    def keep(self, state: progress.State) -> None:
         """Writes everything needed to resume after this epoch."""
         arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
@@ -176,7 +176,7 @@ class Unfinished:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
 
-    def state(self) -> loop.State:
+    def state(self) -> progress.State:
         """Returns the state to resume from: an interrupted run's, or a new one.
 
         Raises:
@@ -188,13 +188,13 @@ class Unfinished:
                     'note: a run of these settings was interrupted; --resume would '
                     'go on with it.\nStarting over'
                 )
-            return loop.State()
+            return progress.State()
         if self._interrupted is None:
             print(
                 'note: --resume: there is no interrupted run of these settings in\n'
                 f'{self._config.out_dir}; starting over'
             )
-            return loop.State()
+            return progress.State()
         arrays, described = self._interrupted
         # Numbered keys sort in the order of the variables.
         now, best = (
@@ -202,7 +202,9 @@ class Unfinished:
             for part in ('now_', 'best_')
         )
         try:
-            state = loop.State(**{**described, 'best_weights': best, 'variables': now})
+            state = progress.State(
+                **{**described, 'best_weights': best, 'variables': now}
+            )
         except TypeError as error:
             raise self.misfit(error) from None
         self._keeps = True

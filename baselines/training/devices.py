@@ -20,7 +20,7 @@ def describe_machine() -> str:
     """Names TensorFlow's devices: '1 GPU: NVIDIA A100' or 'CPU, 2 cores'."""
     gpus = tf.config.list_physical_devices('GPU')
     if not gpus:
-        return f'CPU, {text.count(starting.core_count(), "core")}'
+        return starting.describe_cpu()
     details = map(tf.config.experimental.get_device_details, gpus)
     names = dict.fromkeys(gpu.get('device_name', 'of unknown name') for gpu in details)
     return f'{text.count(len(gpus), "GPU")}: {", ".join(names)}'

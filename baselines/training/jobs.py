@@ -5,21 +5,29 @@ model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 
 import contextlib
 import datetime
-import functools
 import os
 import platform
 import time
 import types
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_gnn as tfgnn
 
+import baselines
 from baselines import config as config_lib
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
+from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import folds
@@ -32,19 +40,19 @@ from baselines.evaluation import submission
 from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.runs import saved
-from baselines.runs import weights
 from baselines.scoring import scorers
-from baselines.tasks import lookup
 from baselines.training import checkpoints
-from baselines.training import devices as devices_lib
 from baselines.training import final_errors
-from baselines.training import loop
-from baselines.training import losses
-from baselines.training import own_code
-from baselines.training import steps
+from baselines.training import progress
 from baselines.training import task_data
 from baselines.trees import booster as trees_lib
 from baselines.trees import growing
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from baselines.training import graph_model as graph_model_lib
+    from baselines.training import loop
 
 _FEW = 5  # training graphs; of fewer no model learns anything
 
@@ -53,9 +61,9 @@ def train(
     config: config_lib.AnyConfig,
     *,
     models: Optional[registry.Own] = None,
-    own_losses: Mapping[str, Callable[..., tf.Tensor]] = types.MappingProxyType({}),
+    own_losses: Mapping[str, Callable[..., 'tf.Tensor']] = types.MappingProxyType({}),
     command: str = '',
-    after_epoch: loop.AfterEpoch = lambda state: None,
+    after_epoch: progress.AfterEpoch = lambda state: None,
 ) -> str:
     """Trains a model and writes the run, and a ranking of the test split.
 
@@ -80,29 +88,25 @@ def train(
     """
     models = config.models_file if models is None else models
     code = code_files.read(models, config.losses)
-    _check(config_lib.checked(config), models)
-    devices = devices_lib.of(config.strategy)  # before TensorFlow computes
-    if devices.is_chief:
-        print(devices_lib.describe_machine())
-    task = lookup.of(config.collection)
-    loss = losses.CombinedLoss(
-        config.losses, task.temperature, config.loss_noise, own_losses
-    )
-    _check_own_code(config, models, loss)
-    tf.keras.utils.set_random_seed(config.seed)
+    _check(config_lib.checked(config))
+    graph_model, trainer = _graph_model(config, models, own_losses), None
+    is_chief = graph_model is None or graph_model.is_chief
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
         graphs = text.count(len(data.chosen), data.stores['train'].noun)
         print(f'note: only {graphs} to train on, too few to learn from; measure more')
-    config, trainer = data.settings, None
-    if config.model != registry.TREES:
-        trainer = _make_trainer(data, loss, devices, models)
+    config = data.settings
+    if graph_model is not None:
+        trainer = graph_model.trainer(data)
     checkpoint = checkpoints.Unfinished(config, data.stores, code)
-    options, is_chief = _tree_options(config), devices.is_chief
+    options = _tree_options(config)
     print(_describe(data, trainer, options))
     # Of several workers the chief writes files, and so holds the lock.
     lock = checkpoint if is_chief else contextlib.nullcontext()
-    with devices.watched(), lock:
+    together = (
+        contextlib.nullcontext() if graph_model is None else graph_model.together()
+    )
+    with together, lock:
         run = checkpoint.finished()
         if run:
             print('note: --resume: the run of these settings is finished already')
@@ -119,19 +123,15 @@ def train(
         if run:
             _write_ranking(run, config)
             checkpoint.remove()
-        # The others wait here: a worker that has ended would stop the chief.
-        devices.agree([0.0])
     return run.model_dir if run and is_chief else ''
 
 
-def _check(config: config_lib.AnyConfig, models: registry.Own) -> None:
+def _check(config: config_lib.AnyConfig) -> None:
     """Checks settings that need no data, and that the results can be written."""
-    lookup.of(config.collection).model_class(config.model, models)  # is there one?
     if config.model == registry.TREES or config.trees:
         trees_lib.check_installed(
             '--trees' if config.trees else f'--model={registry.TREES}'
         )
-    steps.parse_averaging(config.averaging)
     parts = config.collection.parts
     if folds.parse(config.fold) and len(parts) > 1:
         raise ValueError(
@@ -145,27 +145,19 @@ def _check(config: config_lib.AnyConfig, models: registry.Own) -> None:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
 
 
-def _check_own_code(
-    config: config_lib.AnyConfig, models: registry.Own, loss: losses.CombinedLoss
-) -> None:
-    """Tries the user's model and losses; raises ValueError if they do not work."""
-    for name, function in loss.own.items():
-        own_code.check_loss(name, function)
-    task = lookup.of(config.collection)
+def _graph_model(
+    config: config_lib.AnyConfig,
+    models: registry.Own,
+    own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
+) -> Optional['graph_model_lib.GraphModel']:
+    """Prepares the graph model of a training; None where trees are grown alone."""
     if config.model == registry.TREES:
-        return
-    model_class = task.model_class(config.model, models)
-    if model_class not in task.models('').values():
-        own_code.check_model(config, model_class, _model_maker(config, models), loss)
+        print(starting.describe_cpu())
+        return None
+    starting.start_tensorflow()  # takes seconds, which trees do not wait for
+    from baselines.training import graph_model
 
-
-def _model_maker(
-    config: config_lib.AnyConfig, models: registry.Own
-) -> own_code.MakeModel:
-    """Returns a function (num_ops, normaliser) -> model."""
-    kwargs = config_lib.model_kwargs(config.model_kwargs_json)
-    make = lookup.of(config.collection).make_model
-    return functools.partial(make, config.model, kwargs, models, config.configs)
+    return graph_model.GraphModel(config, models, own_losses)
 
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.TreeOptions]:
@@ -178,60 +170,9 @@ def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.TreeOptions]
     return added if config.trees else None
 
 
-def _make_trainer(
-    data: task_data.TaskData,
-    loss: losses.CombinedLoss,
-    devices: devices_lib.Devices,
-    models: registry.Own,
-) -> loop.Trainer:
-    """Makes the model of a training, and the trainer that fits it."""
-    config, task = data.settings, data.task
-    if data.batch < config.batch:
-        noun = data.stores['train'].noun
-        print(
-            f'note: only {text.count(data.batch, f"training {noun}")} with at '
-            f'least {config.configs} configurations,\nfewer than '
-            f'--batch={config.batch}; training on batches of {data.batch}'
-        )
-    devices.batch(data.batch)  # refuses a size that cannot be divided
-    make = _model_maker(config, models)
-    model, replica = make(data.num_ops, data.normalizer), None
-    if data.start is not None:
-        weights.read(data.start, model)
-    elif data.has_prior:
-        begin_at_zero(model)
-    if devices.is_distributed:
-        with devices.scope():
-            replica = make(data.num_ops, data.normalizer)
-            # Before averages of the weights begin.
-            replica.set_weights(model.get_weights())
-    budget = getattr(config, 'memory_budget', 0)  # kernels need none
-    inference = task.inference(model, budget, False)
-    is_known = data.start is not None or data.has_prior
-    return loop.Trainer(model, loss, config, inference, devices, replica, is_known)
-
-
-def begin_at_zero(model: tf.keras.Model) -> None:
-    """Sets the weights to 0 that make scores, so that those of a formula come first.
-
-    These are the last matrix of one column.  A step then moves it alone, and the next
-    one everything.
-
-    Raises:
-        ValueError: there is no such matrix.
-    """
-    readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
-    if not readouts:
-        raise ValueError(
-            f'--estimate: {type(model).__name__} has no matrix of one column, which '
-            'would make its scores, and cannot begin with the formula; drop --estimate'
-        )
-    readouts[-1].assign(tf.zeros_like(readouts[-1]))
-
-
 def _describe(
     data: task_data.TaskData,
-    trainer: Optional[loop.Trainer],
+    trainer: Optional['loop.Trainer'],
     options: Optional[growing.TreeOptions],
 ) -> str:
     """Describes the models and the graphs of a training, as text to print."""
@@ -253,16 +194,16 @@ def _describe(
 
 def _fit_graph_model(
     data: task_data.TaskData,
-    trainer: Optional[loop.Trainer],
+    trainer: Optional['loop.Trainer'],
     checkpoint: checkpoints.Unfinished,
     is_chief: bool,
-    after_epoch: loop.AfterEpoch,
-) -> Optional[loop.State]:
+    after_epoch: progress.AfterEpoch,
+) -> Optional[progress.State]:
     """Fits the graph model, if there is one, resuming an interrupted training."""
     if trainer is None:
         return None
 
-    def keep_and_report(state: loop.State) -> None:
+    def keep_and_report(state: progress.State) -> None:
         if is_chief:
             checkpoint.keep(state)
         after_epoch(state)
@@ -270,15 +211,15 @@ def _fit_graph_model(
     state = checkpoint.state()
     try:
         return trainer.fit(data, state, keep_and_report)
-    except loop.MisfitError as error:
+    except progress.MisfitError as error:
         raise checkpoint.misfit(error) from None
 
 
 def _grow_and_measure(
     data: task_data.TaskData,
-    trainer: Optional[loop.Trainer],
+    trainer: Optional['loop.Trainer'],
     options: Optional[growing.TreeOptions],
-    state: Optional[loop.State],
+    state: Optional[progress.State],
 ) -> Tuple[Optional[trees_lib.Trees], text.JsonObject]:
     """Grows the trees, if any; measures validation, and ranks test.
 
@@ -305,7 +246,7 @@ def _grow(
     """Grows trees.  There is no state to resume, as this takes about a minute.
 
     Returns:
-        The trees, and a training's curve with a row for each; see `loop.State`.
+        The trees, and a training's curve with a row for each; see `progress.State`.
     """
     # Trees have a row of the curve each, so that runs of both kinds look alike.
     settings, stores, started = data.settings, data.stores, time.monotonic()
@@ -323,7 +264,7 @@ def _grow(
     grown = len(losses_by_tree['train_loss'])
     seconds = (time.monotonic() - started) / grown
     curve: Dict[str, List[Optional[float]]] = {
-        name: [None] * grown for name in loop.CURVES
+        name: [None] * grown for name in progress.CURVES
     }
     curve.update({name: [*losses] for name, losses in losses_by_tree.items()})
     curve['epoch'] = list(range(grown))
@@ -405,7 +346,7 @@ def _validation_score(
         (scored[graph][configs], data.task.labels(store, graph)[configs])
         for graph, configs in enumerate(data.validated)
     ]
-    measured = loop.validation(data, pairs) if pairs else None
+    measured = data.validation(pairs) if pairs else None
     if measured is None or measured.score is None:
         return None
     return {'measure': measured.measure, 'value': measured.score}
@@ -441,7 +382,7 @@ def _save(
     config: config_lib.AnyConfig,
     checkpoint: checkpoints.Unfinished,
     content: text.JsonObject,
-    trainer: Optional[loop.Trainer],
+    trainer: Optional['loop.Trainer'],
     trees: Optional[trees_lib.Trees],
 ) -> run_files.RunFile:
     """Saves the run; returns it with the predictions that its file may be without."""
@@ -493,7 +434,7 @@ def versions() -> Dict[str, str]:
     """Returns the versions of Python and of the packages that results depend on."""
     return {
         'python': platform.python_version(),
-        'tensorflow': tf.__version__,
-        'tensorflow_gnn': tfgnn.__version__,
+        'tensorflow': baselines.version('tensorflow'),
+        'tensorflow_gnn': baselines.version('tensorflow_gnn'),
         'numpy': np.__version__,
     }

@@ -6,7 +6,7 @@ state = Trainer(model, loss, settings, inference).fit(data)
 import dataclasses
 import math
 import time
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -14,126 +14,13 @@ import tqdm
 
 from baselines import config
 from baselines.core import text
-from baselines.evaluation import metrics
 from baselines.tasks import protocol
 from baselines.training import devices as devices_lib
 from baselines.training import progress
 from baselines.training import steps as steps_lib
 from baselines.training import task_data
 
-CURVES = (
-    'epoch',
-    'train_loss',
-    'train_opa',
-    'val_loss',
-    'val_opa',
-    'train_seconds',
-    'val_seconds',
-)
-
-
-@dataclasses.dataclass
-class State:
-    """The state of a training after an epoch: everything needed to resume.
-
-    Attributes:
-        curve: per finished epoch its number, losses and ordered-pair accuracies,
-            and seconds; `val_tau`, where it is measured.
-        best_score: highest validation score so far, see `Validation`.
-        best_epoch: the epoch of that score; -1: none yet, or the initial weights.
-        best_weights: the model's weights at that epoch.
-        variables: everything that a step changes, from `Steps.state`.
-    """
-
-    curve: Dict[str, List[Optional[float]]] = dataclasses.field(
-        default_factory=lambda: {name: [] for name in CURVES}
-    )
-    best_score: float = -math.inf
-    best_epoch: int = -1
-    best_weights: List[np.ndarray] = dataclasses.field(default_factory=list)
-    variables: List[np.ndarray] = dataclasses.field(default_factory=list)
-
-    @property
-    def epochs_done(self) -> int:
-        """Number of finished epochs."""
-        return len(self.curve['epoch'])
-
-    def add(
-        self,
-        row: Sequence[Optional[float]],
-        measured: 'Validation',
-        weights: List[np.ndarray],
-    ) -> bool:
-        """Adds a finished epoch; returns whether it is the best so far.
-
-        Without a validation score every epoch counts as better than the last.
-
-        Args:
-            row: values of `CURVES`.
-        """
-        for name, value in zip(CURVES, row):
-            self.curve[name].append(value)
-        if measured.tau is not None:
-            self.curve.setdefault('val_tau', []).append(measured.tau)
-        score = -math.inf if measured.score is None else measured.score
-        is_better = measured.score is None or score > self.best_score
-        if is_better:
-            self.best_score, self.best_epoch = score, self.epochs_done - 1
-            self.best_weights = weights
-        return is_better
-
-
-AfterEpoch = Callable[[State], None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Validation:
-    """Measurements of a model; a value is None where it could not be measured."""
-
-    loss: Optional[float]  # the training loss on validation lists
-    opa: Optional[float]  # ordered-pair accuracy
-    # Kendall's tau; if given, it chooses the best epoch instead of OPA
-    tau: Optional[float] = None
-
-    @property
-    def score(self) -> Optional[float]:
-        """The value that chooses the best epoch, tau or OPA; None: not measured."""
-        return self.opa if self.tau is None else self.tau
-
-    @property
-    def measure(self) -> str:
-        """The name of `score`, 'OPA' or 'tau'."""
-        return 'OPA' if self.tau is None else 'tau'
-
-    def agreed(self, devices: devices_lib.Devices) -> 'Validation':
-        """Returns the measurements of the chief, in every process."""
-        if not devices.is_distributed:
-            return self
-        values = [math.nan if x is None else x for x in dataclasses.astuple(self)]
-        scores = devices.agree(values)
-        return Validation(*(None if math.isnan(x) else x for x in scores))
-
-
-_UNMEASURED = Validation(None, None)
-
-
-def validation(
-    data: task_data.TaskData, pairs: Sequence[Tuple[np.ndarray, np.ndarray]]
-) -> Validation:
-    """Measures how validation graphs are ranked, without a loss.
-
-    Args:
-        pairs: scores and runtimes of the configurations `data.validated`.
-    """
-    correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
-    tau = None
-    if data.task.judged_by_tau:
-        taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
-        # Collections have equal weights, whatever their numbers of programs.
-        collection = data.stores['valid'].collection_of[: len(taus)]
-        means = [taus[collection == c].mean() for c in np.unique(collection)]
-        tau = float(np.mean(means))
-    return Validation(None, float(correct / total) if total else None, tau)
+_UNMEASURED = progress.Validation(None, None)
 
 
 class Validator:
@@ -159,13 +46,13 @@ class Validator:
         ]
         self._score = inference.chosen(data.graphs['valid'], chosen)
 
-    def measure(self) -> Validation:
+    def measure(self) -> progress.Validation:
         """Measures the model as it is."""
         if not self._labels:
             return _UNMEASURED
         pairs = list(zip(self._score(), self._labels))
         return dataclasses.replace(
-            validation(self._data, pairs), loss=self._loss_of(pairs)
+            self._data.validation(pairs), loss=self._loss_of(pairs)
         )
 
     def _loss_of(
@@ -182,10 +69,6 @@ class Validator:
             return None
         labels, scores = (np.stack(part) for part in zip(*lists))
         return float(self._loss(labels.astype(np.float32), scores))
-
-
-class MisfitError(ValueError):
-    """Raised for a state that belongs to another model."""
 
 
 class Trainer:
@@ -221,9 +104,9 @@ class Trainer:
     def fit(
         self,
         data: task_data.TaskData,
-        state: Optional[State] = None,
-        after_epoch: AfterEpoch = lambda state: None,
-    ) -> State:
+        state: Optional[progress.State] = None,
+        after_epoch: progress.AfterEpoch = lambda state: None,
+    ) -> progress.State:
         """Trains until the validation score stops rising.
 
         It stops after --early_stop epochs, of at least `data.patience_steps` steps,
@@ -237,7 +120,7 @@ class Trainer:
             ValueError: the loss or a score is not finite.
             MisfitError: the state is of another model.
         """
-        settings, state = self._settings, state or State()
+        settings, state = self._settings, state or progress.State()
         steps, validator = self.steps(data), self.validator(data)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
         # In epochs; few graphs make an epoch of few steps.
@@ -248,7 +131,7 @@ class Trainer:
             try:
                 steps.restore(state.variables)
             except ValueError as error:
-                raise MisfitError(str(error)) from None
+                raise progress.MisfitError(str(error)) from None
         if self._validate_first and not done:
             score = self._validate(validator).score
             if score is not None:
@@ -305,13 +188,17 @@ class Trainer:
         """Prepares to measure the model after each epoch."""
         return Validator(data, self._loss, self.inference)
 
-    def _validate(self, validator: Validator) -> Validation:
+    def _validate(self, validator: Validator) -> progress.Validation:
         """Measures the current model, in the chief for all processes."""
         measured = _UNMEASURED
         if self._devices.is_chief:
             self._take_weights()
             measured = validator.measure()
-        return measured.agreed(self._devices)
+        if not self._devices.is_distributed:
+            return measured
+        values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
+        agreed = self._devices.agree(values)
+        return progress.Validation(*(None if math.isnan(x) else x for x in agreed))
 
     def _take_weights(self) -> None:
         """Copies the weights learned by the replicas to the model that scores."""

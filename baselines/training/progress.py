@@ -1,11 +1,14 @@
-"""Shows the progress of a training: a table of epochs and a progress bar.
+"""The state of a training after an epoch, and how it is shown.
 
-Everything fits into 80 columns.  The bar is for terminals only.
+The table of epochs and the progress bar fit into 80 columns.  The bar is for terminals
+only.
 """
 
+import dataclasses
 import math
-from typing import Any, Callable, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+import numpy as np
 import tqdm
 
 from baselines.core import text
@@ -20,6 +23,94 @@ _HUGE_LOSS = (
     'outside those of the training split; train on more data'
 )
 _DIVERGED = 'note: losses are huge ({:.1e} in training): lower --lr'
+
+CURVES = (
+    'epoch',
+    'train_loss',
+    'train_opa',
+    'val_loss',
+    'val_opa',
+    'train_seconds',
+    'val_seconds',
+)
+
+
+@dataclasses.dataclass
+class State:
+    """The state of a training after an epoch: everything needed to resume.
+
+    Attributes:
+        curve: per finished epoch its number, losses and ordered-pair accuracies,
+            and seconds; `val_tau`, where it is measured.
+        best_score: highest validation score so far, see `Validation`.
+        best_epoch: the epoch of that score; -1: none yet, or the initial weights.
+        best_weights: the model's weights at that epoch.
+        variables: everything that a step changes, from `Steps.state`.
+    """
+
+    curve: Dict[str, List[Optional[float]]] = dataclasses.field(
+        default_factory=lambda: {name: [] for name in CURVES}
+    )
+    best_score: float = -math.inf
+    best_epoch: int = -1
+    best_weights: List[np.ndarray] = dataclasses.field(default_factory=list)
+    variables: List[np.ndarray] = dataclasses.field(default_factory=list)
+
+    @property
+    def epochs_done(self) -> int:
+        """Number of finished epochs."""
+        return len(self.curve['epoch'])
+
+    def add(
+        self,
+        row: Sequence[Optional[float]],
+        measured: 'Validation',
+        weights: List[np.ndarray],
+    ) -> bool:
+        """Adds a finished epoch; returns whether it is the best so far.
+
+        Without a validation score every epoch counts as better than the last.
+
+        Args:
+            row: values of `CURVES`.
+        """
+        for name, value in zip(CURVES, row):
+            self.curve[name].append(value)
+        if measured.tau is not None:
+            self.curve.setdefault('val_tau', []).append(measured.tau)
+        score = -math.inf if measured.score is None else measured.score
+        is_better = measured.score is None or score > self.best_score
+        if is_better:
+            self.best_score, self.best_epoch = score, self.epochs_done - 1
+            self.best_weights = weights
+        return is_better
+
+
+AfterEpoch = Callable[[State], None]
+
+
+class MisfitError(ValueError):
+    """Raised for a state that belongs to another model."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Validation:
+    """Measurements of a model; a value is None where it could not be measured."""
+
+    loss: Optional[float]  # the training loss on validation lists
+    opa: Optional[float]  # ordered-pair accuracy
+    # Kendall's tau; if given, it chooses the best epoch instead of OPA
+    tau: Optional[float] = None
+
+    @property
+    def score(self) -> Optional[float]:
+        """The value that chooses the best epoch, tau or OPA; None: not measured."""
+        return self.opa if self.tau is None else self.tau
+
+    @property
+    def measure(self) -> str:
+        """The name of `score`, 'OPA' or 'tau'."""
+        return 'OPA' if self.tau is None else 'tau'
 
 
 class Progress:
@@ -57,7 +148,7 @@ class Progress:
         """Prints the row of the last epoch, and the header before the first.
 
         Args:
-            curve: see `loop.State`.
+            curve: see `State`.
             is_better: whether it is the best epoch so far.
         """
         last = {name: values[-1] for name, values in curve.items()}

@@ -9,12 +9,14 @@ import abc
 import dataclasses
 import functools
 from typing import (
+    TYPE_CHECKING,
     Any,
     Dict,
     Iterator,
     List,
     Mapping,
     Optional,
+    Sequence,
     Tuple,
     Type,
     Union,
@@ -22,10 +24,10 @@ from typing import (
 )
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
+from baselines import layout
+from baselines import tiles
 from baselines.core import registry
 from baselines.core import text
 from baselines.data import families
@@ -34,17 +36,21 @@ from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.tile import sampling as tile_sampling
 from baselines.data.tile import store as tile_store
+from baselines.evaluation import metrics
 from baselines.features import loop_columns
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import release_columns
 from baselines.features import tile_table
 from baselines.hlo import reading
-from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_files
 from baselines.tasks import lookup
-from baselines.tiles import graphs as tile_graphs
 from baselines.training import init_from
 from baselines.training import opening
+from baselines.training import progress
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+    import tensorflow_gnn as tfgnn
 
 # Steps of kernels between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
@@ -52,6 +58,8 @@ _STEPS_PER_CHUNK = 50
 
 class TaskData(abc.ABC):
     """The graphs that a training draws batches from and validates on.
+
+    TensorFlow is imported when graphs are made for a graph model.
 
     Attributes:
         task: whose graphs they are.
@@ -62,10 +70,10 @@ class TaskData(abc.ABC):
         chosen: int64, numbers of the graphs to train on.
         normalizer: scales features.
         num_ops: more than the largest opcode.
-        graphs: the splits as models read them, by name.
+        graphs: the splits as graph models read them, by name; None each for trees,
+            which read the splits themselves.
         batch: graphs in a step.
         weights: float64, how often to draw each graph of `chosen`.
-        label_scale: runtimes are divided by it for the loss.
         has_prior: whether a model's scores are added to those of a formula.
         patience_steps: fewest steps without a better score before training stops.
 
@@ -74,7 +82,6 @@ class TaskData(abc.ABC):
             --init_from does not fit.
     """
 
-    label_scale = 1.0
     has_prior = False
     patience_steps = 0
     start: Optional[run_files.RunFile] = None
@@ -103,18 +110,25 @@ class TaskData(abc.ABC):
         else:
             table = self._table()  # whose rows the graphs read again
             self.normalizer = normalizer_lib.Normalizer.fit(train, self.chosen, table)
-        self.graphs = {
-            split: self.task.graphs(
-                store,
-                self.normalizer,
-                split == 'train',
-                settings.estimate,
-                table if split == 'train' else None,
-            )
-            for split, store in stores.items()
-        }
+        self.graphs: Dict[str, Any] = dict.fromkeys(stores)
+        if settings.model != registry.TREES:
+            self.graphs = {
+                split: self.task.graphs(
+                    store,
+                    self.normalizer,
+                    split == 'train',
+                    settings.estimate,
+                    table if split == 'train' else None,
+                )
+                for split, store in stores.items()
+            }
         self.batch = min(settings.batch, len(self.chosen))
         self.weights = self.weights_of(self.chosen)
+
+    @property
+    def label_scale(self) -> float:
+        """Runtimes are divided by it for the loss."""
+        return 1.0
 
     @property
     def rankable(self) -> np.ndarray:
@@ -163,20 +177,23 @@ class TaskData(abc.ABC):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         """Packs steps that were drawn, or a share of each."""
 
-    def signature(self) -> Dict[str, tf.TensorSpec]:
+    def signature(self) -> Dict[str, 'tf.TensorSpec']:
         """Returns the types of packed steps, of any number of graphs."""
         graph = np.zeros([1, 1], np.int64)
-        return tile_graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
+        return tiles.graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
 
     @abc.abstractmethod
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
-    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
+        self,
+        packed: Mapping[str, 'tf.Tensor'],
+        step: Union[int, 'tf.Tensor'],
+        batch: int,
+    ) -> Tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
         """Cuts a step out of packed ones.
 
         Returns:
             The graph, labels [batch, configs], and the scores that the model's are
-            added to: shaped like labels, or a scalar 0.
+            added to: shaped like labels, or 0.
         """
 
     @abc.abstractmethod
@@ -212,6 +229,25 @@ class TaskData(abc.ABC):
             for configs in store.config_counts[:count]
         ]
 
+    def validation(
+        self, pairs: Sequence[Tuple[np.ndarray, np.ndarray]]
+    ) -> progress.Validation:
+        """Measures how validation graphs are ranked, without a loss.
+
+        Args:
+            pairs: scores and runtimes of the configurations `validated`.
+        """
+        correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
+        tau = None
+        if self.task.judged_by_tau:
+            taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
+            # Collections have equal weights, whatever their numbers of programs.
+            collection = self.stores['valid'].collection_of[: len(taus)]
+            means = [taus[collection == c].mean() for c in np.unique(collection)]
+            tau = float(np.mean(means))
+        opa = float(correct / total) if total else None
+        return progress.Validation(None, opa, tau)
+
 
 class TileData(TaskData):
     """Kernels, `configs` configurations of each in a step."""
@@ -226,8 +262,8 @@ class TileData(TaskData):
         settings = self.settings
         parts = ['estimate'] * settings.estimate
         parts += ['tile_columns'] * settings.tile_columns
-        of_loops = ['loop_columns', 'access_columns', 'cost_columns']
-        parts += of_loops * settings.loop_columns
+        if settings.loop_columns:
+            parts += tile_table.loop_parts(settings.exact_columns)
         parts += ['release_columns'] * settings.release_columns
         train = cast(tile_store.TileStore, self.stores['train'])
         return tile_table.TileTable(train, parts) if parts else None
@@ -254,10 +290,13 @@ class TileData(TaskData):
         return self.graphs['train'].training_items(*drawn)
 
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
-    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
-        unpacked = tile_graphs.unpack(packed, step, batch, self.settings.configs)
-        return (*unpacked, tf.zeros([]))
+        self,
+        packed: Mapping[str, 'tf.Tensor'],
+        step: Union[int, 'tf.Tensor'],
+        batch: int,
+    ) -> Tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+        graph, labels = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
+        return graph, labels, 0.0
 
     def describe(self) -> str:
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
@@ -266,8 +305,6 @@ class TileData(TaskData):
 
 class LayoutData(TaskData):
     """Programs, `configs` configurations and a segment of each in a step."""
-
-    label_scale = layout_graphs.RUNTIME_SCALE
 
     def __init__(
         self,
@@ -285,6 +322,10 @@ class LayoutData(TaskData):
         super().__init__(settings, stores)
 
     @property
+    def label_scale(self) -> float:
+        return layout.graphs.RUNTIME_SCALE
+
+    @property
     def steps_per_epoch(self) -> int:
         """Batches of an epoch, the last one filled up with other programs."""
         return -(-len(self.chosen) // self.batch)
@@ -296,16 +337,19 @@ class LayoutData(TaskData):
         for programs in self.order(rng):
             configs = self._sampler.draw(rng, programs, self.settings.configs)
             keep = self.settings.keep_nodes
-            kept = layout_graphs.draw_segments(rng, sizes[programs], keep)
+            kept = layout.graphs.draw_segments(rng, sizes[programs], keep)
             yield tuple(x[np.newaxis] for x in (programs, configs, kept))
 
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
-        return layout_graphs.pack(self.graphs['train'], *drawn)
+        return layout.graphs.pack(self.graphs['train'], *drawn)
 
     def unpack(
-        self, packed: Mapping[str, tf.Tensor], step: Union[int, tf.Tensor], batch: int
-    ) -> Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]:
-        unpacked = layout_graphs.unpack(packed, step, batch, self.settings.configs)
+        self,
+        packed: Mapping[str, 'tf.Tensor'],
+        step: Union[int, 'tf.Tensor'],
+        batch: int,
+    ) -> Tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+        unpacked = layout.graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
     def describe(self) -> str:
@@ -345,9 +389,9 @@ def completed(
 ) -> config_lib.AnyConfig:
     """Returns the settings of a recipe, fitted to the data; prints what changed.
 
-    Tiles of a CPU get --loop_columns, and --release_columns if both of XLA's runtimes
-    measured them.  If fewer than half of the graphs have --configs configurations,
-    --configs becomes the number that 85 % have.
+    Tiles of a CPU get --loop_columns and --exact_columns, and --release_columns if both
+    of XLA's runtimes measured them.  If fewer than half of the graphs have --configs
+    configurations, --configs becomes the number that 85 % have.
 
     Args:
         settings: of the training; those without a recipe stay as they are.
@@ -358,9 +402,9 @@ def completed(
     if isinstance(settings, config_lib.TileConfig):
         takes = settings.tile_columns and not settings.loop_columns
         if takes and loop_columns.fits(train):
-            changes['loop_columns'] = True
+            changes['loop_columns'] = changes['exact_columns'] = True
             changes['release_columns'] = release_columns.differ(train)
-            added = ' and '.join(f'--{name}' for name, on in changes.items() if on)
+            added = ' '.join(f'--{name}' for name, on in changes.items() if on)
             print(f'note: --recipe={settings.recipe}: tiles of a CPU; adding {added}')
     # With the recipe's number most graphs would not be trained on at all.
     drawable = lookup.of(settings.collection).drawable(train, settings)

@@ -31,7 +31,6 @@ from baselines.trees import nodes
 from baselines.trees import scoring
 
 _CELLS = 1 << 27  # of a table to train on: 512 MB
-_STOPPING = 50  # trees that are no better before growing ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +39,7 @@ class TreeOptions:
 
     Attributes:
         trees: most of them; fewer where validation stops getting better.
+        patience: trees in a row that are no better before growing ends.
         learning_rate: the share of a new tree in the prediction.
         num_leaves: most leaves of a tree.
         min_leaf: fewest rows in a leaf; a hundredth of all, but 2, if that is less.
@@ -49,6 +49,7 @@ class TreeOptions:
     """
 
     trees: int = settings_lib.setting(600, low=1, high=trees_lib.MAX_TREES)
+    patience: int = settings_lib.setting(50, low=1)
     learning_rate: float = settings_lib.setting(0.08, low=1e-6, high=1)
     num_leaves: int = settings_lib.setting(63, low=2, high=nodes.MAX_LEAVES)
     min_leaf: int = settings_lib.setting(20, low=1)
@@ -78,7 +79,9 @@ FEWER = TreeOptions(trees=250, learning_rate=0.15, rows=1 << 16)
 # Of kernels, alone or with a graph model.  With half of the columns, half of the trees
 # would not see which of XLA's runtimes measured a kernel; three times as many trees are
 # a little better (docs/findings/experiments.md#trees-of-tiles).
-OF_TILES = TreeOptions(trees=500, learning_rate=0.1, column_share=0.9)
+# Trees that rank the validation split no better still rank other people's programs
+# better, so growing does not end soon.
+OF_TILES = TreeOptions(trees=500, learning_rate=0.1, column_share=0.9, patience=200)
 
 
 class Rows(NamedTuple):
@@ -215,7 +218,7 @@ def fit(
         )
     callbacks = [lightgbm.record_evaluation(curve)]
     if valid is not None:
-        callbacks.append(lightgbm.early_stopping(_STOPPING, verbose=False))
+        callbacks.append(lightgbm.early_stopping(options.patience, verbose=False))
     with phases.Phase('growing trees', options.trees, 'tree') as phase:
         grown = lightgbm.train(
             {

@@ -191,7 +191,7 @@ def test_a_failing_disk_is_not_a_damaged_file(tmp_path, monkeypatch):
     def failing(self, size=-1):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    path = _written(tmp_path)
+    path = _written(tmp_path, np.savez)
     monkeypatch.setattr(zipfile.ZipExtFile, 'read', failing)
     with pytest.raises(OSError, match=r'Errno 5.*f\.npz'):
         _read(path)

@@ -15,8 +15,8 @@ _W = node_tiles.WHOLE
 _R = schema.RANK  # the source of the first dimension that is summed over
 
 
-def _tiles(opcode, operands, result, reduced=(), **fields):
-    """Sources, times and plus of operands, of an operation with `fields`."""
+def _record(opcode, operands, result, reduced=(), **fields):
+    """The kernel of an operation with `fields`."""
     shape = lambda dims: dict(element_type=11, dimensions=dims)
     parameters = [
         dict(id=i, opcode='parameter', shape=shape(dims))
@@ -29,19 +29,27 @@ def _tiles(opcode, operands, result, reduced=(), **fields):
     empty = hlo_kernels.kernel(
         [hlo_kernels.node('abs')], [], hlo_kernels.configs((result, reduced))
     )
-    record = dataclasses.replace(
+    return dataclasses.replace(
         empty,
         node_feat=nodes.node_feat,
         node_feat_extra=nodes.node_feat_extra,
         node_opcode=nodes.node_opcode.astype(np.int32),
         edge_index=nodes.edge_index.astype(np.int32),
     )
-    store = hlo_kernels.store(record).with_extra()
+
+
+def _node_tiles(store, exact):
     whole = [
         np.asarray(store.config_max[:, block])
         for block in (schema.OUTPUT_BOUNDS, schema.KERNEL_BOUNDS)
     ]
-    tiles = node_tiles.NodeTiles(store, *whole)
+    return node_tiles.NodeTiles(store, *whole, exact)
+
+
+def _tiles(opcode, operands, result, reduced=(), **fields):
+    """Sources, times and plus of operands, of an operation with `fields`."""
+    record = _record(opcode, operands, result, reduced, **fields)
+    tiles = _node_tiles(hlo_kernels.store(record), exact=True)
     assert tiles.reached.all()
     return [
         tuple(
@@ -73,6 +81,41 @@ def test_dots(operands, numbers, sources):
         'dot', operands, result, [4], dot_dimension_numbers=dict(zip(sides, numbers))
     )
     assert found == list(sources)
+
+
+def test_kernels_without_dimension_numbers_are_read_by_sizes():
+    numbers = dict(lhs_contracting_dimensions=[1], rhs_contracting_dimensions=[0])
+    record = _record(
+        'dot', ([5, 4], [4, 5]), [5, 5], [4], dot_dimension_numbers=numbers
+    )
+    other = dataclasses.replace(record, graph_id='other', node_feat_extra=None)
+    store = hlo_kernels.store(other, record)
+    # By sizes the columns of the left are needed whole, as are the right's rows.
+    by_sizes, exact = [[0, _W], [_W, 1]], [[0, _R], [_R, 1]]
+
+    def sources(store, exact):
+        source = _node_tiles(store, exact).source[:, :2].tolist()
+        return [source[:2], source[3:5]]  # the operands of both
+
+    assert sources(store, exact=True) == [by_sizes, exact]
+    assert sources(store, exact=False) == [by_sizes, by_sizes]
+    both = hlo_kernels.store(
+        record, dataclasses.replace(record, graph_id='same')
+    ).with_extra()
+    assert sources(both, exact=False) == [exact, exact]
+
+
+def test_exact_columns_are_of_another_name():
+    numbers = dict(lhs_contracting_dimensions=[0], rhs_contracting_dimensions=[1])
+    record = _record(
+        'dot', ([4, 4], [4, 4]), [4, 4], [4], dot_dimension_numbers=numbers
+    )
+    by_sizes = hlo_kernels.columns(record, 'access_columns')
+    exact = hlo_kernels.columns(record, 'exact_access_columns')
+    assert list(exact) == [f'exact_{name}' for name in by_sizes]
+    # Both operands are read in another order than sizes say.
+    name = 'access_output_jumps'
+    assert exact[f'exact_{name}'] != by_sizes[name]
 
 
 def test_bounds_of_another_sum_do_not_cut_a_dot():

@@ -14,7 +14,7 @@ from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.tasks import layout
 from baselines.tasks import lookup
-from baselines.training import jobs
+from baselines.training import graph_model
 from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
@@ -167,7 +167,7 @@ def test_a_model_that_cannot_begin_with_the_formula():
     model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
     model.build([None, 3])
     refusals.assert_refused(
-        lambda: jobs.begin_at_zero(model),
+        lambda: graph_model.begin_at_zero(model),
         '--estimate: Sequential has no matrix of one column',
     )
 

@@ -84,7 +84,7 @@ def _fit(
     steps, opas = steps or _FakeSteps(), iter(opas)
     trainer = _Trainer(
         steps,
-        lambda: loop.Validation(0.25, next(opas)),
+        lambda: progress.Validation(0.25, next(opas)),
         config.TileConfig(**{'epochs': 100, 'early_stop': 100, **settings}),
         validate_first,
     )
@@ -177,7 +177,7 @@ def test_a_table_with_tau_has_eighty_columns():
     lines = []
     shown = progress.Progress(lines.append, 1000, 10, 0)
     row = (999, 1234.5678, 0.5, 98.4567, None, 1234.0, 0.5, -0.0312)
-    curve = dict(zip((*loop.CURVES, 'val_tau'), ([value] for value in row)))
+    curve = dict(zip((*progress.CURVES, 'val_tau'), ([value] for value in row)))
     shown.epoch(curve, False)
     assert lines == [
         '    epoch     loss  train OPA  val loss  val OPA  val tau     time '

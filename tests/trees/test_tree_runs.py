@@ -6,6 +6,8 @@ import json
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 import types
 
 import numpy as np
@@ -23,6 +25,7 @@ from baselines.trees import growing
 from baselines.trees import scoring
 from tests.helpers import finished_runs
 from tests.helpers import layout_runs
+from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import refusals
 from tests.helpers import tile_records
@@ -70,6 +73,37 @@ def test_a_tile_run(tiles, tmp_path):
     words = ('--data_root', tmp_path / 'data')
     predicted = _predicted(tmp_path, tmp_path / model_dir.name, *words)
     assert predicted == finished_runs.csv_of(model_dir)
+
+
+_TRAIN = """
+import sys
+from baselines import config
+from baselines.training import jobs
+settings = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+jobs.train(config.TileConfig(model='Trees', **settings))
+loaded = {'tensorflow', 'tensorflow_gnn', 'keras', 'tf_keras'} & set(sys.modules)
+assert not loaded, loaded
+"""
+
+
+def test_it_is_trained_without_tensorflow(tiles, tmp_path):
+    root, model_dir, _ = tiles
+    settings = dict(
+        model_kwargs_json=_TREES['model_kwargs_json'],
+        data_root=root / 'data',
+        cache_dir=root / 'cache',
+        out_dir=tmp_path,
+    )
+    words = [str(word) for pair in settings.items() for word in pair]
+    done = subprocess.run(
+        [sys.executable, '-c', _TRAIN, *words],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, '')
+    [trees] = tmp_path.glob('model_*/trees.txt')
+    assert trees.read_text() == (model_dir / 'trees.txt').read_text()
 
 
 def test_it_is_exported_as_the_file_of_lightgbm(tiles, tmp_path, capsys):
@@ -232,7 +266,8 @@ def test_its_settings_are_those_that_a_report_shows(tiles, tmp_path):
     others.update(schedule='cosine', warmup=0.5, averaging='ema:0.9', losses='MSE')
     others.update(loss_noise=0.5, epochs=3, early_stop=1, early_stop_steps=1)
     others.update(configs=3, validate_batches=1, estimate=True, tile_columns=True)
-    others.update(loop_columns=True, release_columns=True, trees=True, eval_every=2)
+    others.update(loop_columns=True, exact_columns=True, release_columns=True)
+    others.update(trees=True, eval_every=2)
     other, _ = tile_runs.train(root, out_dir=str(tmp_path), **_TREES, **others)
     assert (other / 'trees.txt').read_text() == (model_dir / 'trees.txt').read_text()
     shown = differences.settings_of(run_files.read(str(other)))

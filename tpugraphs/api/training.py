@@ -23,14 +23,13 @@ from typing import (
 from baselines import config
 from baselines.core import registry
 from baselines.core import settings as settings_lib
-from baselines.core import starting
 from baselines.core import text
 from baselines.runs import run_files
 from tpugraphs.api import data as data_lib
 from tpugraphs.api import runs as runs_lib
 
 if TYPE_CHECKING:
-    from baselines.training import loop
+    from baselines.training import progress
 
 
 class Training:
@@ -131,7 +130,6 @@ def train(
         flags['losses'] = loss
     elif loss is not None:
         raise ValueError(f'loss should be a function or text, not {loss!r}')
-    starting.start_tensorflow()
     from baselines.training import jobs
 
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
@@ -140,7 +138,7 @@ def train(
         chosen = config.with_recipe(kind(**flags), flags)
         training = Training(config.to_json(chosen))
 
-        def after_epoch(state: loop.State) -> None:
+        def after_epoch(state: progress.State) -> None:
             training.curve = state.curve
             measured = {name: values[-1] for name, values in state.curve.items()}
             metrics = {n: value for n, value in measured.items() if value is not None}

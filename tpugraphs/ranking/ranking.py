@@ -221,7 +221,9 @@ def _graph_of(
         reason = hlo_tile.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
-    nodes = graph_lib.extract_graph(tuning.module, variant.pad, variant.extra)
+    # Of a tile, models may read dimension numbers without reading them as columns.
+    extra = variant.extra or kind == reading.TILE
+    nodes = graph_lib.extract_graph(tuning.module, variant.pad, extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
     _count_unknown_opcodes(predictor, nodes, tuning.module, outcome)

@@ -14,7 +14,6 @@ from typing import Any, Callable, Dict, List, Sequence
 import tqdm
 
 from baselines import config as config_lib
-from baselines.core import starting
 from baselines.core import text
 from baselines.runs import finding
 
@@ -33,7 +32,6 @@ def train_model(config: config_lib.AnyConfig, after_epoch: AfterEpoch) -> Curve:
         ValueError: the settings or the data are unusable.
         OSError: something cannot be written.
     """
-    starting.start_tensorflow()
     from baselines.training import jobs
 
     model_dir = jobs.train(config, after_epoch=lambda state: after_epoch(state.curve))

@@ -15,7 +15,7 @@ import io
 import json
 import math
 import os
-from typing import IO, Dict, Tuple
+from typing import IO, Dict, List, Tuple, Union
 import zlib
 
 import numpy as np
@@ -26,6 +26,7 @@ from baselines.core import untrusted
 MANIFEST = 'manifest.json'
 
 MAX_VERIFIED_ON_OPENING = 16 << 20
+_BUFFER = 1 << 16  # bytes of a column that are written at once
 
 
 class _Column:
@@ -35,6 +36,8 @@ class _Column:
         self.stream = stream
         self.dtype, self.row_shape = like.dtype, like.shape[1:]
         self.rows, self._crc32 = 0, 0
+        self._waiting: List[bytes] = []  # rows that are not written yet
+        self._size = 0  # their bytes
 
     def append(self, rows: np.ndarray) -> None:
         """Writes rows; raises ValueError for another dtype or row shape."""
@@ -43,13 +46,28 @@ class _Column:
                 f'rows of {rows.dtype}{rows.shape[1:]} do not fit a column of '
                 f'{self.dtype}{self.row_shape}'
             )
-        content = _bytes(rows)
+        self.rows += len(rows)
+        if rows.nbytes > _BUFFER:  # without a copy
+            self.flush()
+            self._write(_bytes(rows))
+            return
+        self._waiting.append(rows.tobytes())
+        self._size += rows.nbytes
+        if self._size > _BUFFER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the rows that wait."""
+        self._write(b''.join(self._waiting))
+        self._waiting, self._size = [], 0
+
+    def _write(self, content: Union[bytes, memoryview]) -> None:
         self._crc32 = zlib.crc32(content, self._crc32)
         self.stream.write(content)
-        self.rows += len(rows)
 
     def content(self) -> bytes:
         """Returns all rows of a column in memory."""
+        self.flush()
         self.stream.seek(0)
         return self.stream.read()
 
@@ -108,6 +126,7 @@ class Writer:
             manifest: entries that JSON can hold; 'columns' and 'crc32' are added.
         """
         for column in self._columns.values():
+            column.flush()
             column.stream.flush()
             os.fsync(column.stream.fileno())
             column.stream.close()

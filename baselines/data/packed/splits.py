@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pathlib
 import sys
 from typing import (
     Any,
@@ -345,12 +344,14 @@ def _list_split(
             )
         raise ValueError(f'{split_dir}: there is no such folder; {advice}')
     listing: cache.Listing = []
-    paths = pathlib.Path(split_dir).glob('[!.]*.npz')
-    for path in sorted(paths, key=lambda path: path.name):  # paths compare slowly
+    for name in sorted(os.listdir(split_dir)):
+        if name.startswith('.') or not name.endswith('.npz'):
+            continue
+        path = os.path.join(split_dir, name)
         # A folder or a link to nothing is listed: reading it will say so.
-        state = path.stat() if path.exists() else path.lstat()
+        state = os.stat(path) if os.path.exists(path) else os.lstat(path)
         times = state.st_mtime_ns, state.st_ctime_ns
-        listing.append((path.name, state.st_size, *times, _checksum(str(path))))
+        listing.append((name, state.st_size, *times, _checksum(path)))
     if not listing:
         raise ValueError(f'{split_dir}: there is no .npz file in it; {advice}')
     return listing[:limit]

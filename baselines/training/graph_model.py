@@ -1,0 +1,131 @@
+"""The graph model of a training: checked and made, on one device or several.
+
+graph_model = GraphModel(settings, '', {})
+trainer = graph_model.trainer(data)
+state = trainer.fit(data)
+
+A training imports this module, and TensorFlow with it, only if it has a graph model.
+"""
+
+import contextlib
+import functools
+from typing import Callable, Iterator, Mapping
+
+import tensorflow as tf
+
+from baselines import config as config_lib
+from baselines.core import registry
+from baselines.core import text
+from baselines.runs import weights
+from baselines.tasks import lookup
+from baselines.training import devices as devices_lib
+from baselines.training import loop
+from baselines.training import losses
+from baselines.training import own_code
+from baselines.training import steps
+from baselines.training import task_data
+
+
+class GraphModel:
+    """The graph model that settings ask for, and the devices that train it.
+
+    Prints what it is trained on.
+
+    Args:
+        config: the settings.
+        models: a models.py, or classes, which are added to ours.
+        own_losses: functions of the user's by the name that --losses says.
+
+    Attributes:
+        is_chief: whether this process validates and writes files.
+
+    Raises:
+        ValueError: there is no such model, loss or device, or the user's model or loss
+            does not work.
+    """
+
+    def __init__(
+        self,
+        config: config_lib.AnyConfig,
+        models: registry.Own,
+        own_losses: Mapping[str, Callable[..., tf.Tensor]],
+    ):
+        self._models = models
+        self._task = lookup.of(config.collection)
+        model_class = self._task.model_class(config.model, models)  # is there one?
+        steps.parse_averaging(config.averaging)
+        self._devices = devices_lib.of(config.strategy)  # before TensorFlow computes
+        self.is_chief = self._devices.is_chief
+        if self.is_chief:
+            print(devices_lib.describe_machine())
+        self._loss = losses.CombinedLoss(
+            config.losses, self._task.temperature, config.loss_noise, own_losses
+        )
+        for name, function in self._loss.own.items():
+            own_code.check_loss(name, function)
+        if model_class not in self._task.models('').values():
+            own_code.check_model(config, model_class, self._maker(config), self._loss)
+        tf.keras.utils.set_random_seed(config.seed)
+
+    def trainer(self, data: task_data.TaskData) -> loop.Trainer:
+        """Makes the model, and the trainer that fits it."""
+        config = data.settings
+        if data.batch < config.batch:
+            noun = data.stores['train'].noun
+            print(
+                f'note: only {text.count(data.batch, f"training {noun}")} with at '
+                f'least {config.configs} configurations,\nfewer than '
+                f'--batch={config.batch}; training on batches of {data.batch}'
+            )
+        self._devices.batch(data.batch)  # refuses a size that cannot be divided
+        make = self._maker(config)
+        model, replica = make(data.num_ops, data.normalizer), None
+        if data.start is not None:
+            weights.read(data.start, model)
+        elif data.has_prior:
+            begin_at_zero(model)
+        if self._devices.is_distributed:
+            with self._devices.scope():
+                replica = make(data.num_ops, data.normalizer)
+                # Before averages of the weights begin.
+                replica.set_weights(model.get_weights())
+        budget = getattr(config, 'memory_budget', 0)  # kernels need none
+        inference = self._task.inference(model, budget, False)
+        is_known = data.start is not None or data.has_prior
+        return loop.Trainer(
+            model, self._loss, config, inference, self._devices, replica, is_known
+        )
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Waits at the end of the block for the processes of the training."""
+        with self._devices.watched():
+            yield
+            # A worker that has ended would stop the chief.
+            self._devices.agree([0.0])
+
+    def _maker(self, config: config_lib.AnyConfig) -> own_code.MakeModel:
+        """Returns a function (num_ops, normaliser) -> model."""
+        kwargs = config_lib.model_kwargs(config.model_kwargs_json)
+        make = self._task.make_model
+        return functools.partial(
+            make, config.model, kwargs, self._models, config.configs
+        )
+
+
+def begin_at_zero(model: tf.keras.Model) -> None:
+    """Sets the weights to 0 that make scores, so that those of a formula come first.
+
+    These are the last matrix of one column.  A step then moves it alone, and the next
+    one everything.
+
+    Raises:
+        ValueError: there is no such matrix.
+    """
+    readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
+    if not readouts:
+        raise ValueError(
+            f'--estimate: {type(model).__name__} has no matrix of one column, which '
+            'would make its scores, and cannot begin with the formula; drop --estimate'
+        )
+    readouts[-1].assign(tf.zeros_like(readouts[-1]))
