@@ -209,7 +209,10 @@ def pairs_of(
 
 def models(args: argparse.Namespace) -> None:
     """Prints the OPA of trees of one release's kernels on the times of each."""
-    runs = times_of(args.folder)
+    runs = {
+        release: {name: of for name, of in times.items() if _is_enough(of)}
+        for release, times in times_of(args.folder).items()
+    }
     stores = {}
     for release, times in runs.items():
         places = [args.folder / 'kernels' / name for name in times]
@@ -232,6 +235,7 @@ def models(args: argparse.Namespace) -> None:
                 shares.append(right / max(pairs, 1))
             cells.append(f'{np.mean(shares):.3f}')
         results.row(f'{title}: {mask.sum():,}', *cells)
+    print(', '.join(f'{len(times)} kernels of {r}' for r, times in runs.items()))
 
 
 def main() -> None:

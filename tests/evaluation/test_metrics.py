@@ -179,6 +179,20 @@ def test_kendall_tau_is_its_definition(graph):
     assert tau == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
+def test_kendall_tau_of_few_scores_is_that_of_many(monkeypatch):
+    rng = np.random.default_rng(0)
+    graphs = [
+        (rng.integers(0, most, size).astype(kind), rng.integers(1, most, size) / 7)
+        for size in (2, 9, 60)
+        for most in (3, 50)
+        for kind in ('i8', 'f4')
+    ]
+    few = [metrics.kendall_tau(*graph) for graph in graphs]
+    monkeypatch.setattr(metrics, '_FEW_SCORES', 1)
+    many = [metrics.kendall_tau(*graph) for graph in graphs]
+    np.testing.assert_array_equal(few, many)
+
+
 # --- random choice
 
 

@@ -75,9 +75,9 @@ def collect(
         reasons = [*folder.failed, *folder.skipped]
         if folder.stopped:
             reasons.insert(0, text.reasons(folder.stopped))
-        raise ValueError(
-            f'nothing was measured: {"; ".join(reasons[:5]) or "too little time"}'
-        )
+        if folder.left or not reasons:
+            reasons.insert(0, 'too little time')
+        raise ValueError(f'nothing was measured: {"; ".join(reasons[:5])}')
     return folder
 
 

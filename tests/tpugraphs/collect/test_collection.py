@@ -187,6 +187,18 @@ def test_what_cannot_be_measured_names_its_program(tmp_path, monkeypatch):
         collect(tmp_path, 'a')
 
 
+def test_time_spent_on_compiling_is_why_nothing_was_measured(tmp_path, monkeypatch):
+    left = property(lambda self, seconds=iter([1.0, -1.0]): next(seconds))
+    monkeypatch.setattr(collection_folder.CollectionOptions, 'seconds_left', left)
+
+    def kernels_of(program, task, session, digests, skipped):
+        skipped['too small to time'] += 1
+        return [cutting.Kernel(f'a_{0:016x}', 'a', pointwise(8, 8), 'root')]
+
+    with pytest.raises(ValueError, match='measured: too little time; too small to ti'):
+        collection.collect(['a'], options(tmp_path), load, kernels_of)
+
+
 def test_of_a_large_program_some_kernels_are_drawn(tmp_path):
     module = pointwise(8, 8)
     cut = [cutting.Kernel(f'a_{i:016x}', 'a', module, 'root') for i in range(9)]
