@@ -90,6 +90,7 @@ def train(
     code = code_files.read(models, config.losses)
     _check(config_lib.checked(config))
     graph_model, trainer = _graph_model(config, models, own_losses), None
+    _check_writable(config)  # makes folders, so after all that may be refused
     is_chief = graph_model is None or graph_model.is_chief
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
@@ -127,7 +128,7 @@ def train(
 
 
 def _check(config: config_lib.AnyConfig) -> None:
-    """Checks settings that need no data, and that the results can be written."""
+    """Checks settings that need no data."""
     if config.model == registry.TREES or config.trees:
         trees_lib.check_installed(
             '--trees' if config.trees else f'--model={registry.TREES}'
@@ -138,11 +139,15 @@ def _check(config: config_lib.AnyConfig) -> None:
             f'--fold is for one collection, not for {len(parts)}: one program may be '
             'in several of them'
         )
+    if config.strategy and config.model == registry.TREES:
+        raise ValueError(f'--strategy is not for --model={registry.TREES}')
+
+
+def _check_writable(config: config_lib.AnyConfig) -> None:
+    """Checks that the results can be written."""
     files.check_writable(config.out_dir)
     if config.results_csv:
         files.check_file_writable(config.results_csv, 'results_csv')
-    if config.strategy and config.model == registry.TREES:
-        raise ValueError(f'--strategy is not for --model={registry.TREES}')
 
 
 def _graph_model(
