@@ -65,9 +65,9 @@ class NodeGroups:
     """
 
     def __init__(self, store: splits.PackedSplit, exact: bool = False):
-        whole = [np.asarray(store.config_max[:, block]) for block in BOUNDS]
-        self.whole = np.concatenate(whole, axis=1).astype(np.float64)
-        tiles = node_tiles.NodeTiles(store, *whole, exact)
+        output, reduced = (np.asarray(store.config_max[:, block]) for block in BOUNDS)
+        self.whole = np.concatenate([output, reduced], axis=1).astype(np.float64)
+        tiles = node_tiles.NodeTiles(store, output, reduced, exact)
         self.nodes: kernel_nodes.KernelNodes = tiles.nodes
         self.have_thunks = release_columns.have_thunks(store)
         self._group(store.num_graphs, tiles)
