@@ -33,14 +33,8 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
-        *(
-            'tile_columns',
-            'loop_columns',
-            'exact_columns',
-            'release_columns',
-            'estimate',
-            'trees',
-        ),
+        *('tile_columns', 'loop_columns', 'exact_columns', 'release_columns'),
+        *('estimate', 'trees'),
         'init_from',
     ),
     'training': (

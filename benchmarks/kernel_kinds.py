@@ -11,7 +11,7 @@ the time of its kernels, too.
 
 import dataclasses
 import re
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Tuple
 import zlib
 
 import judging
@@ -21,6 +21,7 @@ import results
 import time_saved
 
 from baselines.data import hardware
+from baselines.data.tile import store as tile_store
 from baselines.features import release_columns
 from baselines.features import tile_table
 from baselines.tasks import lookup
@@ -78,18 +79,11 @@ class Grower:
     """
 
     def __init__(self):
-        task, splits = lookup.TASKS['tile'], {}
+        splits = {split: judging.load('tile', split) for split in ('train', 'valid')}
         self._rows: Dict[str, growing.Rows] = {}
-        for split in ('train', 'valid'):
-            splits[split] = judging.load('tile', split)
-            store = judging.store_of(splits[split])
-            table = tile_table.TreeTable(store)
-            everything = np.arange(store.num_graphs)
-            rng = np.random.default_rng(0)
-            rows = growing.draw(rng, task, store, table, everything, 1 << 30)
-            self._rows[split] = rows
+        for split, graphs in splits.items():
+            self._names, self._rows[split] = rows_of(judging.store_of(graphs))
         self.graphs = splits['train']
-        self._names = table.names
         counts = [graph.halves.shape[1] for graph in self.graphs]
         self._graph = np.repeat(np.arange(len(counts)), counts)  # of each row
 
@@ -105,6 +99,20 @@ class Grower:
             rows.columns[mask], rows.targets[mask], np.asarray(rows.weights)[mask]
         )
         return growing.fit(self._names, _OPTIONS, part, self._rows['valid'], seed)[0]
+
+
+def rows_of(
+    store: tile_store.TileStore, weight: float = 1.0
+) -> Tuple[List[str], growing.Rows]:
+    """Returns the names of the columns of trees, and the rows of all tiles of a split.
+
+    Args:
+        weight: what each kernel counts.
+    """
+    task, table = lookup.TASKS['tile'], tile_table.TreeTable(store)
+    everything, rng = np.arange(store.num_graphs), np.random.default_rng(0)
+    rows = growing.draw(rng, task, store, table, everything, 1 << 30, weight)
+    return table.names, rows
 
 
 def is_early(graph: judging.Graph) -> bool:

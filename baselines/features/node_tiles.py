@@ -56,10 +56,9 @@ class NodeTiles:
         self.nodes = kernel_nodes.KernelNodes(store)
         self._raw, self._kernel = self.nodes.raw, self.nodes.kernel
         self._reduced, count = reduced, len(self._raw)
-        self._is_exact = np.zeros(count, bool)
-        if self._raw.shape[1] == len(schema.NODE_AND_EXTRA):
-            self._is_exact[:] = True
-        elif exact:
+        has_extra = self._raw.shape[1] == len(schema.NODE_AND_EXTRA)
+        self._is_exact = np.full(count, has_extra)  # bool [N]
+        if exact and not has_extra:
             self._raw, self._is_exact = _with_extra(store)
         dims = self.nodes.dims
         self.source = np.full((count, _RANK), WHOLE)
@@ -79,16 +78,19 @@ class NodeTiles:
             # tile of the first level that reaches it.
             first = self.reached[consumers] & ~self.reached[producers]
             consumers, producers = consumers[first], producers[first]
-            keys = 2 * self.nodes.opcodes[consumers] + self._is_exact[consumers]
-            for key in np.unique(keys):
-                chosen = keys == key
-                self._pass(*divmod(int(key), 2), consumers[chosen], producers[chosen])
+            opcodes = self.nodes.opcodes[consumers]
+            for is_exact in (False, True):
+                alike = self._is_exact[consumers] == is_exact
+                for opcode in np.unique(opcodes[alike]):
+                    chosen = alike & (opcodes == opcode)
+                    nodes = consumers[chosen], producers[chosen]
+                    self._pass(int(opcode), is_exact, *nodes)
 
     def _pass(
-        self, opcode: int, is_exact: int, consumers: np.ndarray, producers: np.ndarray
+        self, opcode: int, is_exact: bool, consumers: np.ndarray, producers: np.ndarray
     ) -> None:
         """Sets the tiles of operands of nodes of one opcode."""
-        pairs = self._pairs(consumers, producers, bool(is_exact))
+        pairs = self._pairs(consumers, producers, is_exact)
         rules = tile_rules.EXACT_RULES if is_exact else tile_rules.RULES
         at, times, plus = rules.get(opcode, tile_rules.through_elementwise)(pairs)
         exists = (at >= 0) & (pairs.operand > 0)

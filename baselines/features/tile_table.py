@@ -29,7 +29,17 @@ they are `tile_columns` and `estimate`, and:
     count_<o>     how many nodes have opcode o; nodes: how many there are
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 
@@ -49,6 +59,7 @@ from baselines.hlo import schema
 
 # What parts are computed from: the split, or facts or groups of its nodes.
 _SPLIT, _FACTS, _GROUPS, _EXACT = 'split', 'facts', 'groups', 'exact groups'
+_EXACT_PREFIX = 'exact_'  # of parts and columns that `node_feat_extra` makes exact
 
 
 class Part(NamedTuple):
@@ -77,14 +88,14 @@ PARTS = {
     'loop_columns': Part(loop_columns.LoopColumns, _SPLIT),
     'access_columns': Part(access_columns.AccessColumns, _GROUPS),
     'cost_columns': Part(cost_columns.CostColumns, _GROUPS),
-    'exact_access_columns': Part(access_columns.AccessColumns, _EXACT, 'exact_'),
-    'exact_cost_columns': Part(cost_columns.CostColumns, _EXACT, 'exact_'),
+    'exact_access_columns': Part(access_columns.AccessColumns, _EXACT, _EXACT_PREFIX),
+    'exact_cost_columns': Part(cost_columns.CostColumns, _EXACT, _EXACT_PREFIX),
     'release_columns': Part(release_columns.ReleaseColumns, _SPLIT),
     'estimate': Part(estimate.Estimate, _FACTS),
 }
 _LOOPS, _EXACT_LOOPS = (
     ('loop_columns', f'{prefix}access_columns', f'{prefix}cost_columns')
-    for prefix in ('', 'exact_')
+    for prefix in ('', _EXACT_PREFIX)
 )
 # What trees see where bounds count elements, and where they count registers.
 _OF_ELEMENTS = (*_EXACT_LOOPS, 'release_columns')
@@ -95,6 +106,11 @@ _OPCODES = 128
 # Rows that are computed at a time: all that is computed of them stays in cache.
 _CHUNK = 1 << 11
 _KEPT = 1 << 27  # bytes of a table whose rows are kept
+
+
+def reads_extra(names: Iterable[str]) -> bool:
+    """Returns whether any of these columns or parts reads `node_feat_extra`."""
+    return any(name.startswith(_EXACT_PREFIX) for name in names)
 
 
 def loop_parts(exact: bool) -> Tuple[str, ...]:

@@ -23,6 +23,7 @@ from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.evaluation import metrics
+from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.runs import scaling as scaling_lib
 from baselines.tasks import lookup
@@ -219,11 +220,13 @@ class Scorer(Protocol):
         variant: the columns that it reads.
         num_ops: it knows the opcodes below this number.
         reads_opcodes: whether a graph model reads them, and takes others for unknown.
+        reads_extra: whether it reads `node_feat_extra` of graphs that have it.
     """
 
     variant: variants.Variant
     num_ops: int
     reads_opcodes: bool
+    reads_extra: bool
 
     def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
         """Returns a split with the columns that the scorer reads.
@@ -280,6 +283,10 @@ class RunScorer:
         self.models, self.scaling, self.variant = models, scaling, variant
         self.num_ops, self.keras_model = scaling.num_ops, keras_model
         self.reads_opcodes = keras_model is not None
+        columns = models.trees.used if models.trees else ()
+        self.reads_extra = variant.extra or tile_table.reads_extra(
+            [*scaling.normalizer.table_parts, *columns]
+        )
         self.estimate, self.flag = estimate, flag
 
     def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
@@ -325,7 +332,7 @@ class EstimateScorer:
         self._task = lookup.of(collection)
         self.variant = variants.Variant(config_features=collection.config_columns)
         self.num_ops = max(schema.OPCODE_NUMBERS.values()) + 1
-        self.reads_opcodes = False
+        self.reads_opcodes = self.reads_extra = False
 
     def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
         """Returns a split if its columns are the published ones; see `Scorer.check`."""

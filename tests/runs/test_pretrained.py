@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from baselines.data import shipped
+from baselines.hlo import graph
 from baselines.runs import finding
 from baselines.scoring import graph_source
 from baselines.scoring import loading
@@ -32,6 +33,21 @@ def test_it_ranks_as_when_it_was_made(tmp_path):
     for name, row in expected.items():
         # about.json has six digits behind the point.
         np.testing.assert_allclose(scores[name], row, atol=1e-6)
+
+
+def test_programs_are_extracted_with_what_a_model_reads(monkeypatch):
+    extracted = []
+    extract_graph = graph.extract_graph
+
+    def spy(module, pad, extra):
+        extracted.append(extra)
+        return extract_graph(module, pad, extra)
+
+    monkeypatch.setattr(graph, 'extract_graph', spy)
+    for run, reads_extra in ((finding.PRETRAINED, True), ('estimate', False)):
+        assert processes.command('rank', _KERNELS, '--dir', run, '--top', 1) == 0
+        assert extracted == [reads_extra] * 4  # modules in the file
+        extracted.clear()
 
 
 def test_it_ranks_where_no_run_is_named(capsys):

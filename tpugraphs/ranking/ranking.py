@@ -221,8 +221,7 @@ def _graph_of(
         reason = hlo_tile.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
-    # Of a tile, models may read dimension numbers without reading them as columns.
-    extra = variant.extra or kind == reading.TILE
+    extra = predictor.scorer.reads_extra
     nodes = graph_lib.extract_graph(tuning.module, variant.pad, extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
