@@ -58,11 +58,7 @@ class GraphModel:
         self.is_chief = self._devices.is_chief
         if self.is_chief:
             print(devices_lib.describe_machine())
-        self._loss = losses.CombinedLoss(
-            config.losses, self._task.temperature, config.loss_noise, own_losses
-        )
-        for name, function in self._loss.own.items():
-            own_code.check_loss(name, function)
+        self._loss = checked_loss(config, own_losses)
         if model_class not in self._task.models('').values():
             own_code.check_model(config, model_class, self._maker(config), self._loss)
         tf.keras.utils.set_random_seed(config.seed)
@@ -111,6 +107,42 @@ class GraphModel:
         return functools.partial(
             make, config.model, kwargs, self._models, config.configs
         )
+
+
+def check_names(
+    config: config_lib.AnyConfig,
+    models: registry.Own,
+    own_losses: Mapping[str, Callable[..., tf.Tensor]],
+) -> None:
+    """Checks what trees alone do not read; raises ValueError for what does not exist.
+
+    Args:
+        models: see `GraphModel`.
+        own_losses: see `GraphModel`.
+    """
+    lookup.of(config.collection).model_class(config.model, models)
+    steps.parse_averaging(config.averaging)
+    checked_loss(config, own_losses)
+
+
+def checked_loss(
+    config: config_lib.AnyConfig, own_losses: Mapping[str, Callable[..., tf.Tensor]]
+) -> losses.CombinedLoss:
+    """Makes the loss of --losses.
+
+    Args:
+        own_losses: functions of the user's by name.
+
+    Raises:
+        ValueError: there is no such loss, or the user's does not work.
+    """
+    temperature = lookup.of(config.collection).temperature
+    loss = losses.CombinedLoss(
+        config.losses, temperature, config.loss_noise, own_losses
+    )
+    for name, function in loss.own.items():
+        own_code.check_loss(name, function)
+    return loss
 
 
 def begin_at_zero(model: tf.keras.Model) -> None:

@@ -156,13 +156,18 @@ def _graph_model(
     own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
 ) -> Optional['graph_model_lib.GraphModel']:
     """Prepares the graph model of a training; None where trees are grown alone."""
-    if config.model == registry.TREES:
-        print(starting.describe_cpu())
-        return None
-    starting.start_tensorflow()  # takes seconds, which trees do not wait for
-    from baselines.training import graph_model
-
-    return graph_model.GraphModel(config, models, own_losses)
+    is_alone, defaults = config.model == registry.TREES, type(config)
+    unread = models, config.losses, config.averaging
+    is_plain = unread == ('', defaults.losses, defaults.averaging)
+    if not is_alone or not is_plain:
+        starting.start_tensorflow()  # takes seconds, which trees do not wait for
+        from baselines.training import graph_model
+    if not is_alone:
+        return graph_model.GraphModel(config, models, own_losses)
+    if not is_plain:
+        graph_model.check_names(config, models, own_losses)
+    print(starting.describe_cpu())
+    return None
 
 
 def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.TreeOptions]:

@@ -21,6 +21,7 @@ from baselines.runs import differences
 from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
+from baselines.training import jobs
 from baselines.trees import growing
 from baselines.trees import scoring
 from tests.helpers import finished_runs
@@ -104,6 +105,21 @@ def test_it_is_trained_without_tensorflow(tiles, tmp_path):
     assert (done.returncode, done.stderr) == (0, '')
     [trees] = tmp_path.glob('model_*/trees.txt')
     assert trees.read_text() == (model_dir / 'trees.txt').read_text()
+
+
+@pytest.mark.parametrize(
+    'settings, message',
+    [
+        (dict(losses='Nope:1'), "there is no loss 'Nope'"),
+        (dict(averaging='mean'), '--averaging should be empty, or ema'),
+        (dict(models_file='nowhere.py'), 'nowhere.py'),
+    ],
+)
+def test_settings_that_it_does_not_read_are_checked(tmp_path, settings, message):
+    settings = config.TileConfig(model='Trees', out_dir=str(tmp_path / 'o'), **settings)
+    with pytest.raises((ValueError, OSError), match=message):
+        jobs.train(settings)
+    assert not (tmp_path / 'o').exists()
 
 
 def test_it_is_exported_as_the_file_of_lightgbm(tiles, tmp_path, capsys):
