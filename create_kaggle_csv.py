@@ -17,7 +17,7 @@ Several files, one per collection, go in together:
 `tpugraphs combine` is the same, and also puts files together without a template.
 """
 
-from typing import List, Sequence
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -52,7 +52,7 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     )
 
 
-def _paths(inputs: Sequence[str]) -> List[str]:
+def _paths(inputs: Sequence[str]) -> list[str]:
     """The files named; each input may hold several, separated by commas."""
     paths = [path.strip() for text in inputs for path in text.split(',')]
     paths = [path for path in paths if path]

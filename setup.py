@@ -3,7 +3,7 @@
 import setuptools
 
 # TF-GNN 1.0.3, the last release of its project, needs Keras 2.  TensorFlow
-# carries it as `tf.keras` up to 2.15, the last for Python 3.9 to 3.11 here.  On
+# carries it as `tf.keras` up to 2.15, the last for Python 3.10 and 3.11 here.  On
 # newer Pythons it is the package tf_keras, which goes with the TensorFlow of the
 # same minor version; baselines/__init__.py chooses it.
 _OLD, _NEW = 'python_version < "3.12"', 'python_version >= "3.12"'
@@ -39,7 +39,7 @@ setuptools.setup(
     'evaluate and submit on the TpuGraphs dataset.',
     long_description=open('README.md', encoding='utf-8').read(),
     long_description_content_type='text/markdown',
-    python_requires='>=3.9,<3.14',
+    python_requires='>=3.10,<3.14',
     packages=setuptools.find_packages(
         include=['baselines', 'baselines.*', 'tpugraphs', 'tpugraphs.*']
     ),

@@ -7,7 +7,7 @@ trained with another models.py needs it: --models_file=path/to/models.py (its
 code is run).  The result is for create_kaggle_csv.py.
 """
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from absl import flags
 

@@ -6,6 +6,7 @@ is a bug of this package and keeps its traceback.
 """
 
 import argparse
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import io
 import logging
@@ -14,7 +15,7 @@ import os
 import shlex
 import shutil
 import sys
-from typing import Any, Callable, Iterator, List, Optional, Sequence, TextIO, cast
+from typing import Any, TextIO, cast
 
 from baselines import config
 from baselines.core import phases
@@ -107,7 +108,7 @@ def add_dir(parser: argparse.ArgumentParser, several: bool = False) -> None:
     option(parser, '--out_dir', '', about, metavar='FOLDER')
 
 
-def runs_of(args: argparse.Namespace) -> List[str]:
+def runs_of(args: argparse.Namespace) -> list[str]:
     """Returns the names of the runs of a command; raises ValueError for none."""
     names = [*getattr(args, 'runs', ()), *args.dirs]
     if not names:
@@ -216,7 +217,7 @@ class _Printable:
         return getattr(self._stream, name)
 
 
-def guarded(work: Callable[[], Optional[int]]) -> int:
+def guarded(work: Callable[[], int | None]) -> int:
     """Runs `work` and returns an exit code; user errors become one line.
 
     Its output may quote an untrusted file: control characters are escaped,

@@ -1,10 +1,11 @@
 """Settings of a training: one declaration gives flag, default, help, checks, JSON,
 and is what the code uses.  `scripts` makes the flags."""
 
+from collections.abc import Collection
 import dataclasses
 import hashlib
 import json
-from typing import Any, Collection, Dict, List, Type, TypeVar, Union
+from typing import Any, TypeVar, Union
 
 from baselines import recipes
 from baselines.core import files
@@ -17,7 +18,7 @@ from baselines.data import collections
 _AnyConfig = TypeVar('_AnyConfig', bound=Union['TileConfig', 'LayoutConfig'])
 
 
-def _with_default(base: 'Type[Optimisation]', name: str, default: Any) -> Any:
+def _with_default(base: 'type[Optimisation]', name: str, default: Any) -> Any:
     """Declares a setting of a base class again, with another default."""
     rules = base.__dataclass_fields__[name].metadata
     return dataclasses.field(default=default, metadata=rules)
@@ -344,13 +345,13 @@ class LayoutConfig(_Config):
     )
 
 
-AnyConfig = Union[TileConfig, LayoutConfig]
+AnyConfig = TileConfig | LayoutConfig
 
 # By task.
-CONFIGS: Dict[str, Type[AnyConfig]] = {'tile': TileConfig, 'layout': LayoutConfig}
+CONFIGS: dict[str, type[AnyConfig]] = {'tile': TileConfig, 'layout': LayoutConfig}
 
 
-def help_of(config_class: Type[Optimisation], name: str) -> str:
+def help_of(config_class: type[Optimisation], name: str) -> str:
     """Returns the help text of one setting."""
     about = config_class.__dataclass_fields__[name].metadata['help']
     return about() if callable(about) else about
@@ -427,7 +428,7 @@ DATA = (
 )
 
 
-def as_flags(config: Optimisation, names: Collection[str]) -> List[str]:
+def as_flags(config: Optimisation, names: Collection[str]) -> list[str]:
     """Returns the flags of named settings that are not the defaults."""
     flags = []
     for field in dataclasses.fields(config):

@@ -5,8 +5,8 @@ given wins.  docs/findings/experiments.md says where they were chosen,
 docs/findings/leaderboard.md how good they are.
 """
 
+from collections.abc import Callable, Collection, Mapping
 import os
-from typing import Callable, Collection, Mapping
 
 from baselines.core import files
 from baselines.core import registry

@@ -4,13 +4,14 @@ A setting of `config` becomes an absl flag; --help shows the flags by theme; a T
 file (--config) stands in for flags that are not given.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import json
 import shlex
 import sys
 import textwrap
-from typing import Callable, List, Mapping, Optional, Sequence, Type, TypeVar
+from typing import TypeVar
 
 from absl import app
 from absl import flags
@@ -64,9 +65,7 @@ _BASIC = (
 
 
 def define_flags(
-    config_class: type,
-    only: Sequence[str] = (),
-    values: Optional[flags.FlagValues] = None,
+    config_class: type, only: Sequence[str] = (), values: flags.FlagValues | None = None
 ) -> None:
     """Defines one absl flag for each setting; for the running script only.
 
@@ -95,7 +94,7 @@ def define_flags(
         define[str]('config', '', _CONFIG_HELP, flag_values=values)
 
 
-def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
+def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     """Runs a script whose flags are defined; --help shows `doc` and the flags."""
     argv = sys.argv[1:]
     if any(word in _HELP_WORDS for word in argv):
@@ -105,14 +104,14 @@ def run(main: Callable[[Sequence[str]], int], doc: Optional[str]) -> None:
     app.run(main, [sys.argv[0], *as_absl(argv, flags.FLAGS)])
 
 
-def train_script(config_class: type, doc: Optional[str]) -> None:
+def train_script(config_class: type, doc: str | None) -> None:
     """Runs a script that trains: its flags are the settings."""
     define_flags(config_class)
     run(functools.partial(train, config_class), doc)
 
 
 def train(
-    config_class: type, argv: Sequence[str], values: Optional[flags.FlagValues] = None
+    config_class: type, argv: Sequence[str], values: flags.FlagValues | None = None
 ) -> int:
     """Trains as parsed flags say; returns the exit code.
 
@@ -180,7 +179,7 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
     return train(config_class, rest, values)
 
 
-def as_absl(argv: Sequence[str], values: text.JsonObject) -> List[str]:
+def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
     """Writes --no-x as --nox, which absl knows, where x is a flag."""
     start = '--no-'
     return [
@@ -191,7 +190,7 @@ def as_absl(argv: Sequence[str], values: text.JsonObject) -> List[str]:
     ]
 
 
-def from_flags(config_class: Type[_AnyConfig], values: text.JsonObject) -> _AnyConfig:
+def from_flags(config_class: type[_AnyConfig], values: text.JsonObject) -> _AnyConfig:
     """Reads the settings from parsed flags and --config, checked.
 
     Raises:

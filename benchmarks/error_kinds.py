@@ -9,7 +9,7 @@ of the loss is what lies between a model and the clock, of all kernels.  One hal
 passes judges, the other one is the clock, the best that a model can be.
 """
 
-from typing import Dict, List, Sequence, Tuple
+from collections.abc import Sequence
 
 import judging
 import numpy as np
@@ -21,7 +21,7 @@ from baselines.hlo import schema
 
 # Bounds of the ratio of the times of a pair.
 _RATIOS = (1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, np.inf)
-_KINDS: Tuple[Tuple[str, ...], ...] = (
+_KINDS: tuple[tuple[str, ...], ...] = (
     ('convolution',),
     ('dot',),
     ('reduce', 'reduce-window'),
@@ -55,7 +55,7 @@ def main() -> None:
     results.head('kernels', 'number', 'top-5 error', 'OPA', 'share of the loss')
     figures = judging.figures('tile', graphs, scores)
     loss = judging.figures('tile', graphs, clock)[:, 2] - figures[:, 2]
-    of_kind: Dict[str, List[int]] = {}
+    of_kind: dict[str, list[int]] = {}
     for place, graph in enumerate(graphs):
         of_kind.setdefault(kind(graph), []).append(place)
     for title, places in sorted(of_kind.items(), key=lambda item: -len(item[1])):
@@ -70,7 +70,7 @@ def main() -> None:
 
 def by_ratio(
     graphs: Sequence[judging.Graph], scores: judging.Scores
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns the share of pairs with each ratio of times, and of these the right ones.
 
     Returns:

@@ -11,7 +11,6 @@ in --work already are not repeated.
 import argparse
 import collections
 import os
-from typing import Dict, List
 
 import numpy as np
 import results
@@ -38,7 +37,7 @@ def main() -> None:
         *('top-1 error', 'top-5 error', 'OPA'),
     )
     for temperature in _TEMPERATURES:
-        by_size: Dict[str, List[np.ndarray]] = collections.defaultdict(list)
+        by_size: dict[str, list[np.ndarray]] = collections.defaultdict(list)
         for seed in args.seeds:
             for size, rows in _figures(args, temperature, seed).items():
                 by_size[size].append(np.array(rows))
@@ -49,7 +48,7 @@ def main() -> None:
 
 def _figures(
     args: argparse.Namespace, temperature: float, seed: int
-) -> Dict[str, List[List[float]]]:
+) -> dict[str, list[list[float]]]:
     """Trains once; returns errors and OPA of the kernels measured, by family size."""
     name = '_'.join(
         [str(temperature), args.fold.replace('/', 'of'), str(args.epochs), str(seed)]
@@ -64,7 +63,7 @@ def _figures(
     trained_on = collections.Counter(
         map(_family, predictor.open_split('train').graph_ids)
     )
-    found: Dict[str, List[List[float]]] = collections.defaultdict(list)
+    found: dict[str, list[list[float]]] = collections.defaultdict(list)
     for graph in predictor.measure('valid')[1]:
         count = trained_on[_family(graph.graph_id)]
         size = [name for name, least in _SIZES.items() if count >= least][-1]
@@ -79,7 +78,7 @@ def _family(graph_id: str) -> str:
     return families.family(families.program_of_kernel(graph_id))
 
 
-def _row(temperature: float, size: str, by_seed: List[np.ndarray]) -> None:
+def _row(temperature: float, size: str, by_seed: list[np.ndarray]) -> None:
     """Prints means over kernels, and their standard deviation over seeds."""
     means = np.stack([rows.mean(axis=0) for rows in by_seed])  # [seeds, figures]
     cells = [

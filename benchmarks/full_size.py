@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Dict, List
 import zipfile
 
 import numpy as np
@@ -87,7 +86,7 @@ def write_fast(record: layout_records.LayoutRecord, path: str) -> None:
                     np.lib.format.write_array(member, np.asarray(array))
 
 
-def commands(task: str, folder: pathlib.Path, scale: float) -> Dict[str, List[str]]:
+def commands(task: str, folder: pathlib.Path, scale: float) -> dict[str, list[str]]:
     """Returns the command of each step, in order.
 
     The first training packs the splits, which the others find packed.
@@ -121,8 +120,8 @@ def commands(task: str, folder: pathlib.Path, scale: float) -> Dict[str, List[st
 
 
 def done(
-    path: pathlib.Path, step: str, command: List[str], folder: pathlib.Path
-) -> List[float]:
+    path: pathlib.Path, step: str, command: list[str], folder: pathlib.Path
+) -> list[float]:
     """Runs a step unless it is done, and returns its figures.
 
     Args:

@@ -10,7 +10,7 @@ would save, so that kernels count by their time.  One half of the passes chooses
 other half judges.  Prints the same as a table.
 """
 
-from typing import Dict, List, Sequence
+from collections.abc import Sequence
 
 import judging
 import numpy as np
@@ -60,7 +60,7 @@ def curve(scores: judging.Scores, graphs: Sequence[judging.Graph]) -> np.ndarray
     return saved / possible
 
 
-def draw(curves: Dict[str, np.ndarray], output: str) -> None:
+def draw(curves: dict[str, np.ndarray], output: str) -> None:
     """Writes the curves as an image."""
     import matplotlib
 
@@ -68,7 +68,7 @@ def draw(curves: Dict[str, np.ndarray], output: str) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 3.6), layout='constrained')
-    names: List[str] = sorted(curves, key=lambda name: -curves[name][-2])
+    names: list[str] = sorted(curves, key=lambda name: -curves[name][-2])
     for name, colour in zip(names, _COLOURS):
         axes.plot(_MEASURED, curves[name], color=colour, marker='o', ms=4, label=name)
     axes.axhline(0, color=_INK, linewidth=1, linestyle='--')

@@ -5,9 +5,10 @@ half is what a tuner or the clock itself ranks by, the other half judges; so noi
 nobody look better.
 """
 
+from collections.abc import Mapping, Sequence
 import os
 import types
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Any, NamedTuple
 
 import numpy as np
 import results  # noqa: F401 -- puts the repository on the path, for `tests`
@@ -25,7 +26,7 @@ from baselines.layout import estimate as layout_estimate
 from tests.helpers import layout_files
 from tpugraphs.collect import collection_folder
 
-Scores = List[np.ndarray]  # of each graph: [configurations], lower = faster
+Scores = list[np.ndarray]  # of each graph: [configurations], lower = faster
 _MEASURED = 10
 # The first figures of `tile_figures` and `layout_figures`.
 FIGURES = {
@@ -71,7 +72,7 @@ class Graph(NamedTuple):
     jaxlib: str
 
 
-def load(archive: str, split: str = '') -> List[Graph]:
+def load(archive: str, split: str = '') -> list[Graph]:
     """Returns the graphs of a shipped archive, or of a split of it, by name."""
     root = shipped.folder(archive)
     measured = collection_folder.read_sidecar(root)['kernels']
@@ -100,7 +101,7 @@ def store_of(graphs: Sequence[Graph]) -> tile_store.TileStore:
 # How scores of a graph are judged ----------------------------------------------
 
 
-def tile_figures(graph: Graph, scores: np.ndarray) -> List[float]:
+def tile_figures(graph: Graph, scores: np.ndarray) -> list[float]:
     """Returns top-1 and top-5 error, OPA, tau, a log speed-up, savings, and wholes.
 
     The speed-up over the default is of the best of ten that are measured, next to the
@@ -138,7 +139,7 @@ def _tau(scores: np.ndarray, judge: np.ndarray) -> float:
     return 0.0 if np.isnan(tau) else tau
 
 
-def layout_figures(graph: Graph, scores: np.ndarray) -> List[float]:
+def layout_figures(graph: Graph, scores: np.ndarray) -> list[float]:
     """Returns tau, slowdown@1 and slowdown@10 (both minus 1)."""
     judge = graph.halves[1]
     errors = [metrics.top_k_error(scores, judge, k) for k in (1, 10)]
@@ -152,7 +153,7 @@ def figures(task: str, graphs: Sequence[Graph], scores: Scores) -> np.ndarray:
 
 
 def interval(
-    graphs: Sequence[Graph], values: np.ndarray, wholes: Optional[np.ndarray] = None
+    graphs: Sequence[Graph], values: np.ndarray, wholes: np.ndarray | None = None
 ) -> float:
     """Returns half the 95 % interval of a mean over graphs, programs resampled.
 
@@ -175,13 +176,13 @@ def interval(
 # Scores without a trained model of ours -----------------------------------------
 
 
-def of_chance(graphs: Sequence[Graph]) -> List[Scores]:
+def of_chance(graphs: Sequence[Graph]) -> list[Scores]:
     """Returns twenty draws of scores."""
     rng = np.random.default_rng(0)
     return [[rng.random(g.halves.shape[1]) for g in graphs] for _ in range(_DRAWS)]
 
 
-def of_the_default(graphs: Sequence[Graph]) -> List[Scores]:
+def of_the_default(graphs: Sequence[Graph]) -> list[Scores]:
     """Returns scores with XLA's own configuration first, and twenty draws of others."""
     draws = of_chance(graphs)
     for scores in draws:
@@ -239,7 +240,7 @@ class FlatTrees:
         return [self._model.predict(rows) for rows in _flattened(graphs)]
 
 
-def _flattened(graphs: Sequence[Graph]) -> List[np.ndarray]:
+def _flattened(graphs: Sequence[Graph]) -> list[np.ndarray]:
     """Returns a row of numbers for each configuration of each kernel."""
     tables = []
     for graph, extra in zip(graphs, _estimates(graphs)):
@@ -255,7 +256,7 @@ def _flattened(graphs: Sequence[Graph]) -> List[np.ndarray]:
     return tables
 
 
-def _estimates(graphs: Sequence[Graph]) -> List[np.ndarray]:
+def _estimates(graphs: Sequence[Graph]) -> list[np.ndarray]:
     """Returns the columns of the analytical estimate for each kernel."""
     store = store_of(graphs)
     rows = np.arange(store.config_offsets[-1])
@@ -263,7 +264,7 @@ def _estimates(graphs: Sequence[Graph]) -> List[np.ndarray]:
     return np.split(columns, store.config_offsets[1:-1])
 
 
-def kinds(record: Any) -> Set[str]:
+def kinds(record: Any) -> set[str]:
     """Returns the kinds of computation in a kernel, of those that rank unlike others.
 
     Args:
@@ -300,7 +301,7 @@ def _has(opcodes: np.ndarray, name: str) -> bool:
     return bool((opcodes == schema.OPCODE_NUMBERS[name]).any())
 
 
-def _sizes(row: np.ndarray) -> List[int]:
+def _sizes(row: np.ndarray) -> list[int]:
     """Returns the sizes of an instruction's array, of six axes at most."""
     sizes = row[_SIZES : _SIZES + schema.RANK].astype(int)
     return sizes[sizes > 0].tolist()
@@ -310,7 +311,7 @@ def summary(
     rows: Sequence[np.ndarray],
     graphs: Sequence[Graph],
     wholes: Mapping[int, int] = types.MappingProxyType({}),
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Returns the mean of figures, its interval over programs, and over seeds.
 
     Args:

@@ -9,9 +9,9 @@ on `test`, `by_others` and `by_others_real` as `leaderboard.py` does; the last o
 the time of its kernels, too.
 """
 
+from collections.abc import Callable
 import dataclasses
 import re
-from typing import Callable, Dict, List, Tuple
 import zlib
 
 import judging
@@ -49,7 +49,7 @@ def main() -> None:
         if not re.search(args.only, title):
             continue
         kept = np.array([not is_left_out(graph) for graph in grower.graphs])
-        figures: List[List[np.ndarray]] = [[] for _ in judged]
+        figures: list[list[np.ndarray]] = [[] for _ in judged]
         for seed in args.seeds:
             trees = grower.grow(kept, seed)
             for place, (test, store) in enumerate(zip(judged, stores)):
@@ -80,7 +80,7 @@ class Grower:
 
     def __init__(self):
         splits = {split: judging.load('tile', split) for split in ('train', 'valid')}
-        self._rows: Dict[str, growing.Rows] = {}
+        self._rows: dict[str, growing.Rows] = {}
         for split, graphs in splits.items():
             self._names, self._rows[split] = rows_of(judging.store_of(graphs))
         self.graphs = splits['train']
@@ -103,7 +103,7 @@ class Grower:
 
 def rows_of(
     store: tile_store.TileStore, weight: float = 1.0
-) -> Tuple[List[str], growing.Rows]:
+) -> tuple[list[str], growing.Rows]:
     """Returns the names of the columns of trees, and the rows of all tiles of a split.
 
     Args:
@@ -121,7 +121,7 @@ def is_early(graph: judging.Graph) -> bool:
     return release < release_columns.FIRST_WITH_THUNKS
 
 
-def kinds(train: List[judging.Graph]) -> Dict[str, Callable[[judging.Graph], bool]]:
+def kinds(train: list[judging.Graph]) -> dict[str, Callable[[judging.Graph], bool]]:
     """Returns title -> whether a training kernel is left out."""
 
     def is_random(graph: judging.Graph) -> bool:
@@ -133,7 +133,7 @@ def kinds(train: List[judging.Graph]) -> Dict[str, Callable[[judging.Graph], boo
     def outside(part: int) -> Callable[[judging.Graph], bool]:
         return lambda graph: zlib.crc32(graph.program.encode()) % part > 0
 
-    alike: Dict[str, List[str]] = {}  # program -> its small kernels
+    alike: dict[str, list[str]] = {}  # program -> its small kernels
     for graph in train:
         if is_early(graph) and is_small(graph):
             alike.setdefault(graph.program, []).append(graph.name)

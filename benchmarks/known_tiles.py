@@ -9,8 +9,8 @@ kernels would hardly teach these trees and columns what they still get wrong the
 last row is of the half of the passes that does not judge.
 """
 
+from collections.abc import Sequence
 import dataclasses
-from typing import List, Sequence
 
 import judging
 import kernel_kinds
@@ -80,7 +80,7 @@ def known_tiles(
 
 def joined(first: growing.Rows, second: growing.Rows) -> growing.Rows:
     """Returns the rows of both; all have weights, as `growing.draw` gives them."""
-    both: List[np.ndarray] = [
+    both: list[np.ndarray] = [
         np.concatenate([getattr(first, name), getattr(second, name)])
         for name in ('columns', 'targets', 'weights')
     ]

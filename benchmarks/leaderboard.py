@@ -20,8 +20,9 @@ started.
 """
 
 import argparse
+from collections.abc import Iterator, Sequence
 import os
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, NamedTuple
 
 import judging
 import numpy as np
@@ -63,7 +64,7 @@ class Row(NamedTuple):
 
     name: str
     training: str
-    flags: Tuple[str, ...]
+    flags: tuple[str, ...]
 
 
 class Part(NamedTuple):
@@ -71,7 +72,7 @@ class Part(NamedTuple):
 
     name: str
     root: str
-    graphs: List[judging.Graph]
+    graphs: list[judging.Graph]
 
 
 class Line(NamedTuple):
@@ -86,8 +87,8 @@ class Line(NamedTuple):
 
     name: str
     training: str
-    figures: List[List[np.ndarray]]
-    cost: Tuple[str, ...] = ('', '')
+    figures: list[list[np.ndarray]]
+    cost: tuple[str, ...] = ('', '')
 
 
 def main() -> None:
@@ -113,7 +114,7 @@ def main() -> None:
         print_table(args.task, judged, lines, size)
 
 
-def rows(task: str, models: Sequence[str]) -> List[Row]:
+def rows(task: str, models: Sequence[str]) -> list[Row]:
     """Returns the rows to train: every registered model of a task, and the recipe.
 
     Args:
@@ -142,7 +143,7 @@ def _rows(task: str) -> Iterator[Row]:
         yield Row('Trees' if 'Trees' in training else 'recipe', training, recipe)
 
 
-def flags(args: argparse.Namespace, row: Row, seed: int) -> List[str]:
+def flags(args: argparse.Namespace, row: Row, seed: int) -> list[str]:
     """Returns the flags of one training."""
     shared = [f'--epochs={args.epochs}', f'--seed={seed}', '--sample_data']
     return [*row.flags, *shared]
@@ -154,7 +155,7 @@ def place(args: argparse.Namespace, row: Row, seed: int) -> str:
     return os.path.join(files.expand(args.work), args.task, name.replace(', ', '_'))
 
 
-def parts(task: str) -> List[Part]:
+def parts(task: str) -> list[Part]:
     """Returns the test splits to judge on."""
     archives = {'tile': ('tile', 'by_others', 'by_others_real'), 'layout': ('layout',)}[
         task
@@ -189,7 +190,7 @@ def print_table(
         for part in judged
     ]
     for line in lines:
-        cells: List[str] = []
+        cells: list[str] = []
         for part, places, figures in zip(judged, chosen, line.figures):
             by_seed = [rows[places] for rows in figures]
             graphs = [part.graphs[place] for place in places]
@@ -200,13 +201,13 @@ def print_table(
         results.row(line.name, line.training, *cells, *line.cost)
 
 
-def _models(args: argparse.Namespace, judged: Sequence[Part]) -> List[Line]:
+def _models(args: argparse.Namespace, judged: Sequence[Part]) -> list[Line]:
     """Returns the lines of models, the best on the first part first."""
     lines = []
     for row in rows(args.task, args.models):
         runs = [place(args, row, seed) for seed in args.seeds]
-        figures: List[List[np.ndarray]] = []
-        speeds: List[float] = []
+        figures: list[list[np.ndarray]] = []
+        speeds: list[float] = []
         for part in judged:
             timed = [
                 results.scores(results.run_of(run), part.root, part.graphs)
@@ -230,7 +231,7 @@ def _others(args: argparse.Namespace, judged: Sequence[Part]) -> Iterator[Line]:
         'tile': judging.of_the_estimate,
         'layout': judging.of_the_layout_estimate,
     }
-    kinds: Dict[str, Any] = {
+    kinds: dict[str, Any] = {
         'the estimate (of a TPU)': lambda graphs: [estimates[args.task](graphs)],
         'random choice': judging.of_chance,
         'the default and others at random': judging.of_the_default,
@@ -248,12 +249,12 @@ def _others(args: argparse.Namespace, judged: Sequence[Part]) -> Iterator[Line]:
 
 def _figures(
     task: str, part: Part, scores_by_seed: Sequence[judging.Scores]
-) -> List[np.ndarray]:
+) -> list[np.ndarray]:
     """Returns the figures of a part's graphs, of scores by seed."""
     return [judging.figures(task, part.graphs, scores) for scores in scores_by_seed]
 
 
-def _cells(task: str, figures: Dict[str, Any]) -> List[str]:
+def _cells(task: str, figures: dict[str, Any]) -> list[str]:
     """Returns the figures of one part, as text."""
     cells = []
     for place, name in enumerate(judging.FIGURES[task]):

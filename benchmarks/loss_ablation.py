@@ -14,13 +14,14 @@ Trainings that are in --work already are not repeated.
 
 import argparse
 import collections
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import io
 import itertools
 import os
 import pathlib
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any
 
 import judging
 import numpy as np
@@ -161,7 +162,7 @@ def _figures(
     chosen: Mapping[str, Mapping[str, Any]],
     fold: int,
     parts: _Parts,
-) -> Dict[str, List[np.ndarray]]:
+) -> dict[str, list[np.ndarray]]:
     """Trains what is missing in a fold.
 
     Args:

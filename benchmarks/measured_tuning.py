@@ -12,7 +12,8 @@ or of a folder of such files.
 """
 
 import collections
-from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import judging
 import numpy as np
@@ -118,7 +119,7 @@ def share(seed: int) -> None:
     rng = np.random.default_rng(seed)
     results.head('', *parts)
     flat = judging.FlatTrees(seed)
-    rows: Dict[str, List[str]] = {}
+    rows: dict[str, list[str]] = {}
     for graphs in parts.values():
         kernels = [kernel_of(graph) for graph in graphs]
         kinds = {
@@ -168,7 +169,7 @@ def share_of_records(path: str, seed: int) -> None:
         results.row(title, cell)
 
 
-def _groups(kernel: tuning_records.History) -> List[List[tuning_records.Measurement]]:
+def _groups(kernel: tuning_records.History) -> list[list[tuning_records.Measurement]]:
     """Returns the measurements of the same passes, the default first."""
     groups = collections.defaultdict(list)
     for measurement in kernel.measurements:
@@ -181,9 +182,9 @@ def _groups(kernel: tuning_records.History) -> List[List[tuning_records.Measurem
 
 def _shares(
     kernels: Sequence[Kernel],
-    kinds: Dict[str, judging.Scores],
+    kinds: dict[str, judging.Scores],
     rng: np.random.Generator,
-) -> Iterator[Tuple[str, str]]:
+) -> Iterator[tuple[str, str]]:
     """Yields searches, and what each gains of what there is to gain.
 
     Args:
@@ -210,7 +211,7 @@ def _shares(
 
 def replay(
     kernel: Kernel, scores: np.ndarray, rounds: int, blind: bool = False
-) -> Tuple[float, float]:
+) -> tuple[float, float]:
     """Returns the log speed-up of what tuning comes to, and of the best.
 
     Args:

@@ -5,8 +5,6 @@ summed edge by edge, and nothing is shared between configurations.  Weights are
 taken, by position, from a model of ours.
 """
 
-from typing import List
-
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
@@ -20,7 +18,7 @@ class TileModel:
 
     def __init__(self, model: tf.keras.Model):
         self._kind = type(model).__name__
-        self._variables: List[tf.Variable] = model.trainable_variables
+        self._variables: list[tf.Variable] = model.trainable_variables
 
     def __call__(self, op, feats, edges, configs, graph_of_node, num_graphs):
         """Scores kernels.

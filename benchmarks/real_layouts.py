@@ -16,10 +16,10 @@ Trainings that are in --work already are not repeated.
 """
 
 import argparse
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import glob
 import os
-from typing import Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 import numpy as np
 import results
@@ -46,7 +46,7 @@ _LIMITS = ('again', 'limit')
 _DRAWS = 500
 
 # A tau, an interval [2], or None where nothing was measured twice.
-_Figure = Union[float, np.ndarray, None]
+_Figure = float | np.ndarray | None
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument('--seeds', type=int, nargs='+', default=[0])
     parser.add_argument('--work', default='~/out/real_layouts')
     args = parser.parse_args()
-    columns: Dict[str, List[Dict[str, _Figure]]] = {}
+    columns: dict[str, list[dict[str, _Figure]]] = {}
     for path in args.data:
         record = _read(path)
         different = len(np.unique(_groups(record)))
@@ -78,7 +78,7 @@ def main() -> None:
         results.row(row, *map(_cell, cells))
 
 
-def _shared() -> List[str]:
+def _shared() -> list[str]:
     """Returns the shared programs with runtimes, if they are there."""
     pattern = os.path.join(str(_REAL), '*', '*', '*', '*.npz')
     return sorted(path for path in glob.glob(pattern) if '/test/' not in path)
@@ -113,7 +113,7 @@ def _chosen(record: records.LayoutRecord, rows: np.ndarray) -> records.LayoutRec
 
 def _parts(
     record: records.LayoutRecord, seed: int
-) -> Iterator[Tuple[str, records.LayoutRecord]]:
+) -> Iterator[tuple[str, records.LayoutRecord]]:
     """Yields train, valid and test of a program's own configurations."""
     group = _groups(record)
     numbers, sizes = np.unique(group, return_counts=True)
@@ -133,7 +133,7 @@ def _judged(
     record: records.LayoutRecord,
     protocol: str,
     seed: int,
-) -> Dict[str, _Figure]:
+) -> dict[str, _Figure]:
     """Trains the recipe, if that is not done; returns the figures of each row."""
     judged, root, name = record, str(_SIMULATED), 'across'
     if protocol == 'within':
@@ -179,7 +179,7 @@ def _less_formula(row: str) -> str:
 
 def _intervals(
     scores: Mapping[str, np.ndarray], runtimes: np.ndarray, groups: np.ndarray
-) -> Dict[str, np.ndarray]:
+) -> dict[str, np.ndarray]:
     """Returns 95 % intervals of differences of tau, float [2], by row.
 
     Args:

@@ -4,6 +4,7 @@ Importing it puts the repository on the path, so that the scripts find its packa
 """
 
 import argparse
+from collections.abc import Callable, Sequence
 import contextlib
 import glob
 import io
@@ -15,7 +16,7 @@ import shlex
 import subprocess
 import sys
 import time
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def parser(about: str) -> argparse.ArgumentParser:
     )
 
 
-def run(main: Callable[[], Optional[int]]) -> None:
+def run(main: Callable[[], int | None]) -> None:
     """Ends the process with the status of `main`; user errors become one line."""
     from baselines import command_line
 
@@ -40,7 +41,7 @@ def run(main: Callable[[], Optional[int]]) -> None:
 # Data and models --------------------------------------------------------------
 
 
-def train(settings: Any, **more: Any) -> Tuple[str, float]:
+def train(settings: Any, **more: Any) -> tuple[str, float]:
     """Trains in silence; returns the model's folder, and seconds of CPU.
 
     Args:
@@ -76,7 +77,7 @@ def trained(task: str, out_dir: str, *flags: str) -> None:
         json.dump([time.monotonic() - start, core_seconds() - before], stream)
 
 
-def cost(out_dir: str) -> Tuple[float, float]:
+def cost(out_dir: str) -> tuple[float, float]:
     """Returns the seconds of a training of `trained` by the clock, and of CPU."""
     with open(os.path.join(out_dir, 'cost.json'), encoding='utf-8') as stream:
         seconds, cpu = json.load(stream)
@@ -85,7 +86,7 @@ def cost(out_dir: str) -> Tuple[float, float]:
 
 def scores(
     run: str, root: str, graphs: Sequence[Any]
-) -> Tuple[List[np.ndarray], float]:
+) -> tuple[list[np.ndarray], float]:
     """Returns a run's scores of graphs, and the seconds of scoring them once warm.
 
     Args:
@@ -119,7 +120,7 @@ def load(model_dir: str, *data: str, **more: Any) -> Any:
 # Statistics -------------------------------------------------------------------
 
 
-def bootstrap(values: Sequence[float]) -> Tuple[float, float, float]:
+def bootstrap(values: Sequence[float]) -> tuple[float, float, float]:
     """Returns a mean, and the ends of its 95 % interval by bootstrap."""
     drawn = np.random.default_rng(0).choice(values, (2000, len(values)))
     low, high = np.percentile(drawn.mean(1), [2.5, 97.5])
@@ -136,7 +137,7 @@ def interval(middle: float, low: float, high: float) -> str:
 
 def timed(
     work: Callable[[], Any], repeats: int, warm_up: bool = True
-) -> Tuple[List[float], List[float]]:
+) -> tuple[list[float], list[float]]:
     """Returns the seconds of calls by the clock, and of all cores; both sorted."""
     if warm_up:
         work()

@@ -13,8 +13,9 @@ takes time for its elements, and twice that unless its last dimension is the fas
 No family of programs is in two splits.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 import os
-from typing import Any, Callable, Iterator, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ _OPCODES = arrays.opcode_numbers(
 _TILE_NS, _ELEMENT_NS = 200.0, 0.05
 _NOISE = 0.002  # relative standard deviation of a runtime
 
-Sizes = Tuple[int, int]  # the least and the most, both possible
+Sizes = tuple[int, int]  # the least and the most, both possible
 
 
 def kernel(
@@ -246,7 +247,7 @@ def _name(split: str, number: int, programs: int = 0) -> str:
     return f'{_FAMILIES[split][family]}_batch_{batch}'
 
 
-def _numbered(counts: Sequence[int], seed: int) -> Iterator[Tuple[str, int, Any]]:
+def _numbered(counts: Sequence[int], seed: int) -> Iterator[tuple[str, int, Any]]:
     """Yields split, number and random generator of each graph."""
     for place, (split, count) in enumerate(zip(collections.SPLITS, counts)):
         for number in range(count):

@@ -12,8 +12,6 @@ The Kaggle score of tiles is 1 minus the top-5 error; that of layouts, tau, is o
 configurations, and no rule of order is in it.
 """
 
-from typing import List
-
 import judging
 import numpy as np
 import results
@@ -48,7 +46,7 @@ def main() -> None:
         results.row(name, *(f'{x:.1%}' for x in np.mean(figures, axis=0)))
 
 
-def judged(graph: judging.Graph, scores: np.ndarray, few: int) -> List[float]:
+def judged(graph: judging.Graph, scores: np.ndarray, few: int) -> list[float]:
     """Returns whether a graph is tied, and its errors: of 1 and of `few` choices."""
     ranked = np.sort(scores)
     figures = [float(len(scores) > few and ranked[few - 1] == ranked[few])]

@@ -10,7 +10,6 @@ Trainings that are in --work already are not repeated.
 """
 
 import os
-from typing import Dict, Tuple
 
 import judging
 import leaderboard
@@ -20,7 +19,7 @@ import results
 from baselines.core import files
 
 _REFERENCE = 'EarlyJoinSAGE, published flags'
-_FLAGS: Dict[str, Tuple[str, ...]] = {
+_FLAGS: dict[str, tuple[str, ...]] = {
     _REFERENCE: (),
     '30 trees': (
         '--model=Trees',

@@ -11,9 +11,10 @@ The second line of each row has the figures of commit 1d1331e, which made the da
 program of a TPU that nothing was trained on.  Skips where the folder is not there.
 """
 
+from collections.abc import Mapping, Sequence
 import os
 import tempfile
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any
 
 import results
 
@@ -72,7 +73,7 @@ def main() -> None:
 
 def _trained(
     name: str, task: str, model: str
-) -> Tuple[List[float], Dict[str, List[float]]]:
+) -> tuple[list[float], dict[str, list[float]]]:
     """Trains a model; returns its `_MEASURES` on test, and on real programs by name."""
     kind, own = config.CONFIGS[task], _SETTINGS[name]
     collection = kind(**own).collection
@@ -98,7 +99,7 @@ def _trained(
     }
 
 
-def _means(figures: Mapping[str, Any], measures: Sequence[str]) -> List[float]:
+def _means(figures: Mapping[str, Any], measures: Sequence[str]) -> list[float]:
     return [figures[measure]['mean'] for measure in measures]
 
 

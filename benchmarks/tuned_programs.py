@@ -20,10 +20,11 @@ command before recorded for the other nine programs.
 """
 
 import argparse
+from collections.abc import Sequence
 import os
 import tempfile
 import time
-from typing import Any, Dict, List, Sequence
+from typing import Any
 
 import numpy as np
 import results
@@ -69,7 +70,7 @@ def main() -> None:
         'compiled again',
         'minutes',
     )
-    rows: List[Dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for model in _MODELS:
         name = os.path.basename(model)
         if args.only and name not in args.only:
@@ -83,7 +84,7 @@ def main() -> None:
     _means(rows)
 
 
-def _tuned(path: str, args: argparse.Namespace) -> Dict[str, Any]:
+def _tuned(path: str, args: argparse.Namespace) -> dict[str, Any]:
     """Returns the figures of a tuned program."""
     from tpugraphs.kernels import preparation
     from tpugraphs.ranking import tile_scores
@@ -125,7 +126,7 @@ def _records(path: str, args: argparse.Namespace, folder: str) -> str:
     return os.path.join(folder, own)
 
 
-def _row(name: str, figures: Dict[str, Any]) -> None:
+def _row(name: str, figures: dict[str, Any]) -> None:
     """Prints the row of a program."""
     program, kernels = figures['program'], figures['kernels']
     claimed = [kernel for kernel in kernels if kernel['claimed']]
@@ -154,7 +155,7 @@ def _row(name: str, figures: Dict[str, Any]) -> None:
     )
 
 
-def _means(rows: Sequence[Dict[str, Any]]) -> None:
+def _means(rows: Sequence[dict[str, Any]]) -> None:
     """Prints the row of means over programs."""
     kernels = [kernel for figures in rows for kernel in figures['kernels']]
     programs = [figures['program'].get('speedup', 1.0) for figures in rows]
@@ -173,7 +174,7 @@ def _means(rows: Sequence[Dict[str, Any]]) -> None:
     )
 
 
-def _geometric(values: List[float]) -> str:
+def _geometric(values: list[float]) -> str:
     """Returns a geometric mean, and its 95 % interval by bootstrap, as text."""
     return results.interval(*np.exp(results.bootstrap(np.log(values or [1.0]))))
 

@@ -15,9 +15,10 @@ either run, and their mean, which stands for a model that knows no machine.
 
 import argparse
 import collections
+from collections.abc import Sequence
 import json
 import pathlib
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import judging
 import numpy as np
@@ -41,7 +42,7 @@ from tpugraphs.kernels import tile_choices
 def prepare(args: argparse.Namespace) -> None:
     """Writes kernels of the archive: modules, configurations and times."""
     graphs = {graph.name: graph for graph in judging.load(args.archive)}
-    times: Dict[str, Any] = {}
+    times: dict[str, Any] = {}
     skipped: collections.Counter[str] = collections.Counter()
     with session_lib.Session(args.core) as session:
         for path in tqdm.tqdm(args.arguments, mininterval=10):
@@ -58,7 +59,7 @@ def prepare(args: argparse.Namespace) -> None:
 
 def _write(
     place: pathlib.Path, kernel: cutting.Kernel, graph: judging.Graph
-) -> Optional[Dict[str, Any]]:
+) -> dict[str, Any] | None:
     """Writes a kernel; returns its times, or None if tiles cannot be made again."""
     rows = records.read_tile(graph.path).config_feat
     plan = rewriting.Plan(kernel.module)
@@ -90,7 +91,7 @@ def table(args: argparse.Namespace) -> None:
 def models(args: argparse.Namespace) -> None:
     """Prints the OPA and the top-5 error of scores on the times of two runs."""
     predictor = results.load(finding.PRETRAINED)
-    figures: Dict[str, List[List[float]]] = {}
+    figures: dict[str, list[list[float]]] = {}
     for name, places, a, b in two_releases.pairs_of(*_runs(args)):
         record = xla_versions.record_of(args.folder / 'kernels' / name, args.release)
         first, second = (np.log(t[:, 0] / t[0, 0]) for t in (a, b))
@@ -115,13 +116,13 @@ def models(args: argparse.Namespace) -> None:
     print(f'{len(rows)} kernels')
 
 
-def _judged(scores: np.ndarray, times: np.ndarray) -> List[float]:
+def _judged(scores: np.ndarray, times: np.ndarray) -> list[float]:
     """Returns OPA and top-5 error."""
     right, pairs = metrics.ordered_pairs(scores, times)
     return [right / max(pairs, 1), metrics.top_k_error(scores, times, 5)]
 
 
-def _runs(args: argparse.Namespace) -> Sequence[Dict[str, Any]]:
+def _runs(args: argparse.Namespace) -> Sequence[dict[str, Any]]:
     """Returns kernel -> measurement, of the two runs that are named."""
     if len(args.arguments) != 2:
         raise ValueError(f'{len(args.arguments)} runs are named; name two')

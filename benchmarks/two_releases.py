@@ -16,11 +16,12 @@ kernels of one release, or all, and judges them on the times of each.
 
 import argparse
 import collections
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 import json
 import pathlib
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any
 
 import judging
 import kernel_kinds
@@ -70,7 +71,7 @@ def prepare(args: argparse.Namespace) -> None:
     print(f'{written} kernels of {release}')
 
 
-def _untrained() -> List[str]:
+def _untrained() -> list[str]:
     """Returns the families of random programs that the archive does not train on."""
     names = {
         families.family(graph.program).removeprefix('random_')
@@ -119,12 +120,12 @@ def measure(args: argparse.Namespace) -> None:
     print(f'{len(times)} of {len(places)} kernels with {release}')
 
 
-def _is_enough(times: Optional[Dict[str, Any]]) -> bool:
+def _is_enough(times: dict[str, Any] | None) -> bool:
     """Returns whether a kernel was timed, with enough configurations to rank."""
     return times is not None and len(times['kept']) >= _FEWEST
 
 
-def times_of(folder: pathlib.Path) -> Dict[str, Dict[str, Any]]:
+def times_of(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
     """Returns release -> kernel -> its measurement, the earlier release first."""
     paths = folder.glob('*.json')
     runs = {path.stem: json.loads(path.read_text()) for path in paths}
@@ -135,7 +136,7 @@ def table(args: argparse.Namespace) -> None:
     """Prints how alike two releases rank, by the kernels' time with the later one."""
     first, second = times_of(args.folder).values()
 
-    def groups_of(name: str) -> Tuple[str, str]:
+    def groups_of(name: str) -> tuple[str, str]:
         cut_with = name.partition('_')[0]
         sizes = 'small' if f'_seed{_SMALL_SEED}_' in name else 'real'
         return f'{sizes} sizes', f'cut with {cut_with}'
@@ -144,8 +145,8 @@ def table(args: argparse.Namespace) -> None:
 
 
 def print_agreement(
-    first: Dict[str, Any],
-    second: Dict[str, Any],
+    first: dict[str, Any],
+    second: dict[str, Any],
     groups_of: Callable[[str], Sequence[str]] = lambda name: (),
 ) -> None:
     """Prints how alike two runs rank, by groups and by the time in the second one.
@@ -155,7 +156,7 @@ def print_agreement(
         second: as `first`.
         groups_of: name of a kernel -> the groups that it is in.
     """
-    rows: Dict[str, List[List[float]]] = {}
+    rows: dict[str, list[list[float]]] = {}
     for name, _, a, b in pairs_of(first, second):
         size = time_saved.size_class(b[0].min())
         # What choosing the best tile of one run costs in the other.
@@ -191,8 +192,8 @@ def print_agreement(
 
 
 def pairs_of(
-    first: Dict[str, Any], second: Dict[str, Any]
-) -> Iterator[Tuple[str, List[int], np.ndarray, np.ndarray]]:
+    first: dict[str, Any], second: dict[str, Any]
+) -> Iterator[tuple[str, list[int], np.ndarray, np.ndarray]]:
     """Yields kernels that two runs have timed, and their nanoseconds in both.
 
     Nanoseconds are [configurations, 2], of halves of the passes and of configurations

@@ -11,7 +11,7 @@ tune`, which learn from what is measured.  Then follow the kernels of each part 
 cost most, with their part of the mean error.
 """
 
-from typing import Iterator, List, Tuple
+from collections.abc import Iterator
 
 import judging
 import leaderboard
@@ -44,7 +44,7 @@ def main() -> None:
     parts = [leaderboard.Part('valid', shipped.folder('tile'), valid)]
     worst = []
     for part in [*parts, *leaderboard.parts('tile')]:
-        judged: List[Tuple[bool, List[float]]] = []
+        judged: list[tuple[bool, list[float]]] = []
         for seed in args.seeds:
             judged += _judged(part, leaderboard.place(args, recipe, seed))
         unsure = np.array([marked for marked, _ in judged])
@@ -61,7 +61,7 @@ def main() -> None:
         results.row(name, f'{error1:.1%}', f'{error5:.1%}')
 
 
-def _judged(part: leaderboard.Part, out_dir: str) -> Iterator[Tuple[bool, List[float]]]:
+def _judged(part: leaderboard.Part, out_dir: str) -> Iterator[tuple[bool, list[float]]]:
     """Yields for each kernel whether it is marked, and its figures."""
     predictor = results.load(results.run_of(out_dir), data_root=part.root)
     store = predictor.open_split(part.graphs[0].split)

@@ -10,7 +10,8 @@ The last row, without a flag again, shows the noise.  A flag that the installed 
 lacks, or refuses a program with, has XLA's reason.
 """
 
-from typing import Any, List, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import results
 
@@ -51,7 +52,7 @@ def main() -> None:
     base = [_time(program, '', args.core) for program in programs]
     results.row('none', *(f'{ns / 1e6:.2f} ms' for ns in base))
     for flag in [*args.flags, '']:
-        cells: List[str] = []
+        cells: list[str] = []
         for program, without in zip(programs, base):
             try:
                 cells.append(f'{without / _time(program, flag, args.core):.2f}')

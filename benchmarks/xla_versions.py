@@ -23,11 +23,12 @@ the oldest release, and as it scores for the newest one.
 
 import argparse
 import collections
+from collections.abc import Sequence
 import json
 import pathlib
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import results
@@ -62,7 +63,7 @@ def prepare(folder: pathlib.Path) -> None:
     from tpugraphs.kernels import preparation
 
     rng = np.random.default_rng(_SEED)
-    cut: List[Any] = []
+    cut: list[Any] = []
     digests: set = set()
     skipped: collections.Counter[str] = collections.Counter()
     (folder / 'programs').mkdir(parents=True, exist_ok=True)
@@ -114,7 +115,7 @@ def write_candidates(
 
 def timed(
     session: session_lib.Session, place: pathlib.Path, protocol: timing.Protocol
-) -> Optional[timing.Measured]:
+) -> timing.Measured | None:
     """Times the modules of a kernel; None, with the reason on stderr, if it fails."""
     modules = [path.read_bytes() for path in sorted(place.glob('*.pb'))]
     try:
@@ -148,7 +149,7 @@ def check(folder: pathlib.Path, core: int) -> None:
 def measure(folder: pathlib.Path, core: int, most: int) -> None:
     """Times `most` kernels with the release that is installed."""
     release = baselines.version('jaxlib')
-    times: Dict[str, Dict[str, int]] = {}
+    times: dict[str, dict[str, int]] = {}
     refused = 0
     protocol = timing.Protocol(
         seconds=_SECONDS, compiling=2 * _SECONDS, least_configs=_TILES
@@ -206,7 +207,7 @@ def table(folder: pathlib.Path) -> None:
     _print_agreement(folder, runs)
 
 
-def _print_times(folder: pathlib.Path, runs: Sequence[Dict[str, Any]]) -> None:
+def _print_times(folder: pathlib.Path, runs: Sequence[dict[str, Any]]) -> None:
     """Prints a row for each run, relative to the first run of the oldest release."""
     base = next(run for run in runs if run['jaxlib'] == _BASE)['times']
     results.head(
@@ -242,7 +243,7 @@ def _print_times(folder: pathlib.Path, runs: Sequence[Dict[str, Any]]) -> None:
         )
 
 
-def _print_agreement(folder: pathlib.Path, runs: Sequence[Dict[str, Any]]) -> None:
+def _print_agreement(folder: pathlib.Path, runs: Sequence[dict[str, Any]]) -> None:
     """Prints Kendall's tau of each run's times and the shipped model's scores."""
     releases = (_BASE, runs[-1]['jaxlib'])
     scores_for = {release: _scores(folder, release) for release in releases}
@@ -259,7 +260,7 @@ def _print_agreement(folder: pathlib.Path, runs: Sequence[Dict[str, Any]]) -> No
         results.row(run['jaxlib'], *cells)
 
 
-def _scores(folder: pathlib.Path, release: str) -> Dict[str, np.ndarray]:
+def _scores(folder: pathlib.Path, release: str) -> dict[str, np.ndarray]:
     """Returns the scores of the model that ships, for a release, by kernel."""
     predictor = results.load(finding.PRETRAINED)
     return {

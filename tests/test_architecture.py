@@ -5,11 +5,11 @@ whether the code is wrong or the rule.
 """
 
 import ast
+from collections.abc import Sequence
 import dataclasses
 import functools
 import subprocess
 import sys
-from typing import List, Sequence
 
 from baselines.core import registry
 from tests.helpers import places
@@ -43,8 +43,8 @@ class _Source:
         return tuple(ast.walk(self.tree))
 
 
-@functools.lru_cache(maxsize=None)
-def _sources() -> List[_Source]:
+@functools.cache
+def _sources() -> list[_Source]:
     """Reads the package's files and the scripts, sorted."""
     paths = [places.ROOT / name for name in sorted(_SCRIPTS)]
     for package in ('baselines', 'tpugraphs'):
@@ -53,12 +53,12 @@ def _sources() -> List[_Source]:
     for path in paths:
         text = path.read_text(encoding='utf-8')
         # The oldest Python that setup.py allows reads it.
-        tree = ast.parse(text, str(path), feature_version=(3, 9))
+        tree = ast.parse(text, str(path), feature_version=(3, 10))
         result.append(_Source(str(path.relative_to(places.ROOT)), text, tree))
     return result
 
 
-def _package() -> List[_Source]:
+def _package() -> list[_Source]:
     return [source for source in _sources() if '/' in source.name]
 
 
@@ -69,7 +69,7 @@ def _dotted(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else '?'
 
 
-def _report(broken: List[str]) -> None:
+def _report(broken: list[str]) -> None:
     assert not broken, '\n' + '\n'.join(broken)
 
 

@@ -12,7 +12,7 @@ needs.
 """
 
 import importlib
-from typing import Any, List
+from typing import Any
 
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
 from baselines.core import starting
@@ -56,5 +56,5 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_MODULES[name]), own)
 
 
-def __dir__() -> List[str]:
+def __dir__() -> list[str]:
     return sorted([*_MODULES, '__version__'])

@@ -7,11 +7,11 @@ print(results.score)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import os
 import sys
-from typing import Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -52,8 +52,8 @@ class Entry:
     run: str  # model directory
     measure: str  # 'kaggle_score' or 'kendall_tau'
     mean: float
-    low: Optional[float]  # bounds of the 95 % interval; None for a single program
-    high: Optional[float]
+    low: float | None  # bounds of the 95 % interval; None for a single program
+    high: float | None
     csv: str  # path of the ranking of the test split
 
 
@@ -61,8 +61,8 @@ class Entry:
 class Results:
     """The entries of a competition."""
 
-    entries: List[Entry]  # one for each collection, in Kaggle's order
-    missing: List[str]  # names of the collections without data or run
+    entries: list[Entry]  # one for each collection, in Kaggle's order
+    missing: list[str]  # names of the collections without data or run
     submission: str  # path of the combined CSV
 
     @property
@@ -141,9 +141,9 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     return Results(entries, missing, path)
 
 
-def _by_collection(runs: Sequence[str]) -> Dict[str, str]:
+def _by_collection(runs: Sequence[str]) -> dict[str, str]:
     """Returns model directories by collection; raises ValueError for two of one."""
-    given: Dict[str, str] = {}
+    given: dict[str, str] = {}
     for model_dir in finding.find_all(runs) if runs else ():
         for part in run_files.read(model_dir).collection().parts:
             name = part.name

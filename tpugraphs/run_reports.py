@@ -6,9 +6,9 @@ The functions take the parsed options of their commands.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 import contextlib
 import sys
-from typing import List, Sequence
 
 from baselines import command_line
 from baselines.core import files
@@ -99,7 +99,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     _write(test, [comparison.rows_of_test(test)], args)
 
 
-def _compared_runs(args: argparse.Namespace) -> List[List[str]]:
+def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
     """Returns the model directories of the two models of --compare.
 
     Raises:

@@ -1,7 +1,5 @@
 """Ragged data: pieces of different lengths, end to end in one array."""
 
-from typing import List
-
 import numpy as np
 
 
@@ -16,7 +14,7 @@ def ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.arange(sizes.sum()) + np.repeat(offset, sizes)
 
 
-def groups(sizes: np.ndarray, most: int) -> List[np.ndarray]:
+def groups(sizes: np.ndarray, most: int) -> list[np.ndarray]:
     """Cuts pieces into runs of about `most` elements: int64 numbers of the pieces.
 
     After its first piece a run has at most `most` elements; no run is empty.

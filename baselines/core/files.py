@@ -1,16 +1,18 @@
 """Paths as users write them, and files that appear whole or not at all."""
 
+from collections.abc import Callable, Iterator
 import contextlib
 import fcntl
 import os
 import pathlib
+from re import Pattern
 import secrets
 import shutil
 import socket
 import stat
 import tempfile
 import time
-from typing import IO, Any, Callable, Dict, Iterator, Pattern
+from typing import IO, Any
 
 from baselines.core import text
 
@@ -207,7 +209,7 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
 
 @contextlib.contextmanager
 def _replacing(
-    path: str, folder: str, prefix: str, mode: str, options: Dict[str, Any]
+    path: str, folder: str, prefix: str, mode: str, options: dict[str, Any]
 ) -> Iterator[IO]:
     """Opens a hidden file in a folder that replaces `path` if the block succeeds."""
     # Named before it is there: Ctrl-C may come at any moment.
@@ -224,7 +226,7 @@ def _replacing(
         raise
 
 
-def _held(path: str, mode: str, options: Dict[str, Any]) -> IO:
+def _held(path: str, mode: str, options: dict[str, Any]) -> IO:
     """Makes a file that `remove_leftovers` leaves alone, unless it came before."""
     while True:
         stream = open(path, mode, **options)
@@ -280,7 +282,7 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
                 raise
 
 
-def environment() -> Dict[str, str]:
+def environment() -> dict[str, str]:
     """Returns the variables of a process that is to import this package."""
     root = str(pathlib.Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get('PYTHONPATH')]))

@@ -11,9 +11,10 @@ as DEBUG one when a phase begins, and when a short one has ended.  They go to th
 (`command_line.logged`), and Python does with `logging.basicConfig(level=logging.INFO)`.
 """
 
+from collections.abc import Iterable, Iterator
 import logging
 import time
-from typing import Iterable, Iterator, Optional, Type, TypeVar
+from typing import TypeVar
 
 import tqdm
 
@@ -59,7 +60,7 @@ class Phase:
         self._log(logging.DEBUG, self._all)
         return self
 
-    def __exit__(self, error: Optional[Type[BaseException]], *unused: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *unused: object) -> None:
         self._bar.close()
         if error is None:
             level = logging.DEBUG if self._said == self._began else logging.INFO

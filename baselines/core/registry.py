@@ -1,6 +1,7 @@
 """Finds models and other objects by name; suggests the nearest for a wrong name."""
 
 import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import difflib
 import importlib
 import importlib.util
@@ -11,18 +12,7 @@ import pkgutil
 import sys
 import traceback
 import types
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Union,
-)
+from typing import Any
 
 from baselines.core import files
 from baselines.core import starting
@@ -54,7 +44,7 @@ _ELSEWHERE = {
 }
 
 # A user's models: the path of a models.py ('' for none), or classes.
-Own = Union[str, Sequence[type]]
+Own = str | Sequence[type]
 
 
 def resolve(name: str, choices: Mapping[str, Any], noun: str) -> Any:
@@ -90,7 +80,7 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
 
 
-def declared(module: str, decorator: str) -> Dict[str, str]:
+def declared(module: str, decorator: str) -> dict[str, str]:
     """Finds the functions that a module registers with a decorator, in its source.
 
     The module is not imported: `--help` need not wait for TensorFlow.
@@ -124,12 +114,12 @@ def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> N
             )
 
 
-def options(model_class: type) -> Optional[List[str]]:
+def options(model_class: type) -> list[str] | None:
     """Names the keywords that a model's constructor takes; None for any.
 
     A constructor with `**kwargs` hands them on to the one that it overrides.
     """
-    names: List[str] = []
+    names: list[str] = []
     for base in model_class.__mro__:
         if '__init__' not in vars(base):
             continue
@@ -141,7 +131,7 @@ def options(model_class: type) -> Optional[List[str]]:
     return None
 
 
-def tile_models(own: Own = '') -> Dict[str, type]:
+def tile_models(own: Own = '') -> dict[str, type]:
     """Returns the tile models by name, see `models_in`.
 
     Args:
@@ -155,12 +145,12 @@ def tile_models(own: Own = '') -> Dict[str, type]:
     return _models('tiles', own)
 
 
-def layout_models(own: Own = '') -> Dict[str, type]:
+def layout_models(own: Own = '') -> dict[str, type]:
     """Returns the layout models, also of the zoo, by name; see `tile_models`."""
     return _models('layout', own)
 
 
-def _models(task: str, own: Own) -> Dict[str, type]:
+def _models(task: str, own: Own) -> dict[str, type]:
     """Returns the models of `tiles` or `layout`, its zoo, and the user, by name."""
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
@@ -230,7 +220,7 @@ def cause_in_layer(error: BaseException) -> str:
     return paragraphs[1] if is_wrapped else str(full).strip()
 
 
-def models_in(module: types.ModuleType) -> Dict[str, type]:
+def models_in(module: types.ModuleType) -> dict[str, type]:
     """Returns the public `tf.keras.Model` classes of a module, by name.
 
     A class imported from another module (`from keras import Model`) does not
@@ -250,9 +240,9 @@ def models_in(module: types.ModuleType) -> Dict[str, type]:
     }
 
 
-def distinct(models: Mapping[str, type]) -> Dict[str, type]:
+def distinct(models: Mapping[str, type]) -> dict[str, type]:
     """Keeps only the first name of each class."""
-    names: Dict[type, str] = {}
+    names: dict[type, str] = {}
     for name, model_class in models.items():
         names.setdefault(model_class, name)
     return {name: model_class for model_class, name in names.items()}
@@ -302,7 +292,7 @@ def _shown(error: BaseException) -> str:
     return name if message is None else f'{name}: {message}'
 
 
-def named_model(model: str, task: str) -> Dict[str, str]:
+def named_model(model: str, task: str) -> dict[str, str]:
     """Splits a model's name, 'Name', 'my_file.py:Name' or 'my_file.py'.
 
     Args:
@@ -330,7 +320,7 @@ def named_model(model: str, task: str) -> Dict[str, str]:
     return {'models_file': model, 'model': names[0]}
 
 
-def place_of(error: Optional[BaseException], path: str) -> str:
+def place_of(error: BaseException | None, path: str) -> str:
     """Writes where in a user's file an error was raised: ' (models.py, line 7)'.
 
     Also says how to see more; '' if no part of the traceback is in the file.

@@ -1,11 +1,12 @@
 """Dataclasses whose fields are settings: declared once, with help and range."""
 
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import json
 import math
 import os
 import sys
-from typing import Any, Callable, Mapping, Sequence, Union
+from typing import Any
 
 from baselines.core import files
 from baselines.core import registry
@@ -17,9 +18,7 @@ _MAX_TOML_BYTES = 1 << 20
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
 
-def setting(
-    default: Any, about: Union[str, Callable[[], str]] = '', **rules: Any
-) -> Any:
+def setting(default: Any, about: str | Callable[[], str] = '', **rules: Any) -> Any:
     """Declares a setting.
 
     Args:

@@ -1,5 +1,6 @@
 """Imports TensorFlow, LightGBM and the work of commands when they are first needed."""
 
+from collections.abc import Callable, Iterator
 import contextlib
 import ctypes
 import gc
@@ -8,7 +9,7 @@ import importlib.util
 import os
 import sys
 import types
-from typing import Any, Callable, Iterator
+from typing import Any
 
 from baselines.core import text
 

@@ -1,5 +1,6 @@
 """Formats numbers, names, tables, JSON and errors."""
 
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import errno
 import html
@@ -7,14 +8,14 @@ import json
 import re
 import sys
 import textwrap
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any
 
 WIDTH = 100  # characters of a line
 TERMINAL = 80  # of a training, which is watched
 _NAMED = 5
 _NO_LINE = re.compile(r'[^\n\t]+')
 # JSON as `json.dumps` takes it, and `json.loads` returns it.
-JsonObject = Dict[str, Any]
+JsonObject = dict[str, Any]
 # The folders of an absolute path, where a path may begin.
 _FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
 
@@ -38,8 +39,8 @@ def table(
     *,
     rules: Sequence[int] = (),
     indent: int = 0,
-    width: Optional[int] = None,
-) -> List[str]:
+    width: int | None = None,
+) -> list[str]:
     """Lays out rows of one length in columns, two spaces apart.
 
     Args:
@@ -66,7 +67,7 @@ def table(
     return lines
 
 
-def html_table(rows: Sequence[Sequence[str]], most: Optional[int] = None) -> str:
+def html_table(rows: Sequence[Sequence[str]], most: int | None = None) -> str:
     """Lays out rows of one length as a table of HTML.
 
     Args:
@@ -105,7 +106,7 @@ def wrapped(line: str, indent: int = 0) -> str:
     )
 
 
-def is_interrupt(error: Optional[BaseException]) -> bool:
+def is_interrupt(error: BaseException | None) -> bool:
     """Returns whether Ctrl-C caused an error: a library may fail as it cleans up."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
@@ -150,7 +151,7 @@ def note(message: str) -> None:
     print(f'note: {message}', file=sys.stderr)
 
 
-def cell(value: Optional[float], show: str) -> str:
+def cell(value: float | None, show: str) -> str:
     """Returns a value in a format, or '-' where it is not defined."""
     return '-' if value is None else format(value, show)
 
@@ -219,7 +220,7 @@ def with_advice(error: OSError) -> str:
     return f'{message}; {advice}' if advice else message
 
 
-def message_of(error: BaseException) -> Optional[str]:
+def message_of(error: BaseException) -> str | None:
     """Returns the text of an error; None where its own code for that fails."""
     try:
         return str(error)

@@ -11,6 +11,7 @@ What a format allows is checked by its reader, for JSON with the rules below.
 """
 
 import collections
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import errno
 import json
@@ -19,17 +20,7 @@ import re
 import stat
 import struct
 import tokenize
-from typing import (
-    Any,
-    BinaryIO,
-    Callable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Tuple,
-    Union,
-)
+from typing import Any, BinaryIO
 import zipfile
 import zlib
 
@@ -56,14 +47,14 @@ _ARCHIVE_DAMAGE = (
 )
 
 # A test of values, and the noun for those that pass it.
-Rule = Tuple[Callable[[object], bool], str]
+Rule = tuple[Callable[[object], bool], str]
 
 
 class FieldError(ValueError):
     """Raised for a bad field of an archive that is otherwise intact."""
 
 
-def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
+def open_regular(path: str, max_bytes: int | None = None) -> BinaryIO:
     """Opens an untrusted file to read its bytes.
 
     Reading a pipe, a device or a socket could block, or never end.
@@ -99,7 +90,7 @@ def open_regular(path: str, max_bytes: Optional[int] = None) -> BinaryIO:
         raise
 
 
-def read(path: str, max_bytes: Optional[int] = None) -> bytes:
+def read(path: str, max_bytes: int | None = None) -> bytes:
     """Returns the bytes of an untrusted file; see `open_regular`.
 
     Raises:
@@ -112,7 +103,7 @@ def read(path: str, max_bytes: Optional[int] = None) -> bytes:
         return stream.read(os.fstat(stream.fileno()).st_size)
 
 
-def loads(content: Union[bytes, str], finite: bool = True) -> Any:
+def loads(content: bytes | str, finite: bool = True) -> Any:
     """Parses JSON.
 
     Args:
@@ -161,7 +152,7 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
             ) from error
 
 
-def _object_of(pairs: List[Tuple[str, Any]]) -> text.JsonObject:
+def _object_of(pairs: list[tuple[str, Any]]) -> text.JsonObject:
     """Makes an object from pairs; raises ValueError for a duplicate key."""
     fields = dict(pairs)
     if len(fields) < len(pairs):

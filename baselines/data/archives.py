@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tarfile
-from typing import IO, BinaryIO, Dict, NamedTuple, Tuple, cast
+from typing import IO, BinaryIO, NamedTuple, cast
 
 from baselines.core import files
 from baselines.core import phases
@@ -104,10 +104,10 @@ def require_room(folder: str, needed: int, purpose: str) -> None:
 
 def _checked_members(
     tar: tarfile.TarFile, archive: BinaryIO, folder: str
-) -> Tuple[Dict[str, tarfile.TarInfo], int]:
+) -> tuple[dict[str, tarfile.TarInfo], int]:
     """Returns the .npz files by name, and the number of other files."""
     length = os.fstat(archive.fileno()).st_size
-    members: Dict[str, tarfile.TarInfo] = {}
+    members: dict[str, tarfile.TarInfo] = {}
     for info in tar:
         if info.isdir() and not info.size:
             continue

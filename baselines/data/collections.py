@@ -1,8 +1,9 @@
 """The table of the collections, and what differs between them."""
 
+from collections.abc import Mapping
 import itertools
 import os
-from typing import Any, List, Mapping, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from baselines.core import registry
 from baselines.hlo import schema
@@ -29,7 +30,7 @@ class Collection(NamedTuple):
         return self.name.partition(':')[0]
 
     @property
-    def parts(self) -> List['Collection']:
+    def parts(self) -> list['Collection']:
         """The collections that a joint one joins; any other has only itself."""
         if ',' not in self.name:
             return [self]
@@ -117,7 +118,7 @@ def of_flags(flags: Mapping[str, object]) -> Collection:
     )
 
 
-def _joint(flags: Mapping[str, Any]) -> Optional[Collection]:
+def _joint(flags: Mapping[str, Any]) -> Collection | None:
     """Returns the joint collection of several values; None where one is unknown."""
     for name, value in flags.items():
         values = value.split(',') if isinstance(value, str) else ['']
@@ -127,6 +128,6 @@ def _joint(flags: Mapping[str, Any]) -> Optional[Collection]:
     return _layout('', '')._replace(name=f'layout:{of_all}', flags=dict(flags))
 
 
-def choices(flag: str) -> List[str]:
+def choices(flag: str) -> list[str]:
     """Returns the values that a flag has in the collections."""
     return list(dict.fromkeys(c.flags[flag] for c in COLLECTIONS if flag in c.flags))

@@ -13,6 +13,7 @@ In `<data_dir>/archives/` there are, for one archive:
 """
 
 import base64
+from collections.abc import Sequence
 import email.message
 import glob
 import hashlib
@@ -22,7 +23,7 @@ import os
 import pathlib
 import re
 import socket
-from typing import BinaryIO, List, Optional, Sequence
+from typing import BinaryIO
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -48,14 +49,14 @@ _MD5 = re.compile(r'md5=([A-Za-z0-9+/=]{24})')  # in Google's storage
 THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
-def splits_of(names: Sequence[str]) -> List[str]:
+def splits_of(names: Sequence[str]) -> list[str]:
     """Lists the splits of collections, such as 'npz/tile/xla/train'; raises ValueError.
 
     Args:
         names: of collections, or 'all'.
     """
     choices = f'choose from all, {", ".join(collections.NAMES)}'
-    chosen: List[str] = []
+    chosen: list[str] = []
     for name in names:
         if name != 'all' and name not in collections.NAMES:
             raise ValueError(f'collection {name!r} is unknown: {choices}')
@@ -71,7 +72,7 @@ def splits_of(names: Sequence[str]) -> List[str]:
 
 def download(
     split: str, data_dir: str, base_url: str = BASE_URL, keep_archive: bool = False
-) -> Optional[archives.Unpacked]:
+) -> archives.Unpacked | None:
     """Makes sure that the files of one split are in the data folder.
 
     Args:

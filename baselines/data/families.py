@@ -9,9 +9,9 @@ Collections have many variants of some architectures and one of others: drawing 
 evenly draws families unevenly.
 """
 
+from collections.abc import Sequence
 import itertools
 import re
-from typing import Sequence
 
 import numpy as np
 

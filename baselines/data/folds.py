@@ -8,11 +8,12 @@ in the published splits.  The test split is not touched.  The graphs of a fold a
 packed into the cache once more, so each takes as much of the disk as both splits.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 import hashlib
 import json
 import os
 import re
-from typing import Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Fold(NamedTuple):
     folds: int
 
 
-def parse(text: str) -> Optional[Fold]:
+def parse(text: str) -> Fold | None:
     """Parses --fold, 'i/k' with 1 <= i <= k >= 2; None for ''; raises ValueError."""
     if not text:
         return None
@@ -88,7 +89,7 @@ def with_fold(
     stores: Mapping[str, splits.PackedSplit],
     program_of: Callable[[str], str],
     cache_dir: str,
-) -> Dict[str, splits.PackedSplit]:
+) -> dict[str, splits.PackedSplit]:
     """Replaces the splits train and valid by their shares in a fold.
 
     These are packed on first use.

@@ -4,10 +4,11 @@ The file formats are the published ones (docs/design-contracts.md, 1).  Integers
 any width are accepted; the result has one dtype per array, and is not checked again.
 """
 
+from collections.abc import Mapping
 import dataclasses
 import html
 import os
-from typing import Any, ClassVar, Dict, Mapping, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class GraphRecord:
         )
 
     @staticmethod
-    def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
+    def check(path: str, arrays: dict[str, np.ndarray], whole: bool = True) -> None:
         """Checks arrays beyond their schema, and normalises them in place.
 
         Args:
@@ -128,7 +129,7 @@ class GraphRecord:
         """
         npz.write_arrays(path, published(self._arrays(path)))
 
-    def _arrays(self, path: str, whole: bool = True) -> Dict[str, np.ndarray]:
+    def _arrays(self, path: str, whole: bool = True) -> dict[str, np.ndarray]:
         """Returns the record's arrays, checked; see `check`."""
         arrays = {}
         for key in self.schema:
@@ -144,7 +145,7 @@ class GraphRecord:
         return arrays
 
 
-def published(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
+def published(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns checked arrays in the published dtypes; without scalars that are 0."""
     arrays = {key: value for key, value in arrays.items() if value.ndim or value}
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
@@ -153,7 +154,7 @@ def published(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
     return arrays
 
 
-def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> Dict[str, Any]:
+def record_fields(path: str, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Returns the checked arrays of `<graph id>.npz` as a record has them."""
     graph_id = os.path.splitext(os.path.basename(path))[0]
     scalars = {key: int(value) for key, value in arrays.items() if not value.ndim}

@@ -1,8 +1,8 @@
 """What the sidecar of a measured data set tells: its processor, and its splits."""
 
+from collections.abc import Sequence
 import os
 import re
-from typing import Sequence
 
 from baselines.core import files
 from baselines.core import text

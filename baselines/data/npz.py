@@ -6,23 +6,13 @@ limit, before memory is taken; what a file may hold is a table of `Field`s; and 
 mistake is one line that names the file and the key.
 """
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import io
 import math
 import struct
-from typing import (
-    IO,
-    Dict,
-    Iterable,
-    Iterator,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import IO, NamedTuple
 import zipfile
 import zlib
 
@@ -38,8 +28,8 @@ _HEADER_LENGTHS = {(1, 0): 2, (2, 0): 4}  # npy version -> bytes of the header's
 # Before a member of a zip file: signature, lengths of its name and of extra fields.
 _MEMBER_HEADER = struct.Struct('<4s22xHH')
 _SMALL = 1 << 20  # bytes of a member
-Shape = Tuple[Union[str, int], ...]  # see `Field`
-Lengths = Dict[str, Tuple[int, str]]  # named dimension -> (length, key that has it)
+Shape = tuple[str | int, ...]  # see `Field`
+Lengths = dict[str, tuple[int, str]]  # named dimension -> (length, key that has it)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +40,11 @@ class Field:
     kinds: str
     # an entry per axis: a number is its length; the same letter anywhere in a schema
     # stands for the same length. None: any shape.
-    shape: Optional[Shape]
-    dtype: Optional[type] = None  # of the array that is returned; None keeps the file's
-    low: Optional[int] = None  # smallest value allowed, if there are limits
+    shape: Shape | None
+    dtype: type | None = None  # of the array that is returned; None keeps the file's
+    low: int | None = None  # smallest value allowed, if there are limits
     # largest value allowed; a letter means below that length
-    high: Union[int, str, None] = None
+    high: int | str | None = None
     why: str = ''  # why values outside [low, high] are wrong, for the message
     optional: bool = False  # whether the key may be absent
 
@@ -63,7 +53,7 @@ class StreamedField(NamedTuple):
     """An array that is written block by block."""
 
     key: str  # its name in the file
-    shape: Tuple[int, ...]  # of all of it
+    shape: tuple[int, ...]  # of all of it
     dtype: np.dtype  # of all of it
     blocks: Iterable[np.ndarray]  # its rows in order, [rows, *shape[1:]] each
 
@@ -72,9 +62,9 @@ def read_arrays(
     path: str,
     schema: Mapping[str, Field],
     max_bytes: int,
-    others: Optional[Sequence[str]] = (),
-    max_file_bytes: Optional[int] = None,
-) -> Dict[str, np.ndarray]:
+    others: Sequence[str] | None = (),
+    max_file_bytes: int | None = None,
+) -> dict[str, np.ndarray]:
     """Reads and checks the arrays of `schema`.
 
     Args:
@@ -108,7 +98,7 @@ def read_arrays(
     return checked
 
 
-def read_all(path: str, max_bytes: int) -> Dict[str, np.ndarray]:
+def read_all(path: str, max_bytes: int) -> dict[str, np.ndarray]:
     """Reads all arrays of an npz file, without a schema.
 
     Args:
@@ -166,12 +156,12 @@ def read_blocks(
 
 def check_arrays(
     path: str, arrays: Mapping[str, np.ndarray], schema: Mapping[str, Field]
-) -> Dict[str, np.ndarray]:
+) -> dict[str, np.ndarray]:
     """Returns the arrays of a schema, checked and converted as in `read_arrays`.
 
     `path` is the file that messages name.
     """
-    checked: Dict[str, np.ndarray] = {}
+    checked: dict[str, np.ndarray] = {}
     lengths: Lengths = {}
     with text.located(path):
         for key, field in schema.items():
@@ -187,9 +177,7 @@ def check_arrays(
 
 
 def write_arrays(
-    path: str,
-    arrays: Mapping[str, np.ndarray],
-    streamed: Optional[StreamedField] = None,
+    path: str, arrays: Mapping[str, np.ndarray], streamed: StreamedField | None = None
 ) -> None:
     """Atomically writes a compressed npz file.
 
@@ -217,7 +205,7 @@ def write_arrays(
 
 def _read_members(
     archive: zipfile.ZipFile, keys: Iterable[str], max_bytes: int
-) -> Dict[str, np.ndarray]:
+) -> dict[str, np.ndarray]:
     """Reads the arrays of `keys` that are present, if they are not too large."""
     infos = {info.filename: info for info in archive.infolist()}
     members = {key: infos[f'{key}.npy'] for key in keys if f'{key}.npy' in infos}
@@ -235,7 +223,7 @@ def _read_members(
     return arrays
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[bytes]:
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | None:
     """Unpacks a small member as `zipfile` does, which takes four times as long.
 
     That was a third of the time of packing kernels, whose arrays are small.
@@ -275,7 +263,7 @@ def _check_total(infos: Iterable[zipfile.ZipInfo], max_bytes: int) -> None:
 
 def _read_header(
     key: str, member: IO[bytes], size: int
-) -> Tuple[Tuple[int, ...], bool, np.dtype]:
+) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Reads shape, Fortran order and dtype of a member of `size` bytes.
 
     Raises ValueError for pickled objects, or if the array would not fill the member.
@@ -303,10 +291,10 @@ def _read_header(
 @functools.lru_cache(maxsize=1 << 10)
 def _parsed_header(
     version: int, header: bytes
-) -> Tuple[Tuple[int, ...], bool, np.dtype]:
+) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Parses a header; thousands of files have the same few, and NumPy takes 0.1 ms."""
     read = getattr(np.lib.format, f'read_array_header_{version}_0')
-    parsed: Tuple[Tuple[int, ...], bool, np.dtype] = read(io.BytesIO(header))
+    parsed: tuple[tuple[int, ...], bool, np.dtype] = read(io.BytesIO(header))
     return parsed
 
 
@@ -335,7 +323,7 @@ def _check_kind(key: str, dtype: np.dtype, field: Field) -> None:
 
 
 def _check_shape(
-    key: str, shape: Tuple[int, ...], expected: Optional[Shape], lengths: Lengths
+    key: str, shape: tuple[int, ...], expected: Shape | None, lengths: Lengths
 ) -> None:
     """Compares a shape with a field's; binds named dimensions to (length, key)."""
     if expected is None:
@@ -372,7 +360,7 @@ def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) ->
             )
 
 
-def _converted(key: str, array: np.ndarray, dtype: Optional[type]) -> np.ndarray:
+def _converted(key: str, array: np.ndarray, dtype: type | None) -> np.ndarray:
     """Returns the array in `dtype`; its floats are finite there."""
     if dtype is not None and dtype != array.dtype:
         with np.errstate(over='ignore'):

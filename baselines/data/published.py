@@ -6,12 +6,11 @@ configurations, some are repeated.
 """
 
 import pathlib
-from typing import Dict
 
 import numpy as np
 
 
-def validation_lists(collection: str) -> Dict[str, np.ndarray]:
+def validation_lists(collection: str) -> dict[str, np.ndarray]:
     """Returns int32 [1000], numbers of configurations, by the id of a graph.
 
     Args:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from typing import Any, Dict, Union
+from typing import Any
 
 from google.protobuf import message
 import numpy as np
@@ -15,8 +15,8 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile
 
-Configs = Union[tile.TileConfigs, layout.LayoutConfigs]
-Record = Union[records.TileRecord, layout_records.LayoutRecord]
+Configs = tile.TileConfigs | layout.LayoutConfigs
+Record = records.TileRecord | layout_records.LayoutRecord
 
 # File systems allow 255 bytes; hash, ending and temporary names need some.
 _MAX_NAME = 180
@@ -69,7 +69,7 @@ def record_of(
             unpacked; else node_config_feat is [0, k, 18].
         xla_release: for tiles, the release that measured them; see `TileRecord`.
     """
-    fields: Dict[str, Any] = dict(
+    fields: dict[str, Any] = dict(
         graph_id=name,
         node_feat=nodes.node_feat,
         node_opcode=nodes.node_opcode,

@@ -1,13 +1,14 @@
 """Divides groups of graphs among train, valid and test."""
 
-from typing import Dict, Mapping, Sequence, Tuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from baselines.data import collections
 
 _Group = TypeVar('_Group', str, int)
 
 
-def parse(text: str) -> Tuple[float, ...]:
+def parse(text: str) -> tuple[float, ...]:
     """Parses --split, such as '80/10/10'; returns its numbers, whatever their sum.
 
     Raises:
@@ -31,7 +32,7 @@ def parse(text: str) -> Tuple[float, ...]:
 
 def share_out(
     sizes: Mapping[_Group, float], shares: Sequence[float]
-) -> Dict[_Group, int]:
+) -> dict[_Group, int]:
     """Assigns groups to parts, largest first, each to the part that lacks most.
 
     Groups of equal size are ordered by name, and ties go to the first part.  Every part
@@ -45,7 +46,7 @@ def share_out(
         Group -> number of its part.
     """
     missing = [share * sum(sizes.values()) for share in shares]
-    chosen: Dict[_Group, int] = {}
+    chosen: dict[_Group, int] = {}
     order = sorted(sizes, key=lambda group: (-sizes[group], group))
     for left, group in zip(range(len(order), 0, -1), order):
         taken = chosen.values()

@@ -5,7 +5,6 @@ columns that it was trained on, so that others are refused.
 """
 
 import dataclasses
-from typing import Dict
 
 from baselines.core import text
 from baselines.core import untrusted
@@ -94,7 +93,7 @@ class Variant:
 
 
 _WIDTH = lambda value: untrusted.is_int(value, 1), 'a number of columns'
-_RULES: Dict[str, untrusted.Rule] = {
+_RULES: dict[str, untrusted.Rule] = {
     'pad': (lambda value: type(value) is int and value in (0, -1), '0 or -1'),
     'node_features': _WIDTH,
     'config_features': _WIDTH,

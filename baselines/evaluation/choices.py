@@ -5,9 +5,9 @@ without one, the compiler runs its default.  Here both are compared with the fas
 configuration.  This module does not use models or files.
 """
 
+from collections.abc import Callable, Iterator
 import dataclasses
 import functools
-from typing import Callable, Dict, Iterator, List, Optional
 
 import numpy as np
 
@@ -32,12 +32,12 @@ class RankedModule:
     # from an entry of run_index to the configuration as text
     config_text: Callable[[int], str]
     runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
-    default: Optional[int]  # the index of the compiler's default among the c, or None
+    default: int | None  # the index of the compiler's default among the c, or None
     # from an entry of run_index to what JSON says of the configuration
     as_json: Callable[[int], text.JsonObject] = lambda run: {}
     # the share of pairs that the model's members order alike, see
     # `ensembles.agreement`; None of a model without members
-    agreement: Optional[float] = None
+    agreement: float | None = None
 
     def __post_init__(self):
         """Orders the configurations by score; equal ones stay in order."""
@@ -54,7 +54,7 @@ class RankedModule:
         return self.agreement is not None and self.agreement < LEAST_AGREEMENT
 
     @functools.cached_property
-    def fastest(self) -> Optional[int]:
+    def fastest(self) -> int | None:
         """The shortest measured time, nanoseconds; None without any."""
         times = self.runtimes[self.runtimes > 0]
         return int(times.min()) if len(times) else None
@@ -78,12 +78,12 @@ class RankedModule:
             'config': self.config_text(int(self.run_index[position])),
         }
 
-    def rows(self, top: Optional[int] = None) -> Iterator[text.JsonObject]:
+    def rows(self, top: int | None = None) -> Iterator[text.JsonObject]:
         """Yields the rows of the `top` configurations ranked first, or of all."""
         return map(self.row, range(len(self.scores))[:top])
 
 
-def figures(ranked: RankedModule) -> Optional[text.JsonObject]:
+def figures(ranked: RankedModule) -> text.JsonObject | None:
     """Measures what the choices of a module cost, as ratios of measured times.
 
     Returns:
@@ -125,7 +125,7 @@ class Summary:
         self.modules = 0
         self.configurations = 0
         self.unsure = 0
-        self._figures: List[text.JsonObject] = []
+        self._figures: list[text.JsonObject] = []
 
     def add(self, ranked: RankedModule) -> None:
         """Adds a module."""
@@ -171,7 +171,7 @@ class Summary:
             'default': default,
         }
 
-    def _means(self, name: str) -> Optional[Dict[str, float]]:
+    def _means(self, name: str) -> dict[str, float] | None:
         """Averages a figure over modules, by k; None without any module."""
         if not self._figures:
             return None

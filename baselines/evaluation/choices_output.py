@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from typing import IO, Dict, List, Optional, Type, Union
+from typing import IO
 
 from baselines.core import text
 from baselines.evaluation import choices
@@ -48,7 +48,7 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
     return '\n'.join(lines)
 
 
-def _cells(row: text.JsonObject) -> List[str]:
+def _cells(row: text.JsonObject) -> list[str]:
     """Returns the cells of a ranked configuration in `module_table`."""
     config, time = row['config'], row['runtime_ns']
     if len(config) > _MOST_CHARACTERS:
@@ -63,7 +63,7 @@ def _cells(row: text.JsonObject) -> List[str]:
     ]
 
 
-def _costs(figures: Optional[text.JsonObject]) -> List[str]:
+def _costs(figures: text.JsonObject | None) -> list[str]:
     """Returns the line on what a module's choices cost, in a list; see `figures`."""
     if not figures:
         return []
@@ -110,7 +110,7 @@ def summary_table(summary: text.JsonObject) -> str:
     return '\n'.join(lines)
 
 
-def remarks(skipped: Dict[str, List[str]], opcodes: Dict[str, int]) -> List[str]:
+def remarks(skipped: dict[str, list[str]], opcodes: dict[str, int]) -> list[str]:
     """Returns lines about modules left out by reason, and nodes of unknown opcodes."""
     lines = [
         f'skipped: {text.reasons({reason: names})}' for reason, names in skipped.items()
@@ -148,7 +148,7 @@ class Json:
         top: the most configurations of a module; None for all.
     """
 
-    def __init__(self, stream: IO[str], model_dir: str, top: Optional[int] = None):
+    def __init__(self, stream: IO[str], model_dir: str, top: int | None = None):
         self._stream, self._top = stream, top
         self._stream.write(f'{{"model": {json.dumps(model_dir)},\n"modules": [')
         self._comma = ''
@@ -175,11 +175,11 @@ class Json:
         self._stream.write(f'\n],\n"summary": {described}}}\n')
 
 
-Writer = Union[Csv, Json]
-WRITERS: Dict[str, Type[Writer]] = {'.csv': Csv, '.json': Json}
+Writer = Csv | Json
+WRITERS: dict[str, type[Writer]] = {'.csv': Csv, '.json': Json}
 
 
-def writer_of(path: str) -> Type[Writer]:
+def writer_of(path: str) -> type[Writer]:
     """Returns the writer for a file's name; raises ValueError unless its end tells."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in WRITERS:

@@ -1,7 +1,7 @@
 """Compares models on the same graphs: gains, tests, and tables."""
 
+from collections.abc import Callable, Mapping, Sequence
 import os
-from typing import Callable, Dict, List, Mapping, Sequence, Tuple
 import warnings
 
 import numpy as np
@@ -19,7 +19,7 @@ _Results = Sequence[report.GraphResult]
 
 def paired_test(
     task: str, ours: Sequence[_Results], theirs: Sequence[_Results]
-) -> Dict[str, text.JsonObject]:
+) -> dict[str, text.JsonObject]:
     """Tests whether one model is better than another, on the same graphs.
 
     Two questions are answered separately.  Would the result hold on other programs?
@@ -96,7 +96,7 @@ def _over_runs(name: str, values: np.ndarray) -> text.JsonObject:
     return {name: float(means.mean()), f'{name}_over_seeds': spread}
 
 
-def rows_of_test(result: text.JsonObject) -> List[List[str]]:
+def rows_of_test(result: text.JsonObject) -> list[list[str]]:
     """Returns the table of a test, a row for each measure below the head."""
     task, tests = result['task'], result['measures']
     interval = f'{metrics.CONFIDENCE:.0%} over programs'
@@ -191,7 +191,7 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
     return '\n\n'.join(tables)
 
 
-def runs_tables(summaries: Mapping[str, text.JsonObject]) -> List[List[List[str]]]:
+def runs_tables(summaries: Mapping[str, text.JsonObject]) -> list[list[list[str]]]:
     """Returns a table for each collection: a row for each run below the head.
 
     Runs that repeat one another on the same data have rows of their mean and standard
@@ -207,22 +207,22 @@ def runs_tables(summaries: Mapping[str, text.JsonObject]) -> List[List[List[str]
 
 def _by_collection(
     summaries: Mapping[str, text.JsonObject],
-) -> List[List[text.JsonObject]]:
+) -> list[list[text.JsonObject]]:
     """Groups summaries by their collection, in the order of first mention."""
-    groups: Dict[str, List[text.JsonObject]] = {}
+    groups: dict[str, list[text.JsonObject]] = {}
     for summary in summaries.values():
         groups.setdefault(summary['collection'], []).append(summary)
     return list(groups.values())
 
 
-def _runs_rows(summaries: Sequence[text.JsonObject]) -> List[List[str]]:
+def _runs_rows(summaries: Sequence[text.JsonObject]) -> list[list[str]]:
     """Lays out a table of runs of a collection; models of several seeds have means."""
     collection, task = summaries[0]['collection'], summaries[0]['task']
     measures = metrics.MEASURES[task]
     graphs = f'{report.GROUPINGS[task].graph}s'
     rows = [[collection, graphs, *(m.title for m in measures)]]
     # Runs of one group on the same data differ in seed and fold: their mean is a row.
-    by_group: Dict[Tuple[str, str], List[text.JsonObject]] = {}
+    by_group: dict[tuple[str, str], list[text.JsonObject]] = {}
     for summary in summaries:
         graphs = f'{summary["overall"]["graphs"]:,}'
         rows.append([summary['name'], graphs, *_cells(measures, [summary])])
@@ -268,8 +268,8 @@ def format_ensemble(result: text.JsonObject) -> str:
 def _cells(
     measures: Sequence[metrics.Measure],
     summaries: Sequence[text.JsonObject],
-    combine: Callable[[List[float]], np.floating] = np.mean,
-) -> List[str]:
+    combine: Callable[[list[float]], np.floating] = np.mean,
+) -> list[str]:
     """Returns a cell for each measure: the runs' means over graphs, combined."""
     cells = []
     for measure in measures:

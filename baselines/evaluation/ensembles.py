@@ -7,8 +7,9 @@ increasing function.  So each model's scores of a graph are first mapped to one 
 This module does not use models or files.
 """
 
+from collections.abc import Callable, Sequence
 import itertools
-from typing import Callable, List, NamedTuple, Optional, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,9 +105,7 @@ def agreement(members: Sequence[ArrayLike]) -> float:
 
 
 def average(
-    members: Sequence[ArrayLike],
-    weights: Optional[ArrayLike] = None,
-    by: str = 'scores',
+    members: Sequence[ArrayLike], weights: ArrayLike | None = None, by: str = 'scores'
 ) -> np.ndarray:
     """Averages the scores that several models give a graph.
 
@@ -141,7 +140,7 @@ def average(
 
 def chosen_weights(
     graphs: Sequence[ScoredGraph], quality: Callable[[np.ndarray, np.ndarray], float]
-) -> List[float]:
+) -> list[float]:
     """Chooses the weights of two members in their mean, on graphs to validate on.
 
     Weights are equal, unless half the weight for one member, or none, is better by more
@@ -200,7 +199,7 @@ def is_better(
     return bool(ours > theirs)
 
 
-def _parts(graph: ScoredGraph) -> List[ScoredGraph]:
+def _parts(graph: ScoredGraph) -> list[ScoredGraph]:
     """Cuts a graph's configurations into random parts, as if of different programs."""
     order = np.random.default_rng(0).permutation(len(graph.runtimes))
     parts = np.array_split(order, min(_PARTS, len(order) // 2))
@@ -213,7 +212,7 @@ def _parts(graph: ScoredGraph) -> List[ScoredGraph]:
     return [part for part in cut if np.ptp(part.runtimes) > 0]
 
 
-def check_weights(weights: Optional[ArrayLike], count: int) -> np.ndarray:
+def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     """Returns the weights of `count` models, divided by their sum.
 
     Raises:

@@ -4,9 +4,10 @@ combine(['tile.csv', 'xla_random.csv'], 'all.csv', 'sample_submission.csv')
 """
 
 import collections
+from collections.abc import Sequence
 import os
 import sys
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import NamedTuple
 
 from baselines.core import files
 from baselines.core import text
@@ -20,7 +21,7 @@ _ADVICE = f'download {TEMPLATE_NAME} from {KAGGLE_PAGE} and give its path as --s
 
 
 def combine(
-    paths: Sequence[str], output: str, template: Optional[str] = '', given_as: str = ''
+    paths: Sequence[str], output: str, template: str | None = '', given_as: str = ''
 ) -> None:
     """Writes the template with the predicted rows in it; prints counts of both.
 
@@ -68,7 +69,7 @@ def combine(
     print(f'{output}: {text.count(len(merged.rows), "row")} written, {origin}')
 
 
-def read_template(path: str) -> List[submission.RankingRow]:
+def read_template(path: str) -> list[submission.RankingRow]:
     """Reads Kaggle's template, or an earlier submission.
 
     Raises:
@@ -83,9 +84,9 @@ def read_template(path: str) -> List[submission.RankingRow]:
 class Merged(NamedTuple):
     """Rows to submit, in order."""
 
-    rows: List[submission.RankingRow]  # in the order of the file
-    notes: List[str]  # numbers of rows, a line for each collection
-    warnings: List[str]  # probable mistakes, one line each, with IDs
+    rows: list[submission.RankingRow]  # in the order of the file
+    notes: list[str]  # numbers of rows, a line for each collection
+    warnings: list[str]  # probable mistakes, one line each, with IDs
 
 
 def merge_into_template(
@@ -130,7 +131,7 @@ def merge_into_template(
         warnings.append(mismatch)
     notes = []
     # Counts by collection, in the order of the template.
-    ids_of: Dict[str, List[str]] = collections.defaultdict(list)
+    ids_of: dict[str, list[str]] = collections.defaultdict(list)
     for row in template:
         ids_of[row.collection].append(row.id)
     for name, ids in ids_of.items():
@@ -146,10 +147,10 @@ def merge_into_template(
     return Merged([five.get(row.id, row) for row in template], notes, warnings)
 
 
-def _read_all(paths: Sequence[str]) -> List[submission.RankingRow]:
+def _read_all(paths: Sequence[str]) -> list[submission.RankingRow]:
     """Reads the rows of all files; raises ValueError for an ID in two of them."""
-    rows: List[submission.RankingRow] = []
-    origin: Dict[str, str] = {}
+    rows: list[submission.RankingRow] = []
+    origin: dict[str, str] = {}
     for path in paths:
         for row in submission.read_predictions(path):
             if row.id in origin:

@@ -6,8 +6,9 @@ A graph is a pair of 1-D arrays of one length c, its number of configurations:
 divided by their normalizers first).  This module does not use models or files.
 """
 
+from collections.abc import Callable
 import math
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,7 @@ import scipy  # loads `stats`, which takes a second, on first use
 
 from baselines.core import text
 
-Interval = Union[Tuple[float, float], Tuple[None, None]]
+Interval = tuple[float, float] | tuple[None, None]
 
 CONFIDENCE = 0.95  # of intervals
 _RESAMPLES = 9999
@@ -50,7 +51,7 @@ def places(scores: ArrayLike) -> np.ndarray:
 
 
 def expected_best(
-    scores: ArrayLike, costs: ArrayLike, k: int, values: Optional[ArrayLike] = None
+    scores: ArrayLike, costs: ArrayLike, k: int, values: ArrayLike | None = None
 ) -> float:
     """Computes the expected cost of the cheapest of the k configurations ranked first.
 
@@ -116,7 +117,7 @@ def top_k_error(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     return slowdown(scores, runtimes, k) - 1.0
 
 
-def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[int, int]:
+def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> tuple[int, int]:
     """Counts pairs in the right order, exactly, in O(c log c).
 
     Args:
@@ -317,7 +318,7 @@ _KAGGLE = Measure(
 )
 
 # What is reported, in order.  Add a new measure here.
-MEASURES: Dict[str, List[Measure]] = {
+MEASURES: dict[str, list[Measure]] = {
     'tile': [*map(_top_k_measure, (1, 5, 10)), _OPA, _TAU, _KAGGLE],
     'layout': [
         _TAU._replace(final='kendall_tau'),
@@ -339,7 +340,7 @@ def _ties(values: np.ndarray) -> int:
     return sum(math.comb(count, 2) for count in counts.tolist())
 
 
-def _ascending_pairs(ranks: np.ndarray) -> Tuple[int, np.ndarray]:
+def _ascending_pairs(ranks: np.ndarray) -> tuple[int, np.ndarray]:
     """Counts i < j with ranks[i] < ranks[j] by merge sort; and sorts the ranks."""
     if len(ranks) <= _FEW_RANKS:
         return int(np.triu(ranks[:, np.newaxis] < ranks).sum()), np.sort(ranks)
@@ -352,7 +353,7 @@ def _ascending_pairs(ranks: np.ndarray) -> Tuple[int, np.ndarray]:
     return first + second + between, merged
 
 
-def _checked(scores: ArrayLike, runtimes: ArrayLike) -> Tuple[np.ndarray, np.ndarray]:
+def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Returns scores and as many runtimes as arrays; raises ValueError otherwise."""
     scores, runtimes = _checked_scores(scores), _checked_runtimes(runtimes)
     if scores.shape != runtimes.shape:

@@ -5,7 +5,8 @@ of .3 is poor if two measurements agree with a tau of .8, and about the best pos
 if they agree with one of .2.
 """
 
-from typing import NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,13 +24,13 @@ class Noise(NamedTuple):
     relative_std: float  # standard deviation of a measurement over its mean
     # Kendall's tau of two measurements of each repeated configuration with each other,
     # mean over drawings; None where there are fewer than two, or all are equal
-    tau_twice: Optional[float]
+    tau_twice: float | None
     # the tau of a perfect model, which predicts the true runtimes but not the noise,
     # see `of_graph`; None if configurations do not differ
-    tau_ceiling: Optional[float]
+    tau_ceiling: float | None
 
 
-def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Optional[Noise]:
+def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | None:
     """Measures the noise of a graph, and what it leaves to a perfect model.
 
     Measured runtimes vary more than true ones, by the noise, so means of measurements
@@ -93,7 +94,7 @@ def _denoised(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     return (weights @ means) / weights.sum(axis=1)
 
 
-def _mean_of_defined(taus: Sequence[float]) -> Optional[float]:
+def _mean_of_defined(taus: Sequence[float]) -> float | None:
     """Averages the taus that are not NaN; None without any."""
     defined = [tau for tau in taus if not np.isnan(tau)]
     return float(np.mean(defined)) if defined else None

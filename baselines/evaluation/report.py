@@ -3,7 +3,8 @@
 One summary serves both tasks; `metrics.MEASURES` says what each reports.
 """
 
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,11 +26,11 @@ class GraphResult(NamedTuple):
     runtimes: np.ndarray  # [c], positive; tile runtimes divided by their normalizers
     # [c], equal numbers for equal configurations, whose runtimes are repeated
     # measurements; None where that is not known
-    configurations: Optional[np.ndarray] = None
+    configurations: np.ndarray | None = None
     # [c], scores of the untrained estimate, to compare with; or None
-    estimate: Optional[np.ndarray] = None
+    estimate: np.ndarray | None = None
     # the compiler's default configuration, to compare with; None where it is not known
-    default: Optional[int] = None
+    default: int | None = None
 
 
 class Grouping(NamedTuple):
@@ -105,7 +106,7 @@ def summarise(
         with text.located(result.graph_id):
             figures.append(_measure_graph(task_name, result, protocol))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
-    by_group: Dict[str, List[text.JsonObject]] = {
+    by_group: dict[str, list[text.JsonObject]] = {
         name: [] for name in sorted({*groups})
     }
     for graph, name in zip(figures, groups):
@@ -122,7 +123,7 @@ def summarise(
     }
 
 
-def final_error(task_name: str, results: Sequence[GraphResult]) -> Dict[str, float]:
+def final_error(task_name: str, results: Sequence[GraphResult]) -> dict[str, float]:
     """Measures the errors of a split that a run file keeps.
 
     Returns:
@@ -167,7 +168,7 @@ def format_gain(results: Sequence[GraphResult], chosen: int = 5) -> str:
     )
 
 
-def format_final_error(task_name: str, errors: Dict[str, float]) -> str:
+def format_final_error(task_name: str, errors: dict[str, float]) -> str:
     """Lays the final errors of a split out in a line."""
     figures = [f'{error:.4f}' for error in errors.values()]
     if task_name == 'tile':
@@ -212,7 +213,7 @@ def _measure_graph(
 
 
 def _summarise_group(
-    graphs: List[text.JsonObject], units: Sequence[Union[str, int]]
+    graphs: list[text.JsonObject], units: Sequence[str | int]
 ) -> text.JsonObject:
     """Summarises measured graphs; see `summarise`.
 
@@ -237,14 +238,14 @@ def _summarise_group(
 
 
 def _mean_with_interval(
-    figures: Sequence[Dict[str, float]], units: np.ndarray
+    figures: Sequence[dict[str, float]], units: np.ndarray
 ) -> text.JsonObject:
     """Averages a measure where it is defined; the interval draws whole `units`."""
     # [graphs, columns]: the model's figure first, then random, default, estimate.
     table = np.array([list(figure.values()) for figure in figures], np.float64)
     defined = ~np.isnan(table[:, 0])
     table, units = table[defined], units[defined]
-    means: Dict[str, Optional[float]] = dict.fromkeys(figures[0])
+    means: dict[str, float | None] = dict.fromkeys(figures[0])
     low, high = None, None
     if len(table):
         for name, mean in zip(means, table.mean(axis=0)):
@@ -259,7 +260,7 @@ def _mean_with_interval(
     return {**ends, **means, 'graphs': len(table)}
 
 
-def _mean_noise(graphs: List[text.JsonObject]) -> Optional[text.JsonObject]:
+def _mean_noise(graphs: list[text.JsonObject]) -> text.JsonObject | None:
     """Averages the noise of graphs that were measured repeatedly; adds up its counts.
 
     Returns:
@@ -307,7 +308,7 @@ def format_table(summary: text.JsonObject) -> str:
     # Two more columns, after tau, where configurations were measured repeatedly.
     noisy = overall.get('noise')
 
-    def cells(group: text.JsonObject, field: str = 'mean') -> List[str]:
+    def cells(group: text.JsonObject, field: str = 'mean') -> list[str]:
         figures = [text.cell(group[m.key][field], m.show) for m in measures]
         if noisy:
             limits = field == 'mean' and group['noise'] or {}
@@ -363,7 +364,7 @@ def _has_default(measures: Sequence[metrics.Measure], overall: text.JsonObject) 
     return any(overall[m.key]['default'] is not None for m in measures)
 
 
-def _as_published(overall: text.JsonObject) -> List[str]:
+def _as_published(overall: text.JsonObject) -> list[str]:
     """Returns the figures in the form in which the published script prints them."""
     tau = text.cell(overall['kendall_tau']['mean'], '.4f')
     slowdowns = [overall[f'slowdown_{k}']['mean'] - 1 for k in (1, 10, 100)]
@@ -378,7 +379,7 @@ def _as_published(overall: text.JsonObject) -> List[str]:
 
 def _remarks(
     grouping: Grouping, measures: Sequence[metrics.Measure], overall: text.JsonObject
-) -> List[str]:
+) -> list[str]:
     """Returns the lines below a table, which explain its figures."""
     pooled = text.cell(overall['opa_pooled'], '.3f')
     remarks = [
@@ -405,7 +406,7 @@ def _remarks(
     return ['', *remarks]
 
 
-def _noise_remarks(noisy: text.JsonObject) -> List[str]:
+def _noise_remarks(noisy: text.JsonObject) -> list[str]:
     """Returns the lines on the noise of repeated measurements."""
     agree = text.cell(noisy['tau_twice'], '.2f')
     ceiling = text.cell(noisy['tau_ceiling'], '.2f')
@@ -419,6 +420,6 @@ def _noise_remarks(noisy: text.JsonObject) -> List[str]:
     ]
 
 
-def _counts(group: text.JsonObject) -> List[str]:
+def _counts(group: text.JsonObject) -> list[str]:
     """Returns the cells with the numbers of graphs and of configurations."""
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

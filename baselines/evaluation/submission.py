@@ -11,8 +11,9 @@ and configuration indices joined by `;`, best first.
 """
 
 import codecs
+from collections.abc import Iterable, Sequence
 import re
-from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,7 +37,7 @@ class RankingRow(NamedTuple):
     """One graph's ranking."""
 
     id: str  # e.g. 'tile:xla:d6f5f54247bd1e58a10b9e7062c636ab'
-    configs: Tuple[int, ...]  # configuration indices, best first
+    configs: tuple[int, ...]  # configuration indices, best first
 
     @property
     def collection(self) -> str:
@@ -76,7 +77,7 @@ def make_row(collection: str, graph_id: str, order: ArrayLike) -> RankingRow:
 
 def make_rows(
     collection: str, graph_ids: Sequence[str], scored: Iterable[ArrayLike]
-) -> List[RankingRow]:
+) -> list[RankingRow]:
     """Ranks the configurations of graphs: their rows, best first.
 
     Args:
@@ -145,7 +146,7 @@ def write_predictions(
     return len(seen)
 
 
-def read_predictions(path: str, padded: bool = False) -> List[RankingRow]:
+def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     """Reads a ranking CSV.
 
     A byte order mark, Windows line ends, quotes around a field and empty lines
@@ -175,8 +176,8 @@ def read_predictions(path: str, padded: bool = False) -> List[RankingRow]:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_fields(lines[0])) != HEADER:
         raise ValueError(f'{path}, line 1: is {_shown(lines[0])}, must be {HEADER}')
-    rows: List[RankingRow] = []
-    seen: Dict[str, int] = {}
+    rows: list[RankingRow] = []
+    seen: dict[str, int] = {}
     for number, line in enumerate(lines[1:], 2):
         with text.located(f'{path}, line {number}'):
             row = _parse(line)
@@ -190,7 +191,7 @@ def read_predictions(path: str, padded: bool = False) -> List[RankingRow]:
     return rows
 
 
-def _fields(line: str) -> List[str]:
+def _fields(line: str) -> list[str]:
     """Splits a line at commas; removes spaces and quotes around the fields."""
     return [field.strip().strip('"') for field in line.split(',')]
 

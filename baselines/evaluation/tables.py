@@ -1,10 +1,10 @@
 """Writes measurements to a file: as a table (CSV, Markdown, LaTeX) or as JSON."""
 
+from collections.abc import Callable, Sequence
 import csv
 import io
 import os
 import re
-from typing import Callable, Dict, List, Sequence
 
 from baselines.core import files
 from baselines.core import text
@@ -64,7 +64,7 @@ def _markdown(rows: Table) -> str:
         [re.sub(r'([\\|])', r'\\\1', cell) for cell in row] for row in rows
     ]
     alignment = ['---', *['---:'] * (len(head) - 1)]
-    lines: List[Sequence[str]] = [head, alignment, *others]
+    lines: list[Sequence[str]] = [head, alignment, *others]
     return ''.join(f'| {" | ".join(row)} |\n' for row in lines)
 
 
@@ -85,7 +85,7 @@ def _latex(rows: Table) -> str:
     return '\n'.join(lines) + '\n'
 
 
-_WRITERS: Dict[str, Callable[[Table], str]] = {
+_WRITERS: dict[str, Callable[[Table], str]] = {
     '.csv': _csv,
     '.md': _markdown,
     '.tex': _latex,

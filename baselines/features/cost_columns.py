@@ -38,7 +38,8 @@ in the sets that they fall into: steps by powers of two share few sets.  (Hennes
 Patterson, Computer Architecture: A Quantitative Approach, appendix B.)
 """
 
-from typing import Callable, Dict, List, NamedTuple, Tuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,7 +76,7 @@ _CACHES = {
 }
 _LINE_SIZES = tuple({cache.line for cache in _CACHES.values()})
 # Term -> nanoseconds each, before thunks and since.
-NANOSECONDS: Dict[str, Tuple[float, float]] = {
+NANOSECONDS: dict[str, tuple[float, float]] = {
     'call': (5500.0, 16000.0),
     'rounds': (0.4, 4.3),
     'loops': (0.31, 0.4),
@@ -146,7 +147,7 @@ class CostColumns:
         counts = self.counts(kernels, bounds)
         return np.stack([*counts.values()], axis=1) * self._rates[kernels]
 
-    def counts(self, kernels: np.ndarray, bounds: np.ndarray) -> Dict[str, np.ndarray]:
+    def counts(self, kernels: np.ndarray, bounds: np.ndarray) -> dict[str, np.ndarray]:
         """Computes the counts of all terms.
 
         Args:
@@ -213,7 +214,7 @@ class CostColumns:
 
     def _fetched(
         self, kernels: np.ndarray, cut: node_groups.Cut, inside: np.ndarray
-    ) -> Dict[str, np.ndarray]:
+    ) -> dict[str, np.ndarray]:
         """Counts the lines that a round brings into each cache.
 
         Args:
@@ -265,7 +266,7 @@ class _Arrays(NamedTuple):
     part: np.ndarray
 
 
-def _lines(arrays: _Arrays, tile: np.ndarray) -> List[np.ndarray]:
+def _lines(arrays: _Arrays, tile: np.ndarray) -> list[np.ndarray]:
     """Returns the lines of each array that a round brings into each of `_CACHES`.
 
     Args:
@@ -321,7 +322,7 @@ class _Boxes:
 
     def occupied(
         self, touched: np.ndarray
-    ) -> Tuple[np.ndarray, Callable[[_Cache], np.ndarray]]:
+    ) -> tuple[np.ndarray, Callable[[_Cache], np.ndarray]]:
         """Returns how many lines boxes have, and the places for them.
 
         Args:

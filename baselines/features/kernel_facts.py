@@ -9,7 +9,6 @@ of its trips.  Which one does what is read off shapes and opcodes alone
 
 import copy
 import functools
-from typing import Dict, Tuple
 
 import numpy as np
 
@@ -94,7 +93,7 @@ def total(rows: np.ndarray) -> np.ndarray:
     return functools.reduce(np.add, rows.T)
 
 
-def tiling(units: np.ndarray, bounds: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def tiling(units: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns a tile's units per dimension, and trips; absent bounds mean all."""
     tile = np.where(bounds > 0, np.minimum(bounds, units), units)
     return tile, np.maximum(np.ceil(units / np.maximum(tile, 1)), 1)
@@ -123,7 +122,7 @@ class _Reader:
         self._left, self.right = self._operands()
         self.summed, self.window, self._of_left, self._of_right = self._product_loops()
 
-    def groups(self) -> Tuple[np.ndarray, np.ndarray]:
+    def groups(self) -> tuple[np.ndarray, np.ndarray]:
         """Adds up bytes read, bytes written and operations by loops; see `_grouped`."""
         costs = vector_operations(self._nodes.opcodes)
         computed = np.flatnonzero((costs > 0) & self.shapes.is_array)
@@ -148,7 +147,7 @@ class _Reader:
         order = np.lexsort((nodes, self.shapes.elements[nodes]))
         return self._nodes.last(nodes[order])
 
-    def _ends(self) -> Tuple[np.ndarray, np.ndarray]:
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns numbers of the nodes that are read from memory, and that are written.
 
         These are the parameters of the entry computation, and the arrays of its result.
@@ -179,7 +178,7 @@ class _Reader:
         loop = np.where(sums >= 0, sums, self._largest(self._results))
         return np.where(self.product >= 0, self.product, loop)
 
-    def _operands(self) -> Tuple[np.ndarray, np.ndarray]:
+    def _operands(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the first and second operand of each product, or any node.
 
         Edges do not keep the order of operands.  A convolution's dimension
@@ -209,7 +208,7 @@ class _Reader:
         )
         return np.where(swap, right, left), np.where(swap, left, right)
 
-    def _product_loops(self) -> Tuple[np.ndarray, ...]:
+    def _product_loops(self) -> tuple[np.ndarray, ...]:
         """Returns the loops of products.
 
         bool [G, 6] twice: dimensions of the second operand that are summed over, and
@@ -255,7 +254,7 @@ class _Reader:
 
     def _grouped(
         self, kernel: np.ndarray, follows: np.ndarray, weights: np.ndarray
-    ) -> Tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Adds up tensors of the same loops: bool [G, 6, 8] and float64 [3, G, 6].
 
         The first group follows every loop, the others come by size; beyond six groups,
@@ -274,7 +273,7 @@ class _Reader:
             for loops, weight in zip(follows[nodes].tolist(), weights[:, nodes].T):
                 sums[tuple(loops)] = sums.get(tuple(loops), 0) + weight
 
-            def by_weight(loops: Tuple[bool, ...], sums: Dict = sums) -> Tuple:
+            def by_weight(loops: tuple[bool, ...], sums: dict = sums) -> tuple:
                 read, written, operations = sums[loops]
                 # An operation on a register takes as long as moving some 256 bytes.
                 return -(read + written + 256 * operations), loops[::-1]

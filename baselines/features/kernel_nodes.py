@@ -1,6 +1,6 @@
 """The nodes of all kernels of a split, numbered one after the other."""
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 

@@ -42,8 +42,6 @@ and, as XLA compiles another operation where a tile needs less,
                   where they are and for all else (round numbers, of one machine)
 """
 
-from typing import List, Tuple
-
 import numpy as np
 
 from baselines.data.packed import splits
@@ -68,7 +66,7 @@ _BOUNDS = {
     'kernel': schema.KERNEL_BOUNDS,
     'input': schema.INPUT_BOUNDS,
 }
-_Kind = Tuple[np.ndarray, np.ndarray]  # bool [rows]: of a kernel, and of a tile
+_Kind = tuple[np.ndarray, np.ndarray]  # bool [rows]: of a kernel, and of a tile
 _RANK = schema.RANK
 _VECTOR = 8
 _ROUND_NS, _FAST_NS = 100.0, 0.15
@@ -200,7 +198,7 @@ class LoopColumns:
         columns = [column for block in blocks.values() for column in block.columns()]
         return np.stack([*columns, *together], axis=1)
 
-    def _rewrites(self, kernels: np.ndarray, configs: np.ndarray) -> Tuple[_Kind, ...]:
+    def _rewrites(self, kernels: np.ndarray, configs: np.ndarray) -> tuple[_Kind, ...]:
         """Tells which kernels transpose, concatenate or slide a window.
 
         With each, the tiles for which XLA drops that operation: bool [rows].
@@ -267,7 +265,7 @@ class _Block:
         self.all_trips = self.trips.sum(axis=1)
         self.fastest = whole[:, 0]
 
-    def columns(self) -> List[np.ndarray]:
+    def columns(self) -> list[np.ndarray]:
         """Returns the columns of the array, in the order of `_OF_BLOCK`."""
         before: np.ndarray = np.cumsum(self._cut, axis=1) - self._cut  # faster, cut
         run = (self.tile * (before == 0)).sum(axis=1)

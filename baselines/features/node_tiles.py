@@ -9,7 +9,7 @@ parts, one of the parts counts.  Tiles pass through dots, gathers and convolutio
 their dimension numbers, in `node_feat_extra`, or by sizes.
 """
 
-from typing import Iterator, Tuple
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class NodeTiles:
         self.times[nodes, dims], self.plus[nodes, dims] = 1, 0
 
 
-def _with_extra(store: splits.PackedSplit) -> Tuple[np.ndarray, np.ndarray]:
+def _with_extra(store: splits.PackedSplit) -> tuple[np.ndarray, np.ndarray]:
     """Returns columns of nodes with `node_feat_extra`, 0 for kernels without.
 
     Returns:
@@ -158,7 +158,7 @@ def _with_extra(store: splits.PackedSplit) -> Tuple[np.ndarray, np.ndarray]:
     return raw, have
 
 
-def _by_level(edges: np.ndarray, count: int) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
+def _by_level(edges: np.ndarray, count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields edges (consumers, producers), consumers after all their own consumers."""
     consumers, producers = edges.T
     level = np.zeros(count, np.int64)

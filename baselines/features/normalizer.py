@@ -6,9 +6,9 @@ Other splits use the numbers of the training split and may leave [0, 1].  On
 request, the columns of a tile configuration's table are added after (`tile_table`).
 """
 
+from collections.abc import Sequence
 import dataclasses
 import functools
-from typing import Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from baselines.features import tile_table
 
 _PARTS = ('node', 'config')
 
-_Range = Tuple[np.ndarray, np.ndarray]
+_Range = tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,14 +38,14 @@ class Normalizer:
     config_max: np.ndarray  # float32 [K]
     # minima and maxima, float32 each, of the parts of a tile configuration's table that
     # a model sees; by name, as `PARTS` has them
-    table_ranges: Dict[str, _Range] = dataclasses.field(default_factory=dict)
+    table_ranges: dict[str, _Range] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def fit(
         cls,
         store: splits.PackedSplit,
-        graphs: Union[Sequence[int], np.ndarray, None] = None,
-        table: Optional[tile_table.TileTable] = None,
+        graphs: Sequence[int] | np.ndarray | None = None,
+        table: tile_table.TileTable | None = None,
     ) -> 'Normalizer':
         """Fits to graphs of a training split, from their summaries alone.
 
@@ -91,7 +91,7 @@ class Normalizer:
         return len(self.scales['config'][0]) + len(self._table_scale[0])
 
     @property
-    def table_parts(self) -> Tuple[str, ...]:
+    def table_parts(self) -> tuple[str, ...]:
         """The parts of the table that a model sees, in order."""
         return tuple(self.table_ranges)
 
@@ -155,7 +155,7 @@ class Normalizer:
         return cls(**fields)
 
     @functools.cached_property
-    def scales(self) -> Dict[str, Tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def scales(self) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """'node' and 'config' -> numbers, minima and ranges of the kept columns."""
         scales = {}
         for part in _PARTS:

@@ -4,8 +4,6 @@ Arrays are kept in registers of 8 x 128 elements: 128 in the fastest dimension, 
 in the next, 1 in all others; 1,024 where there is one dimension alone.
 """
 
-from typing import Tuple
-
 import numpy as np
 
 from baselines.features import kernel_nodes
@@ -62,7 +60,7 @@ class PhysicalShapes:
         )
 
 
-def reverse(sizes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def reverse(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Reverses lists of dimensions: the last one that is above 0 comes first.
 
     Args:
@@ -77,7 +75,7 @@ def reverse(sizes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
 
 def match(
     loops: np.ndarray, sizes: np.ndarray, slowest_first: bool
-) -> Tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Pairs dimensions of one size, each with at most one other.
 
     Args:

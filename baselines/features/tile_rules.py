@@ -4,7 +4,8 @@
 gathers: there sizes are compared.  `EXACT_RULES` read those of `node_feat_extra`.
 """
 
-from typing import Callable, Dict, NamedTuple, Tuple, Union
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Pairs(NamedTuple):
 
 # For each dimension of an operand the result's that it follows, int [pairs, 6], or
 # FIRST_REDUCED + the number of a summed one, or -1; times and plus, see `NodeTiles`.
-Rule = Tuple[np.ndarray, Union[float, np.ndarray], Union[float, np.ndarray]]
+Rule = tuple[np.ndarray, float | np.ndarray, float | np.ndarray]
 _RuleOf = Callable[[Pairs], Rule]
 
 
@@ -123,7 +124,7 @@ def _through_reshape(pairs: Pairs) -> Rule:
     return np.where((shared > 1).any(axis=2), at, -1), times, 0
 
 
-def _strides(dims: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def _strides(dims: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns the strides of dimensions, and strides times sizes: float64 [n, 6]."""
     sizes = np.where(dims > 0, dims, 1).astype(float)
     high = np.cumprod(sizes[:, ::-1], axis=1)[:, ::-1]
@@ -256,7 +257,7 @@ def _through_convolution(pairs: Pairs) -> Rule:
     )
 
 
-def _by_number(rules: Dict[str, _RuleOf]) -> Dict[int, _RuleOf]:
+def _by_number(rules: dict[str, _RuleOf]) -> dict[int, _RuleOf]:
     """Returns rules by number of the opcode."""
     return {schema.OPCODE_NUMBERS[name]: rule for name, rule in rules.items()}
 

@@ -29,17 +29,8 @@ they are `tile_columns` and `estimate`, and:
     count_<o>     how many nodes have opcode o; nodes: how many there are
 """
 
-from typing import (
-    Any,
-    Dict,
-    Iterable,
-    List,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,7 +68,7 @@ class Part(NamedTuple):
     prefix: str = ''
 
     @property
-    def names(self) -> Tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """The names of its columns."""
         return tuple(self.prefix + name for name in self.make.names)
 
@@ -113,7 +104,7 @@ def reads_extra(names: Iterable[str]) -> bool:
     return any(name.startswith(_EXACT_PREFIX) for name in names)
 
 
-def loop_parts(exact: bool) -> Tuple[str, ...]:
+def loop_parts(exact: bool) -> tuple[str, ...]:
     """Returns the parts that `--loop_columns` switches on.
 
     Args:
@@ -144,7 +135,7 @@ class TileTable:
             _require(f'{store.source}: node_feat', store.node_feat, schema.NODE, part)
             _require('config_feat', store.config_feat, schema.TILE, part)
         read = {PARTS[part].source for part in self.parts}
-        sources: Dict[str, Any] = {_SPLIT: store}
+        sources: dict[str, Any] = {_SPLIT: store}
         if _FACTS in read:
             sources[_FACTS] = kernel_facts.KernelFacts(store)
         for source in read & {_GROUPS, _EXACT}:
@@ -152,7 +143,7 @@ class TileTable:
         self._computed = [
             PARTS[part].make(sources[PARTS[part].source]) for part in self.parts
         ]
-        self._last: Tuple[int, np.ndarray] = 0, np.empty((0, 0))
+        self._last: tuple[int, np.ndarray] = 0, np.empty((0, 0))
         # Every epoch reads the rows of a small split again: [C, names], and bool [C].
         self._kept = self._is_kept = np.empty(0)
         count = len(store.config_feat)
@@ -160,7 +151,7 @@ class TileTable:
             self._kept = np.empty((count, len(self.names)), np.float32)
             self._is_kept = np.zeros(count, bool)
 
-    def rows(self, rows: np.ndarray, raw: Optional[np.ndarray] = None) -> np.ndarray:
+    def rows(self, rows: np.ndarray, raw: np.ndarray | None = None) -> np.ndarray:
         """Computes rows: float32 [r, len(names)].
 
         Args:
@@ -181,9 +172,7 @@ class TileTable:
             self._last = rows[0], table
         return table
 
-    def _compute(
-        self, rows: np.ndarray, raw: Optional[np.ndarray] = None
-    ) -> np.ndarray:
+    def _compute(self, rows: np.ndarray, raw: np.ndarray | None = None) -> np.ndarray:
         """Computes rows that are not kept; see `rows`."""
         raw = self._store.config_feat[rows] if raw is None else raw
         kernels = np.searchsorted(self._store.config_offsets, rows, 'right') - 1
@@ -196,8 +185,8 @@ class TileTable:
         return table
 
     def value_range(
-        self, graphs: Union[Sequence[int], np.ndarray, None] = None
-    ) -> Dict[str, Tuple[np.ndarray, np.ndarray]]:
+        self, graphs: Sequence[int] | np.ndarray | None = None
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Measures the columns on up to 64 configurations of each kernel.
 
         They are evenly spaced from the first to the last one: the same every
@@ -243,8 +232,8 @@ class TreeTable:
     def __init__(
         self,
         store: tile_store.TileStore,
-        names: Optional[Sequence[str]] = None,
-        shared: Optional[TileTable] = None,
+        names: Sequence[str] | None = None,
+        shared: TileTable | None = None,
     ):
         self._store = store
         own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
@@ -266,7 +255,7 @@ class TreeTable:
             names = [n for part in parts for n in PARTS[part].names]
             if not are_elements:
                 names = [*own, *names, *kernel_names]
-        self.names: List[str] = list(names)
+        self.names: list[str] = list(names)
         for name in self.names:
             if name not in place:
                 raise ValueError(
@@ -305,7 +294,7 @@ class TreeTable:
         return table.T
 
 
-def _kernel_names(store: tile_store.TileStore) -> List[str]:
+def _kernel_names(store: tile_store.TileStore) -> list[str]:
     """Returns the names of the columns of kernels."""
     of_nodes = _names(schema.NODE, _node_columns(store))
     names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
@@ -338,7 +327,7 @@ def _node_columns(store: tile_store.TileStore) -> int:
     return len(schema.NODE) if width == len(schema.NODE_AND_EXTRA) else width
 
 
-def _names(columns: schema.Columns, width: int) -> List[str]:
+def _names(columns: schema.Columns, width: int) -> list[str]:
     """Names raw columns, by number where there are more than published."""
     return [*columns.names, *map(str, range(len(columns), width))][:width]
 

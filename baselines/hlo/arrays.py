@@ -4,7 +4,7 @@ Numbers of `Ragged` stay int64 with wrap-around, as in C++, and go to float32 in
 step: by way of float64 some values above 2^53 would be rounded twice.
 """
 
-from typing import Callable, Iterable, List, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -26,8 +26,8 @@ class Ragged:
     @classmethod
     def of(cls, rows: Iterable[Sequence[int]]) -> 'Ragged':
         """Joins rows of integers, each of which fits into int64."""
-        flat: List[int] = []
-        lengths: List[int] = []
+        flat: list[int] = []
+        lengths: list[int] = []
         for row in rows:
             lengths.append(len(row))
             flat += row

@@ -12,7 +12,8 @@ the compiler's own choice.  What else `tpugraphs rank --json` writes is passed o
 any other key is refused.
 """
 
-from typing import Any, Dict, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from google.protobuf import message
 
@@ -34,7 +35,7 @@ _OF_RANKING = (
 )
 
 
-def read(path: str) -> List[Any]:
+def read(path: str) -> list[Any]:
     """Reads the list of candidates in a JSON file, which is untrusted.
 
     Raises:
@@ -75,7 +76,7 @@ def tuning_data(
     data.module.CopyFrom(tuning.module)
     reader = TileBounds(tuning)
     # Of layouts: the configurable nodes, which the first candidate defines.
-    nodes: List[str] = []
+    nodes: list[str] = []
     for number, candidate in enumerate(candidates):
         with text.located(f'--candidates: number {number}'):
             if not isinstance(candidate, dict):
@@ -106,7 +107,7 @@ class TileBounds:
             without runs, the first candidate with a list sets its length.
     """
 
-    def __init__(self, tuning: Optional[message.Message] = None):
+    def __init__(self, tuning: message.Message | None = None):
         runs = [run.op_config.tile_size_config for run in tuning.runs] if tuning else []
         self._lengths = {
             name: {len(getattr(sizes, name)) for sizes in runs}
@@ -114,7 +115,7 @@ class TileBounds:
         }
         self._whose = "the module's own runs" if runs else 'a candidate before it'
 
-    def read(self, candidate: text.JsonObject) -> Dict[str, List[int]]:
+    def read(self, candidate: text.JsonObject) -> dict[str, list[int]]:
         """Returns the lists of a candidate that are features; empty ones fit any.
 
         Raises:

@@ -1,6 +1,6 @@
 """Writes configurations as JSON and as human-readable text."""
 
-from typing import Dict, List, Optional, Sequence
+from collections.abc import Sequence
 
 from google.protobuf import message
 import numpy as np
@@ -11,7 +11,7 @@ from baselines.hlo import schema
 _BOUNDS = ('output_bounds', 'kernel_bounds', 'input_bounds')
 
 
-def tile_json(run: message.Message) -> Dict[str, List[int]]:
+def tile_json(run: message.Message) -> dict[str, list[int]]:
     """Returns e.g. {'output_bounds': [8, 128], ...} of a ConfigProfile with tiles."""
     sizes = run.op_config.tile_size_config
     bounds = {name: list(getattr(sizes, name)) for name in _BOUNDS}
@@ -20,7 +20,7 @@ def tile_json(run: message.Message) -> Dict[str, List[int]]:
     return bounds
 
 
-def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
+def tile_row_json(row: np.ndarray, pad: int = 0) -> dict[str, list[int]]:
     """Returns the bounds of `tile_json` from the columns of a configuration.
 
     Args:
@@ -36,7 +36,7 @@ def tile_row_json(row: np.ndarray, pad: int = 0) -> Dict[str, List[int]]:
     return bounds_by_name
 
 
-def tile_text(bounds: Dict[str, Sequence[int]]) -> str:
+def tile_text(bounds: dict[str, Sequence[int]]) -> str:
     """Returns e.g. `output 8x128, kernel 256, input -` of `tile_json`; `-` is empty."""
     return ', '.join(
         f'{name[: -len("_bounds")]} {"x".join(map(str, sizes)) or "-"}'
@@ -45,9 +45,7 @@ def tile_text(bounds: Dict[str, Sequence[int]]) -> str:
 
 
 def layout_json(
-    run: message.Message,
-    nodes: Sequence[int],
-    default: Optional[message.Message] = None,
+    run: message.Message, nodes: Sequence[int], default: message.Message | None = None
 ) -> text.JsonObject:
     """Returns e.g. {'layouts': {'12': {'output': [1, 0], 'input': [0, 1]}}}.
 

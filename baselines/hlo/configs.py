@@ -1,7 +1,8 @@
 """The configurations of a tuned module: fields that both kinds of modules share."""
 
+from collections.abc import Sequence
 import dataclasses
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any
 
 from google.protobuf import message
 import numpy as np
@@ -22,10 +23,10 @@ class Configs:
     """
 
     config_runtime: np.ndarray
-    normalizer: Optional[int]
-    default: Optional[int]
+    normalizer: int | None
+    default: int | None
     run_index: np.ndarray
-    dropped: Dict[str, int]
+    dropped: dict[str, int]
 
 
 def time_of(run: message.Message) -> int:
@@ -33,7 +34,7 @@ def time_of(run: message.Message) -> int:
     return run.profile.compute_time_ns
 
 
-def timing(usable: Sequence[Tuple[int, message.Message]], least: int) -> Dict[str, Any]:
+def timing(usable: Sequence[tuple[int, message.Message]], least: int) -> dict[str, Any]:
     """Returns fields of `Configs`: config_runtime, normalizer, default, run_index.
 
     Args:

@@ -1,7 +1,6 @@
 """Edges of an HLO module: from an instruction to its operands and callees."""
 
 import itertools
-from typing import Tuple
 
 from google.protobuf import message
 import numpy as np
@@ -12,7 +11,7 @@ from baselines.hlo import gather
 
 def find_edges(
     module: message.Message, instructions: gather.Fields
-) -> Tuple[np.ndarray, Tuple[str, ...]]:
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Finds the edges of an HloModuleProto's instructions.
 
     Returns:

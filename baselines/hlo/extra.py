@@ -4,7 +4,7 @@ They are those of `schema.EXTRA`.  Entries that a list does not have are -1, wha
 `pad` the published columns were extracted with: dimension 0 exists.
 """
 
-from typing import Any, Optional
+from typing import Any
 
 from google.protobuf import message
 import numpy as np
@@ -57,7 +57,7 @@ def extra_features(instructions: gather.Fields) -> np.ndarray:
     return features
 
 
-def _scalar(literal: message.Message) -> Optional[float]:
+def _scalar(literal: message.Message) -> float | None:
     """Returns the value of a literal of one real number, else None."""
     kind = _TYPE_NAMES.get(literal.shape.element_type, '')
     values: Any = getattr(literal, f'{kind}s', ())

@@ -7,7 +7,6 @@ if detect_form(data) in PROTOS:
 import codecs
 import contextlib
 import re
-from typing import List, Optional, Type
 
 from google.protobuf import message
 
@@ -66,7 +65,7 @@ def detect_form(data: bytes) -> str:
         raise ValueError(f'it is {shown}; accepted are {ACCEPTED}') from None
 
 
-def form_of(data: bytes) -> Optional[str]:
+def form_of(data: bytes) -> str | None:
     """Detects the form of a program: TUNING, one of PROTOS, HLO_TEXT, ...; or None."""
     if data.startswith(_BYTECODE):
         return MLIR_BYTECODE
@@ -90,7 +89,7 @@ def _name_other(data: bytes) -> str:
     return first and f'text that begins with {first[:_SHOWN]!r}'
 
 
-def _text_of(data: bytes) -> Optional[str]:
+def _text_of(data: bytes) -> str | None:
     """Decodes bytes of UTF-8 text; None where they are not."""
     try:
         text = codecs.decode(data, 'utf-8-sig')
@@ -99,7 +98,7 @@ def _text_of(data: bytes) -> Optional[str]:
     return None if _CONTROL.search(text) else text
 
 
-def _message_form(data: bytes) -> Optional[str]:
+def _message_form(data: bytes) -> str | None:
     """Detects the form of a message with an HLO module in it; None without one.
 
     The module of a ModuleTuningData and that of an HloProto are both field 1, and so
@@ -120,7 +119,7 @@ def _message_form(data: bytes) -> Optional[str]:
     return None
 
 
-def _modules_of(data: bytes) -> List[message.Message]:
+def _modules_of(data: bytes) -> list[message.Message]:
     """Returns outlines of the modules of bytes taken for a TuningData."""
     outlines = protos.outlines()
     file = outlines.TuningData.FromString(data)
@@ -149,7 +148,7 @@ def _is_module(outline: message.Message) -> bool:
     return False
 
 
-def _parsed(kind: Type[message.Message], data: bytes) -> Optional[message.Message]:
+def _parsed(kind: type[message.Message], data: bytes) -> message.Message | None:
     """Parses a message of class `kind`; None where the bytes are no such message."""
     try:
         return kind.FromString(data)
@@ -157,7 +156,7 @@ def _parsed(kind: Type[message.Message], data: bytes) -> Optional[message.Messag
         return None
 
 
-def detect_kind(data: bytes) -> Optional[str]:
+def detect_kind(data: bytes) -> str | None:
     """Detects the kind of tuning data: a TuningData or a ModuleTuningData.
 
     Both messages begin with field 1, a sub-message.  A ModuleTuningData goes on
@@ -188,7 +187,7 @@ def detect_kind(data: bytes) -> Optional[str]:
     raise ValueError('it has fields that are in neither')
 
 
-def _kind_of_entry(data: bytes) -> Optional[str]:
+def _kind_of_entry(data: bytes) -> str | None:
     """Tells the kind of a file from an entry of its field 1, if that shows it."""
     outlines = protos.outlines()
     with contextlib.suppress(message.DecodeError):

@@ -4,7 +4,7 @@ Attribute access is what reading a protobuf in Python costs, so every field is
 read once per message and all arithmetic is left to numpy.
 """
 
-from typing import Dict, Iterable, Sequence, Tuple
+from collections.abc import Iterable, Sequence
 
 from google.protobuf import message
 import numpy as np
@@ -28,7 +28,7 @@ class Fields:
 
     def __init__(self, messages: Sequence[message.Message]):
         self.messages = messages
-        self._present: Dict[str, Tuple[np.ndarray, Sequence[message.Message]]] = {
+        self._present: dict[str, tuple[np.ndarray, Sequence[message.Message]]] = {
             '': (np.arange(len(messages)), messages)
         }
 
@@ -74,7 +74,7 @@ class Fields:
             first = columns.at(field.columns[0])
             features[:, first : first + values.shape[1]] = values
 
-    def submessages(self, path: str) -> Tuple[np.ndarray, Sequence[message.Message]]:
+    def submessages(self, path: str) -> tuple[np.ndarray, Sequence[message.Message]]:
         """Finds the messages that have a sub-message.
 
         Args:

@@ -1,9 +1,9 @@
 """One HLO module as a graph: a node per instruction, edges to what it uses."""
 
 import collections
+from collections.abc import Mapping, Sequence
 import dataclasses
 import itertools
-from typing import List, Mapping, Optional, Sequence, Tuple
 
 from google.protobuf import message
 import numpy as np
@@ -33,9 +33,9 @@ class Graph:
     pad: int  # what absent list entries hold in node_feat
     # opcode name -> number of nodes, for names outside the table
     unknown_opcodes: Mapping[str, int]
-    warnings: Tuple[str, ...]  # about repeated edges that were dropped
+    warnings: tuple[str, ...]  # about repeated edges that were dropped
     # float32 [n, k], the columns `schema.EXTRA`, if asked for
-    node_feat_extra: Optional[np.ndarray] = None
+    node_feat_extra: np.ndarray | None = None
 
 
 def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) -> Graph:
@@ -86,7 +86,7 @@ def _features(fields: gather.Fields, is_root: np.ndarray, pad: int) -> np.ndarra
     return features
 
 
-def list_instructions(module: message.Message) -> List[message.Message]:
+def list_instructions(module: message.Message) -> list[message.Message]:
     """Returns the instructions of all computations, in order; raises ValueError."""
     count = sum(len(c.instructions) for c in module.computations)
     if count > MAX_NODES:

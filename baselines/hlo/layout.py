@@ -1,8 +1,9 @@
 """Layout configurations of a tuned program (ModuleTuningData)."""
 
 import collections
+from collections import Counter
+from collections.abc import Iterator
 import dataclasses
-from typing import Counter, Dict, Iterator, List, Optional, Tuple
 
 from google.protobuf import message
 import numpy as np
@@ -63,7 +64,7 @@ def extract_configs(
             f'{text.count(num_nodes, "node")}'
         )
     # Runs that failed are counted, not refused: a tuner's log has some.
-    usable: List[Tuple[int, message.Message]] = []
+    usable: list[tuple[int, message.Message]] = []
     dropped: Counter[str] = collections.Counter()
     for index, run in enumerate(tuning.runs):
         reason = _why_dropped(run, measured)
@@ -102,7 +103,7 @@ def extract_configs(
     )
 
 
-def _why_dropped(run: message.Message, measured: bool) -> Optional[str]:
+def _why_dropped(run: message.Message, measured: bool) -> str | None:
     """Returns why a run does not count; None if it does."""
     if not run.HasField('module_config'):
         return 'without module configuration'
@@ -112,8 +113,8 @@ def _why_dropped(run: message.Message, measured: bool) -> Optional[str]:
 
 
 def _encoded(
-    runs: List[message.Message], num_configurable: int
-) -> Tuple[np.ndarray, np.ndarray]:
+    runs: list[message.Message], num_configurable: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns `vectors` and `codes` of `LayoutConfigs`; refuses more than 16 GB."""
     size = len(runs) * num_configurable * len(schema.LAYOUT) * 4
     if size > MAX_BYTES:
@@ -123,8 +124,8 @@ def _encoded(
         )
     # Nodes have few distinct layouts, so each is unpacked once.
     codes = np.empty((len(runs), num_configurable), np.int32)
-    code_of: Dict[bytes, int] = {}
-    rows: List[List[int]] = []
+    code_of: dict[bytes, int] = {}
+    rows: list[list[int]] = []
     for index, run in enumerate(runs):
         for column, node in enumerate(run.module_config.layout_config.nodes):
             code = code_of.setdefault(node.SerializeToString(), len(code_of))
@@ -134,7 +135,7 @@ def _encoded(
     return np.array(rows, np.int32), codes
 
 
-def _row(node: message.Message, index: int, column: int) -> List[int]:
+def _row(node: message.Message, index: int, column: int) -> list[int]:
     """Returns the 18 features of a node's layouts; errors name run and node entry."""
     if len(node.tensors) > len(schema.LAYOUT_ARRAYS):
         raise ValueError(
@@ -142,7 +143,7 @@ def _row(node: message.Message, index: int, column: int) -> List[int]:
             f'{len(node.tensors)} tensors; {len(schema.LAYOUT_ARRAYS)} are known '
             f'({", ".join(schema.LAYOUT_ARRAYS)})'
         )
-    row: List[int] = []
+    row: list[int] = []
     for tensor in node.tensors:
         dims = tensor.dims[: schema.RANK]
         row += dims

@@ -9,7 +9,7 @@ on as bytes.  protos.pyi has their fields, for type checkers.
 
 import functools
 import pathlib
-from typing import NamedTuple, Type
+from typing import NamedTuple
 
 from google.protobuf import descriptor_pb2
 from google.protobuf import descriptor_pool
@@ -22,31 +22,31 @@ _DESCRIPTORS = 'tuning_data.binpb'
 class _Classes(NamedTuple):
     """The message classes that raw files are made of."""
 
-    TuningData: Type[message.Message]
-    ModuleTuningData: Type[message.Message]
-    ConfigProfile: Type[message.Message]
-    HloProto: Type[message.Message]
-    HloSnapshot: Type[message.Message]
-    HloModuleProto: Type[message.Message]
-    HloComputationProto: Type[message.Message]
-    HloInstructionProto: Type[message.Message]
+    TuningData: type[message.Message]
+    ModuleTuningData: type[message.Message]
+    ConfigProfile: type[message.Message]
+    HloProto: type[message.Message]
+    HloSnapshot: type[message.Message]
+    HloModuleProto: type[message.Message]
+    HloComputationProto: type[message.Message]
+    HloInstructionProto: type[message.Message]
 
 
-def __getattr__(name: str) -> Type[message.Message]:
+def __getattr__(name: str) -> type[message.Message]:
     """Returns a message class, such as `protos.HloModuleProto` (PEP 562)."""
     if name not in _Classes._fields:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     return getattr(_classes(), name)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _classes() -> _Classes:
     """Builds the message classes, on their first use."""
     pool = _pool(_file_set())
     return _Classes(*(_message_class(pool, name) for name in _Classes._fields))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def outlines() -> _Classes:
     """Returns the classes with repeated messages and text declared as bytes.
 
@@ -57,7 +57,7 @@ def outlines() -> _Classes:
     return _Classes(*(_message_class(pool, name) for name in _Classes._fields))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def outline_pool() -> descriptor_pool.DescriptorPool:
     """Returns the descriptors of `outlines`, by the names of the actual ones."""
     types = descriptor_pb2.FieldDescriptorProto
@@ -91,7 +91,7 @@ def _pool(file_set: descriptor_pb2.FileDescriptorSet) -> descriptor_pool.Descrip
 
 def _message_class(
     pool: descriptor_pool.DescriptorPool, name: str
-) -> Type[message.Message]:
+) -> type[message.Message]:
     package = 'xla' if name.startswith('Hlo') else 'tpu_graphs'
     descriptor = pool.FindMessageTypeByName(f'{package}.{name}')
     return message_factory.GetMessageClass(descriptor)

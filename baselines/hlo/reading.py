@@ -1,10 +1,10 @@
 """Raw files: which message a file holds, and its modules."""
 
+from collections.abc import Iterator
 import dataclasses
 import functools
 import glob
 import os
-from typing import Dict, Iterator, List, Optional, Tuple, Type
 
 from google.protobuf import descriptor
 from google.protobuf import message
@@ -35,10 +35,10 @@ class RawFile:
 
     kind: str  # 'tile' (TuningData) or 'layout' (ModuleTuningData)
     # its ModuleTuningData messages; one if the kind is 'layout'
-    modules: Tuple[message.Message, ...]
+    modules: tuple[message.Message, ...]
 
 
-def find_files(patterns: List[str]) -> List[str]:
+def find_files(patterns: list[str]) -> list[str]:
     """Returns the files that arguments name, absolute, each once.
 
     Args:
@@ -47,7 +47,7 @@ def find_files(patterns: List[str]) -> List[str]:
     Raises:
         ValueError: an argument names nothing.
     """
-    paths: List[str] = []
+    paths: list[str] = []
     for pattern in patterns:
         path = files.expand(pattern)
         if os.path.isdir(path):
@@ -93,7 +93,7 @@ def module_of(data: bytes, form: str) -> message.Message:
         raise ValueError(f'the {form} is damaged ({error})') from None
 
 
-def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
+def read_tuning(path: str, kind: str | None = None) -> RawFile:
     """Reads a raw file of tuning data.
 
     Args:
@@ -110,7 +110,7 @@ def read_tuning(path: str, kind: Optional[str] = None) -> RawFile:
         return parse_tuning(data, kind)
 
 
-def parse_tuning(data: bytes, kind: Optional[str] = None) -> RawFile:
+def parse_tuning(data: bytes, kind: str | None = None) -> RawFile:
     """Parses the bytes of a raw file as `read_tuning` does; errors name no file."""
     try:
         detected = forms.detect_kind(data)
@@ -199,10 +199,10 @@ def _inner_sizes(
                     yield from _inner_sizes(inner, entry, depth + 1)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _inner_types(
     actual: descriptor.Descriptor,
-) -> Dict[int, Tuple[descriptor.Descriptor, int, Type[message.Message]]]:
+) -> dict[int, tuple[descriptor.Descriptor, int, type[message.Message]]]:
     """Returns field number -> type, memory and outline class of the messages in it.
 
     Fields whose messages are small, and maps, are left out.
@@ -219,7 +219,7 @@ def _inner_types(
     return inner_types
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _largest_size(actual: descriptor.Descriptor) -> int:
     """Returns the memory of a type, or of the largest type inside it, in bytes."""
     types = [actual]

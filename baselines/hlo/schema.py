@@ -5,8 +5,9 @@ numbers are those of the published feature extractor (docs/guide/raw-files.md);
 tests/hlo/test_schema.py holds them against what ours writes.
 """
 
+from collections.abc import Iterable
 import dataclasses
-from typing import Iterable, NamedTuple, Tuple, Union
+from typing import NamedTuple
 
 RANK = 6  # most dimensions in a list of columns
 
@@ -48,7 +49,7 @@ ELEMENT_TYPES = (
 class Columns:
     """Columns of a matrix of features, by name."""
 
-    names: Tuple[str, ...]  # in order
+    names: tuple[str, ...]  # in order
 
     def __len__(self) -> int:
         return len(self.names)
@@ -70,7 +71,7 @@ class Columns:
         return slice(first, first + size)
 
 
-Entries = Tuple[Union[int, str], ...]
+Entries = tuple[int | str, ...]
 
 
 class MessageField(NamedTuple):
@@ -88,21 +89,21 @@ class MessageField(NamedTuple):
     entries: Entries = ()
 
     @property
-    def columns(self) -> Tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:
         """The names of the field's columns."""
         return tuple(f'{self.name}_{entry}' for entry in self.entries) or (self.name,)
 
 
 def parts(
     name: str, path: str, fields: str, entries: Entries = ()
-) -> Tuple[MessageField, ...]:
+) -> tuple[MessageField, ...]:
     """Makes fields `<name>_<f>` of message `path`, for each word f of `fields`."""
     return tuple(
         MessageField(f'{name}_{f}', f'{path}.{f}', entries) for f in fields.split()
     )
 
 
-def convolution(fields: str, entries: Entries = ()) -> Tuple[MessageField, ...]:
+def convolution(fields: str, entries: Entries = ()) -> tuple[MessageField, ...]:
     """Makes fields of a convolution's dim_numbers, for each word of `fields`."""
     paths = [f'convolution_dimension_numbers.{field}' for field in fields.split()]
     return tuple(
@@ -111,7 +112,7 @@ def convolution(fields: str, entries: Entries = ()) -> Tuple[MessageField, ...]:
     )
 
 
-def columns_of(fields: Iterable[MessageField]) -> Tuple[str, ...]:
+def columns_of(fields: Iterable[MessageField]) -> tuple[str, ...]:
     """Returns the names of all columns of fields."""
     return tuple(name for field in fields for name in field.columns)
 

@@ -1,6 +1,7 @@
 """The HLO of a TensorFlow function."""
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from google.protobuf import message
 

@@ -1,7 +1,7 @@
 """Tile-size configurations of a tuned kernel (TuningData, one module of it)."""
 
+from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from google.protobuf import message
 import numpy as np
@@ -26,7 +26,7 @@ class TileConfigs(configs.Configs):
     config_feat: np.ndarray  # float32 [c, 24]
 
 
-def why_unusable(tuning: message.Message, measured: bool = True) -> Optional[str]:
+def why_unusable(tuning: message.Message, measured: bool = True) -> str | None:
     """Returns why a ModuleTuningData is passed over, or None.
 
     With `measured`, as the published extractor does; else, if it has nothing to rank.
@@ -91,7 +91,7 @@ def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
     Raises:
         ValueError: a configuration is malformed; gives its number.
     """
-    rows: Dict[str, List[List[int]]] = {name: [] for name in schema.TILE_LISTS}
+    rows: dict[str, list[list[int]]] = {name: [] for name in schema.TILE_LISTS}
     reader = candidates.TileBounds()
     for number, config in enumerate(configs):
         with text.located(f'configuration {number}'):
@@ -112,7 +112,7 @@ def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarr
 
 def _usable(
     tuning: message.Message, measured: bool
-) -> List[Tuple[int, message.Message]]:
+) -> list[tuple[int, message.Message]]:
     """Returns (position, run) of the runs without error and, if asked, with a time."""
     return [
         (index, run)

@@ -11,8 +11,8 @@ a graph of the NLP collections has a thousand nodes to configure, but only some
 dozens of vectors.
 """
 
+from collections.abc import Sequence
 import dataclasses
-from typing import Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import tensorflow as tf
@@ -23,7 +23,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.tiles import graphs as tile_graphs
 
 # Arrays of some items; b programs in each.  See `pack`.
-Packed = Dict[str, np.ndarray]
+Packed = dict[str, np.ndarray]
 
 # A label is a runtime in nanoseconds divided by this, as published.
 RUNTIME_SCALE = 1e7
@@ -47,7 +47,7 @@ class ScaledProgram:
     group: np.ndarray  # int [c], rows of `codes`
     runtimes: np.ndarray  # float [c], nanoseconds
     # float32 [u], scores that those of a model are added to; None: 0
-    prior: Optional[np.ndarray] = None
+    prior: np.ndarray | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -62,11 +62,11 @@ class ScaledProgram:
 
 @tf.autograph.experimental.do_not_convert
 def unpack(
-    packed: Dict[str, tf.Tensor],
-    item: Union[int, tf.Tensor],
+    packed: dict[str, tf.Tensor],
+    item: int | tf.Tensor,
     batch: int,
-    configs: Optional[int] = None,
-) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
+    configs: int | None = None,
+) -> tuple[tfgnn.GraphTensor, tf.Tensor]:
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
@@ -79,7 +79,7 @@ def unpack(
         The GraphTensor, and labels float32 [batch, configs].
     """
 
-    def per_program(key: str, *rest: Optional[int]):
+    def per_program(key: str, *rest: int | None):
         return tf.ensure_shape(packed[key][item], [batch, *rest])
 
     def piece(sizes: tf.Tensor, start: str):
@@ -176,7 +176,7 @@ def _edge_set(
     target: str,
     target_index: tf.Tensor,
     sizes: tf.Tensor,
-    kept: Optional[tf.Tensor] = None,
+    kept: tf.Tensor | None = None,
 ):
     """Makes an edge set, or the part of it where the mask `kept` is true."""
     if kept is not None:
@@ -208,7 +208,7 @@ def pack(
     programs: Sequence[ScaledProgram],
     numbers: np.ndarray,
     configs: np.ndarray,
-    segments: Optional[np.ndarray] = None,
+    segments: np.ndarray | None = None,
 ) -> Packed:
     """Packs batches of programs with the configurations chosen of each.
 

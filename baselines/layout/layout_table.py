@@ -22,8 +22,9 @@ amounts of work, and of single ones:
 Arrays that no configuration lays out are row major.
 """
 
+from collections.abc import Sequence
 import itertools
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # loads `sparse`, which takes a tenth of a second, on first use
@@ -59,7 +60,7 @@ _SUMS = (
     'padded_work',
     'log_padded_work',
 )
-NAMES: Tuple[str, ...] = (
+NAMES: tuple[str, ...] = (
     *_SUMS,
     *(f'layout_{i}_{name}' for i in range(_SINGLE) for name in _OF_SINGLE),
     *(f'log_{amount}' for amount in _AMOUNTS),
@@ -96,11 +97,11 @@ class LayoutTable:
     """
 
     def __init__(
-        self, store: layout_store.LayoutStore, names: Optional[Sequence[str]] = None
+        self, store: layout_store.LayoutStore, names: Sequence[str] | None = None
     ):
         self._store = store
         every = [*NAMES, *store.flags]
-        self.names: List[str] = list(every if names is None else names)
+        self.names: list[str] = list(every if names is None else names)
         for name in self.names:
             if name not in every:
                 raise ValueError(
@@ -113,7 +114,7 @@ class LayoutTable:
             np.flatnonzero(part) for part in (used < len(_SUMS), used >= len(_SUMS))
         )
         self._used = used
-        self._last: Dict[int, _Instructions] = {}  # the program that was read last
+        self._last: dict[int, _Instructions] = {}  # the program that was read last
 
     @property
     def counts(self) -> np.ndarray:
@@ -230,7 +231,7 @@ def _single_columns(
 
 def assignments(
     codes: np.ndarray, num_vectors: int
-) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Finds the a assignments: an instruction with one of its layouts each.
 
     Args:

@@ -14,7 +14,8 @@ as measured on two programs; the rest is public.
 An assignment, one of a, is a configurable instruction with one of its layouts.
 """
 
-from typing import NamedTuple, Sequence, Union
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -142,6 +143,6 @@ def _sizes(fastest: np.ndarray, dims: np.ndarray) -> np.ndarray:
     return np.maximum(sizes.sum(axis=-1), 1)
 
 
-def _filled(x: np.ndarray, unit: Union[int, np.ndarray]) -> np.ndarray:
+def _filled(x: np.ndarray, unit: int | np.ndarray) -> np.ndarray:
     """Rounds up to a multiple."""
     return np.ceil(x / unit) * unit

@@ -1,6 +1,6 @@
 """The programs of a packed split with scaled features."""
 
-from typing import Callable, Dict, Optional, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,13 +30,13 @@ class StoredPrograms(Sequence[graphs.ScaledProgram]):
         store: layout_store.LayoutStore,
         normalizer: normalizer_lib.Normalizer,
         mean_runtimes: bool = False,
-        prior: Optional[Callable[[layout_store.LayoutStore, int], np.ndarray]] = None,
+        prior: Callable[[layout_store.LayoutStore, int], np.ndarray] | None = None,
     ):
         self.store = store
         self._normalizer = normalizer
         self._mean_runtimes = mean_runtimes
         self._prior = prior
-        self._programs: Dict[int, graphs.ScaledProgram] = {}  # the oldest first
+        self._programs: dict[int, graphs.ScaledProgram] = {}  # the oldest first
         self._kept = 0  # bytes
 
     def __len__(self) -> int:

@@ -4,7 +4,8 @@ See `pruning`.  NumPy makes the arrays that define the cells, and one compiled f
 for programs and configurations of all shapes, evaluates the model on them.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +23,7 @@ _MOST_CONFIGS = 2048
 class _Cells:
     """Cells as tensors, with the methods of `AllPairs` in `layout/models.py`."""
 
-    def __init__(self, layers: List[Dict[str, Any]], pool: Dict[str, tf.Tensor]):
+    def __init__(self, layers: list[dict[str, Any]], pool: dict[str, tf.Tensor]):
         self._layers = layers
         self._pool = pool
 
@@ -48,7 +49,7 @@ class _Cells:
         of_first = of_config[:, : self._pool['first_groups']]
         return self._sum(x, None, of_config), self._sum(x, first, of_first)
 
-    def _sum(self, x: tf.Tensor, count: Optional[tf.Tensor], of_config: tf.Tensor):
+    def _sum(self, x: tf.Tensor, count: tf.Tensor | None, of_config: tf.Tensor):
         """Sums x over cells of a state, and these over states of a configuration."""
         state = self._pool['state'][:count]
         members = (state, tf.range(tf.size(state)), tf.ones(tf.shape(state), x.dtype))
@@ -78,7 +79,7 @@ class _Plan(NamedTuple):
     """A program prepared for scoring: the parts that no configuration changes."""
 
     structure: pruning.Structure
-    bases: List[tf.Tensor]  # per layer float32 [a_L, h]
+    bases: list[tf.Tensor]  # per layer float32 [a_L, h]
     pooled: tf.Tensor  # float32 [1, h]
 
 
@@ -124,7 +125,7 @@ class PrunedInference:
         affected = [int(count) for count in affected]
         return _Plan(pruning.Structure.build(matrices, affected), bases, pooled)
 
-    def _prepare_program(self, packed: Dict[str, tf.Tensor]):
+    def _prepare_program(self, packed: dict[str, tf.Tensor]):
         """Computes fields of the model's `Prepared`: what `_plan` needs."""
         graph, _ = graphs_lib.unpack(packed, 0, 1)
         nodes = self._model.node_inputs(graph)
@@ -164,12 +165,12 @@ class PrunedInference:
 
     def _score_cells(
         self,
-        bases: List[tf.Tensor],
+        bases: list[tf.Tensor],
         pooled: tf.Tensor,
         size: tf.Tensor,
         configs: tf.Tensor,
-        layers: List[Dict[str, Any]],
-        pool: Dict[str, tf.Tensor],
+        layers: list[dict[str, Any]],
+        pool: dict[str, tf.Tensor],
     ) -> tf.Tensor:
         """Scores configurations by their cells: float32 [configurations]."""
         total, configurable = self._model.variable_sums(

@@ -15,8 +15,9 @@ with too many states gets one per configuration.  Only numpy and scipy here;
 nodes are numbered by hops, configurable ones first.
 """
 
+from collections.abc import Sequence
 import dataclasses
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -61,10 +62,10 @@ class Structure:
         depends_on: per layer and group, numbers of configurable nodes, ascending.
     """
 
-    affected: List[int]
-    entries: List[List[SparseMatrix]]
-    group: List[np.ndarray]
-    depends_on: List[List[np.ndarray]]
+    affected: list[int]
+    entries: list[list[SparseMatrix]]
+    group: list[np.ndarray]
+    depends_on: list[list[np.ndarray]]
 
     @classmethod
     def build(
@@ -98,7 +99,7 @@ class Structure:
             entries.append(kept)
         return cls(list(affected), entries, group, depends_on)
 
-    def states(self, codes: np.ndarray) -> List[States]:
+    def states(self, codes: np.ndarray) -> list[States]:
         """Finds the states of all groups in the given configurations.
 
         Args:
@@ -109,7 +110,7 @@ class Structure:
         """
         configs = len(codes)
         local, counts = _rank_columns(codes)
-        of_sets: Dict[bytes, Tuple[np.ndarray, int]] = {}
+        of_sets: dict[bytes, tuple[np.ndarray, int]] = {}
         layers = []
         for sets in self.depends_on:
             of_config = np.empty((len(sets), configs), np.int32)
@@ -125,7 +126,7 @@ class Structure:
             layers.append(States(of_config, start, example))
         return layers
 
-    def num_cells(self, states: Sequence[States]) -> Tuple[int, int]:
+    def num_cells(self, states: Sequence[States]) -> tuple[int, int]:
         """Returns the numbers of cells and of messages in the largest layer."""
         cells = [s.counts[g].sum() for s, g in zip(states, self.group)]
         messages = [
@@ -134,7 +135,7 @@ class Structure:
         ]
         return int(max(cells)), int(max(messages, default=0))
 
-    def cells(self, codes: np.ndarray, states: Sequence[States]) -> Dict[str, Any]:
+    def cells(self, codes: np.ndarray, states: Sequence[States]) -> dict[str, Any]:
         """Lists the cells of configurations, and the messages between cells.
 
         Returns:
@@ -157,8 +158,8 @@ class Structure:
         # node.  So the cell of (node, configuration) is the node's first cell plus
         # the state of its group in that configuration: no search, no table.
         k = self.affected[0]
-        layers: List[Dict[str, Any]] = []
-        starts: List[np.ndarray] = []
+        layers: list[dict[str, Any]] = []
+        starts: list[np.ndarray] = []
 
         def cell(layer: int, nodes: np.ndarray, configs: np.ndarray):
             in_state = states[layer].of_config[self.group[layer][nodes], configs]
@@ -207,12 +208,12 @@ class Structure:
         }
 
 
-def _group_rows(reach: scipy.sparse.csr_matrix) -> Tuple[np.ndarray, List[np.ndarray]]:
+def _group_rows(reach: scipy.sparse.csr_matrix) -> tuple[np.ndarray, list[np.ndarray]]:
     """Numbers the distinct rows of a 0-1 matrix; returns their columns, too."""
     reach.sort_indices()
     numbers = np.empty(reach.shape[0], np.int64)
-    number_of: Dict[bytes, int] = {}
-    sets: List[np.ndarray] = []
+    number_of: dict[bytes, int] = {}
+    sets: list[np.ndarray] = []
     ends = reach.indptr
     columns = reach.indices.astype(np.int64)
     for row in range(reach.shape[0]):
@@ -224,7 +225,7 @@ def _group_rows(reach: scipy.sparse.csr_matrix) -> Tuple[np.ndarray, List[np.nda
     return numbers, sets
 
 
-def _rank_columns(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def _rank_columns(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Replaces codes by ranks in their column, int32 [k, c]; counts them, int64 [k]."""
     k, configs = codes.shape[1], len(codes)
     columns = np.ascontiguousarray(codes.T)
@@ -243,7 +244,7 @@ def _rank_columns(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
 
 def _joint_states(
     local: np.ndarray, counts: np.ndarray, nodes: np.ndarray
-) -> Tuple[np.ndarray, int]:
+) -> tuple[np.ndarray, int]:
     """Numbers the joint states of configurable nodes, configuration by configuration.
 
     Returns:

@@ -1,8 +1,8 @@
 """Model x program -> the scores of its configurations, in bounded memory."""
 
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import functools
-from typing import Callable, Dict, Iterator, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -46,7 +46,7 @@ class LayoutInference:
     def scores(
         self,
         graphs: Sequence[graphs_lib.ScaledProgram],
-        numbers: Optional[np.ndarray] = None,
+        numbers: np.ndarray | None = None,
     ) -> Iterator[np.ndarray]:
         """Yields the scores of programs; see `tasks.protocol.Inference`."""
         if numbers is None:
@@ -133,7 +133,7 @@ class ForwardInference:
         self._model = model
         self._in_lists = getattr(model, 'scores_depend_on_list', False)
         self._budget = memory_budget
-        self._compiled: Dict[Optional[int], Callable] = {}
+        self._compiled: dict[int | None, Callable] = {}
 
     def score(self, program: graphs_lib.ScaledProgram) -> np.ndarray:
         """Scores the distinct configurations: float32 [u]."""
@@ -165,7 +165,7 @@ class ForwardInference:
         return 1 << (min(max(fit, 1), _MOST_CONFIGS).bit_length() - 1)
 
     def _score_packed(
-        self, packed: Dict[str, tf.Tensor], count: tf.Tensor, configs: Optional[int]
+        self, packed: dict[str, tf.Tensor], count: tf.Tensor, configs: int | None
     ) -> tf.Tensor:
         """Scores `count` packed configurations; `configs` is their static number."""
         graph, _ = graphs_lib.unpack(packed, 0, 1, configs)

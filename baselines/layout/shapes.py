@@ -1,6 +1,6 @@
 """The arrays that a program's nodes produce, and their operands, from raw columns."""
 
-from typing import List, NamedTuple, Tuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Arrays(NamedTuple):
     @classmethod
     def of(
         cls, store: layout_store.LayoutStore, number: int
-    ) -> Tuple['Arrays', np.ndarray]:
+    ) -> tuple['Arrays', np.ndarray]:
         """Reads the arrays of a program, and the flags of its collection, if any."""
         feats = store.part('node_feat', number)
         feats, flags = np.split(feats, [feats.shape[1] - len(store.flags)], axis=1)
@@ -79,7 +79,7 @@ class Operand(NamedTuple):
 
 def operands(
     arrays: Arrays, consumer: np.ndarray, producer: np.ndarray
-) -> List[Operand]:
+) -> list[Operand]:
     """Returns the input and the kernel of every node: its first two operands.
 
     Edges do not tell which is which; the input of a convolution is the operand

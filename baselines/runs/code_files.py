@@ -4,11 +4,12 @@ The copies are for the user to read, and to pass as --models_file.  They are nev
 executed otherwise, as a run may come from someone else.
 """
 
+from collections.abc import Sequence
 import hashlib
 import os
 import re
 import subprocess
-from typing import Dict, List, NamedTuple, Sequence
+from typing import NamedTuple
 
 import baselines
 from baselines.core import files
@@ -35,7 +36,7 @@ class CodeFile(NamedTuple):
         return hashlib.sha256(self.content).hexdigest()
 
 
-def read(models_file: registry.Own, losses: str) -> List[CodeFile]:
+def read(models_file: registry.Own, losses: str) -> list[CodeFile]:
     """Reads the files that two settings name; none for classes, or a missing file.
 
     Raises:
@@ -74,7 +75,7 @@ def described(code: Sequence[CodeFile]) -> text.JsonObject:
     }
 
 
-def _names(code: Sequence[CodeFile]) -> List[str]:
+def _names(code: Sequence[CodeFile]) -> list[str]:
     """Returns distinct paths of copies, relative to the model directory."""
     names = [os.path.basename(file.path) for file in code]
     return [
@@ -140,7 +141,7 @@ def _has_hash(models_file: str, sha256: str) -> bool:
     return [file.sha256 for file in read(models_file, '')] == [sha256]
 
 
-def _stored(run: run_files.RunFile) -> List[Dict[str, str]]:
+def _stored(run: run_files.RunFile) -> list[dict[str, str]]:
     """Returns the files in a run file, which is untrusted; raises ValueError."""
     code = run.info.get('code')
     entries = code.get('files') if isinstance(code, dict) else None

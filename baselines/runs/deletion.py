@@ -3,14 +3,13 @@
 import contextlib
 import os
 import shutil
-from typing import List
 
 from baselines.core import files
 from baselines.runs import finding
 from baselines.runs import run_files
 
 
-def paths_of(model_dir: str) -> List[str]:
+def paths_of(model_dir: str) -> list[str]:
     """Returns what `delete` removes of a run: its directory, CSV and run file.
 
     The CSV is the one at the default path.  A file of --results_csv is kept: a run file

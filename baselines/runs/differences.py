@@ -5,9 +5,10 @@ averaged.  Any other difference between runs of a model is named.
 """
 
 import collections
+from collections.abc import Mapping, Sequence
 import json
 import re
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
+from typing import NamedTuple
 
 from baselines import config
 from baselines import recipes
@@ -76,12 +77,12 @@ def from_defaults(run: run_files.RunFile) -> text.JsonObject:
     return differing
 
 
-def labels(runs: Sequence[run_files.RunFile]) -> List[Label]:
+def labels(runs: Sequence[run_files.RunFile]) -> list[Label]:
     """Names different runs, at least one, by model and by what differs within it.
 
     'MLP + trees' is a graph model whose scores are averaged with those of trees.
     """
-    alike: Dict[Tuple[str, str], List[run_files.RunFile]] = {}
+    alike: dict[tuple[str, str], list[run_files.RunFile]] = {}
     for run in runs:
         alike.setdefault((collection_name(run), _model_of(run)), []).append(run)
     named = {
@@ -98,7 +99,7 @@ def _model_of(run: run_files.RunFile) -> str:
     return run.args['model'] + ' + trees' * has_both
 
 
-def _labels(model: str, runs: Sequence[run_files.RunFile]) -> List[Label]:
+def _labels(model: str, runs: Sequence[run_files.RunFile]) -> list[Label]:
     """Names the runs of a model on one collection; see `labels`."""
     settings = [settings_of(run) for run in runs]
     # As JSON, since a value can be a list or an object, which has no hash.
@@ -128,14 +129,14 @@ def _labels(model: str, runs: Sequence[run_files.RunFile]) -> List[Label]:
     ]
 
 
-def in_order(labelled: Mapping[str, Label]) -> List[str]:
+def in_order(labelled: Mapping[str, Label]) -> list[str]:
     """Returns the keys of labels: runs that repeat one another by seed and fold.
 
     Needed since a pattern lists directories by their hashes.
     """
     groups = [label.group for label in labelled.values()]
 
-    def place(key: str) -> Tuple[int, List[Union[str, int]]]:
+    def place(key: str) -> tuple[int, list[str | int]]:
         """Returns what keys are sorted by: the group, then the numbers in the name."""
         label = labelled[key]
         parts = re.split(r'(\d+)', label.name)  # text and numbers in turn

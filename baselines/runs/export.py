@@ -14,10 +14,10 @@ So has a layout model with --estimate: `prior` [c], see `tasks.layout.prior`.
 Trees are exported as LightGBM's own text file, with such a description.
 """
 
+from collections.abc import Mapping
 import json
 import os
 import shutil
-from typing import Dict, List, Mapping, Optional
 
 import tensorflow as tf
 
@@ -55,7 +55,7 @@ def check_output(output: str) -> None:
 
 def export(
     exported: raw_scoring.GraphModel, output: str
-) -> Dict[str, List[Optional[int]]]:
+) -> dict[str, list[int | None]]:
     """Writes a graph model as a SavedModel.
 
     Args:

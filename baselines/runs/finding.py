@@ -14,13 +14,13 @@ Names without a folder are looked up where trainings write by default; another f
 precedes the name: `~/out/mine/latest`.  A folder alone names the only run in it.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import fnmatch
 import glob
 import os
 import pathlib
 import re
-from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
 
 from baselines import config
 from baselines.core import files
@@ -42,7 +42,7 @@ _SHORTEST = 4  # characters of a hash
 _MAGIC = re.compile(r'[*?[]')
 
 
-def default_folders() -> List[str]:
+def default_folders() -> list[str]:
     """Returns the folders where trainings write by default."""
     return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
 
@@ -94,7 +94,7 @@ def as_flag(flag: str) -> Iterator[None]:
         raise ValueError(re.sub('--dirs?', flag, str(error), count=1)) from None
 
 
-def find(name: str, task: str = '') -> List[str]:
+def find(name: str, task: str = '') -> list[str]:
     """Returns the model directories that a name refers to.
 
     Args:
@@ -175,13 +175,13 @@ def find_one(name: str, task: str = '') -> str:
     return matches[0]
 
 
-def find_all(names: Sequence[str], task: str = '') -> List[str]:
+def find_all(names: Sequence[str], task: str = '') -> list[str]:
     """Returns the model directories of several names, in the order of first mention.
 
     A run that is named repeatedly is returned once, with a note on stderr.
     """
-    named: Dict[str, List[str]] = {}
-    first: Dict[str, str] = {}
+    named: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
     for name in names:
         for model_dir in find(name, task):
             model_dir = first.setdefault(os.path.realpath(model_dir), model_dir)
@@ -208,12 +208,12 @@ def load(name: str, task: str = '') -> run_files.RunFile:
     return run_files.read(model_dir)
 
 
-def load_all(names: Sequence[str], task: str = '') -> Dict[str, run_files.RunFile]:
+def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFile]:
     """Reads several runs, by model directory; all names are resolved first."""
     return {model_dir: load(model_dir) for model_dir in find_all(names, task)}
 
 
-def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.RunFile], List[str]]:
+def _read(model_dirs: Sequence[str]) -> tuple[list[run_files.RunFile], list[str]]:
     """Reads run files, the oldest first; returns runs and damaged directories."""
     runs, damaged = [], []
     for model_dir in model_dirs:
@@ -224,7 +224,7 @@ def _read(model_dirs: Sequence[str]) -> Tuple[List[run_files.RunFile], List[str]
     return sorted(runs, key=lambda run: run.finished), damaged
 
 
-def _by_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
+def _by_hash(word: str, model_dirs: Sequence[str]) -> list[str]:
     """Returns directories with a hash that begins so; raises ValueError for several."""
     start = word.removeprefix('model_')
     if len(start) < _SHORTEST:
@@ -240,7 +240,7 @@ def _by_hash(word: str, model_dirs: Sequence[str]) -> List[str]:
 
 def _by_name(
     word: str, runs: Sequence[run_files.RunFile], damaged: Sequence[str], task: str
-) -> List[str]:
+) -> list[str]:
     """Returns directories of runs of a --run_id, a pattern, a model, or the latest.
 
     Damaged runs, which may be among them, are named on stderr.
@@ -258,7 +258,7 @@ def _by_name(
     return [run.model_dir for run in matches]
 
 
-def _latest(runs: Sequence[run_files.RunFile], task: str) -> List[run_files.RunFile]:
+def _latest(runs: Sequence[run_files.RunFile], task: str) -> list[run_files.RunFile]:
     """Returns the last run, of a task if one is given, in a list; [] for none."""
     of_task = [run for run in runs if task in ('', run.task)]
     if of_task and of_task[-1] is not runs[-1]:
@@ -269,7 +269,7 @@ def _latest(runs: Sequence[run_files.RunFile], task: str) -> List[run_files.RunF
     return of_task[-1:]
 
 
-def _names_of(run: run_files.RunFile) -> List[str]:
+def _names_of(run: run_files.RunFile) -> list[str]:
     """Returns the names of a run: its directory, its hash, its --run_id."""
     names = [f'model_{run.hash}', run.hash]
     run_id = run.args.get('run_id')

@@ -1,10 +1,11 @@
 """Lists the runs in folders, as a table or as JSON."""
 
+from collections.abc import Sequence
 import itertools
 import os
 import re
 import textwrap
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 from baselines.core import files
 from baselines.core import text
@@ -26,12 +27,12 @@ class RunRow(NamedTuple):
     when: str  # when it was finished, ISO 8601 with the zone
     model: str  # its name
     collection: str  # such as 'tile:xla'
-    seed: Optional[int]  # of the training; None where an old run does not say
+    seed: int | None  # of the training; None where an old run does not say
     differs: text.JsonObject  # settings that are not the defaults
     measure: str  # of validation, that chose the best epoch: 'OPA' or 'tau'
     # its value on the validation split, of all models; None where there is none
-    score: Optional[float]
-    minutes: Optional[float]  # of the training; None where an old run does not say
+    score: float | None
+    minutes: float | None  # of the training; None where an old run does not say
     run_id: str  # the user's own label
     note: str  # the user's own remark, see `notes`
     command: str  # the command line, where the run file has it
@@ -41,7 +42,7 @@ class RunRow(NamedTuple):
 SORTS = ('when', 'model', 'collection', 'score', 'minutes')
 
 
-def rows(folders: Sequence[str]) -> List[RunRow]:
+def rows(folders: Sequence[str]) -> list[RunRow]:
     """Reads the runs in folders; a damaged run file is named on stderr."""
     listed = []
     for folder in dict.fromkeys(map(files.expand, folders)):
@@ -77,7 +78,7 @@ def row(run: run_files.RunFile) -> RunRow:
     )
 
 
-def best_score(run: run_files.RunFile) -> Tuple[str, Optional[float]]:
+def best_score(run: run_files.RunFile) -> tuple[str, float | None]:
     """Returns ('OPA' or 'tau', the validation value of the run's models, or None).
 
     Older runs say that of the graph model's best epoch alone.
@@ -90,7 +91,7 @@ def best_score(run: run_files.RunFile) -> Tuple[str, Optional[float]]:
     return ('tau', max(taus)) if taus else ('OPA', max(opas, default=None))
 
 
-def ordered(rows: Sequence[RunRow], by: str) -> List[RunRow]:
+def ordered(rows: Sequence[RunRow], by: str) -> list[RunRow]:
     """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
@@ -103,7 +104,7 @@ def ordered(rows: Sequence[RunRow], by: str) -> List[RunRow]:
     return sorted(rows, key=key)
 
 
-def table(rows: Sequence[RunRow]) -> List[str]:
+def table(rows: Sequence[RunRow]) -> list[str]:
     """Lays rows out, names of directories shortened.
 
     Runs of one folder have its name above the table, unless trainings write there.
@@ -118,7 +119,7 @@ def table(rows: Sequence[RunRow]) -> List[str]:
     return above + text.table([head, *lines], align, rules=[1])
 
 
-def _wrapped(head: Sequence[str], row: Sequence[str]) -> List[List[str]]:
+def _wrapped(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
     """Breaks the settings and the note of a row into lines."""
     columns = [
         textwrap.wrap(cell, _LINE_WIDTH, break_on_hyphens=False)
@@ -154,7 +155,7 @@ def note_unfinished(folders: Sequence[str]) -> None:
                 )
 
 
-def cells(rows: Sequence[RunRow]) -> List[List[str]]:
+def cells(rows: Sequence[RunRow]) -> list[list[str]]:
     """Returns the headings of a table of runs, and its rows.
 
     The column `run` has names for `--dir`; runs of several folders, or of others than

@@ -5,17 +5,8 @@ as `tiles.scoring` and `layout.scoring` do it.  Shapes and numbers of nodes are 
 inside, because TensorFlow accepts inputs of other sizes than a signature's.
 """
 
-from typing import (
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Sequence,
-    Tuple,
-    Union,
-)
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -52,13 +43,13 @@ class GraphModel(NamedTuple):
     flags: Sequence[float] = ()
 
 
-def table_columns(exported: GraphModel) -> List[str]:
+def table_columns(exported: GraphModel) -> list[str]:
     """Names the columns that `features.tile_table` computes for a model, in order."""
     parts = exported.scaling.normalizer.table_parts
     return [name for part in parts for name in tile_table.PARTS[part].names]
 
 
-def input_specs(exported: GraphModel) -> Dict[str, tf.TensorSpec]:
+def input_specs(exported: GraphModel) -> dict[str, tf.TensorSpec]:
     """Returns the types of the inputs by name."""
     variant = exported.variant
     specs = [
@@ -83,7 +74,7 @@ def input_specs(exported: GraphModel) -> Dict[str, tf.TensorSpec]:
     return {spec.name: spec for spec in specs}
 
 
-def scorer(exported: GraphModel) -> Callable[..., Dict[str, tf.Tensor]]:
+def scorer(exported: GraphModel) -> Callable[..., dict[str, tf.Tensor]]:
     """Returns a function of the inputs in `input_specs`, by name: 'scores' float32 [c].
 
     An input that does not fit raises an InvalidArgumentError that names it.
@@ -92,7 +83,7 @@ def scorer(exported: GraphModel) -> Callable[..., Dict[str, tf.Tensor]]:
     score = make[exported.run.task](exported)
     specs = input_specs(exported)
 
-    def scores(**inputs: tf.Tensor) -> Dict[str, tf.Tensor]:
+    def scores(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         return {'scores': score(_checked(inputs, specs))}
 
     return scores
@@ -100,7 +91,7 @@ def scorer(exported: GraphModel) -> Callable[..., Dict[str, tf.Tensor]]:
 
 def _checked(
     inputs: _Inputs, specs: Mapping[str, tf.TensorSpec]
-) -> Dict[str, tf.Tensor]:
+) -> dict[str, tf.Tensor]:
     """Returns the inputs, computed only when their checks have passed.
 
     An InvalidArgumentError names the first input that is not as `specs` says, or that
@@ -108,7 +99,7 @@ def _checked(
     """
     # Assertions inside the graph: a SavedModel is called from other languages, where
     # nothing else checks its inputs.
-    checks: List[tf.Operation] = []
+    checks: list[tf.Operation] = []
     for condition, key, wanted in _requirements(inputs, specs):
         message = f'{key}: {wanted}; its shape is'
         # Each waits for the one before, or any of several failures could be reported.
@@ -124,17 +115,17 @@ def _checked(
 
 def _requirements(
     inputs: _Inputs, specs: Mapping[str, tf.TensorSpec]
-) -> Iterator[Tuple[tf.Tensor, str, str]]:
+) -> Iterator[tuple[tf.Tensor, str, str]]:
     """Yields what inputs must satisfy: (condition, name of the input, message)."""
     sizes = {key: tf.shape(tensor) for key, tensor in inputs.items()}
 
-    def same_length(key: str, axis: int, like: str) -> Tuple[tf.Tensor, str, str]:
+    def same_length(key: str, axis: int, like: str) -> tuple[tf.Tensor, str, str]:
         condition = tf.equal(sizes[key][axis], sizes[like][0])
         return condition, key, f'axis {axis} should be as long as {like}'
 
     def below(
-        key: str, end: Union[int, tf.Tensor], message: str
-    ) -> Tuple[tf.Tensor, str, str]:
+        key: str, end: int | tf.Tensor, message: str
+    ) -> tuple[tf.Tensor, str, str]:
         tensor = inputs[key]
         return tf.reduce_all((tensor >= 0) & (tensor < end)), key, message
 
@@ -158,7 +149,7 @@ def _requirements(
         yield same_length('prior', 0, 'node_config_feat')
 
 
-def _nodes(inputs: _Inputs, exported: GraphModel) -> Dict[str, tf.Tensor]:
+def _nodes(inputs: _Inputs, exported: GraphModel) -> dict[str, tf.Tensor]:
     """Packs a graph's nodes and edges, which both tasks have."""
     op, scaling = inputs['node_opcode'], exported.scaling
     features = inputs['node_feat']

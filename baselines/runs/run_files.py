@@ -14,7 +14,6 @@ import json
 import math
 import os
 import re
-from typing import Dict, List, Optional, Tuple
 import zlib
 
 from baselines.core import registry
@@ -76,18 +75,18 @@ class RunFile:
             return written.astimezone()
 
     @property
-    def seconds(self) -> Optional[float]:
+    def seconds(self) -> float | None:
         """The duration of the training; None where the run file does not say."""
         return self.info.get('seconds')
 
     @property
-    def curve(self) -> Dict[str, List[Optional[float]]]:
+    def curve(self) -> dict[str, list[float | None]]:
         """Per epoch its number, losses and scores; see `progress.State`."""
         curve = self.info.get('train_curve')
         return curve if isinstance(curve, dict) else {}
 
     @property
-    def validation_score(self) -> Optional[Tuple[str, float]]:
+    def validation_score(self) -> tuple[str, float] | None:
         """'OPA' or 'tau', and its value of all models; None: not measured."""
         score = self.info.get('val_score')
         return None if score is None else (score['measure'], score['value'])
@@ -112,7 +111,7 @@ class RunFile:
         return trees_path(self.model_dir)
 
     @property
-    def ranking_files(self) -> List[str]:
+    def ranking_files(self) -> list[str]:
         """The CSVs that its training wrote, unless --results_csv named them.
 
         There is one for each collection that it was trained on.
@@ -137,7 +136,7 @@ class RunFile:
         return lock_file(os.path.dirname(self.model_dir), key)
 
     @property
-    def member_weights(self) -> Optional[List[float]]:
+    def member_weights(self) -> list[float] | None:
         """The weights of graph model and trees in their mean; raises ValueError.
 
         Where both are 0, the formula of --estimate scores alone.
@@ -156,7 +155,7 @@ class RunFile:
         return weights
 
     @property
-    def most_multiply_adds(self) -> Optional[float]:
+    def most_multiply_adds(self) -> float | None:
         """Multiply-adds of the largest program trained on, for --estimate.
 
         None where the run does not say.
@@ -202,9 +201,7 @@ class RunFile:
 
 
 def signed(
-    info: text.JsonObject,
-    weights_digest: Optional[str],
-    trees_digest: Optional[str] = None,
+    info: text.JsonObject, weights_digest: str | None, trees_digest: str | None = None
 ) -> text.JsonObject:
     """Returns a run file's content with its digests."""
     digests = {
@@ -267,7 +264,7 @@ def check_weights(model_dir: str) -> None:
         untrusted.open_regular(os.path.join(folder, name)).close()
 
 
-def list_dirs(folder: str) -> List[str]:
+def list_dirs(folder: str) -> list[str]:
     """Returns the model directories in a folder that have a run file, sorted."""
     try:
         names = sorted(os.listdir(folder))

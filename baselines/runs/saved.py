@@ -5,13 +5,14 @@ text file in the same directory, with a SavedModel or alone.  TensorFlow is impo
 only for a graph model.
 """
 
+from collections.abc import Sequence
 import errno
 import gzip
 import json
 import logging
 import os
 import re
-from typing import TYPE_CHECKING, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Optional
 import uuid
 import warnings
 
@@ -43,7 +44,7 @@ def save(
     run_hash: str,
     info: text.JsonObject,
     model: Optional['tf.keras.Model'] = None,
-    trees: Optional[trees_lib.Trees] = None,
+    trees: trees_lib.Trees | None = None,
     code: Sequence[code_files.CodeFile] = (),
 ) -> run_files.RunFile:
     """Writes a run atomically: both the directory and the run file appear, or neither.
@@ -89,8 +90,8 @@ def save(
 
 
 def _content(
-    info: text.JsonObject, weights_digest: Optional[str], trees_digest: Optional[str]
-) -> Tuple[text.JsonObject, bytes]:
+    info: text.JsonObject, weights_digest: str | None, trees_digest: str | None
+) -> tuple[text.JsonObject, bytes]:
     """Returns the content of a run file, signed, and its bytes before packing.
 
     Test predictions that make it larger than a run file may be are left out: the CSV

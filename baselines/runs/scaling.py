@@ -1,6 +1,6 @@
 """The scaling of features that a run file holds."""
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import run_files
@@ -13,7 +13,7 @@ class Scaling(NamedTuple):
     num_ops: int
 
 
-def stored(run: run_files.RunFile) -> Optional[Scaling]:
+def stored(run: run_files.RunFile) -> Scaling | None:
     """Returns the scaling in a run file; None in published runs; raises ValueError."""
     info = run.info
     if 'normalizer' not in info:

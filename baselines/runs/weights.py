@@ -4,11 +4,12 @@ The stored graph is never executed, and no model is made that is much larger tha
 the saved one.
 """
 
+from collections.abc import Callable, Iterator
 import contextlib
 import hashlib
 import itertools
 import math
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any
 
 from google.protobuf import message
 import numpy as np
@@ -151,7 +152,7 @@ def _note_version(run: run_files.RunFile) -> None:
 
 
 def _difference(
-    run: run_files.RunFile, stored: List[List[int]], expected: List[List[int]]
+    run: run_files.RunFile, stored: list[list[int]], expected: list[list[int]]
 ) -> str:
     """Describes how the shapes of stored variables and of a model's differ."""
     variables = text.count(len(stored), 'variable')
@@ -166,7 +167,7 @@ def _difference(
     )
 
 
-def _variable_keys(reader: Any) -> List[str]:
+def _variable_keys(reader: Any) -> list[str]:
     """Returns the keys of a saved model's variables, in their order.
 
     A key is the shortest path to a variable: `variables/3/...` for that of a
@@ -177,7 +178,7 @@ def _variable_keys(reader: Any) -> List[str]:
     if reader.has_tensor(_OBJECT_GRAPH):
         graph.ParseFromString(reader.get_tensor(_OBJECT_GRAPH))
 
-    def children(number: int) -> Dict[str, int]:
+    def children(number: int) -> dict[str, int]:
         return {c.local_name: c.node_id for c in graph.nodes[number].children}
 
     variables = children(0).get('variables') if graph.nodes else None

@@ -1,6 +1,7 @@
 """Several runs of a collection as one model: their scores, averaged."""
 
-from typing import Dict, List, Mapping, NamedTuple, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class Scored(NamedTuple):
     predictors: Mapping[str, prediction.Predictor]  # the runs, by model directory
     store: splits.PackedSplit  # the split
     # for each run a list with float32 [configurations] of each graph
-    scores: List[List[np.ndarray]]
+    scores: list[list[np.ndarray]]
 
     @property
     def first(self) -> prediction.Predictor:
@@ -29,7 +30,7 @@ class Scored(NamedTuple):
 
     def results(
         self, models: Sequence[Sequence[np.ndarray]]
-    ) -> List[List[report.GraphResult]]:
+    ) -> list[list[report.GraphResult]]:
         """Joins the graphs of the split with the scores of each of several models."""
         untrained = self.first.estimates(self.store)
         estimates = None if untrained is None else list(untrained)
@@ -75,7 +76,7 @@ class Scored(NamedTuple):
 
 def load(
     names: Sequence[str], options: graph_source.SourceOptions
-) -> Dict[str, prediction.Predictor]:
+) -> dict[str, prediction.Predictor]:
     """Loads the runs of an ensemble, two or more; errors as of `loading.load_alike`."""
     model_dirs = finding.find_all(names)
     if len(model_dirs) < 2:

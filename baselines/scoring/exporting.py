@@ -3,8 +3,6 @@
 print(*exporting.export(finding.load('latest'), 'out/'), sep='\\n')
 """
 
-from typing import List
-
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
@@ -25,7 +23,7 @@ def export(
     output: str,
     models_file: registry.Own = '',
     collection: str = '',
-) -> List[str]:
+) -> list[str]:
     """Writes the graph model of a run as a SavedModel, or trees as LightGBM's file.
 
     Of a run with both, the trees are left out.

@@ -1,8 +1,9 @@
 """Opens the splits that graphs to score come from."""
 
+from collections.abc import Sequence
 import dataclasses
 import os
-from typing import Any, Dict, Optional, Protocol, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -56,10 +57,10 @@ class SourceOptions:
     data_root: str = ''
     cache_dir: str = ''
     sample_data: bool = False
-    toy_data: Optional[bool] = None
-    skip_bad_files: Optional[bool] = None
+    toy_data: bool | None = None
+    skip_bad_files: bool | None = None
     memory_budget: int = config_lib.LayoutConfig.memory_budget
-    workers: Optional[Workers] = None
+    workers: Workers | None = None
     models_file: registry.Own = ''
     task: str = ''
     collection: str = ''
@@ -192,7 +193,7 @@ def with_training_data(run: run_files.RunFile, options: SourceOptions) -> Source
     args = run.args
     names = ('toy_data', 'skip_bad_files')
     unset = [name for name in names if getattr(options, name) is None]
-    of_run: Dict[str, Any] = {name: bool(args.get(name)) for name in unset}
+    of_run: dict[str, Any] = {name: bool(args.get(name)) for name in unset}
     options = dataclasses.replace(options, **of_run)
     if args.get('sample_data'):
         return dataclasses.replace(options, sample_data=True)

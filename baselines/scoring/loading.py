@@ -4,9 +4,10 @@ predictor = load_predictor('latest', graph_source.SourceOptions())
 write_predictions(['latest'], graph_source.SourceOptions(), 'test.csv')
 """
 
+from collections.abc import Mapping, Sequence
 import dataclasses
 import os
-from typing import TYPE_CHECKING, Dict, List, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def load_predictor(
 
 def load_predictors(
     names: Sequence[str], options: graph_source.SourceOptions
-) -> Dict[str, prediction.Predictor]:
+) -> dict[str, prediction.Predictor]:
     """Makes runs and the estimate ready to score; see `load_predictor`.
 
     A run of several collections has a predictor for each, unless one is named.
@@ -65,7 +66,7 @@ def load_predictors(
     """
     trained = [name for name in names if name != finding.ESTIMATE]
     has_estimate = len(trained) < len(names)
-    predictors: Dict[str, prediction.Predictor] = {}
+    predictors: dict[str, prediction.Predictor] = {}
     for model_dir, run in finding.load_all(trained, options.task).items():
         parts = run.collection().parts
         if has_estimate and len(parts) == 1:  # --collection is of the estimate
@@ -86,7 +87,7 @@ def load_predictors(
 
 def load_alike(
     names: Sequence[str], options: graph_source.SourceOptions
-) -> Dict[str, prediction.Predictor]:
+) -> dict[str, prediction.Predictor]:
     """Makes runs of one collection ready to score; returns them by model directory.
 
     Args:
@@ -220,7 +221,7 @@ def _of_estimate(options: graph_source.SourceOptions) -> prediction.Predictor:
 
 def labels_of(
     predictors: Mapping[str, prediction.Predictor],
-) -> Dict[str, differences.Label]:
+) -> dict[str, differences.Label]:
     """Returns labels by name of the predictor: their models, and differing settings."""
     runs = {p.name: p.run for p in predictors.values() if p.run}
     labels = dict(zip(runs, differences.labels(list(runs.values()))))
@@ -233,7 +234,7 @@ def write_predictions(
     options: graph_source.SourceOptions,
     output: str,
     split: str = 'test',
-) -> List[str]:
+) -> list[str]:
     """Ranks a split with each run and writes a CSV for each; returns their paths.
 
     Args:

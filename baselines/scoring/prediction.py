@@ -5,8 +5,9 @@ for scores in predictor.score(predictor.open_split('test')):  # a graph's
     print(scores.argmin())
 """
 
+from collections.abc import Iterable, Iterator
 import os
-from typing import Iterable, Iterator, List, Optional, Tuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Predictor:
         self,
         scorer: scorers.Scorer,
         source: graph_source.Source,
-        run: Optional[run_files.RunFile] = None,
+        run: run_files.RunFile | None = None,
     ):
         self.scorer, self.source, self.run = scorer, source, run
         self.name = run.model_dir if run else finding.ESTIMATE
@@ -73,7 +74,7 @@ class Predictor:
 
     def measure(
         self, split: str, protocol: str = ''
-    ) -> Tuple[text.JsonObject, List[report.GraphResult]]:
+    ) -> tuple[text.JsonObject, list[report.GraphResult]]:
         """Measures how graphs are ranked whose runtimes are known.
 
         The estimate is measured too, where the data have the columns that it reads.
@@ -108,7 +109,7 @@ class Predictor:
         summary = report.summarise(self.collection.task, results, protocol)
         return {**described, **summary}, results
 
-    def estimates(self, store: splits.PackedSplit) -> Optional[Iterator[np.ndarray]]:
+    def estimates(self, store: splits.PackedSplit) -> Iterator[np.ndarray] | None:
         """Yields untrained scores of each graph, to compare with a run's.
 
         Returns:
@@ -123,7 +124,7 @@ class Predictor:
 
     def _listed_configurations(
         self, store: splits.PackedSplit, protocol: str
-    ) -> List[np.ndarray]:
+    ) -> list[np.ndarray]:
         """Returns the configurations of each graph to measure on; [] for all."""
         # By default only where the split is exactly the published one; workers score
         # whole splits, so with them the default is all configurations.

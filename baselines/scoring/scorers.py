@@ -1,17 +1,7 @@
 """Scores graphs with the models of a run, or with the untrained estimate."""
 
-from typing import (
-    TYPE_CHECKING,
-    Iterable,
-    Iterator,
-    List,
-    NamedTuple,
-    Optional,
-    Protocol,
-    Sequence,
-    Tuple,
-    cast,
-)
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Optional, Protocol, cast
 
 import numpy as np
 
@@ -38,12 +28,10 @@ if TYPE_CHECKING:
 _UNLIKE = 10
 # The scores of a graph by each member of a model: its graph model, its trees; or by
 # the formula that both begin with, alone.
-Members = Tuple[np.ndarray, ...]
+Members = tuple[np.ndarray, ...]
 
 
-def mean_score(
-    members: Members, weights: Optional[Sequence[float]] = None
-) -> np.ndarray:
+def mean_score(members: Members, weights: Sequence[float] | None = None) -> np.ndarray:
     """Averages the scores of a graph over members, each scaled to a deviation of 1.
 
     Args:
@@ -90,19 +78,19 @@ class Models(NamedTuple):
     """A graph model, trees, or both."""
 
     task: lookup.AnyTask  # of the graphs that they score
-    graph_model: Optional[protocol.Inference]  # None where trees score alone
-    trees: Optional[booster.Trees]  # None where the graph model scores alone
+    graph_model: protocol.Inference | None  # None where trees score alone
+    trees: booster.Trees | None  # None where the graph model scores alone
     # of both in their mean; None: equal. Where both are 0, the formula that they begin
     # with scores alone.
-    weights: Optional[Sequence[float]] = None
+    weights: Sequence[float] | None = None
     # of the largest graph that they were trained on, if they begin with a formula
-    most_multiply_adds: Optional[float] = None
+    most_multiply_adds: float | None = None
 
     def members(
         self,
         store: splits.PackedSplit,
         graphs: protocol.Graphs,
-        numbers: Optional[np.ndarray] = None,
+        numbers: np.ndarray | None = None,
     ) -> Iterator[Members]:
         """Yields for each graph a float [configurations] of each member.
 
@@ -160,7 +148,7 @@ class Models(NamedTuple):
         self,
         store: splits.PackedSplit,
         graphs: protocol.Graphs,
-        numbers: Optional[np.ndarray] = None,
+        numbers: np.ndarray | None = None,
     ) -> Iterator[np.ndarray]:
         """Yields the mean of the members of each graph; see `members`."""
         return map(self.mean, self.members(store, graphs, numbers))
@@ -173,7 +161,7 @@ class Models(NamedTuple):
         self,
         store: splits.PackedSplit,
         scored: Sequence[Members],
-        formula: Optional[Sequence[np.ndarray]] = None,
+        formula: Sequence[np.ndarray] | None = None,
     ) -> 'Models':
         """Returns the models with weights chosen on validation graphs; prints them.
 
@@ -249,7 +237,7 @@ class Flag(NamedTuple):
     trained_on: Sequence[str]  # names of all collections of the run's training
 
     @property
-    def values(self) -> List[float]:
+    def values(self) -> list[float]:
         """What the flag columns of the collection's nodes hold."""
         return [float(name == self.collection) for name in self.trained_on]
 
@@ -278,7 +266,7 @@ class RunScorer:
         variant: variants.Variant,
         keras_model: Optional['tf.keras.Model'],
         estimate: bool = False,
-        flag: Optional[Flag] = None,
+        flag: Flag | None = None,
     ):
         self.models, self.scaling, self.variant = models, scaling, variant
         self.num_ops, self.keras_model = scaling.num_ops, keras_model
@@ -296,7 +284,7 @@ class RunScorer:
         flagged = cast(layout_store.LayoutStore, store)
         return self.flag.of(flagged) if self.flag else store
 
-    def graphs(self, store: splits.PackedSplit) -> Optional[protocol.Graphs]:
+    def graphs(self, store: splits.PackedSplit) -> protocol.Graphs | None:
         """Returns the graphs of a split with features scaled as in the training.
 
         Opcodes that the graph model does not know become the unknown one.  None

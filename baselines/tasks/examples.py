@@ -1,6 +1,6 @@
 """The part of made-up graphs that both tasks share."""
 
-from typing import Any, Dict
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ NODES = 5
 OPCODES = 10
 
 
-def graph_fields(rng: np.random.Generator, configs: int) -> Dict[str, Any]:
+def graph_fields(rng: np.random.Generator, configs: int) -> dict[str, Any]:
     """Makes up the fields of a record: a chain of nodes with random features."""
     ends = np.arange(NODES - 1)
     return {

@@ -1,6 +1,7 @@
 """The task of ranking the layouts of a program."""
 
-from typing import TYPE_CHECKING, Dict, Iterator, Optional, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     temperature = 1.0  # as published
     prior = 'padded_work'
 
-    def models(self, own: registry.Own) -> Dict[str, type]:
+    def models(self, own: registry.Own) -> dict[str, type]:
         return registry.layout_models(own)
 
     def example_graph(
@@ -68,7 +69,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
-        table: Optional[tile_table.TileTable] = None,
+        table: tile_table.TileTable | None = None,
     ) -> protocol.Graphs:
         from baselines.layout import programs
 
@@ -78,7 +79,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     def table(
         self,
         store: layout_store.LayoutStore,
-        names: Optional[Sequence[str]],
+        names: Sequence[str] | None,
         graphs: protocol.Graphs,
     ) -> layout_table.LayoutTable:
         return layout_table.LayoutTable(store, names)
@@ -93,14 +94,14 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         return scoring.LayoutInference(model, budget)
 
     def estimates(
-        self, store: layout_store.LayoutStore, numbers: Optional[np.ndarray] = None
+        self, store: layout_store.LayoutStore, numbers: np.ndarray | None = None
     ) -> Iterator[np.ndarray]:
         """Yields the padded work that `layout.estimate` counts for layouts."""
         chosen = range(len(store)) if numbers is None else numbers
         return (estimate.estimate(store, int(number)) for number in chosen)
 
     def multiply_adds(
-        self, store: layout_store.LayoutStore, numbers: Optional[np.ndarray] = None
+        self, store: layout_store.LayoutStore, numbers: np.ndarray | None = None
     ) -> np.ndarray:
         chosen = range(len(store)) if numbers is None else numbers
         return np.array([estimate.multiply_adds(store, int(n)) for n in chosen])

@@ -1,6 +1,6 @@
 """Finds the task of a collection."""
 
-from typing import Any, Dict
+from typing import Any
 
 from baselines.data import collections
 from baselines.tasks import layout
@@ -9,7 +9,7 @@ from baselines.tasks import tile
 
 AnyTask = protocol.Task[Any]  # of any class of splits
 
-TASKS: Dict[str, AnyTask] = {task.name: task for task in (tile.Tile(), layout.Layout())}
+TASKS: dict[str, AnyTask] = {task.name: task for task in (tile.Tile(), layout.Layout())}
 
 
 def of(collection: collections.Collection) -> AnyTask:

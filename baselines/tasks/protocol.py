@@ -1,24 +1,10 @@
 """The interface of a task for training, ranking and reports."""
 
 import abc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import itertools
 import os
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    Dict,
-    Generic,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Protocol,
-    Sequence,
-    Type,
-    TypeVar,
-)
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -45,7 +31,7 @@ class Inference(Protocol):
     """Runs one graph model on the graphs of a split, in bounded memory."""
 
     def scores(
-        self, graphs: Graphs, numbers: Optional[np.ndarray] = None
+        self, graphs: Graphs, numbers: np.ndarray | None = None
     ) -> Iterator[np.ndarray]:
         """Yields float32 [configurations] for each graph.
 
@@ -68,7 +54,7 @@ class Inference(Protocol):
 class Table(Protocol):
     """One row of named columns per configuration: what trees read."""
 
-    names: List[str]
+    names: list[str]
 
     @property
     def counts(self) -> np.ndarray:
@@ -99,7 +85,7 @@ class Task(abc.ABC, Generic[_Split]):
 
     name: str
     model_noun: str
-    store_class: Type[_Split]
+    store_class: type[_Split]
     configs_at_once: int
     judged_by_tau: bool
     has_default: bool
@@ -107,7 +93,7 @@ class Task(abc.ABC, Generic[_Split]):
     prior: str
 
     @abc.abstractmethod
-    def models(self, own: registry.Own) -> Dict[str, type]:
+    def models(self, own: registry.Own) -> dict[str, type]:
         """Returns the classes of graph models by name, with the user's own."""
 
     @abc.abstractmethod
@@ -129,7 +115,7 @@ class Task(abc.ABC, Generic[_Split]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
-        table: Optional[tile_table.TileTable] = None,
+        table: tile_table.TileTable | None = None,
     ) -> Graphs:
         """Returns the graphs of a split as models read them, with scaled features.
 
@@ -144,7 +130,7 @@ class Task(abc.ABC, Generic[_Split]):
 
     @abc.abstractmethod
     def table(
-        self, store: _Split, names: Optional[Sequence[str]], graphs: Graphs
+        self, store: _Split, names: Sequence[str] | None, graphs: Graphs
     ) -> Table:
         """Returns the columns that trees read.
 
@@ -167,7 +153,7 @@ class Task(abc.ABC, Generic[_Split]):
 
     @abc.abstractmethod
     def estimates(
-        self, store: _Split, numbers: Optional[np.ndarray] = None
+        self, store: _Split, numbers: np.ndarray | None = None
     ) -> Iterator[np.ndarray]:
         """Yields untrained scores [configurations] for each graph of a split.
 
@@ -177,7 +163,7 @@ class Task(abc.ABC, Generic[_Split]):
         """
 
     def multiply_adds(
-        self, store: _Split, numbers: Optional[np.ndarray] = None
+        self, store: _Split, numbers: np.ndarray | None = None
     ) -> np.ndarray:
         """Counts the multiply-adds of graphs that `estimates` shares out.
 
@@ -194,7 +180,7 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the measured runtimes [configurations] of a graph."""
 
     @abc.abstractmethod
-    def configurations(self, store: _Split, number: int) -> Optional[np.ndarray]:
+    def configurations(self, store: _Split, number: int) -> np.ndarray | None:
         """Numbers the different configurations of a graph.
 
         Returns:
@@ -282,8 +268,8 @@ class Task(abc.ABC, Generic[_Split]):
         self,
         store: _Split,
         scored: Iterable[np.ndarray],
-        estimates: Optional[Iterable[np.ndarray]] = None,
-    ) -> List[report.GraphResult]:
+        estimates: Iterable[np.ndarray] | None = None,
+    ) -> list[report.GraphResult]:
         """Returns the graphs of a split with their scores and measured runtimes.
 
         Args:

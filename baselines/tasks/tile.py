@@ -1,6 +1,7 @@
 """The task of ranking the tile sizes of a kernel."""
 
-from typing import TYPE_CHECKING, Dict, Iterator, Optional, Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Tile(protocol.Task[tile_store.TileStore]):
     temperature = 10.0  # as published
     prior = ''
 
-    def models(self, own: registry.Own) -> Dict[str, type]:
+    def models(self, own: registry.Own) -> dict[str, type]:
         return registry.tile_models(own)
 
     def example_graph(
@@ -57,7 +58,7 @@ class Tile(protocol.Task[tile_store.TileStore]):
         normalizer: normalizer_lib.Normalizer,
         training: bool,
         begin_with_estimate: bool,
-        table: Optional[tile_table.TileTable] = None,
+        table: tile_table.TileTable | None = None,
     ) -> protocol.Graphs:
         from baselines.tiles import graphs
 
@@ -66,7 +67,7 @@ class Tile(protocol.Task[tile_store.TileStore]):
     def table(
         self,
         store: tile_store.TileStore,
-        names: Optional[Sequence[str]],
+        names: Sequence[str] | None,
         graphs: protocol.Graphs,
     ) -> tile_table.TreeTable:
         shared = None if graphs is None else graphs.table
@@ -81,7 +82,7 @@ class Tile(protocol.Task[tile_store.TileStore]):
         return scoring.TileInference(model, once)
 
     def estimates(
-        self, store: tile_store.TileStore, numbers: Optional[np.ndarray] = None
+        self, store: tile_store.TileStore, numbers: np.ndarray | None = None
     ) -> Iterator[np.ndarray]:
         """Yields logarithms of the times that `features.estimate` gives tiles."""
         table = tile_table.TileTable(store, ['estimate'])

@@ -9,7 +9,8 @@ and a compiled loop cuts one item after another out of them (`unpack`):
     graph, labels = unpack(packed, 0, batch=10)          # GraphTensor, labels
 """
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +22,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 
 # Arrays of some items; b kernels in each.  See `TileGraphs.training_items`.
-Packed = Dict[str, np.ndarray]
+Packed = dict[str, np.ndarray]
 
 # A kernel's configurations are scored in slices of about this many pairs of node and
 # configuration, so that what a model computes stays in cache.
@@ -30,11 +31,11 @@ PAIRS_PER_ITEM = 8192
 
 @tf.autograph.experimental.do_not_convert
 def unpack(
-    packed: Dict[str, tf.Tensor],
-    item: Union[int, tf.Tensor],
+    packed: dict[str, tf.Tensor],
+    item: int | tf.Tensor,
     batch: int,
-    configs: Optional[int] = None,
-) -> Tuple[tfgnn.GraphTensor, tf.Tensor]:
+    configs: int | None = None,
+) -> tuple[tfgnn.GraphTensor, tf.Tensor]:
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
@@ -134,7 +135,7 @@ def signature_of(arrays: Any) -> Any:
 
     def spec(array: np.ndarray) -> tf.TensorSpec:
         array = np.asarray(array)
-        shape: List[Optional[int]] = [None] * array.ndim
+        shape: list[int | None] = [None] * array.ndim
         if array.dtype == np.float32 and array.ndim == 2:
             shape[1] = array.shape[1]
         return tf.TensorSpec(shape, tf.string if array.dtype == object else array.dtype)
@@ -144,7 +145,7 @@ def signature_of(arrays: Any) -> Any:
 
 def traced_once(function: Callable) -> Callable:
     """Makes a tf.function that is traced once, for all sizes of its arguments."""
-    compiled: List[Callable] = []
+    compiled: list[Callable] = []
 
     def call(*args: Any):
         if not compiled:
@@ -194,7 +195,7 @@ class TileGraphs:
         self,
         store: store_lib.TileStore,
         normalizer: normalizer_lib.Normalizer,
-        table: Optional[tile_table.TileTable] = None,
+        table: tile_table.TileTable | None = None,
     ):
         self.store = store
         self._normalizer = normalizer
@@ -226,7 +227,7 @@ class TileGraphs:
         return self._pack(kernels, rows.reshape(-1), per_kernel)
 
     def scoring_items(
-        self, kernels: np.ndarray, pairs: Optional[int] = PAIRS_PER_ITEM
+        self, kernels: np.ndarray, pairs: int | None = PAIRS_PER_ITEM
     ) -> Packed:
         """Packs every configuration of kernels, a kernel in one or more items.
 
@@ -273,7 +274,7 @@ class TileGraphs:
         kernels: np.ndarray,
         config_rows: np.ndarray,
         configs_per_kernel: np.ndarray,
-        group_of_item: Optional[np.ndarray] = None,
+        group_of_item: np.ndarray | None = None,
     ) -> Packed:
         """Packs the nodes, edges and configurations of items; see `training_items`.
 

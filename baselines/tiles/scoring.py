@@ -6,7 +6,7 @@ per node and configuration to stay in cache, so memory does not grow with the
 number of configurations.
 """
 
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -55,10 +55,10 @@ class TileInference:
     def __init__(self, model: tf.keras.Model, once: bool = False):
         self._model, self._once = model, once
         self._in_lists = getattr(model, 'scores_depend_on_list', False)
-        self._score: Optional[_Score] = None
+        self._score: _Score | None = None
 
     def scores(
-        self, graphs: graphs_lib.TileGraphs, numbers: Optional[np.ndarray] = None
+        self, graphs: graphs_lib.TileGraphs, numbers: np.ndarray | None = None
     ) -> Iterator[np.ndarray]:
         """Yields the scores of every kernel, float32 [configurations].
 
@@ -173,12 +173,12 @@ class TileInference:
         return tf.concat(rows, 0)
 
 
-def pairs_per_item(model: tf.keras.Model) -> Optional[int]:
+def pairs_per_item(model: tf.keras.Model) -> int | None:
     """Returns how many nodes x configurations are scored together; None: no limit."""
     return graphs_lib.PAIRS_PER_ITEM if getattr(model, 'joins_early', True) else None
 
 
-def list_cuts(count: int) -> List[np.ndarray]:
+def list_cuts(count: int) -> list[np.ndarray]:
     """Cuts configurations into lists of nearly equal length, several times.
 
     The same count gives the same lists, int64 arrays.  A configuration is in four of
@@ -207,7 +207,7 @@ def mean_scores(
 
 
 def score_items(
-    model: tf.keras.Model, packed: Dict[str, tf.Tensor], parallel_items: int = 1
+    model: tf.keras.Model, packed: dict[str, tf.Tensor], parallel_items: int = 1
 ) -> tf.Tensor:
     """Scores packed items of a kernel each, in a loop: float32 [configurations]."""
     items = tf.shape(packed['configs_per_kernel'])[0]

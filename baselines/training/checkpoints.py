@@ -1,5 +1,6 @@
 """Saves the state of a training after each epoch, so that it can be resumed."""
 
+from collections.abc import Mapping, Sequence
 import contextlib
 import dataclasses
 import io
@@ -7,7 +8,6 @@ import json
 import os
 import re
 import time
-from typing import Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -95,10 +95,7 @@ class Unfinished:
         return os.path.join(self._folder, f'model_{self.run_hash}')
 
     def __exit__(
-        self,
-        unused_kind: object,
-        error: Optional[BaseException],
-        unused_traceback: object,
+        self, unused_kind: object, error: BaseException | None, unused_traceback: object
     ) -> None:
         self._lock.close()
         if not text.is_interrupt(error):
@@ -130,7 +127,7 @@ class Unfinished:
         """Time spent on this run, including before interruptions."""
         return self._seconds_before + time.monotonic() - self._resumed_at
 
-    def finished(self) -> Optional[run_files.RunFile]:
+    def finished(self) -> run_files.RunFile | None:
         """Returns the run that --resume asks for, if nothing is left to do.
 
         A training may have been killed between saving its run and removing its state.
@@ -145,7 +142,7 @@ class Unfinished:
         is_saved = os.path.isdir(self._model_dir)
         return finding.load(self._model_dir) if is_saved else None
 
-    def _saved_run(self) -> Optional[run_files.RunFile]:
+    def _saved_run(self) -> run_files.RunFile | None:
         """Returns a saved run with these settings and data in the folder, or None."""
         for model_dir in run_files.list_dirs(self._folder):
             with contextlib.suppress(ValueError, OSError):
@@ -218,7 +215,7 @@ class Unfinished:
         )
 
 
-def write(path: str, arrays: Dict[str, np.ndarray], described: text.JsonObject) -> None:
+def write(path: str, arrays: dict[str, np.ndarray], described: text.JsonObject) -> None:
     """Atomically replaces the file of a state: named arrays and JSON."""
     # The names, as a damaged zip directory may leave a member out.
     listed = {**described, _NAMES: sorted(arrays)}
@@ -231,7 +228,7 @@ def write(path: str, arrays: Dict[str, np.ndarray], described: text.JsonObject) 
         stream.write(content.getbuffer())
 
 
-def read(path: str) -> Optional[Tuple[Dict[str, np.ndarray], text.JsonObject]]:
+def read(path: str) -> tuple[dict[str, np.ndarray], text.JsonObject] | None:
     """Returns arrays and JSON of a state; None without a file; raises ValueError."""
     if not os.path.exists(path):
         return None

@@ -4,9 +4,9 @@ Every replica has a copy of the model and takes its share of each batch; gradien
 added up before they are clipped, so steps are those of one device up to rounding.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import os
-from typing import Callable, ContextManager, Iterator, List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -39,9 +39,7 @@ class Devices:
         is_chief: whether this process validates and writes files.
     """
 
-    def __init__(
-        self, strategy: Optional[tf.distribute.Strategy] = None, rank: int = 0
-    ):
+    def __init__(self, strategy: tf.distribute.Strategy | None = None, rank: int = 0):
         self.strategy = strategy or tf.distribute.get_strategy()
         self.replicas = self.strategy.num_replicas_in_sync
         self.is_distributed = strategy is not None
@@ -59,7 +57,7 @@ class Devices:
             )
         return size // self.replicas
 
-    def share(self, *arrays: np.ndarray) -> List[np.ndarray]:
+    def share(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Returns the shares of this process's replicas in the arrays of steps.
 
         Args:
@@ -83,11 +81,11 @@ class Devices:
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
-    def scope(self) -> ContextManager:
+    def scope(self) -> contextlib.AbstractContextManager:
         """Returns the context in which variables are made for all replicas."""
         return self.strategy.scope()
 
-    def agree(self, values: Sequence[float]) -> List[float]:
+    def agree(self, values: Sequence[float]) -> list[float]:
         """Returns the chief's values in every process; waits for all of them."""
         if not self.is_distributed:
             return list(values)

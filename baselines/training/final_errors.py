@@ -1,7 +1,5 @@
 """The errors of a finished training, of each of its collections."""
 
-from typing import Dict, List
-
 import numpy as np
 
 from baselines.core import text
@@ -19,12 +17,12 @@ class FinalErrors:
     def __init__(self, collection: collections.Collection):
         self._collection = collection
         names = [collection.name, *(part.name for part in collection.parts)]
-        self._errors: Dict[str, text.JsonObject] = {
+        self._errors: dict[str, text.JsonObject] = {
             name: {'val': None, 'test': None} for name in names
         }
 
     def measure(
-        self, split: str, store: splits.PackedSplit, results: List[report.GraphResult]
+        self, split: str, store: splits.PackedSplit, results: list[report.GraphResult]
     ) -> None:
         """Measures the scored graphs of a split, 'val' or 'test'."""
         collection = self._collection
@@ -35,7 +33,7 @@ class FinalErrors:
             chosen = [results[number] for number in numbers]
             self._errors[name][split] = report.final_error(collection.task, chosen)
 
-    def lines(self) -> List[str]:
+    def lines(self) -> list[str]:
         """Returns the lines to print: one for each split, and for each collection."""
         lines = []
         for name, of_splits in self._errors.items():

@@ -7,9 +7,9 @@ state = trainer.fit(data)
 A training imports this module, and TensorFlow with it, only if it has a graph model.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import functools
-from typing import Callable, Iterator, Mapping
 
 import tensorflow as tf
 

@@ -1,7 +1,5 @@
 """--init_from: starts from another run's weights, with that run's scaling."""
 
-from typing import Tuple
-
 from baselines import config as config_lib
 from baselines.core import registry
 from baselines.data import variants
@@ -16,7 +14,7 @@ _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
 
 def read(
     config: config_lib.AnyConfig, train: splits.PackedSplit, num_ops: int
-) -> Tuple[run_files.RunFile, scaling_lib.Scaling]:
+) -> tuple[run_files.RunFile, scaling_lib.Scaling]:
     """Reads the run of --init_from and its scaling; compares it with the settings.
 
     Weights are meaningful only with the scaling that they were trained with, so that is

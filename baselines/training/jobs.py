@@ -3,22 +3,14 @@
 model_dir = train(config.TileConfig(data_root='~/data/tpugraphs/...'))
 """
 
+from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import datetime
 import os
 import platform
 import time
 import types
-from typing import (
-    TYPE_CHECKING,
-    Callable,
-    Dict,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 
@@ -60,7 +52,7 @@ _FEW = 5  # training graphs; of fewer no model learns anything
 def train(
     config: config_lib.AnyConfig,
     *,
-    models: Optional[registry.Own] = None,
+    models: registry.Own | None = None,
     own_losses: Mapping[str, Callable[..., 'tf.Tensor']] = types.MappingProxyType({}),
     command: str = '',
     after_epoch: progress.AfterEpoch = lambda state: None,
@@ -170,7 +162,7 @@ def _graph_model(
     return None
 
 
-def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.TreeOptions]:
+def _tree_options(config: config_lib.AnyConfig) -> growing.TreeOptions | None:
     """Returns the options for growing trees, alone or with a graph model, or None."""
     of_tiles = isinstance(config, config_lib.TileConfig)
     if config.model == registry.TREES:
@@ -183,7 +175,7 @@ def _tree_options(config: config_lib.AnyConfig) -> Optional[growing.TreeOptions]
 def _describe(
     data: task_data.TaskData,
     trainer: Optional['loop.Trainer'],
-    options: Optional[growing.TreeOptions],
+    options: growing.TreeOptions | None,
 ) -> str:
     """Describes the models and the graphs of a training, as text to print."""
     parts = []
@@ -208,7 +200,7 @@ def _fit_graph_model(
     checkpoint: checkpoints.Unfinished,
     is_chief: bool,
     after_epoch: progress.AfterEpoch,
-) -> Optional[progress.State]:
+) -> progress.State | None:
     """Fits the graph model, if there is one, resuming an interrupted training."""
     if trainer is None:
         return None
@@ -228,9 +220,9 @@ def _fit_graph_model(
 def _grow_and_measure(
     data: task_data.TaskData,
     trainer: Optional['loop.Trainer'],
-    options: Optional[growing.TreeOptions],
-    state: Optional[progress.State],
-) -> Tuple[Optional[trees_lib.Trees], text.JsonObject]:
+    options: growing.TreeOptions | None,
+    state: progress.State | None,
+) -> tuple[trees_lib.Trees | None, text.JsonObject]:
     """Grows the trees, if any; measures validation, and ranks test.
 
     Returns:
@@ -252,7 +244,7 @@ def _grow_and_measure(
 
 def _grow(
     data: task_data.TaskData, options: growing.TreeOptions
-) -> Tuple[trees_lib.Trees, Dict[str, List[Optional[float]]]]:
+) -> tuple[trees_lib.Trees, dict[str, list[float | None]]]:
     """Grows trees.  There is no state to resume, as this takes about a minute.
 
     Returns:
@@ -273,7 +265,7 @@ def _grow(
     )
     grown = len(losses_by_tree['train_loss'])
     seconds = (time.monotonic() - started) / grown
-    curve: Dict[str, List[Optional[float]]] = {
+    curve: dict[str, list[float | None]] = {
         name: [None] * grown for name in progress.CURVES
     }
     curve.update({name: [*losses] for name, losses in losses_by_tree.items()})
@@ -290,7 +282,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
     errors = final_errors.FinalErrors(settings.collection)
     score = None
 
-    def members(split: str, title: str) -> List[scorers.Members]:
+    def members(split: str, title: str) -> list[scorers.Members]:
         store = stores[split]
         scores = models.members(store, data.graphs[split])
         return list(phases.each(scores, title, store.num_graphs, store.noun))
@@ -345,7 +337,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
 
 def _validation_score(
     data: task_data.TaskData, scored: Sequence[np.ndarray]
-) -> Optional[text.JsonObject]:
+) -> text.JsonObject | None:
     """Measures all models of a run as each epoch is measured; None: not measured.
 
     Args:
@@ -366,7 +358,7 @@ def _rows(
     collection: collections.Collection,
     store: splits.PackedSplit,
     scored: Sequence[np.ndarray],
-) -> List[submission.RankingRow]:
+) -> list[submission.RankingRow]:
     """Ranks the graphs of a split, each in its own collection."""
     names = [part.name for part in collection.parts]
     return [
@@ -393,7 +385,7 @@ def _save(
     checkpoint: checkpoints.Unfinished,
     content: text.JsonObject,
     trainer: Optional['loop.Trainer'],
-    trees: Optional[trees_lib.Trees],
+    trees: trees_lib.Trees | None,
 ) -> run_files.RunFile:
     """Saves the run; returns it with the predictions that its file may be without."""
     now = datetime.datetime.now().astimezone()
@@ -429,7 +421,7 @@ def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None
             print(f'{name:<8} {files.shown(path)}')
 
 
-def _csv_paths(run: run_files.RunFile, config: config_lib.AnyConfig) -> List[str]:
+def _csv_paths(run: run_files.RunFile, config: config_lib.AnyConfig) -> list[str]:
     """Returns the paths of the rankings of the collections of a training."""
     parts = config.collection.parts
     if not config.results_csv:
@@ -440,7 +432,7 @@ def _csv_paths(run: run_files.RunFile, config: config_lib.AnyConfig) -> List[str
     return ['_'.join([stem, *part.flags.values()]) + ending for part in parts]
 
 
-def versions() -> Dict[str, str]:
+def versions() -> dict[str, str]:
     """Returns the versions of Python and of the packages that results depend on."""
     return {
         'python': platform.python_version(),

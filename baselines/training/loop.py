@@ -3,10 +3,10 @@
 state = Trainer(model, loss, settings, inference).fit(data)
 """
 
+from collections.abc import Sequence
 import dataclasses
 import math
 import time
-from typing import List, Optional, Sequence, Tuple
 
 import numpy as np
 import tensorflow as tf
@@ -55,12 +55,10 @@ class Validator:
             self._data.validation(pairs), loss=self._loss_of(pairs)
         )
 
-    def _loss_of(
-        self, pairs: Sequence[Tuple[np.ndarray, np.ndarray]]
-    ) -> Optional[float]:
+    def _loss_of(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
         """Returns the training loss of lists, cut to the length of a step's lists."""
         configs = self._data.settings.configs
-        lists: List[Tuple[np.ndarray, np.ndarray]] = [
+        lists: list[tuple[np.ndarray, np.ndarray]] = [
             (labels[:configs] / self._data.label_scale, scores[:configs])
             for scores, labels in pairs
             if len(scores) >= configs
@@ -90,8 +88,8 @@ class Trainer:
         loss: tf.keras.losses.Loss,
         settings: config.AnyConfig,
         inference: protocol.Inference,
-        devices: Optional[devices_lib.Devices] = None,
-        replica: Optional[tf.keras.Model] = None,
+        devices: devices_lib.Devices | None = None,
+        replica: tf.keras.Model | None = None,
         validate_first: bool = False,
     ):
         self.model, self.inference = model, inference
@@ -104,7 +102,7 @@ class Trainer:
     def fit(
         self,
         data: task_data.TaskData,
-        state: Optional[progress.State] = None,
+        state: progress.State | None = None,
         after_epoch: progress.AfterEpoch = lambda state: None,
     ) -> progress.State:
         """Trains until the validation score stops rising.
@@ -211,7 +209,7 @@ class Trainer:
         data: task_data.TaskData,
         epoch: int,
         shown: progress.Progress,
-    ) -> Tuple[float, Optional[float]]:
+    ) -> tuple[float, float | None]:
         """Takes the steps of an epoch; returns its mean loss and its OPA."""
         loss, correct, total, done = 0.0, 0.0, 0.0, 0
         # Scored with these, a graph that makes the loss infinite is found and named.

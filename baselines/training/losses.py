@@ -10,11 +10,12 @@ for --losses, and the first line of its docstring for `tpugraphs losses`.  It
 takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 """
 
+from collections.abc import Callable, Mapping
 import importlib.util
 import inspect
 import math
 import re
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -39,7 +40,7 @@ class _Loss(NamedTuple):
     takes_noise: bool = False
 
 
-_LOSSES: Dict[str, _Loss] = {}
+_LOSSES: dict[str, _Loss] = {}
 
 
 def register(
@@ -62,7 +63,7 @@ def register(
     return add
 
 
-def names() -> List[str]:
+def names() -> list[str]:
     """Returns the names that --losses takes."""
     return list(_LOSSES)
 
@@ -224,7 +225,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         spec: str,
         temperature: float = TILE_TEMPERATURE,
         noise: float = NOISE,
-        own: Optional[Mapping[str, _Function]] = None,
+        own: Mapping[str, _Function] | None = None,
     ):
         # The loss is a scalar already; those of replicas are added up.
         super().__init__(tf.keras.losses.Reduction.SUM, name='combined_loss')
@@ -232,7 +233,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         total = sum(weight for _, weight in parts)
         choices = {**_LOSSES, **{n: _loss_of_user(f) for n, f in (own or {}).items()}}
         by_name = {name: _resolved(name, choices) for name, _ in parts}
-        self._parts: List[Tuple[float, _Loss]] = [
+        self._parts: list[tuple[float, _Loss]] = [
             (weight / total, by_name[name]) for name, weight in parts
         ]
         ours = list(_LOSSES.values())
@@ -242,7 +243,7 @@ class CombinedLoss(tf.keras.losses.Loss):
         self._temperature, self._noise = temperature, noise
 
     @property
-    def own(self) -> Dict[str, _Function]:
+    def own(self) -> dict[str, _Function]:
         """The user's own functions of labels and scores, by name."""
         return dict(self._own)
 
@@ -262,7 +263,7 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     if not path and name.startswith(_RANKING):
         return _of_tensorflow_ranking(name[len(_RANKING) :])
     if not path:
-        listed: Dict[str, Optional[_Loss]] = dict(choices)
+        listed: dict[str, _Loss | None] = dict(choices)
         if importlib.util.find_spec('tensorflow_ranking'):
             listed[f'{_RANKING}<class>'] = None
         return registry.resolve(name, listed, 'loss')
@@ -283,7 +284,7 @@ def _of_tensorflow_ranking(name: str) -> _Loss:
     if not importlib.util.find_spec('tensorflow_ranking'):
         raise ValueError(
             f'--losses: {_RANKING}{name} is of TensorFlow Ranking, which is not '
-            'installed and needs Python 3.9 to 3.11: pip install tensorflow-ranking'
+            'installed and needs Python 3.10 or 3.11: pip install tensorflow-ranking'
         )
     from tensorflow_ranking.python.keras import losses
 
@@ -314,9 +315,9 @@ def _loss_of_user(function: _Function) -> _Loss:
     )
 
 
-def _parse(spec: str) -> List[Tuple[str, float]]:
+def _parse(spec: str) -> list[tuple[str, float]]:
     """Reads the names and weights of --losses; raises ValueError."""
-    parts: Dict[str, float] = {}
+    parts: dict[str, float] = {}
     for entry in spec.split(','):
         entry = entry.strip()
         # A path may contain colons; what follows '.py:' is the function's name.

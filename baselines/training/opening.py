@@ -1,7 +1,8 @@
 """Opens the splits of a training, and checks that they fit together."""
 
+from collections.abc import Mapping, Sequence
 import itertools
-from typing import Dict, Mapping, Sequence, cast
+from typing import cast
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from baselines.data.packed import splits
 from baselines.tasks import lookup
 
 
-def open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit]:
+def open_splits(settings: config_lib.AnyConfig) -> dict[str, splits.PackedSplit]:
     """Opens the splits, of a fold if one is set; refuses those that do not match.
 
     Those of several collections are joined, with a flag for each.
@@ -43,7 +44,7 @@ def open_splits(settings: config_lib.AnyConfig) -> Dict[str, splits.PackedSplit]
         return stores
     _check_folders({name: stores['train'].source for name, stores in parts.items()})
     # Only layouts have several collections.
-    layouts = cast(Dict[str, Dict[str, layout_store.LayoutStore]], parts)
+    layouts = cast(dict[str, dict[str, layout_store.LayoutStore]], parts)
     return {
         split: joint.JointStore({n: of[split] for n, of in layouts.items()}, [*parts])
         for split in collections.SPLITS
@@ -63,7 +64,7 @@ def _check_folders(source_of: Mapping[str, str]) -> None:
 
 def _open_collection(
     settings: config_lib.AnyConfig, collection: collections.Collection
-) -> Dict[str, splits.PackedSplit]:
+) -> dict[str, splits.PackedSplit]:
     """Opens the splits of one collection; see `open_splits`."""
     task = lookup.of(collection)
     # A folder of `collect` may be too small to have validation and test splits.
@@ -94,7 +95,7 @@ def _open_collection(
     return stores
 
 
-def _with_stand_ins(train: splits.PackedSplit) -> Dict[str, splits.PackedSplit]:
+def _with_stand_ins(train: splits.PackedSplit) -> dict[str, splits.PackedSplit]:
     """Returns a training split, and itself without runtimes in place of the others.
 
     So nothing is validated on what was trained on.  Prints a note.

@@ -4,9 +4,10 @@ Mistakes that a training would show after minutes, or never, become errors of on
 scores of a wrong shape, a variable without a gradient, a loss that ignores the scores.
 """
 
+from collections.abc import Callable, Iterator
 import contextlib
 import sys
-from typing import Callable, Iterator, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf

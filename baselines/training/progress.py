@@ -4,9 +4,10 @@ The table of epochs and the progress bar fit into 80 columns.  The bar is for te
 only.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import math
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any
 
 import numpy as np
 import tqdm
@@ -48,13 +49,13 @@ class State:
         variables: everything that a step changes, from `Steps.state`.
     """
 
-    curve: Dict[str, List[Optional[float]]] = dataclasses.field(
+    curve: dict[str, list[float | None]] = dataclasses.field(
         default_factory=lambda: {name: [] for name in CURVES}
     )
     best_score: float = -math.inf
     best_epoch: int = -1
-    best_weights: List[np.ndarray] = dataclasses.field(default_factory=list)
-    variables: List[np.ndarray] = dataclasses.field(default_factory=list)
+    best_weights: list[np.ndarray] = dataclasses.field(default_factory=list)
+    variables: list[np.ndarray] = dataclasses.field(default_factory=list)
 
     @property
     def epochs_done(self) -> int:
@@ -63,9 +64,9 @@ class State:
 
     def add(
         self,
-        row: Sequence[Optional[float]],
+        row: Sequence[float | None],
         measured: 'Validation',
-        weights: List[np.ndarray],
+        weights: list[np.ndarray],
     ) -> bool:
         """Adds a finished epoch; returns whether it is the best so far.
 
@@ -97,13 +98,13 @@ class MisfitError(ValueError):
 class Validation:
     """Measurements of a model; a value is None where it could not be measured."""
 
-    loss: Optional[float]  # the training loss on validation lists
-    opa: Optional[float]  # ordered-pair accuracy
+    loss: float | None  # the training loss on validation lists
+    opa: float | None  # ordered-pair accuracy
     # Kendall's tau; if given, it chooses the best epoch instead of OPA
-    tau: Optional[float] = None
+    tau: float | None = None
 
     @property
-    def score(self) -> Optional[float]:
+    def score(self) -> float | None:
         """The value that chooses the best epoch, tau or OPA; None: not measured."""
         return self.opa if self.tau is None else self.tau
 
@@ -138,7 +139,7 @@ class Progress:
     def __exit__(self, *unused_error: object) -> None:
         self._bar.close()
 
-    def step(self, epoch: int, steps: int, loss: float, opa: Optional[float]) -> None:
+    def step(self, epoch: int, steps: int, loss: float, opa: float | None) -> None:
         """Moves the bar on by `steps`; shows the epoch, from 0, and its means."""
         self._bar.set_description_str(f'epoch {epoch + 1}/{self._epochs}', False)
         self._bar.set_postfix_str(f'loss {_number(loss)}, OPA {_number(opa)}', False)
@@ -179,7 +180,7 @@ class Progress:
             self._say(note[0].format(note[1]))
 
 
-def _is_huge(loss: Optional[float]) -> bool:
+def _is_huge(loss: float | None) -> bool:
     """Returns whether a loss is too large to mean anything."""
     return loss is not None and abs(loss) > _MOST_LOSS
 
@@ -203,7 +204,7 @@ def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
     return f'stopped early: best was {best}, none better in {since}'
 
 
-def _number(value: Optional[float]) -> str:
+def _number(value: float | None) -> str:
     """Writes a number in seven characters."""
     if value is None:
         return '-'

@@ -5,9 +5,9 @@ runs all steps of a chunk, so that neither Python nor an input pipeline runs bet
 two steps.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import math
-from typing import Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +19,7 @@ from baselines.training import devices as devices_lib
 # (packed tensors, number of the step) -> (graph, labels [batch, configs], prior);
 # the model's scores are added to the prior, which has the shape of labels or is 0.
 Unpack = Callable[
-    [Mapping[str, tf.Tensor], tf.Tensor], Tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]
+    [Mapping[str, tf.Tensor], tf.Tensor], tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor]
 ]
 
 
@@ -48,9 +48,9 @@ class Steps:
         loss: tf.keras.losses.Loss,
         settings: config.Optimisation,
         unpack: Unpack,
-        signature: Dict[str, tf.TensorSpec],
+        signature: dict[str, tf.TensorSpec],
         total_steps: int = 1,
-        devices: Optional[devices_lib.Devices] = None,
+        devices: devices_lib.Devices | None = None,
     ):
         self.model = model
         self.loss = loss
@@ -74,7 +74,7 @@ class Steps:
 
     def run_chunk(
         self, packed: Mapping[str, np.ndarray], steps: int
-    ) -> Tuple[float, float, float]:
+    ) -> tuple[float, float, float]:
         """Takes `steps` steps; raises LossError if the loss is not finite.
 
         Returns:
@@ -88,12 +88,12 @@ class Steps:
             )
         return loss, correct, total
 
-    def state(self) -> List[np.ndarray]:
+    def state(self) -> list[np.ndarray]:
         """Returns everything that a step changes, for `restore`."""
         averages = [average.numpy() for average in self._averages]
         return [*self.model.get_weights(), *self.optimizer.get_weights(), *averages]
 
-    def restore(self, state: List[np.ndarray]) -> None:
+    def restore(self, state: list[np.ndarray]) -> None:
         """Puts back a state from `state`; raises ValueError for another model's."""
         # The flat list of `state`: weights, then Adam's moments, then averages.
         weights = len(self.model.get_weights())
@@ -109,7 +109,7 @@ class Steps:
             for variable, average in zip(self._averages, averages):
                 variable.assign(average)
 
-    def set_weights(self, weights: List[np.ndarray]) -> None:
+    def set_weights(self, weights: list[np.ndarray]) -> None:
         """Copies the weights to the model, on every device."""
         with self._devices.scope():
             self.model.set_weights(weights)
@@ -202,7 +202,7 @@ def make_adam(
 
 def learning_rate(
     settings: config.Optimisation, total_steps: int
-) -> Union[float, tf.keras.optimizers.schedules.LearningRateSchedule]:
+) -> float | tf.keras.optimizers.schedules.LearningRateSchedule:
     """Returns the learning rate: a number, or a Keras schedule.
 
     --warmup counts in steps of the whole training, before --schedule; cosine is half
@@ -221,7 +221,7 @@ def learning_rate(
     )
 
 
-def parse_averaging(text: str) -> Optional[float]:
+def parse_averaging(text: str) -> float | None:
     """Reads --averaging.
 
     Args:

@@ -6,22 +6,10 @@ for drawn in data.draws(epoch=0):
 """
 
 import abc
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Dict,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    Type,
-    Union,
-    cast,
-)
+from typing import TYPE_CHECKING, Any, Union, cast
 
 import numpy as np
 
@@ -84,7 +72,7 @@ class TaskData(abc.ABC):
 
     has_prior = False
     patience_steps = 0
-    start: Optional[run_files.RunFile] = None
+    start: run_files.RunFile | None = None
 
     def __init__(self, settings: Any, stores: Mapping[str, splits.PackedSplit]):
         self.task: lookup.AnyTask = lookup.of(settings.collection)
@@ -110,7 +98,7 @@ class TaskData(abc.ABC):
         else:
             table = self._table()  # whose rows the graphs read again
             self.normalizer = normalizer_lib.Normalizer.fit(train, self.chosen, table)
-        self.graphs: Dict[str, Any] = dict.fromkeys(stores)
+        self.graphs: dict[str, Any] = dict.fromkeys(stores)
         if settings.model != registry.TREES:
             self.graphs = {
                 split: self.task.graphs(
@@ -140,7 +128,7 @@ class TaskData(abc.ABC):
         return np.flatnonzero(self.drawable > 1)
 
     @property
-    def most_multiply_adds(self) -> Optional[float]:
+    def most_multiply_adds(self) -> float | None:
         """Of any training graph, if the model's scores are added to a formula's."""
         if not self.has_prior:
             return None
@@ -155,7 +143,7 @@ class TaskData(abc.ABC):
             self.settings.family_temperature,
         )
 
-    def _table(self) -> Optional[tile_table.TileTable]:
+    def _table(self) -> tile_table.TileTable | None:
         """Returns the table of the train split's tiles that the settings ask for."""
         return None
 
@@ -165,7 +153,7 @@ class TaskData(abc.ABC):
         """How many batches make an epoch."""
 
     @abc.abstractmethod
-    def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
+    def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         """Draws the steps of an epoch; the draws depend on its number alone.
 
         Yields:
@@ -177,7 +165,7 @@ class TaskData(abc.ABC):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         """Packs steps that were drawn, or a share of each."""
 
-    def signature(self) -> Dict[str, 'tf.TensorSpec']:
+    def signature(self) -> dict[str, 'tf.TensorSpec']:
         """Returns the types of packed steps, of any number of graphs."""
         graph = np.zeros([1, 1], np.int64)
         return tiles.graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
@@ -188,7 +176,7 @@ class TaskData(abc.ABC):
         packed: Mapping[str, 'tf.Tensor'],
         step: Union[int, 'tf.Tensor'],
         batch: int,
-    ) -> Tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
         """Cuts a step out of packed ones.
 
         Returns:
@@ -215,7 +203,7 @@ class TaskData(abc.ABC):
         return np.random.default_rng([self.settings.seed, epoch])
 
     @functools.cached_property
-    def validated(self) -> List[np.ndarray]:
+    def validated(self) -> list[np.ndarray]:
         """Configurations of the first graphs to validate on, drawn once for all."""
         store, settings = self.stores['valid'], self.settings
         count = store.num_graphs if store.has_runtimes else 0
@@ -230,7 +218,7 @@ class TaskData(abc.ABC):
         ]
 
     def validation(
-        self, pairs: Sequence[Tuple[np.ndarray, np.ndarray]]
+        self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> progress.Validation:
         """Measures how validation graphs are ranked, without a loss.
 
@@ -258,7 +246,7 @@ class TileData(TaskData):
         self.patience_steps = settings.early_stop_steps
         super().__init__(settings, stores)
 
-    def _table(self) -> Optional[tile_table.TileTable]:
+    def _table(self) -> tile_table.TileTable | None:
         settings = self.settings
         parts = ['estimate'] * settings.estimate
         parts += ['tile_columns'] * settings.tile_columns
@@ -276,7 +264,7 @@ class TileData(TaskData):
         """
         return len(self.chosen) // self.batch
 
-    def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
+    def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         rng, k = self.epoch_rng(epoch), self.settings.configs
         # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k].
         order = self.order(rng)
@@ -294,7 +282,7 @@ class TileData(TaskData):
         packed: Mapping[str, 'tf.Tensor'],
         step: Union[int, 'tf.Tensor'],
         batch: int,
-    ) -> Tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
         graph, labels = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
         return graph, labels, 0.0
 
@@ -330,7 +318,7 @@ class LayoutData(TaskData):
         """Batches of an epoch, the last one filled up with other programs."""
         return -(-len(self.chosen) // self.batch)
 
-    def draws(self, epoch: int) -> Iterator[Tuple[np.ndarray, ...]]:
+    def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         rng = self.epoch_rng(epoch)
         sizes = np.diff(self.stores['train'].node_offsets)
         # A step at a time: one program can have tens of thousands of nodes.
@@ -348,7 +336,7 @@ class LayoutData(TaskData):
         packed: Mapping[str, 'tf.Tensor'],
         step: Union[int, 'tf.Tensor'],
         batch: int,
-    ) -> Tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
         unpacked = layout.graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
@@ -363,7 +351,7 @@ class LayoutData(TaskData):
 
 # Not in `tasks`, which this package imports: these classes use steps and settings of a
 # training.
-_DATA: Dict[str, Type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
+_DATA: dict[str, type[TaskData]] = {reading.TILE: TileData, reading.LAYOUT: LayoutData}
 
 
 def make(
@@ -398,7 +386,7 @@ def completed(
     """
     if not settings.recipe:
         return settings
-    changes: Dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if isinstance(settings, config_lib.TileConfig):
         takes = settings.tile_columns and not settings.loop_columns
         if takes and loop_columns.fits(train):

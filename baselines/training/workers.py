@@ -1,5 +1,6 @@
 """The worker processes of one training: TF_CONFIG, and waiting until all are there."""
 
+from collections.abc import Iterator
 import contextlib
 import hashlib
 import json
@@ -9,7 +10,6 @@ import signal
 import socket
 import threading
 import time
-from typing import Iterator, List, Tuple
 
 from baselines.core import text
 from baselines.core import untrusted
@@ -32,7 +32,7 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def parse_cluster(variable: str) -> Tuple[List[str], int]:
+def parse_cluster(variable: str) -> tuple[list[str], int]:
     """Reads TF_CONFIG: (addresses of the workers, number of this one).
 
     Raises:
@@ -66,7 +66,7 @@ def parse_cluster(variable: str) -> Tuple[List[str], int]:
     return addresses, rank
 
 
-def wait_for_all(addresses: List[str], rank: int) -> None:
+def wait_for_all(addresses: list[str], rank: int) -> None:
     """Waits until each worker has sent its greeting to all others.
 
     TensorFlow would wait forever, ignoring Ctrl-C, for a worker that is missing, or
@@ -120,7 +120,7 @@ def _seconds_to_wait() -> float:
     return seconds
 
 
-def _greeting(addresses: List[str], rank: int) -> bytes:
+def _greeting(addresses: list[str], rank: int) -> bytes:
     """Returns the 32 bytes that identify a worker to the others of its training."""
     return hashlib.sha256(json.dumps([addresses, rank]).encode()).digest()
 

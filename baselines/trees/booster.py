@@ -9,10 +9,12 @@ faster.  Its text is untrusted: it is checked, and written again before LightGBM
 it.  Nothing is ever unpickled.
 """
 
+from collections.abc import Mapping, Sequence
 import hashlib
 import os
 import re
-from typing import Any, List, Mapping, Match, NamedTuple, Optional, Sequence, Tuple
+from re import Match
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +41,7 @@ def check_installed(user: str) -> None:
         raise ValueError(f'{user} needs LightGBM: pip install -e .[trees]')
 
 
-def rounded(columns: np.ndarray, out: Optional[np.ndarray] = None) -> np.ndarray:
+def rounded(columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """Rounds columns to multiples of 2^-13, which all machines agree on.
 
     Most columns are logarithms and their sums, whose last bits depend on the
@@ -75,7 +77,7 @@ class Importance(NamedTuple):
     column: str  # its name
     # the share of what its splits took off the squared error in training, of all
     # splits; None where the file of the trees does not have it
-    gain: Optional[float]
+    gain: float | None
     splits: int  # how many splits look at it
 
 
@@ -105,7 +107,7 @@ class Trees:
         ValueError: the text is not of trees that split by numbers.
     """
 
-    def __init__(self, text: str, prior: Optional[Prior] = None):
+    def __init__(self, text: str, prior: Prior | None = None):
         self._trees, self.names, stored_prior = _parse(text)
         self._nodes = nodes_lib.Nodes.of(self._trees, len(self.names))
         self.prior = prior or stored_prior
@@ -157,7 +159,7 @@ class Trees:
         text = _write(renumbered, self.used, None)
         return starting.import_lightgbm().Booster(model_str=text)
 
-    def importances(self) -> List[Importance]:
+    def importances(self) -> list[Importance]:
         """Returns the columns that splits look at, the most important first.
 
         Importance is the gain (Breiman et al., "Classification and Regression Trees",
@@ -166,7 +168,7 @@ class Trees:
         """
         columns = self._nodes.feature
         splits = np.bincount(columns, minlength=len(self.names))
-        shares: List[Optional[float]] = [None] * len(self.names)
+        shares: list[float | None] = [None] * len(self.names)
         if all(nodes_lib.GAIN in tree for tree in self._trees):
             each = nodes_lib.floats(self._trees, nodes_lib.GAIN)
             gains = np.bincount(columns, each, len(self.names))
@@ -195,7 +197,7 @@ class Trees:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _parse(text: str) -> Tuple[List[nodes_lib.Lines], List[str], Optional[Prior]]:
+def _parse(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | None]:
     """Reads LightGBM's text as lines.
 
     Returns:
@@ -227,7 +229,7 @@ def _parse(text: str) -> Tuple[List[nodes_lib.Lines], List[str], Optional[Prior]
 
 
 def _write(
-    trees: Sequence[nodes_lib.Lines], names: Sequence[str], prior: Optional[Prior]
+    trees: Sequence[nodes_lib.Lines], names: Sequence[str], prior: Prior | None
 ) -> str:
     """Writes trees as LightGBM's text, with the lines that it needs to predict."""
     lines = [
@@ -251,7 +253,7 @@ def _write(
     return '\n'.join([*lines, '', 'end of trees', ''])
 
 
-def _prior(fields: Mapping[str, str], names: Sequence[str]) -> Optional[Prior]:
+def _prior(fields: Mapping[str, str], names: Sequence[str]) -> Prior | None:
     """Reads the prior of a text's header; raises ValueError if it is damaged."""
     if _PRIOR not in fields:
         return None

@@ -3,18 +3,9 @@
 trees, losses = grow(task, train, valid, TreeOptions())
 """
 
+from collections.abc import Mapping, Sequence
 import dataclasses
-from typing import (
-    Any,
-    Dict,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -89,22 +80,22 @@ class Rows(NamedTuple):
 
     columns: np.ndarray  # float32 [rows, columns], `booster.rounded`
     targets: np.ndarray  # float64 [rows]
-    weights: Optional[np.ndarray] = None  # float64 [rows]; None: all 1
+    weights: np.ndarray | None = None  # float64 [rows]; None: all 1
     # float64 [rows], normal scores of the prior's column; None without one
-    prior: Optional[np.ndarray] = None
+    prior: np.ndarray | None = None
 
 
 def grow(
     task: protocol.Task[Any],
     train: splits.PackedSplit,
     chosen: np.ndarray,
-    weights: Union[float, np.ndarray],
+    weights: float | np.ndarray,
     valid: splits.PackedSplit,
     valid_configs: int,
     options: TreeOptions,
     seed: int,
     graphs: Mapping[str, Any],
-) -> Tuple[trees_lib.Trees, Dict[str, List[float]]]:
+) -> tuple[trees_lib.Trees, dict[str, list[float]]]:
     """Grows trees on a split until another one says that they get no better.
 
     Args:
@@ -139,7 +130,7 @@ def draw(
     table: protocol.Table,
     graphs: np.ndarray,
     most: int,
-    weights: Union[float, np.ndarray] = 1.0,
+    weights: float | np.ndarray = 1.0,
 ) -> Rows:
     """Draws configurations evenly from graphs: their columns, and targets to predict.
 
@@ -184,10 +175,10 @@ def fit(
     names: Sequence[str],
     options: TreeOptions,
     train: Rows,
-    valid: Optional[Rows],
+    valid: Rows | None,
     seed: int,
     prior: str = '',
-) -> Tuple[trees_lib.Trees, Dict[str, List[float]]]:
+) -> tuple[trees_lib.Trees, dict[str, list[float]]]:
     """Fits trees to rows; stops when validation does not get better.
 
     Args:
@@ -201,8 +192,8 @@ def fit(
     """
     lightgbm = starting.import_lightgbm()
     weight = _weight_of_prior(train)
-    curve: Dict[str, Dict[str, List[float]]] = {}
-    sets: List[Any] = []
+    curve: dict[str, dict[str, list[float]]] = {}
+    sets: list[Any] = []
     for rows in filter(None, (train, valid)):
         residuals = rows.targets
         if rows.prior is not None:

@@ -7,9 +7,11 @@ The text is untrusted: every number is checked against a grammar that Python and
 LightGBM read alike.
 """
 
+from collections.abc import Callable, Sequence
 import itertools
 import re
-from typing import Any, Callable, Dict, NamedTuple, Pattern, Sequence, Tuple
+from re import Pattern
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +33,7 @@ _BY_NUMBER = (0, 2)
 _NO_TREE = 'left_child and right_child make no tree'
 
 # The lines of a tree in the text, by key.
-Lines = Dict[str, str]
+Lines = dict[str, str]
 
 
 class Nodes(NamedTuple):
@@ -108,7 +110,7 @@ class Nodes(NamedTuple):
 
 def _linked(
     left: np.ndarray, right: np.ndarray, leaves: np.ndarray
-) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Checks that splits are linked to trees, and numbers them through all trees.
 
     A tree's splits are numbered from the root down, and leaves below 0: so no way is

@@ -1,6 +1,6 @@
 """Scores the rows of a table with trees, in bounded memory."""
 
-from typing import Iterator, Optional
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _ROWS = 1 << 14  # of a table at once
 
 
 def scores(
-    trees: booster.Trees, table: protocol.Table, numbers: Optional[np.ndarray] = None
+    trees: booster.Trees, table: protocol.Table, numbers: np.ndarray | None = None
 ) -> Iterator[np.ndarray]:
     """Yields the scores of each graph's configurations, in bounded memory.
 

@@ -4,6 +4,7 @@ A mutated file is refused in one line (ValueError, OSError), or what was read is
 what was in the good one, wherever the format has checksums.
 """
 
+from collections.abc import Callable
 import contextlib
 import functools
 import gzip
@@ -15,7 +16,7 @@ import pathlib
 import tarfile
 import tempfile
 import types
-from typing import Any, Callable, Dict, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,7 +75,7 @@ class Target(NamedTuple):
 
     good: bytes
     read: Callable[[str], Any]
-    readers: Tuple[str, ...]
+    readers: tuple[str, ...]
     form: str = ''
     name: str = 'f.npz'
 
@@ -118,7 +119,7 @@ def survives(target: Target, data: bytes, folder: str) -> bool:
     return True
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _expected(target: Target, path: str) -> Any:
     """Reads the good file, once."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -127,7 +128,7 @@ def _expected(target: Target, path: str) -> Any:
     return target.read(path)
 
 
-def targets() -> Dict[str, Target]:
+def targets() -> dict[str, Target]:
     """Returns all formats by name."""
     rng = np.random.default_rng(0)
     kernel = tile_records.make_record(rng, 'f', nodes=4, configs=5)
@@ -280,8 +281,8 @@ def _t4_records() -> bytes:
             return stream.read()
 
 
-@functools.lru_cache(maxsize=None)
-def _tuned_program() -> Dict[str, bytes]:
+@functools.cache
+def _tuned_program() -> dict[str, bytes]:
     """Writes a program whose one argument is bound; returns its files by name."""
     signature = signatures.Signature([], 0, [np.zeros(3, np.float32)])
     module = measured_programs.pointwise(3)
@@ -303,7 +304,7 @@ def _ignored(unused_content: Any) -> None:
     """Drops the content of formats that cannot tell whether it is right."""
 
 
-def _spaces() -> Dict[str, Target]:
+def _spaces() -> dict[str, Target]:
     """Returns spaces of sweeps, where Optuna is installed."""
     if importlib.util.find_spec('optuna') is None:
         return {}
@@ -321,7 +322,7 @@ def _spaces() -> Dict[str, Target]:
     }
 
 
-def _texts() -> Dict[str, Target]:
+def _texts() -> dict[str, Target]:
     """Returns programs as text, where jaxlib is installed, which parses them."""
     if importlib.util.find_spec('jaxlib') is None:
         return {}
@@ -349,7 +350,7 @@ def _read_tiles(path: str) -> None:
         tpu_tiles.of(types.SimpleNamespace(backend_config=stream.read()))
 
 
-def _normalizer() -> Dict[str, Any]:
+def _normalizer() -> dict[str, Any]:
     kernels = tile_records.make_records(3)
     store = tile_store.TileStore.of_records('memory', kernels)
     return normalizer_lib.Normalizer.fit(store).to_json()
@@ -394,8 +395,8 @@ def _read_trees(path: str) -> None:
     assert np.isfinite(found.predict(rows)).all()
 
 
-@functools.lru_cache(maxsize=None)
-def _checkpoint_files() -> Tuple[bytes, bytes]:
+@functools.cache
+def _checkpoint_files() -> tuple[bytes, bytes]:
     """Writes a checkpoint: the index, which says where its variables are, and those."""
     with tempfile.TemporaryDirectory() as folder:
         finished_runs.save_weights(_linear(), folder)
@@ -407,7 +408,7 @@ def _checkpoint_files() -> Tuple[bytes, bytes]:
     return found[0], found[1]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _linear() -> Any:
     import tensorflow as tf
 
@@ -448,7 +449,7 @@ def _npz(arrays) -> bytes:
     return content.getvalue()
 
 
-def _values(record) -> Dict[str, Any]:
+def _values(record) -> dict[str, Any]:
     return {
         key: value.tolist() if isinstance(value, np.ndarray) else value
         for key, value in vars(record).items()

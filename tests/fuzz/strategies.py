@@ -9,14 +9,14 @@ ARRAYS              arrays of any type and shape, small
 import gzip
 import json
 import re
-from typing import Any, List, Tuple
+from typing import Any
 
 from hypothesis import strategies as st
 import numpy as np
 
 _WAYS = ('flip', 'set', 'insert', 'delete', 'cut', 'repeat', 'zero')
 
-_Change = Tuple[int, int, str]  # a place, a number and what is done there
+_Change = tuple[int, int, str]  # a place, a number and what is done there
 
 _CHANGES = st.lists(
     st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from(_WAYS)),
@@ -62,7 +62,7 @@ _VALUES = [-(2**63), -(2**31), -1, 0, 1, 5, 2**31 - 1, 2**63 - 1]
 _TYPES = '? i1 u1 i4 i8 u8 f2 f4 f8 c8 U3 S2 M8[s]'.split()
 
 
-def _array(kind: str, shape: List[int], values: List[int], offset: float) -> Any:
+def _array(kind: str, shape: list[int], values: list[int], offset: float) -> Any:
     array = np.resize(np.array(values or [0]), shape)
     with np.errstate(all='ignore'):
         return (array + offset if kind[0] in 'fc' else array).astype(kind)
@@ -96,7 +96,7 @@ def contents(target: Any) -> st.SearchStrategy:
     return in_bytes
 
 
-def _edited(content: bytes, edits: List[Tuple[int, Any, bool]]) -> bytes:
+def _edited(content: bytes, edits: list[tuple[int, Any, bool]]) -> bytes:
     """Puts values in the place of others of JSON, or leaves these out."""
     root = [json.loads(content)]
     for place, value, leaves_out in edits:
@@ -117,7 +117,7 @@ def _spots(container: Any) -> Any:
             yield from _spots(container[key])
 
 
-def _reworded(content: bytes, edits: List[Tuple[int, str]]) -> bytes:
+def _reworded(content: bytes, edits: list[tuple[int, str]]) -> bytes:
     """Puts words in the place of others of a text."""
     parts = re.split(r'([\w.+-]+)', content.decode())
     for place, word in edits:
@@ -125,7 +125,7 @@ def _reworded(content: bytes, edits: List[Tuple[int, str]]) -> bytes:
     return ''.join(parts).encode()
 
 
-def _mutated(data: bytes, changes: List[_Change]) -> bytes:
+def _mutated(data: bytes, changes: list[_Change]) -> bytes:
     """Changes bytes one after the other."""
     content = bytearray(data)
     for place, value, how in changes:

@@ -1,6 +1,6 @@
 """Counts code as the budget in pyproject.toml does.
 
-`python -m tests.helpers.code_lines` prints the figures of this tree, package by package.
+`python -m tests.helpers.code_lines` prints the figures of this tree.
 """
 
 import ast
@@ -24,7 +24,7 @@ _OTHER_CODE = {'.html', '.toml', '.sh'}
 
 
 def python_lines(text: str) -> int:
-    """Counts the lines of Python that hold code: no docstring, comment or blank line."""
+    """Counts lines of Python that hold code, not docstrings, comments or blanks."""
     docstrings = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):

@@ -17,9 +17,10 @@ A "piece" below is one graph with its configurations, in a form that the task
 chooses.
 """
 
+from collections.abc import Mapping
 import functools
 import pathlib
-from typing import Any, Dict, List, Mapping, NamedTuple, Set
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -45,12 +46,12 @@ _QUICK = ('EarlyJoinSAGE', 'ResModel')
 _EDGELESS = ('no_edges', 'single_node')
 
 
-def distinct(models: Mapping[str, type]) -> List[str]:
+def distinct(models: Mapping[str, type]) -> list[str]:
     """Returns names of the different classes; of two for one class the first."""
     return list(registry.distinct(models))
 
 
-def parameters(models: Mapping[str, type]) -> List[Any]:
+def parameters(models: Mapping[str, type]) -> list[Any]:
     """Returns those for `parametrize`; all but the published ones are slow."""
     return [
         pytest.param(name, marks=[] if name in _QUICK else pytest.mark.slow)
@@ -81,9 +82,9 @@ class Task:
 
     def __init__(self, folder: pathlib.Path):
         self.folder = folder
-        self.pieces: Dict[str, Any] = self.make_pieces()
+        self.pieces: dict[str, Any] = self.make_pieces()
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def batch(self, *names: str):
         """Merges pieces, by default all of them, into one graph, which is kept."""
         return self.graph([self.pieces[name] for name in names or self.pieces])
@@ -98,21 +99,21 @@ class Task:
         model(self.batch(next(iter(self.pieces))))  # so that Keras can save it
         return model
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def shared(self, name: str) -> tf.keras.Model:
         """Returns a model whose variables stay as they are; biases are not 0."""
         return _shaken(self.make(name, **SMALL))
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def rounding(self, name: str) -> float:
         """Bounds how far apart evaluations of the shared model's scores may be."""
         model = self.shared(name)
         return max(rounding(model, self.batch(name)) for name in self.pieces)
 
     @functools.cached_property
-    def models_of_new_layers(self) -> List[str]:
+    def models_of_new_layers(self) -> list[str]:
         """Models with a kind of layer that no model before them has."""
-        kinds: Set[type] = set()
+        kinds: set[type] = set()
         names = []
         for name in distinct(self.models()):
             layers = set(map(type, self.shared(name).submodules))
@@ -121,7 +122,7 @@ class Task:
             kinds |= layers
         return names
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def saved(self, name: str) -> 'Saved':
         """Saves a tiny model as a run.
 
@@ -142,7 +143,7 @@ class Saved(NamedTuple):
     """A model that was saved."""
 
     model: tf.keras.Model
-    variables: List[int]  # its trainable ones before, by identity
+    variables: list[int]  # its trainable ones before, by identity
     model_dir: str
 
 

@@ -5,6 +5,7 @@ A block of commands is fenced with ```sh.  `Shell` gives it to bash, where `tpug
 named pipes: TensorFlow is imported once.
 """
 
+from collections.abc import Callable, Sequence
 import contextlib
 import dataclasses
 import io
@@ -13,7 +14,6 @@ import re
 import subprocess
 import sys
 import threading
-from typing import Callable, List, Optional, Sequence
 
 from absl import flags
 
@@ -49,14 +49,14 @@ class Block:
     text: str
 
 
-def documents() -> List[str]:
+def documents() -> list[str]:
     """Lists the documents of the repository, relative to it."""
     tops = ('README.md', 'CONTRIBUTING.md', 'benchmarks/README.md')
     pages = (ROOT / 'docs').rglob('*.md')
     return [*tops, *sorted(str(page.relative_to(ROOT)) for page in pages)]
 
 
-def blocks(document: str) -> List[Block]:
+def blocks(document: str) -> list[Block]:
     """Reads the fenced blocks of a document."""
     text = (ROOT / document).read_text(encoding='utf-8')
     return [
@@ -151,7 +151,7 @@ class Shell:
 
     def paste(self, block: Block) -> None:
         """Runs a block; fails with its place and what it said."""
-        ended: List[subprocess.CompletedProcess] = []
+        ended: list[subprocess.CompletedProcess] = []
         thread = threading.Thread(target=self._bash, args=(block.text, ended))
         thread.start()
         while question := (self._pipes / 'question').read_text():
@@ -200,7 +200,7 @@ class Shell:
         return code, f'{words}\n{output.getvalue()}' if code else output.getvalue()
 
 
-def _run(words: Sequence[str]) -> Optional[int]:
+def _run(words: Sequence[str]) -> int | None:
     name, *rest = words
     if name == 'python' and rest[0] in _TASKS:
         name, rest = 'tpugraphs', ['train', _TASKS[rest[0]], *rest[1:]]

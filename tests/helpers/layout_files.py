@@ -1,8 +1,8 @@
 """Small valid layout records and splits of them, for any test that needs data."""
 
+from collections.abc import Sequence
 import dataclasses
 import os
-from typing import List, Sequence
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def make_program(
 
 def make_programs(
     count: int, seed: int = 0, **kwargs
-) -> List[layout_records.LayoutRecord]:
+) -> list[layout_records.LayoutRecord]:
     """Makes programs of different sizes, named so that order is clear."""
     rng = np.random.default_rng(seed)
     return [
@@ -119,7 +119,7 @@ def arrays_of(record: layout_records.LayoutRecord, **changes):
 
 def write_split(
     folder, programs: Sequence[layout_records.LayoutRecord]
-) -> List[layout_records.LayoutRecord]:
+) -> list[layout_records.LayoutRecord]:
     """Writes `<folder>/<graph_id>.npz` for every program; returns them."""
     for program in programs:
         program.write(os.path.join(str(folder), f'{program.graph_id}.npz'))

@@ -1,8 +1,8 @@
 """One small program in every form that programs have: tanh(x) @ w, f32[64,96]."""
 
+from collections.abc import Callable
 import pathlib
 import textwrap
-from typing import Callable, Dict
 
 import pytest
 
@@ -187,7 +187,7 @@ def _saved_model(folder: pathlib.Path) -> str:
     return f'{folder}/saved:turned'
 
 
-FORMS: Dict[str, Callable] = {
+FORMS: dict[str, Callable] = {
     'HloModuleProto': lambda folder: module().SerializeToString(),
     'HloProto': _dump,
     'HloSnapshot': _snapshot,

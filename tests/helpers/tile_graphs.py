@@ -4,8 +4,8 @@ What `baselines.tiles.graphs` packs in a few vectorised steps is compared with
 these, and models are tried on them.
 """
 
+from collections.abc import Sequence
 import dataclasses
-from typing import List, Optional, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -55,7 +55,7 @@ def random_kernel(
     rng: np.random.Generator,
     nodes: int,
     configs: int,
-    edges: Optional[Sequence[Sequence[int]]] = None,
+    edges: Sequence[Sequence[int]] | None = None,
     tile_id: str = 'kernel',
 ) -> Kernel:
     """Makes a kernel of random numbers; its nodes form a chain if `edges` is None."""
@@ -74,9 +74,9 @@ def random_kernel(
 
 def by_hand(kernels: Sequence[Kernel], index_dtype=tf.int32) -> tfgnn.GraphTensor:
     """Merges kernels into one GraphTensor, as the published pipeline lays it out."""
-    feed: List[List[int]] = [[], []]
-    g_op: List[List[int]] = [[], []]
-    g_config: List[List[int]] = [[], []]
+    feed: list[list[int]] = [[], []]
+    g_op: list[list[int]] = [[], []]
+    g_config: list[list[int]] = [[], []]
     nodes = configs = 0
     for number, kernel in enumerate(kernels):
         for consumer, producer in kernel.edges:

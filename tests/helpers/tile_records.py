@@ -1,7 +1,7 @@
 """Small valid tile records and splits of them, for any test that needs data."""
 
+from collections.abc import Sequence
 import os
-from typing import List, Optional, Sequence
 
 import numpy as np
 
@@ -42,8 +42,8 @@ def make_record(
 
 
 def make_records(
-    count: int, seed: int = 0, configs: Optional[Sequence[int]] = None, **kwargs
-) -> List[records.TileRecord]:
+    count: int, seed: int = 0, configs: Sequence[int] | None = None, **kwargs
+) -> list[records.TileRecord]:
     """Makes kernels of different sizes, named so that order is clear.
 
     `configs` are numbers of configurations, by default random ones from 10 to 30.
@@ -63,7 +63,7 @@ def make_records(
 
 def write_split(
     folder, kernels: Sequence[records.TileRecord]
-) -> List[records.TileRecord]:
+) -> list[records.TileRecord]:
     """Writes `<folder>/<graph_id>.npz` for every kernel.
 
     Returns:

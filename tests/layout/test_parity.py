@@ -1,6 +1,7 @@
 """ResModel gives the published numbers in each of its modes."""
 
-from typing import Any, Mapping, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest

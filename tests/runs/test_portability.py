@@ -8,7 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from typing import Dict, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -115,10 +115,10 @@ class _Published(NamedTuple):
         ranking: rows of the course's script, of the trained run.
     """
 
-    scores: Dict[str, np.ndarray]
-    expected: Dict[str, np.ndarray]
-    tolerance: Dict[str, float]
-    ranking: Dict[str, str]
+    scores: dict[str, np.ndarray]
+    expected: dict[str, np.ndarray]
+    tolerance: dict[str, float]
+    ranking: dict[str, str]
 
 
 @pytest.fixture(scope='module', name='published')
@@ -265,10 +265,7 @@ def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
 
 # What a models.py may import -------------------------------------------------
 
-# Python 3.9 does not list its modules; these are what a model may want.
-_STANDARD_LIBRARY = getattr(
-    sys, 'stdlib_module_names', {'copy', 'dataclasses', 'functools', 'math', 'typing'}
-)
+_STANDARD_LIBRARY = sys.stdlib_module_names
 _ALLOWED = {'tiles': {('.', 'implicit')}, 'layout': {('..tiles', 'implicit')}}
 
 

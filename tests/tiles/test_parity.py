@@ -1,6 +1,7 @@
 """The published architectures give the published numbers."""
 
-from typing import Any, Mapping, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest

@@ -232,7 +232,7 @@ def test_losses_of_tensorflow_ranking_where_it_is_not_installed(monkeypatch):
     )
     refusals.assert_refused(
         lambda: losses.CombinedLoss('tfr.SoftmaxLoss'),
-        'needs Python 3.9 to 3.11: pip install tensorflow-ranking',
+        'needs Python 3.10 or 3.11: pip install tensorflow-ranking',
     )
 
 

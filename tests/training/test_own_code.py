@@ -56,7 +56,7 @@ class Cut(Base):
 
 class Listed(Base):
     def forward(self, graph, num_configs):
-        return [super(Listed, self).forward(graph, num_configs)]
+        return [super().forward(graph, num_configs)]
 
 
 class Missing(Base):

@@ -15,12 +15,13 @@ how often each opcode occurs, and sums and maxima of its nodes' features as loga
 
 import argparse
 import collections
+from collections.abc import Callable
 import glob
 import json
 import os
 import pathlib
 import sys
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any
 
 import numpy as np
 import tqdm
@@ -86,7 +87,7 @@ def main() -> None:
 def make_pool(args: argparse.Namespace) -> None:
     """Optimises programs, and lists the kernels that no archive has."""
     os.makedirs(args.pool, exist_ok=True)
-    sources: List[Tuple[str, Callable[[str], reader.Program]]] = [
+    sources: list[tuple[str, Callable[[str], reader.Program]]] = [
         (path, preparation.load) for path in args.paths
     ]
     names = random_programs.names(args.random, args.seed) if args.random else []
@@ -122,7 +123,7 @@ def make_pool(args: argparse.Namespace) -> None:
     print(f'{len(listed):,} candidates')
 
 
-def _programs(pool: str) -> List[str]:
+def _programs(pool: str) -> list[str]:
     return sorted(glob.glob(os.path.join(pool, '*.pb')))
 
 
@@ -131,8 +132,8 @@ def rank(args: argparse.Namespace) -> None:
     source = graph_source.SourceOptions(sample_data=True)
     predictor = loading.load_predictor(args.dir, source)
     names = {kernel['name'] for kernel in _read_list(args.pool)}
-    listed: List[Dict[str, Any]] = []
-    numbers: List[np.ndarray] = []
+    listed: list[dict[str, Any]] = []
+    numbers: list[np.ndarray] = []
     for path in tqdm.tqdm(_programs(args.pool), mininterval=10):
         program = preparation.load(path)
         kernels, _ = cutting.cut(program.module, program.name)
@@ -163,17 +164,17 @@ def rank(args: argparse.Namespace) -> None:
     _write_list(args.pool, listed)
 
 
-def _read_list(pool: str) -> List[Dict[str, Any]]:
+def _read_list(pool: str) -> list[dict[str, Any]]:
     with open(os.path.join(pool, _LIST), encoding='utf-8') as stream:
         return json.load(stream)
 
 
-def _write_list(pool: str, listed: List[Dict[str, Any]]) -> None:
+def _write_list(pool: str, listed: list[dict[str, Any]]) -> None:
     with files.write_atomically(os.path.join(pool, _LIST)) as stream:
         json.dump(listed, stream, indent=1)
 
 
-def _measured() -> List[str]:
+def _measured() -> list[str]:
     """Returns the names of the kernels that are in an archive."""
     return [
         name
@@ -205,13 +206,13 @@ def measure(args: argparse.Namespace) -> None:
     if args.by == 'score':
         listed.sort(key=lambda kernel: -kernel['score'])
     counts: collections.Counter[str] = collections.Counter()
-    names: Set[str] = set()
+    names: set[str] = set()
     for kernel in listed:
         counts[kernel['program']] += 1
         if counts[kernel['program']] <= _CHOSEN_PER_PROGRAM and len(names) < args.count:
             names.add(kernel['name'])
 
-    def kernels_of(program: reader.Program, *unused: Any) -> List[cutting.Kernel]:
+    def kernels_of(program: reader.Program, *unused: Any) -> list[cutting.Kernel]:
         kernels, _ = cutting.cut(program.module, program.name)
         return [kernel for kernel in kernels if kernel.name in names]
 

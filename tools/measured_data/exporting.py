@@ -3,7 +3,8 @@
 Weights are shapes only, so a file is small however large its model is.
 """
 
-from typing import Any, Callable, Iterator, List, NamedTuple, Tuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,7 @@ def shaped(*dims: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
 
 
 def program(
-    name: str, function: Callable[..., Any], arguments: Tuple[Any, ...]
+    name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> Program:
     """Returns a function of JAX as a program.
 
@@ -48,7 +49,7 @@ def training_step(apply: Callable[..., jax.Array]) -> Callable[..., Any]:
     """Returns a step of Adam on the mean square of `apply(params, *inputs)`."""
     optimiser = optax.adam(1e-3)
 
-    def step(params: Any, state: Any, *inputs: jax.Array) -> Tuple[Any, Any, jax.Array]:
+    def step(params: Any, state: Any, *inputs: jax.Array) -> tuple[Any, Any, jax.Array]:
         def loss(p: Any) -> jax.Array:
             return jnp.mean(jnp.square(apply(p, *inputs).astype(jnp.float32)))
 
@@ -60,7 +61,7 @@ def training_step(apply: Callable[..., jax.Array]) -> Callable[..., Any]:
 
 
 def both_modes(
-    name: str, apply: Callable[..., jax.Array], params: Any, inputs: Tuple[Any, ...]
+    name: str, apply: Callable[..., jax.Array], params: Any, inputs: tuple[Any, ...]
 ) -> Iterator[Program]:
     """Yields a model's inference and training step; `{}` in its name is the mode."""
     yield program(name.format('infer'), apply, (params, *inputs))
@@ -79,7 +80,7 @@ def call_both(model: Any, params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
     return model(x, decoder_input_ids=y, params=params, return_dict=False)[0]
 
 
-def flax_model(model_class: str, config: Any, kind: Any) -> Tuple[Any, Any]:
+def flax_model(model_class: str, config: Any, kind: Any) -> tuple[Any, Any]:
     """Returns a Flax model of transformers, and its weights as shapes."""
     model = getattr(transformers, model_class)(config, dtype=kind, _do_init=False)
     shapes = jax.tree_util.tree_map(
@@ -94,7 +95,7 @@ def flax_programs(
     model_class: str,
     config: Any,
     kind: Any,
-    inputs: Tuple[Any, ...],
+    inputs: tuple[Any, ...],
     caller: Callable[..., jax.Array] = call,
 ) -> Iterator[Program]:
     """Yields a Flax model of transformers; its weights are shapes only."""
@@ -111,7 +112,7 @@ def _plain(tree: Any) -> Any:
 
 
 def keras_program(
-    name: str, model: str, dims: Tuple[int, ...], mode: str, policy: str, **options: Any
+    name: str, model: str, dims: tuple[int, ...], mode: str, policy: str, **options: Any
 ) -> Program:
     """Returns a model of `tf.keras.applications` as a program.
 
@@ -133,7 +134,7 @@ def keras_program(
         def infer(x: tf.Tensor) -> tf.Tensor:
             return net(x, training=False)
 
-        def train(x: tf.Tensor) -> List[tf.Tensor]:
+        def train(x: tf.Tensor) -> list[tf.Tensor]:
             with tf.GradientTape() as tape:
                 scores = tf.cast(net(x, training=True), tf.float32)
                 loss = tf.reduce_mean(tf.square(scores))

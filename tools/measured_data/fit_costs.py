@@ -13,7 +13,6 @@ table that is there ranks kernels by itself.
 
 import pathlib
 import sys
-from typing import Tuple
 
 import numpy as np
 import scipy.optimize
@@ -77,7 +76,7 @@ def judge() -> None:
         results.row(name, f'{len(graphs)}', f'{figures[1]:.1%}', f'{figures[2]:.3f}')
 
 
-def counts_of(store: tile_store.TileStore) -> Tuple[np.ndarray, Tuple[str, ...]]:
+def counts_of(store: tile_store.TileStore) -> tuple[np.ndarray, tuple[str, ...]]:
     """Returns the counts of all configurations, [rows, terms], and the terms."""
     columns = cost_columns.CostColumns(node_groups.NodeGroups(store))
     rows = np.arange(store.config_offsets[-1])
@@ -105,7 +104,7 @@ def fit(counts: np.ndarray, logs: np.ndarray, kernel: np.ndarray) -> np.ndarray:
     def centred(values: np.ndarray) -> np.ndarray:
         return values - (np.bincount(kernel, values) / sizes)[kernel]
 
-    def loss(exponents: np.ndarray) -> Tuple[float, np.ndarray]:
+    def loss(exponents: np.ndarray) -> tuple[float, np.ndarray]:
         parts = counts * np.exp(exponents)
         total = parts.sum(axis=1)
         errors = np.log(total) - logs

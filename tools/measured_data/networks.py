@@ -1,6 +1,7 @@
 """What small and published programs of haiku, jraph, optax, dm-pix and rlax share."""
 
-from typing import Any, Callable, Dict, Iterator, Tuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import dm_pix
 import exporting
@@ -13,11 +14,11 @@ import jraph
 import optax
 import rlax
 
-_Table = Dict[str, Tuple[Callable[..., Any], Tuple[Any, ...]]]
+_Table = dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
 def haiku(
-    name: str, function: Callable[..., Any], inputs: Tuple[Any, ...]
+    name: str, function: Callable[..., Any], inputs: tuple[Any, ...]
 ) -> Iterator[Program]:
     """Yields both modes of a function of haiku; `{}` in its name is the mode."""
     net = hk.without_apply_rng(hk.transform_with_state(function))
@@ -54,11 +55,11 @@ def quantiser(width: int, codes: int) -> Callable[..., Any]:
 
 def graph_networks(
     inner: Callable[[jax.Array], jax.Array],
-    network: Tuple[int, int, int],
-    interaction: Tuple[int, int],
+    network: tuple[int, int, int],
+    interaction: tuple[int, int],
     convolution: int,
-    attention: Tuple[int, int],
-) -> Dict[str, Callable[[], Any]]:
+    attention: tuple[int, int],
+) -> dict[str, Callable[[], Any]]:
     """Returns makers of graph networks of jraph.
 
     Args:
@@ -97,8 +98,8 @@ def on_graph(
     name: str,
     make: Callable[[], Any],
     kind: Any,
-    nodes: Tuple[int, int],
-    edges: Tuple[int, int],
+    nodes: tuple[int, int],
+    edges: tuple[int, int],
     width: int,
 ) -> Iterator[Program]:
     """Yields both modes of a graph network.
@@ -131,7 +132,7 @@ def optimiser(name: str, method: str, params: Any) -> Program:
     return exporting.program(name, update, (params, params, state))
 
 
-IMAGE: Dict[str, Callable[..., Any]] = {
+IMAGE: dict[str, Callable[..., Any]] = {
     'blur': lambda x: dm_pix.gaussian_blur(x, 1.5, 5),
     'hue': lambda x: dm_pix.adjust_hue(x, 0.2),
     'saturation': lambda x: dm_pix.adjust_saturation(x, 0.6),

@@ -19,12 +19,13 @@ The same folders make the same archive, byte for byte.
 
 import argparse
 import collections
+from collections.abc import Sequence
 import json
 import os
 import pathlib
 import sys
 import tempfile
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, NamedTuple
 import zipfile
 
 import numpy as np
@@ -49,7 +50,7 @@ _MAX_BYTES = 1 << 30  # of an npz file
 _SHARES = (0.8, 0.1, 0.1)  # of train, valid and test
 _KEPT = ('program', 'tau', 'halves', 'passes', 'again', 'drift', 'default', 'once')
 # Archives, and those whose kernels they leave out.
-_ARCHIVES: Dict[str, Tuple[str, ...]] = {
+_ARCHIVES: dict[str, tuple[str, ...]] = {
     'by_others': (),
     'by_others_real': ('by_others',),
     'tile': ('by_others', 'by_others_real'),
@@ -64,8 +65,8 @@ class Graph(NamedTuple):
     name: str
     path: str  # of its npz file
     origin: str  # name of the folder's origin
-    measured: Dict[str, Any]  # its part of the folder's sidecar
-    split: Optional[str]  # None if it is not known yet
+    measured: dict[str, Any]  # its part of the folder's sidecar
+    split: str | None  # None if it is not known yet
     jaxlib: str  # the release that it was measured with
 
     @property
@@ -99,11 +100,11 @@ def main() -> None:
 
 def pack(
     archive: str,
-    sources: List[Tuple[str, str]],
+    sources: list[tuple[str, str]],
     without: str = '',
     train: Sequence[str] = (),
     small_tau: float = 0,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Writes an archive and its summary next to it; returns the summary.
 
     Args:
@@ -118,8 +119,8 @@ def pack(
     """
     is_layout = archive == 'layout'
     there = {digest for other in _ARCHIVES[archive] for digest in _digests(other)}
-    graphs: List[Graph] = []
-    abouts: List[Dict[str, Any]] = []
+    graphs: list[Graph] = []
+    abouts: list[dict[str, Any]] = []
     for origin, folder in sources:
         found, about = _read(origin, files.expand(folder))
         abouts += about
@@ -152,7 +153,7 @@ def pack(
     return summary
 
 
-def _read(origin: str, folder: str) -> Tuple[List[Graph], List[Dict[str, Any]]]:
+def _read(origin: str, folder: str) -> tuple[list[Graph], list[dict[str, Any]]]:
     """Returns the quiet kernels of a folder, and how they were measured.
 
     Args:
@@ -187,9 +188,9 @@ def _size_class(graph: Graph) -> str:
 
 def _write(
     archive: str,
-    graphs: List[Graph],
-    splits: Dict[str, str],
-    abouts: List[Dict[str, Any]],
+    graphs: list[Graph],
+    splits: dict[str, str],
+    abouts: list[dict[str, Any]],
 ) -> None:
     """Writes an archive: the kernels' files and their sidecar."""
     folder = collection_folder.FOLDERS['layout' if archive == 'layout' else 'tile']
@@ -231,7 +232,7 @@ def _add(packed: zipfile.ZipFile, name: str, content: bytes) -> None:
     packed.writestr(info, content, compresslevel=9)
 
 
-def _digests(archive: str) -> Set[str]:
+def _digests(archive: str) -> set[str]:
     """Returns the digests of the kernels in an archive; none if it does not exist."""
     if not os.path.exists(shipped.archive_of(archive)):
         return set()
@@ -240,7 +241,7 @@ def _digests(archive: str) -> Set[str]:
     return {name.rpartition('_')[2] for name in names}
 
 
-def _splits(graphs: List[Graph]) -> Dict[str, str]:
+def _splits(graphs: list[Graph]) -> dict[str, str]:
     """Returns family -> split, such that every split has a share of every origin."""
     splits = {g.family: g.split for g in graphs if g.split is not None}
     for origin in dict.fromkeys(graph.origin for graph in graphs):
@@ -252,7 +253,7 @@ def _splits(graphs: List[Graph]) -> Dict[str, str]:
     return splits
 
 
-def _summary(graphs: List[Graph], splits: Dict[str, str]) -> Dict[str, Any]:
+def _summary(graphs: list[Graph], splits: dict[str, str]) -> dict[str, Any]:
     """Returns what a collection holds, in numbers."""
     kinds: collections.Counter[str] = collections.Counter()
     configs = 0

@@ -16,7 +16,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from typing import Any, Dict
+from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks'))
 
@@ -54,7 +54,7 @@ def main() -> None:
     print(finding.about_pretrained())
 
 
-def describe(run: run_files.RunFile) -> Dict[str, Any]:
+def describe(run: run_files.RunFile) -> dict[str, Any]:
     """Returns what a run was trained on, and its figures on unseen programs."""
     graphs = judging.load(_UNSEEN, 'test')
     scores, _ = results.scores(run.model_dir, shipped.folder(_UNSEEN), graphs)

@@ -5,9 +5,10 @@ take less than 50 ms on one core.  Names end in the published size, batch and le
 `half` and `eighth` are shards of tensor-parallel models.
 """
 
+from collections.abc import Iterator
 import functools
 import re
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import diffusers
 import exporting
@@ -26,7 +27,7 @@ _BLOCKS = dict(block_size=64, num_random_blocks=3)
 
 def _encoder_decoder(
     width: int, heads: int, inner: int, vocabulary: int = 8192
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Returns the settings of BART and its like; few tokens, as of one shard."""
     return dict(
         vocab_size=vocabulary,
@@ -43,7 +44,7 @@ def _encoder_decoder(
 
 def _t5(
     width: int, heads: int, inner: int, gated: bool = False, vocabulary: int = 32128
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Returns the settings of T5: 64 numbers a head."""
     return dict(
         vocab_size=vocabulary,
@@ -59,7 +60,7 @@ def _t5(
 
 def _gpt(
     width: int, heads: int, vocabulary: int = 50257, **more: Any
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Returns the settings of GPT-2 and GPT-J."""
     return dict(vocab_size=vocabulary, n_embd=width, n_layer=1, n_head=heads, **more)
 
@@ -71,7 +72,7 @@ def _llama(
     inner: int,
     vocabulary: int = 32000,
     **more: Any,
-) -> Dict[str, Any]:
+) -> dict[str, Any]:
     """Returns the settings of Llama and its like; `groups` heads of keys and values."""
     return dict(
         vocab_size=vocabulary,
@@ -85,7 +86,7 @@ def _llama(
     )
 
 
-def _opt(width: int, heads: int, inner: int) -> Dict[str, Any]:
+def _opt(width: int, heads: int, inner: int) -> dict[str, Any]:
     return dict(
         vocab_size=50272,
         hidden_size=width,
@@ -100,8 +101,8 @@ def _opt(width: int, heads: int, inner: int) -> Dict[str, Any]:
 _SHARD = dict(head_dim=128, hidden_act='silu', hidden_activation='silu')
 
 # Group, type, name, class, its configuration's settings, (batch, length).
-_Text = Tuple[str, str, str, str, Dict[str, Any], Tuple[int, int]]
-_TEXT: List[_Text] = [
+_Text = tuple[str, str, str, str, dict[str, Any], tuple[int, int]]
+_TEXT: list[_Text] = [
     ('encoder', 'f32', 'bert_base', 'Bert', _BASE, (1, 128)),
     ('encoder', 'f32', 'bert_base', 'Bert', _BASE, (4, 128)),
     ('encoder', 'bf16', 'bert_base', 'Bert', _BASE, (2, 128)),
@@ -188,7 +189,7 @@ _TEXT: List[_Text] = [
     ('decoder', 'f32', 'xglm', 'XGLM', dict(vocab_size=32001, d_model=1024, ffn_dim=4096, num_layers=1, attention_heads=16), (1, 128)),
 ]  # fmt: skip
 # One token for each of a batch, after a cache of the length.
-_DECODING: List[_Text] = [
+_DECODING: list[_Text] = [
     ('decoder', 'f32', 'gpt2_step', 'GPT2', _gpt(768, 12), (16, 512)),
     ('decoder', 'f32', 'gpt2_xl_step', 'GPT2', _gpt(1600, 25), (4, 512)),
     ('decoder', 'f32', 'gptj_step', 'GPTJ', _gpt(4096, 16, 6300, rotary_dim=64), (1, 1024)),
@@ -200,7 +201,7 @@ _DECODING: List[_Text] = [
     ('decoder', 'f32', 'opt_large_step', 'OPT', _opt(2048, 32, 8192), (8, 512)),
 ]  # fmt: skip
 # Logits of the whole vocabulary: (batch, length).
-_HEADS: List[_Text] = [
+_HEADS: list[_Text] = [
     ('encoder', 'f32', 'bert_base_head', 'BertForMaskedLM', _BASE, (1, 64)),
     ('seqtoseq', 'f32', 't5_small_head', 'T5ForConditionalGeneration', _t5(512, 8, 2048), (1, 64)),
     ('decoder', 'f32', 'gpt2_head', 'GPT2LMHeadModel', _gpt(768, 12), (1, 32)),
@@ -216,7 +217,7 @@ def _class_of(model: str) -> str:
     return f'Flax{model}' if re.search(_HEAD, model) else f'Flax{model}Model'
 
 
-def _config_of(model: str, settings: Dict[str, Any]) -> Any:
+def _config_of(model: str, settings: dict[str, Any]) -> Any:
     return getattr(transformers, re.sub(_HEAD, '', model) + 'Config')(**settings)
 
 
@@ -253,7 +254,7 @@ def decoding_programs() -> Iterator[Program]:
         yield exporting.program(name, step, (params, cache, token, mask, token))
 
 
-_SIGHT: List[Tuple[str, str, str, Dict[str, Any], int]] = [
+_SIGHT: list[tuple[str, str, str, dict[str, Any], int]] = [
     ('f32', 'vit_base', 'ViT', dict(_BASE, image_size=224), 1),
     ('bf16', 'vit_base', 'ViT', dict(_BASE, image_size=224), 2),
     ('f32', 'vit_small', 'ViT', dict(hidden_size=384, num_attention_heads=6, intermediate_size=1536), 4),

@@ -1,6 +1,7 @@
 """Networks of haiku and jraph, optimisers, images and control at real sizes."""
 
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import dm_pix
 import exporting

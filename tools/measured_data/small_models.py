@@ -1,7 +1,8 @@
 """Models at small and odd sizes, two layers deep where depth is a setting."""
 
+from collections.abc import Iterator
 import functools
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any
 
 import dm_pix
 import exporting
@@ -38,7 +39,7 @@ _LLAMA = dict(
     max_position_embeddings=128,
 )
 _T5 = dict(vocab_size=773, d_model=72, d_kv=18, d_ff=200, num_layers=2, num_heads=4)
-_TEXT: List[Tuple[str, str, Dict[str, Any], Tuple[int, int]]] = [
+_TEXT: list[tuple[str, str, dict[str, Any], tuple[int, int]]] = [
     ('encoder', 'Bert', _ENCODER, (4, 63)),
     ('encoder', 'Roberta', dict(_ENCODER, hidden_size=120, vocab_size=601), (2, 90)),
     ('encoder', 'Electra', dict(_ENCODER, embedding_size=48), (7, 36)),

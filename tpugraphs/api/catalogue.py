@@ -2,7 +2,6 @@
 
 import importlib.util
 import inspect
-from typing import Dict
 
 from baselines import config
 from baselines.core import registry
@@ -13,7 +12,7 @@ from baselines.tasks import lookup
 from baselines.trees import booster
 
 
-class Catalogue(Dict[str, str]):
+class Catalogue(dict[str, str]):
     """A dict of names and one-line descriptions that is displayed as a table."""
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import contextlib
 import glob
 import os
-from typing import Any, Union
+from typing import Any
 
 from baselines import config
 from baselines.core import files
@@ -39,7 +39,7 @@ class Records(Sequence):
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, which: Union[int, str, slice]) -> Any:
+    def __getitem__(self, which: int | str | slice) -> Any:
         if isinstance(which, slice):
             return [self._store.record(n) for n in range(len(self))[which]]
         if isinstance(which, str):
@@ -61,7 +61,7 @@ class Records(Sequence):
 
 
 def open_records(
-    root: Union[str, 'os.PathLike[str]'],
+    root: str | os.PathLike[str],
     split: str = 'train',
     *,
     task: str = '',
@@ -103,7 +103,7 @@ def open_records(
     return Records(lookup.of(collection).open_split(collection, settings, split))
 
 
-def data_settings(data: Union[str, 'os.PathLike[str]', None]) -> text.JsonObject:
+def data_settings(data: str | os.PathLike[str] | None) -> text.JsonObject:
     """Returns the settings of data: 'sample', also called 'measured', or a folder."""
     if data is None:
         return {}

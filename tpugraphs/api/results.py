@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import io
 import os
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class Ranked(NamedTuple):
         return f'<{self.kernel}: {count}, first {first}>'
 
 
-class Ranking(List[Ranked]):
+class Ranking(list[Ranked]):
     """Ranked graphs: a list of `Ranked`.
 
     Attributes:
@@ -59,13 +60,13 @@ class Ranking(List[Ranked]):
         self,
         graphs: Sequence[choices.RankedModule],
         model_dir: str,
-        outcome: Optional[outcomes.Outcome] = None,
+        outcome: outcomes.Outcome | None = None,
     ):
         super().__init__(Ranked(r.module, r.run_index, r.scores) for r in graphs)
         self._graphs, self._model_dir = list(graphs), model_dir
         self.unsure = [graph.module for graph in graphs if graph.is_unsure]
-        self.failed: List[str] = outcome.failed if outcome else []
-        self.skipped: Dict[str, List[str]] = outcome.skipped if outcome else {}
+        self.failed: list[str] = outcome.failed if outcome else []
+        self.skipped: dict[str, list[str]] = outcome.skipped if outcome else {}
 
     def __repr__(self) -> str:
         return f'<Ranking of {text.count(len(self), "graph")} by {self._model_dir}>'
@@ -81,11 +82,11 @@ class Ranking(List[Ranked]):
             )
         return text.html_table(rows, _MOST_ROWS)
 
-    def to_json(self, path: Optional[Path] = None) -> str:
+    def to_json(self, path: Path | None = None) -> str:
         """Returns the JSON of `tpugraphs rank --json`; also writes it to `path`."""
         return self._write('.json', path)
 
-    def to_csv(self, path: Optional[Path] = None) -> str:
+    def to_csv(self, path: Path | None = None) -> str:
         """Returns CSV with a row for each configuration; also writes it to `path`."""
         return self._write('.csv', path)
 
@@ -102,7 +103,7 @@ class Ranking(List[Ranked]):
         ]
         return extras.import_pandas().DataFrame(rows, columns=choices_output.COLUMNS)
 
-    def _write(self, suffix: str, path: Optional[Path]) -> str:
+    def _write(self, suffix: str, path: Path | None) -> str:
         """Returns text in the format of an ending, and writes it to `path`, if any."""
         stream, summary = io.StringIO(), choices.Summary()
         writer = choices_output.WRITERS[suffix](stream, self._model_dir)
@@ -116,7 +117,7 @@ class Ranking(List[Ranked]):
         return stream.getvalue()
 
 
-class Runs(List[listing.RunRow]):
+class Runs(list[listing.RunRow]):
     """Finished runs: a list of named tuples, shown as `tpugraphs runs` lists them.
 
     A run has when, model, collection, seed, differs (settings that are not the

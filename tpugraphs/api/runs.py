@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+import contextlib
 import math
 import os
 import threading
-from typing import Any, ContextManager, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from tpugraphs.ranking import ranking
 from tpugraphs.ranking import sources as sources_lib
 
 Path = results.Path
-Own = Union[str, Sequence[type]]
+Own = str | Sequence[type]
 
 # The curves of a plot: the title of a panel -> its curves and their labels.
 _CURVES = {
@@ -44,7 +46,11 @@ class Ranker:
     one that was forked from a process with a model is refused.
     """
 
-    def __init__(self, predictor: prediction.Predictor, lock: ContextManager[bool]):
+    def __init__(
+        self,
+        predictor: prediction.Predictor,
+        lock: contextlib.AbstractContextManager[bool],
+    ):
         self._predictor, self._lock = predictor, lock
         self._process = os.getpid()
 
@@ -92,15 +98,15 @@ class Run:
         self.dir: str = run_file.model_dir
         self.info: text.JsonObject = run_file.info
         self.settings: text.JsonObject = dict(run_file.args)
-        self.curve: Dict[str, List[Any]] = run_file.curve
+        self.curve: dict[str, list[Any]] = run_file.curve
         self._file, self._own, self._collection = run_file, own, collection
-        self._predictors: Dict[Tuple[Optional[Path], str], prediction.Predictor] = {}
+        self._predictors: dict[tuple[Path | None, str], prediction.Predictor] = {}
         # Keras finishes a model when it is first called, which two threads may not
         # do at once.
         self._lock = threading.RLock()
         self._process = os.getpid()
 
-    def __reduce__(self) -> Tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # A model stays in its process.
         return Run, (self._file, self._own, self._collection)
 
@@ -116,7 +122,7 @@ class Run:
         pairs = dict(zip(names, values), run=self.dir)
         return text.html_table([list(pair) for pair in pairs.items()])
 
-    def plot(self, axes: Optional[Sequence[Any]] = None) -> Sequence[Any]:
+    def plot(self, axes: Sequence[Any] | None = None) -> Sequence[Any]:
         """Draws the curves by epoch with matplotlib.
 
         Args:
@@ -147,7 +153,7 @@ class Run:
     def evaluate(
         self,
         split: str = 'valid',
-        data: Optional[Path] = None,
+        data: Path | None = None,
         *,
         cache_dir: str = '',
         protocol: str = '',
@@ -177,8 +183,8 @@ class Run:
             return predictor.measure(split, protocol)[0]
 
     def predict(
-        self, split: str = 'test', data: Optional[Path] = None, *, cache_dir: str = ''
-    ) -> Dict[str, np.ndarray]:
+        self, split: str = 'test', data: Path | None = None, *, cache_dir: str = ''
+    ) -> dict[str, np.ndarray]:
         """Scores all configurations of a split; arguments are as of `evaluate`.
 
         Returns:
@@ -219,7 +225,7 @@ class Run:
         return Ranker(self._predictor(), self._lock)
 
     def _predictor(
-        self, data: Optional[Path] = None, cache_dir: str = ''
+        self, data: Path | None = None, cache_dir: str = ''
     ) -> prediction.Predictor:
         """Loads the model, once for the same data."""
         if self._predictors:
@@ -241,8 +247,8 @@ class Run:
 
 def load(
     which: Path = 'latest',
-    model: Union[type, str, None] = None,
-    out_dir: Optional[Path] = None,
+    model: type | str | None = None,
+    out_dir: Path | None = None,
     collection: str = '',
 ) -> Run:
     """Loads a run.
@@ -275,7 +281,7 @@ def load(
     return Run(run_file, own, collection)
 
 
-def runs(out_dir: Optional[Path] = None) -> results.Runs:
+def runs(out_dir: Path | None = None) -> results.Runs:
     """Lists the finished runs of a folder, the latest last.
 
     Args:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import io
 import json
 import sys
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    Optional,
-    Protocol,
-    Sequence,
-    TextIO,
-    Union,
-)
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from baselines import config
 from baselines.core import registry
@@ -42,7 +31,7 @@ class Training:
 
     def __init__(self, settings: text.JsonObject):
         self.settings = settings
-        self.curve: Dict[str, List[Optional[float]]] = {}
+        self.curve: dict[str, list[float | None]] = {}
 
     def __repr__(self) -> str:
         epochs = len(self.curve.get('epoch', ()))
@@ -52,7 +41,7 @@ class Training:
 class Callback(Protocol):
     """An object that `train` calls after its epochs."""
 
-    def on_epoch(self, run: Training, metrics: Dict[str, float]) -> None:
+    def on_epoch(self, run: Training, metrics: dict[str, float]) -> None:
         """Handles the end of an epoch of a graph model.
 
         Args:
@@ -83,9 +72,9 @@ def silence() -> Iterator[None]:
 def train(
     task: str = 'tile',
     *,
-    model: Union[type, str, None] = None,
-    loss: Union[Callable, str, None] = None,
-    data: Optional[runs_lib.Path] = None,
+    model: type | str | None = None,
+    loss: Callable | str | None = None,
+    data: runs_lib.Path | None = None,
     verbose: bool = True,
     callbacks: Sequence[Callback] = (),
     **settings: Any,
@@ -122,7 +111,7 @@ def train(
     models: runs_lib.Own = [model] if isinstance(model, type) else ''
     flags.update(_model_flags(model, task))
     models = models or flags.get('models_file', '')
-    own_losses: Dict[str, Callable] = {}
+    own_losses: dict[str, Callable] = {}
     if callable(loss):
         flags['losses'] = getattr(loss, '__name__', 'loss')
         own_losses = {flags['losses']: loss}
@@ -167,7 +156,7 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             )
 
 
-def _model_flags(model: Union[type, str, None], task: str) -> Dict[str, str]:
+def _model_flags(model: type | str | None, task: str) -> dict[str, str]:
     """Returns the flags that name a model; raises ValueError for something else."""
     if model is None:
         return {}

@@ -7,6 +7,7 @@ with Session() as session:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import dataclasses
 import math
 import multiprocessing
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, Optional, Sequence, Union
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ _GRACE = 5.0
 _START = 60.0
 
 # One for each parameter: arguments of `values.draw_array`, or the array itself.
-Inputs = Sequence[Union[Dict[str, Any], np.ndarray]]
+Inputs = Sequence[dict[str, Any] | np.ndarray]
 
 
 class WorkerError(Exception):
@@ -77,12 +78,12 @@ class Session:
         self._core, self._platform = machine.chosen_core(core), platform
         self._ends, self._seconds = ends, seconds
         self._log = tempfile.TemporaryFile()
-        self._process: Optional[subprocess.Popen] = None
+        self._process: subprocess.Popen | None = None
         # The configuration that the worker compiles, by its last message.
-        self._compiling: Optional[int] = None
+        self._compiling: int | None = None
         self.device = ''
 
-    def __enter__(self) -> 'Session':
+    def __enter__(self) -> Session:
         """Starts the first worker; raises ValueError if it does not start."""
         self._start()
         return self
@@ -129,7 +130,7 @@ class Session:
         request = dict(
             kernel=kernel, modules=modules, inputs=inputs, seed=seed, **options
         )
-        dropped: Dict[int, str] = {}
+        dropped: dict[int, str] = {}
         for _ in range(_MOST_CRASHES):
             self._compiling = None
             left = dataclasses.replace(protocol, deadline=ends - time.monotonic())
@@ -186,7 +187,7 @@ class Session:
             self._start()
         return self._request(method, ends, arguments)
 
-    def _request(self, method: str, ends: float, arguments: Dict[str, object]) -> Any:
+    def _request(self, method: str, ends: float, arguments: dict[str, object]) -> Any:
         """Sends a request, and returns the result; raises WorkerError or _Died."""
         given_up = max(ends, time.monotonic()) + _GRACE
         seconds = min(self._seconds, given_up - time.monotonic())

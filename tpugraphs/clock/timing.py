@@ -8,10 +8,11 @@ passes.  Kendall's tau between halves of the passes shows how much of it is nois
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 import dataclasses
 import math
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -107,7 +108,7 @@ class Protocol:
         """
         return min(self.least, LARGE_PASSES) if self.least < self.most else self.least
 
-    def for_default(self, default_ns: int) -> 'Protocol':
+    def for_default(self, default_ns: int) -> Protocol:
         """Returns the protocol with fewer passes if a kernel's default is slow."""
         if default_ns < _LARGE:
             return self
@@ -118,14 +119,14 @@ class Protocol:
 class Measured:
     """The times of a kernel's configurations."""
 
-    kept: List[int]  # numbers of the timed configurations, the default (0) first
+    kept: list[int]  # numbers of the timed configurations, the default (0) first
     passes: np.ndarray  # int64 [passes, kept], nanoseconds
     again: np.ndarray  # int64 [passes], nanoseconds of the default compiled again
-    dropped: Dict[int, str]  # number -> why the configuration was not timed
+    dropped: dict[int, str]  # number -> why the configuration was not timed
     # number -> seconds that the configuration took to compile
-    compiling: Dict[int, float] = dataclasses.field(default_factory=dict)
+    compiling: dict[int, float] = dataclasses.field(default_factory=dict)
     # numbers of those that ran once, and whose one time is repeated in every pass
-    once: List[int] = dataclasses.field(default_factory=list)
+    once: list[int] = dataclasses.field(default_factory=list)
 
     @property
     def times(self) -> np.ndarray:
@@ -137,7 +138,7 @@ def measure(
     programs: Sequence[Callable[[], object]],
     protocol: Protocol,
     rng: np.random.Generator,
-    began: Optional[float] = None,
+    began: float | None = None,
 ) -> np.ndarray:
     """Times programs in shuffled passes, until halves of the passes rank alike.
 
@@ -155,7 +156,7 @@ def measure(
     once_ns = _least_time(programs[0], clock, 1)
     repeats = min(_MOST_REPEATS, max(1, _LEAST_RUN // once_ns))
     long = np.zeros(len(programs), bool)
-    rows: List[np.ndarray] = []
+    rows: list[np.ndarray] = []
     while len(rows) < protocol.most:
         spent = time.monotonic() - began
         if spent >= protocol.deadline:

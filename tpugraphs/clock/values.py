@@ -1,7 +1,6 @@
 """Draws values of a program's inputs, and compares results."""
 
 import math
-from typing import List
 
 import numpy as np
 
@@ -12,7 +11,7 @@ _LEAST_DEVIATION = 0.02
 def draw_array(
     rng: np.random.Generator,
     type: str,
-    dims: List[int],
+    dims: list[int],
     high: int = 2,
     balanced: bool = False,
 ) -> np.ndarray:
@@ -82,7 +81,7 @@ def tamer(array: np.ndarray, attempt: int) -> np.ndarray:
 
 
 def are_close(
-    expected: List[np.ndarray], actual: List[np.ndarray], limits: List[np.ndarray]
+    expected: list[np.ndarray], actual: list[np.ndarray], limits: list[np.ndarray]
 ) -> bool:
     """Returns whether results agree: integers exactly, floats but for rounding.
 

@@ -9,6 +9,7 @@ the worker sends ('compile', number), and the last number sent is the culprit.
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 import contextlib
 import ctypes
 import functools
@@ -17,7 +18,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Union
+from typing import Any
 
 import numpy as np
 
@@ -47,10 +48,10 @@ class Worker:
 
     backend: backend_lib.Backend
 
-    def __init__(self, send: Callable[[Tuple[str, object]], None]):
+    def __init__(self, send: Callable[[tuple[str, object]], None]):
         self._send = send
         # The optimised modules of a kernel's configurations as text, by the kernel.
-        self._texts: Dict[str, Set[str]] = collections.defaultdict(set)
+        self._texts: dict[str, set[str]] = collections.defaultdict(set)
 
     def start(self, core: int, platform: str) -> str:
         """Pins this process to a core, limits its memory, and starts XLA on a platform.
@@ -75,10 +76,10 @@ class Worker:
     def measure(
         self,
         kernel: str,
-        modules: List[bytes],
-        inputs: List[Union[Dict[str, Any], np.ndarray]],
+        modules: list[bytes],
+        inputs: list[dict[str, Any] | np.ndarray],
         seed: int,
-        skip: List[int],
+        skip: list[int],
         protocol: timing.Protocol,
         distinct: bool = False,
         most: int = 1 << 30,
@@ -104,11 +105,11 @@ class Worker:
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
-        default: Optional[Default] = None
-        runs: Dict[int, Callable[[], object]] = {}
-        once: Dict[int, int] = {}  # number of a slow configuration -> its one time
-        dropped: Dict[int, str] = {}
-        compiling: Dict[int, float] = {}
+        default: Default | None = None
+        runs: dict[int, Callable[[], object]] = {}
+        once: dict[int, int] = {}  # number of a slow configuration -> its one time
+        dropped: dict[int, str] = {}
+        compiling: dict[int, float] = {}
         # The default is compiled again as the last, however late it is: the difference
         # of its two times is what any other difference is compared with.
         for place, index in enumerate([*range(len(modules)), 0]):
@@ -154,9 +155,9 @@ class Worker:
 
     def compare(
         self,
-        modules: List[bytes],
-        inputs: List[Union[Dict[str, Any], np.ndarray]],
-        seeds: List[int],
+        modules: list[bytes],
+        inputs: list[dict[str, Any] | np.ndarray],
+        seeds: list[int],
         tolerance: float,
     ) -> str:
         """Returns why the results of two serialised modules differ, or ''.
@@ -219,7 +220,7 @@ class Default:
     def __init__(
         self,
         program: xla.CompiledModule,
-        inputs: List[Union[Dict[str, Any], np.ndarray]],
+        inputs: list[dict[str, Any] | np.ndarray],
         rng: np.random.Generator,
         tolerance: float,
     ):
@@ -236,7 +237,7 @@ class Default:
             self._take([values.tamer(array, attempt) for array in self._arrays])
         self.taken_ns = timing.time_once(self.run_of(program))
 
-    def _take(self, arrays: List[np.ndarray]) -> None:
+    def _take(self, arrays: list[np.ndarray]) -> None:
         """Runs the default on inputs."""
         self._arrays = arrays
         self._buffers = self._program.place(arrays)
@@ -244,7 +245,7 @@ class Default:
         self._finite = min(map(values.finite_share, self._expected), default=1.0)
 
     @functools.cached_property
-    def _limits(self) -> List[np.ndarray]:
+    def _limits(self) -> list[np.ndarray]:
         """For each value of the results how far another program's may be from it.
 
         Where large terms cancel, rounding errors are large relative to the result.  So

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable, Sequence
 import hashlib
 import os
 import time
-from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -87,12 +87,12 @@ def _load_kernels(
     kernels_of: Callable[..., Sequence[cutting.Kernel]],
     folder: folder_lib.CollectionFolder,
     session: session_lib.Session,
-) -> List[cutting.Kernel]:
+) -> list[cutting.Kernel]:
     """Returns the kernels of programs to measure; the folder counts what fails."""
     options = folder.options
-    loaded: List[cutting.Kernel] = []
-    digests: Set[str] = set()
-    names: Set[str] = set()
+    loaded: list[cutting.Kernel] = []
+    digests: set[str] = set()
+    names: set[str] = set()
     for number, source in enumerate(sources):
         if options.seconds_left < 0:
             raise ValueError(
@@ -138,7 +138,7 @@ def _measure_all(
     todo = [kernel for kernel in loaded if kernel.name not in folder.records]
     # Configurations of an earlier call do not count in this call's rate.
     earlier, began = folder.configs, time.monotonic()
-    spent: List[float] = []
+    spent: list[float] = []
     program = None
     finished = len(loaded) - len(todo)
     with phases.Phase('measuring', len(loaded), 'kernel', finished) as phase:
@@ -196,7 +196,7 @@ def _measure(
     options: folder_lib.CollectionOptions,
     session: session_lib.Session,
     protocol: timing.Protocol,
-) -> Tuple[Sequence[tile_choices.Config], timing.Measured]:
+) -> tuple[Sequence[tile_choices.Config], timing.Measured]:
     """Draws configurations of a kernel or program, and times them."""
     rng = np.random.default_rng([options.seed, _digest(kernel.name)])
     candidates = choices.OF_TASK[options.task].candidates_of(
@@ -296,8 +296,8 @@ def _digest(name: str) -> int:
 
 
 def assign_splits(
-    graphs: Sequence[Tuple[str, str]], split: Optional[Tuple[float, ...]]
-) -> Dict[str, str]:
+    graphs: Sequence[tuple[str, str]], split: tuple[float, ...] | None
+) -> dict[str, str]:
     """Returns the splits of kernels, by their names.
 
     A family of programs goes into one split, so that no model is tested on another

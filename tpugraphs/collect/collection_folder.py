@@ -7,6 +7,7 @@ measurements; it is rewritten after every kernel, and `--resume` goes on from it
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
 import json
@@ -15,7 +16,6 @@ import os
 import re
 import resource
 import time
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -56,13 +56,13 @@ class CollectionOptions:
     seconds: float = 20  # of wall time for a kernel, compiling included
     seed: int = 0  # of configurations, inputs and splits
     # shares of train, valid and test; None writes one folder
-    split: Optional[Tuple[float, ...]] = (80, 10, 10)
+    split: tuple[float, ...] | None = (80, 10, 10)
     resume: bool = False  # whether to go on with an interrupted collection
     records: str = ''  # file or folder of tuning records; '' for none
     core: int = -1  # the core of the worker; -1 for the last
     platform: str = 'cpu'  # 'cpu' or 'gpu'
     # least and most passes
-    passes: Tuple[int, int] = (timing.LEAST_PASSES, timing.MOST_PASSES)
+    passes: tuple[int, int] = (timing.LEAST_PASSES, timing.MOST_PASSES)
     # the `time.monotonic()` that the minutes count from
     began: float = dataclasses.field(default_factory=time.monotonic)
 
@@ -75,7 +75,7 @@ class CollectionOptions:
 @contextlib.contextmanager
 def open_folder(
     sources: Sequence[str], options: CollectionOptions
-) -> Iterator['CollectionFolder']:
+) -> Iterator[CollectionFolder]:
     """Opens a folder for this process alone; removes it if it stays empty.
 
     Raises:
@@ -123,11 +123,11 @@ class CollectionFolder:
 
     def __init__(self, sources: Sequence[str], options: CollectionOptions):
         self.options = options
-        self.records: Dict[str, text.JsonObject] = {}
+        self.records: dict[str, text.JsonObject] = {}
         self.left = 0
         self.skipped: _Reasons = _Reasons()
-        self.stopped: Dict[str, List[str]] = {}
-        self.failed: List[str] = []
+        self.stopped: dict[str, list[str]] = {}
+        self.failed: list[str] = []
         self._about = {
             'task': options.task,
             'seed': options.seed,
@@ -312,7 +312,7 @@ def _are_halves(value: object) -> bool:
 
 
 # The fields of a kernel in measured.json that are used.
-_RULES: Dict[str, untrusted.Rule] = {
+_RULES: dict[str, untrusted.Rule] = {
     'file': (_is_inside, 'inside the folder'),
     'program': untrusted.NAME,
     'origin': (lambda value: isinstance(value, str), 'text'),

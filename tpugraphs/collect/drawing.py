@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 import types
-from typing import TYPE_CHECKING, Callable, List, Optional, Sequence, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -46,13 +47,13 @@ class Draw:
     ):
         self.tf = tensorflow
         self.rng = rng
-        self.inputs: List[tf.Tensor] = []
+        self.inputs: list[tf.Tensor] = []
         self.tape: tf.GradientTape  # set for each part
         self._new_input = new_input
         self.kind = self.tf.bfloat16 if rng.random() < 0.4 else self.tf.float32
         self.scale = largest ** rng.random()
 
-    def array(self, *dims: int, kind: Optional[tf.DType] = None) -> tf.Tensor:
+    def array(self, *dims: int, kind: tf.DType | None = None) -> tf.Tensor:
         """Adds an input of these dimensions; its dtype is `self.kind` by default."""
         tensor = self._new_input([int(d) for d in dims], kind or self.kind)
         self.inputs.append(tensor)
@@ -80,7 +81,7 @@ class Draw:
             drawn = drawn // 8 * 8
         return int(min(high, max(low, drawn)))
 
-    def dims(self, rank: int, least: int = LEAST, most: int = MOST) -> List[int]:
+    def dims(self, rank: int, least: int = LEAST, most: int = MOST) -> list[int]:
         """Draws the dimensions of an array.
 
         Args:

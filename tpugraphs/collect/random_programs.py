@@ -13,8 +13,9 @@ Model for TPUs, MLSys 2021.)
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 import re
-from typing import TYPE_CHECKING, Callable, Dict, List, Sequence, Union
+from typing import TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -310,7 +311,7 @@ def pointwise(d: drawing.Draw) -> tf.Tensor:
     return tf.cast(x, d.choice([tf.float32, tf.bfloat16, tf.int32]))
 
 
-FAMILIES: Dict[str, Callable[[drawing.Draw], tf.Tensor]] = {
+FAMILIES: dict[str, Callable[[drawing.Draw], tf.Tensor]] = {
     function.__name__: function
     for function in (
         convolution, grouped, depthwise, transposed, sequence, product, einsum,
@@ -322,7 +323,7 @@ FAMILIES: Dict[str, Callable[[drawing.Draw], tf.Tensor]] = {
 }  # fmt: skip
 
 
-def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> List[str]:
+def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> list[str]:
     """Returns the names of programs, from one family after the other.
 
     Args:
@@ -345,14 +346,14 @@ def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> List[str]:
     ]
 
 
-def _dense(gradient: Union[tf.Tensor, tf.IndexedSlices]) -> tf.Tensor:
+def _dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
     """Returns a gradient as a tensor; of tf.IndexedSlices the values."""
     return getattr(gradient, 'values', gradient)
 
 
 def _variant(
     draw: drawing.Draw, function: Callable[[drawing.Draw], tf.Tensor]
-) -> List[tf.Tensor]:
+) -> list[tf.Tensor]:
     """Returns a part's output and, two times in five, its gradients."""
     tf = draw.tf
     start = len(draw.inputs)
@@ -382,13 +383,13 @@ def load(
     import tensorflow as tf
 
     family = name[len('random_') :].rpartition('_seed')[0]
-    signature: List[tf.TensorSpec] = []
+    signature: list[tf.TensorSpec] = []
 
-    def compute(new_input: Callable[..., tf.Tensor]) -> List[tf.Tensor]:
+    def compute(new_input: Callable[..., tf.Tensor]) -> list[tf.Tensor]:
         """Returns the outputs of the program on inputs from `new_input`."""
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         draw = drawing.Draw(tf, rng, new_input, largest)
-        results: List[tf.Tensor] = []
+        results: list[tf.Tensor] = []
         for _ in range(variants):
             results += _variant(draw, FAMILIES[family])
         return results
@@ -404,7 +405,7 @@ def load(
 
     @tf.function(input_signature=signature)
     @tf.autograph.experimental.do_not_convert  # takes longer than all the rest
-    def traced(*arrays: tf.Tensor) -> List[tf.Tensor]:
+    def traced(*arrays: tf.Tensor) -> list[tf.Tensor]:
         inputs = iter(arrays)
         return compute(lambda dims, kind: next(inputs))
 

@@ -7,16 +7,17 @@ does the work.
 
 import argparse
 import ast
+from collections.abc import Sequence
 import importlib
 import pathlib
 import pkgutil
 import types
-from typing import List, NoReturn, Optional, Sequence
+from typing import NoReturn
 
 from baselines import command_line
 
 
-def names() -> List[str]:
+def names() -> list[str]:
     """Returns the names of all commands, sorted."""
     modules = [module.name for module in pkgutil.iter_modules(__path__)]
     return sorted(name for name in modules if not name.startswith('_'))
@@ -40,7 +41,7 @@ def load(name: str) -> types.ModuleType:
 class _Parser(argparse.ArgumentParser):
     """A parser whose --help may be printed where nobody reads on, or nothing fits."""
 
-    def exit(self, status: int = 0, message: Optional[str] = None) -> NoReturn:
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Exits once what was printed is written."""
         super().exit(command_line.guarded(lambda: status), message)
 
@@ -57,7 +58,7 @@ def parser(name: str) -> argparse.ArgumentParser:
     return result
 
 
-def run(name: str, argv: Optional[Sequence[str]] = None) -> int:
+def run(name: str, argv: Sequence[str] | None = None) -> int:
     """Runs a command with `argv`, by default the process's; returns its exit code."""
     args = parser(name).parse_args(argv)
     return command_line.guarded(lambda: load(name).run(args))

@@ -27,7 +27,6 @@ measured kernels or programs that ship, in the same format.
 from __future__ import annotations
 
 import argparse
-from typing import Optional
 
 from baselines import command_line
 from baselines.core import text
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
         print(f'{split}: {_outcome(counts)}', flush=True)
 
 
-def _outcome(counts: Optional[archives.Unpacked]) -> str:
+def _outcome(counts: archives.Unpacked | None) -> str:
     """Describes the numbers of a split's files; None means it was on disk already."""
     if counts is None:
         return 'complete already'

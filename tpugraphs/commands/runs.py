@@ -18,7 +18,6 @@ run_<hash>.jsonz and the results_<time>.csv of the training, after a question.
 
 import argparse
 import sys
-from typing import List
 
 from baselines import command_line
 from baselines.core import files
@@ -83,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
     command_line.show(args, content, lambda: '\n'.join(listing.table(rows)))
 
 
-def _named(args: argparse.Namespace) -> List[str]:
+def _named(args: argparse.Namespace) -> list[str]:
     """Returns the directories of the runs that are named; raises ValueError."""
     if (args.delete or args.note is not None) and not args.runs:
         where = ' before --out_dir' if args.out_dir else ''
@@ -94,7 +93,7 @@ def _named(args: argparse.Namespace) -> List[str]:
     return finding.find_all([finding.in_folder(folders[0], n) for n in args.runs])
 
 
-def _delete(model_dirs: List[str], is_sure: bool) -> None:
+def _delete(model_dirs: list[str], is_sure: bool) -> None:
     """Deletes runs if the user agrees; raises ValueError or OSError."""
     paths = [path for one in model_dirs for path in deletion.paths_of(one)]
     count = text.count(len(model_dirs), 'run')

@@ -9,6 +9,7 @@ leaves each result there as soon as it has it; the same call goes on from there.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
 import functools
@@ -22,17 +23,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from typing import (
-    Any,
-    Callable,
-    Iterator,
-    List,
-    NamedTuple,
-    Sequence,
-    TextIO,
-    Tuple,
-    TypeVar,
-)
+from typing import Any, NamedTuple, TextIO, TypeVar
 import uuid
 
 import numpy as np
@@ -86,7 +77,7 @@ def map_items(
     beam_options: str = '',
     title: str = '',
     keep: bool = False,
-) -> List[_Result]:
+) -> list[_Result]:
     """Applies a function to every item, on the workers of a Beam runner.
 
     Args:
@@ -130,10 +121,10 @@ def map_items(
 
 def _run(
     work: Callable[[_Item], _Result],
-    jobs: List[Tuple[int, _Item]],
+    jobs: list[tuple[int, _Item]],
     folder: str,
     runner: str,
-    arguments: List[str],
+    arguments: list[str],
 ) -> None:
     """Runs a pipeline of `work`, and waits until it has ended."""
     # Beam takes a second to import; only those who need it should wait.
@@ -150,7 +141,7 @@ def _run(
         )
 
 
-def _do(job: Tuple[int, _Item], work: Callable[[_Item], _Result], folder: str) -> None:
+def _do(job: tuple[int, _Item], work: Callable[[_Item], _Result], folder: str) -> None:
     """Applies `work` to an item, and writes the result, unless it exists."""
     number, item = job
     path = _result_path(folder, number)
@@ -244,7 +235,7 @@ class BeamWorkers:
         run: run_files.RunFile,
         source: graph_source.Source,
         store: splits.PackedSplit,
-    ) -> List[np.ndarray]:
+    ) -> list[np.ndarray]:
         """Returns float32 [configurations] of each graph of a split.
 
         Args:
@@ -284,7 +275,7 @@ def _work(
     return _Work(run.model_dir, data, source.split, store.fingerprint)
 
 
-def score_part(part: List[int], work: _Work) -> List[List[float]]:
+def score_part(part: list[int], work: _Work) -> list[list[float]]:
     """Scores the graphs from one number up to another, on a worker.
 
     Returns:
@@ -300,7 +291,7 @@ def score_part(part: List[int], work: _Work) -> List[List[float]]:
 
 
 @functools.lru_cache(maxsize=1)
-def _opened(work: _Work) -> Tuple[scorers.Models, splits.PackedSplit, Any]:
+def _opened(work: _Work) -> tuple[scorers.Models, splits.PackedSplit, Any]:
     """Returns a run's models, a split and its graphs, kept from part to part."""
     run = finding.load(work.model_dir)
     source = graph_source.RunSource(run, work.data)

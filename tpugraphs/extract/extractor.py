@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Optional
 
 from baselines.core import text
 from baselines.data import graph_files
@@ -25,7 +24,7 @@ class ExtractionOptions:
     """The options of an extraction."""
 
     output: str  # folder of the npz files, absolute
-    kind: Optional[str] = None  # 'tile', 'layout', or None to detect it
+    kind: str | None = None  # 'tile', 'layout', or None to detect it
     pad: int = 0  # the value of absent list entries, 0 or -1
     extra: bool = False  # whether to write `node_feat_extra`, too
     overwrite: bool = False  # whether to replace existing files

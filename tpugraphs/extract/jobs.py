@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 import contextlib
 import dataclasses
 import functools
 import os
 import re
 import sys
-from typing import Dict, Iterable, List, Optional, Sequence
 import uuid
 
 from baselines.core import files
@@ -30,7 +30,7 @@ _LEFTOVERS = re.compile(r'\..+\.npz\.\w{8}')
 
 
 def extract(
-    inputs: List[str],
+    inputs: list[str],
     options: extractor.ExtractionOptions,
     runner: str = '',
     beam_options: str = '',
@@ -90,7 +90,7 @@ def extract(
 
 
 def _check_split(
-    paths: List[str],
+    paths: list[str],
     options: extractor.ExtractionOptions,
     shares: Sequence[float],
     by: str,
@@ -103,7 +103,7 @@ def _check_split(
     there = splitting.extracted(options.output)
     if len(paths) > _MANY_FILES and not there:
         return  # reading them twice would take long
-    modules: Dict[str, List[str]] = {}
+    modules: dict[str, list[str]] = {}
     for path in paths:
         with contextlib.suppress(ValueError, OSError):  # extracting it says what it is
             tunings = reading.read_tuning(path, options.kind).modules
@@ -121,7 +121,7 @@ def _check_split(
 
 
 def _through_beam(
-    paths: List[str],
+    paths: list[str],
     options: extractor.ExtractionOptions,
     runner: str,
     beam_options: str,
@@ -139,7 +139,7 @@ def _extract_file(path: str, options: text.JsonObject) -> text.JsonObject:
     return dataclasses.asdict(outcome)
 
 
-def _first_kind(paths: List[str]) -> Optional[str]:
+def _first_kind(paths: list[str]) -> str | None:
     """Returns the kind of the first readable file: 'tile' or 'layout'; else None.
 
     A folder with both kinds could be read as neither, so files of the other kind are

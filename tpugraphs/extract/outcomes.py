@@ -1,9 +1,9 @@
 """Counts the results of reading raw files, and sums them up for the user."""
 
 import collections
+from collections.abc import Iterator
 import contextlib
 import dataclasses
-from typing import Dict, Iterator, List
 
 from baselines.core import text
 
@@ -33,16 +33,16 @@ class Outcome:
 
     files: int = 0
     modules: int = 0
-    written: List[str] = dataclasses.field(default_factory=list)
-    existing: List[str] = dataclasses.field(default_factory=list)
-    skipped: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
-    failed: List[str] = dataclasses.field(default_factory=list)
+    written: list[str] = dataclasses.field(default_factory=list)
+    existing: list[str] = dataclasses.field(default_factory=list)
+    skipped: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    failed: list[str] = dataclasses.field(default_factory=list)
     fatal: str = ''
     runs_kept: int = 0
-    runs_dropped: Dict[str, int] = dataclasses.field(default_factory=dict)
-    unknown_opcodes: Dict[str, int] = dataclasses.field(default_factory=dict)
-    notes: List[str] = dataclasses.field(default_factory=list)
-    by_file: Dict[str, List[str]] = dataclasses.field(default_factory=dict)
+    runs_dropped: dict[str, int] = dataclasses.field(default_factory=dict)
+    unknown_opcodes: dict[str, int] = dataclasses.field(default_factory=dict)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    by_file: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def why_nothing(self) -> str:
         """Returns why nothing can be ranked: the first error, or the skips."""

@@ -4,9 +4,9 @@ A model is measured on programs that it was not trained on, so all modules of a 
 go into one split.
 """
 
+from collections.abc import Mapping, Sequence
 import glob
 import os
-from typing import Dict, List, Mapping, Sequence
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def split(
 
 def check_groups(
     shares: Sequence[float], by: str, modules: Mapping[str, Sequence[str]]
-) -> Dict[str, List[str]]:
+) -> dict[str, list[str]]:
     """Returns the ids of the modules of each group; arguments are as of `split`.
 
     Raises:
@@ -79,7 +79,7 @@ def check_groups(
     return groups
 
 
-def extracted(folder: str) -> Dict[str, str]:
+def extracted(folder: str) -> dict[str, str]:
     """Returns the npz files in a folder and in its splits: id -> path."""
     root = glob.escape(folder)
     places = (os.path.join(root, part, '*.npz') for part in ('', *collections.SPLITS))
@@ -87,10 +87,10 @@ def extracted(folder: str) -> Dict[str, str]:
     return {os.path.basename(path)[: -len('.npz')]: path for path in paths}
 
 
-def _groups(modules: Mapping[str, Sequence[str]], by: str) -> Dict[str, List[str]]:
+def _groups(modules: Mapping[str, Sequence[str]], by: str) -> dict[str, list[str]]:
     """Groups the ids of modules, see `split`: name of the group -> ids."""
     file_of = {name: path for path, names in modules.items() for name in names}
-    groups: Dict[str, List[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in sorted(file_of):
         program = families.program_of_kernel(name)
         group = {'program': program, 'file': file_of[name], 'module': name}[by]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any, List, Optional, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -45,16 +45,16 @@ class Content:
 
     name: str
     kind: str
-    opcodes: Tuple[str, ...] = ()
-    shapes: Tuple[str, ...] = ()
+    opcodes: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
     edges: np.ndarray = dataclasses.field(
         default_factory=lambda: np.zeros((0, 2), np.int64)
     )
-    config_groups: Optional[np.ndarray] = None
+    config_groups: np.ndarray | None = None
     runtimes: np.ndarray = dataclasses.field(
         default_factory=lambda: np.zeros(0, np.int64)
     )
-    default: Optional[int] = None
+    default: int | None = None
     configurable: int = 0
     feature_count: int = 0
     variant: str = ''
@@ -62,7 +62,7 @@ class Content:
     problem: str = ''
 
 
-def load(path: str) -> List[Content]:
+def load(path: str) -> list[Content]:
     """Reads the graph of an npz file, or all modules of a raw file.
 
     Args:
@@ -171,7 +171,7 @@ def _equal_rows(rows: np.ndarray) -> np.ndarray:
     return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def shape_texts(node_feat: np.ndarray, pad: int) -> Tuple[str, ...]:
+def shape_texts(node_feat: np.ndarray, pad: int) -> tuple[str, ...]:
     """Reads the shapes of nodes from their features: text such as `f32[64,128]`.
 
     Args:

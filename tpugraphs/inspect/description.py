@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from typing import List, Optional, Sequence, Tuple
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -80,7 +80,7 @@ def table(graphs: Sequence[contents.Content]) -> str:
     return '\n'.join(lines + _histogram(opcodes))
 
 
-def _row(content: contents.Content) -> List[str]:
+def _row(content: contents.Content) -> list[str]:
     """Returns the cells of a graph, by the columns of `_HEAD`."""
     start = [content.name, f'{len(content.opcodes):,}', f'{len(content.edges):,}']
     if content.config_groups is None:
@@ -100,7 +100,7 @@ def _row(content: contents.Content) -> List[str]:
 
 def count_repeats(
     groups: np.ndarray, runtimes: np.ndarray
-) -> Tuple[int, int, Optional[float]]:
+) -> tuple[int, int, float | None]:
     """Counts configurations with equal features.
 
     Args:
@@ -123,7 +123,7 @@ def count_repeats(
     return len(distinct), repeated, float((slowest / fastest).max())
 
 
-def _histogram(names: Sequence[str]) -> List[str]:
+def _histogram(names: Sequence[str]) -> list[str]:
     """Draws a histogram of the most common names, as lines of text."""
     counts = collections.Counter(names).most_common()
     rows = []
@@ -138,7 +138,7 @@ def _histogram(names: Sequence[str]) -> List[str]:
     return text.table(rows, '<><', indent=4) if rows else []
 
 
-def _configurations(content: contents.Content, groups: np.ndarray) -> List[str]:
+def _configurations(content: contents.Content, groups: np.ndarray) -> list[str]:
     """Describes how many configurations there are, and how many repeat another."""
     distinct, repeated, ratio = count_repeats(groups, content.runtimes)
     nodes = content.configurable
@@ -158,7 +158,7 @@ def _configurations(content: contents.Content, groups: np.ndarray) -> List[str]:
     return lines
 
 
-def _runtimes(content: contents.Content) -> List[str]:
+def _runtimes(content: contents.Content) -> list[str]:
     """Describes the fastest, default, median and slowest runtimes."""
     runtimes = content.runtimes
     if not runtimes.any():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from typing import List, Optional
 
 from baselines.core import files
 from baselines.core import text
@@ -19,10 +18,10 @@ from tpugraphs.programs import reader
 class Description:
     """The graphs of a file."""
 
-    graphs: List[contents.Content]  # one for each module, at least one
+    graphs: list[contents.Content]  # one for each module, at least one
     # what `kernel_table.describe` returns of a program; None for a file of
     # configurations
-    kernels: Optional[text.JsonObject] = None
+    kernels: text.JsonObject | None = None
 
     def to_text(self) -> str:
         """Describes one graph in lines, or lists several in a table."""
@@ -40,7 +39,7 @@ class Description:
 
 
 def describe(
-    path: str, module: Optional[str] = None, picture: Optional[str] = None
+    path: str, module: str | None = None, picture: str | None = None
 ) -> Description:
     """Describes the graphs and configurations of a file, and draws one on request.
 
@@ -80,7 +79,7 @@ def describe(
     return Description(graphs, kernels)
 
 
-def _choose(path: str, graphs: List[contents.Content], module: str) -> contents.Content:
+def _choose(path: str, graphs: list[contents.Content], module: str) -> contents.Content:
     """Returns the module of a number, a name, or a name without its fingerprint."""
     if module.isdecimal() and int(module) < len(graphs):
         return graphs[int(module)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterable
 import math
-from typing import Dict, Iterable, List, Tuple
 
 from baselines.core import text
 from baselines.hlo import protos
@@ -62,7 +62,7 @@ def describe(program: reader.Program, seconds: float = 30) -> text.JsonObject:
     return {**described, 'origin': origin, 'multiply_adds': total, 'kernels': kernels}
 
 
-def lines(described: text.JsonObject) -> List[str]:
+def lines(described: text.JsonObject) -> list[str]:
     """Lays out what `describe` returned, as lines."""
     parameters = described['parameters']
     shown = [
@@ -118,7 +118,7 @@ def _has_unknown_sizes(module: protos.HloModuleProto) -> bool:
 
 def _optimised(
     program: reader.Program, seconds: float
-) -> Tuple[protos.HloModuleProto, str]:
+) -> tuple[protos.HloModuleProto, str]:
     """Returns the module to cut, and the origin of its kernels, as text."""
     if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
@@ -149,11 +149,11 @@ def _facts(module: protos.HloModuleProto) -> text.JsonObject:
     }
 
 
-def _kernels(module: protos.HloModuleProto) -> List[text.JsonObject]:
+def _kernels(module: protos.HloModuleProto) -> list[text.JsonObject]:
     """Returns the kernels of a module as `describe` does."""
     multiply_adds = _MultiplyAdds(module)
     # Layers repeat: kernels that look the same are one row.
-    alike: Dict[Tuple[int, int, str, str, str], List[str]] = {}
+    alike: dict[tuple[int, int, str, str, str], list[str]] = {}
     for values, pieces in cutting.pieces_of(module):
         root, count = pieces[-1], multiply_adds.of_all(pieces, values)
         key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
@@ -215,12 +215,12 @@ class _MultiplyAdds:
 
     def __init__(self, module: protos.HloModuleProto):
         self._bodies = {c.id: c for c in module.computations}
-        self._counted: Dict[int, int] = {}
+        self._counted: dict[int, int] = {}
 
     def of_all(
         self,
         instructions: Iterable[protos.HloInstructionProto],
-        values: Dict[int, protos.HloInstructionProto],
+        values: dict[int, protos.HloInstructionProto],
     ) -> int:
         """Counts the multiply-adds of instructions of one computation.
 
@@ -231,7 +231,7 @@ class _MultiplyAdds:
     def _of_one(
         self,
         instruction: protos.HloInstructionProto,
-        values: Dict[int, protos.HloInstructionProto],
+        values: dict[int, protos.HloInstructionProto],
     ) -> int:
         """Counts the multiply-adds of an instruction and of computations it calls."""
         if instruction.opcode not in ('dot', 'convolution'):

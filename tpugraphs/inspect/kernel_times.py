@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from baselines.core import text
 from tpugraphs.programs import extras
@@ -44,7 +45,7 @@ class KernelTime(NamedTuple):
     of_compute: float
 
 
-class Profile(List[KernelTime]):
+class Profile(list[KernelTime]):
     """Where the time of a program goes: its kernels, the longest times first.
 
     Attributes:
@@ -61,17 +62,17 @@ class Profile(List[KernelTime]):
         self,
         kernels: Sequence[KernelTime],
         program: str,
-        time_ns: Optional[int],
+        time_ns: int | None,
         problem: str,
-        machine: Dict[str, float],
-        skipped: Dict[str, int],
+        machine: dict[str, float],
+        skipped: dict[str, int],
     ):
         super().__init__(kernels)
         self.program, self.time_ns, self.problem = program, time_ns, problem
         self.machine, self.skipped = machine, skipped
 
     @property
-    def unexplained(self) -> Optional[float]:
+    def unexplained(self) -> float | None:
         """The share of the program's time that no kernel explains, at most 1.
 
         It is below 0 where kernels take longer alone than in the program, where their
@@ -104,7 +105,7 @@ class Profile(List[KernelTime]):
     def _repr_html_(self) -> str:
         return text.html_table(self._cells(), _MOST_ROWS)
 
-    def _cells(self, most: Optional[int] = None) -> List[List[str]]:
+    def _cells(self, most: int | None = None) -> list[list[str]]:
         """Returns the headings of the table, and its first rows."""
         head = ['kernel', 'times', 'shape', 'time', 'share', 'bytes/s', 'FLOP/s']
         return [

@@ -1,6 +1,6 @@
 """Places the nodes of a graph for drawing: in layers, with few crossings."""
 
-from typing import List, Sequence, Tuple
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def layers(num_nodes: int, edges: np.ndarray) -> np.ndarray:
 
 def place(
     layer: np.ndarray, edges: np.ndarray, gaps: Sequence[float]
-) -> Tuple[np.ndarray, List[np.ndarray]]:
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """Orders the nodes of each layer and computes their positions.
 
     Edges across several layers get a point in every layer, with room like a node.

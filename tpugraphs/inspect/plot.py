@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Union
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def draw(content: contents.Content, path: str) -> None:
     if ending not in canvas.get_supported_filetypes():
         formats = ', '.join(sorted(canvas.get_supported_filetypes()))
         raise ValueError(f'{path}: pictures can be {formats}')
-    drawings: List[Union[_Graph, _Runtimes]] = []
+    drawings: list[_Graph | _Runtimes] = []
     if 0 < len(content.opcodes) <= layers.MOST:
         drawings.append(_Graph(content))
     if content.runtimes.any():

@@ -6,8 +6,8 @@ print(profiled)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import time
-from typing import Dict, List, Optional, Sequence
 
 import numpy as np
 
@@ -33,7 +33,7 @@ _SIDE = 1024
 
 def profile(
     program: reader.Program,
-    arrays: Optional[List[np.ndarray]] = None,
+    arrays: list[np.ndarray] | None = None,
     core: int = -1,
     platform: str = 'cpu',
     seconds: float = kernel_times.SECONDS,
@@ -60,7 +60,7 @@ def profile(
         kernels, skipped = cutting.cut(optimised, program.name)
         reached = _reached(session)
         call_ns = int(reached['call_ns'])
-        whole_ns: Optional[int] = None
+        whole_ns: int | None = None
         problem = ''
         if preparation.is_optimised(program.module):
             problem = "it is optimized already; give it as it was before XLA's passes"
@@ -96,7 +96,7 @@ def _time(
     name: str,
     module: protos.HloModuleProto,
     seconds: float,
-    arrays: Optional[Sequence[np.ndarray]] = None,
+    arrays: Sequence[np.ndarray] | None = None,
 ) -> int:
     """Returns the nanoseconds of one execution; raises WorkerError."""
     began = time.monotonic()
@@ -123,7 +123,7 @@ def _too_long(seconds: float) -> session_lib.WorkerError:
     )
 
 
-def _reached(session: session_lib.Session) -> Dict[str, float]:
+def _reached(session: session_lib.Session) -> dict[str, float]:
     """Measures an empty call, a copy and a product of matrices; raises ValueError."""
     seconds = kernel_times.SECONDS
     try:
@@ -156,7 +156,7 @@ def _module(opcode: str, dims: Sequence[int]) -> protos.HloModuleProto:
 
 
 def _row(
-    kernel: cutting.Kernel, once_ns: int, total_ns: int, reached: Dict[str, float]
+    kernel: cutting.Kernel, once_ns: int, total_ns: int, reached: dict[str, float]
 ) -> kernel_times.KernelTime:
     """Describes a timed kernel."""
     entry = cutting.entry_of(kernel.module)

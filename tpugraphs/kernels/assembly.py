@@ -12,7 +12,7 @@ called between transposes where a layout is not row-major.
 
 from __future__ import annotations
 
-from typing import Dict, Sequence, Set, Tuple
+from collections.abc import Sequence
 
 from baselines.hlo import protos
 from tpugraphs.kernels import building
@@ -22,7 +22,7 @@ from tpugraphs.kernels import removal
 
 def assemble(
     optimised: protos.HloModuleProto,
-    replaced: Sequence[Tuple[cutting.Kernel, protos.HloModuleProto]],
+    replaced: Sequence[tuple[cutting.Kernel, protos.HloModuleProto]],
 ) -> protos.HloModuleProto:
     """Replaces kernels of an optimised module by others that compute the same.
 
@@ -51,8 +51,8 @@ class _Assembly(building.Module):
         super().__init__(optimised.name, optimised)
         # id of an instruction that a call replaces -> operands of the call, and id of
         # the computation that it calls
-        self._calls: Dict[int, Tuple[Sequence[protos.HloInstructionProto], int]] = {}
-        self._removed: Set[int] = set()  # ids of other instructions of replaced kernels
+        self._calls: dict[int, tuple[Sequence[protos.HloInstructionProto], int]] = {}
+        self._removed: set[int] = set()  # ids of other instructions of replaced kernels
 
     def replace(self, kernel: cutting.Kernel, other: protos.HloModuleProto) -> None:
         """Puts calls of a module in the places of a kernel."""
@@ -71,10 +71,10 @@ class _Assembly(building.Module):
 
     def rewrite(
         self, source: protos.HloComputationProto
-    ) -> Tuple[building.Computation, protos.HloInstructionProto]:
+    ) -> tuple[building.Computation, protos.HloInstructionProto]:
         """Rewrites a computation; returns the unfinished result and its root."""
         computation = self.computation(source.name)
-        values: Dict[int, protos.HloInstructionProto] = {}
+        values: dict[int, protos.HloInstructionProto] = {}
         parameters = [i for i in source.instructions if i.opcode == 'parameter']
         for value in sorted(parameters, key=lambda i: i.parameter_number):
             values[value.id] = computation.parameter(_row_major(value.shape))
@@ -88,8 +88,8 @@ class _Assembly(building.Module):
         self,
         computation: building.Computation,
         value: protos.HloInstructionProto,
-        values: Dict[int, protos.HloInstructionProto],
-        shapes: Dict[int, protos.ShapeProto],
+        values: dict[int, protos.HloInstructionProto],
+        shapes: dict[int, protos.ShapeProto],
     ) -> protos.HloInstructionProto:
         """Rewrites an instruction; `values` are the rewritten ones, by the old ids."""
         if value.id in self._calls:

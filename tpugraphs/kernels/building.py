@@ -12,22 +12,11 @@ they are finished, callees before callers, as XLA wants them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 import functools
 import itertools
 import math
-from typing import (
-    Callable,
-    Dict,
-    Hashable,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    TypeVar,
-    Union,
-)
+from typing import TypeVar
 
 from baselines.hlo import protos
 from baselines.hlo import schema
@@ -49,7 +38,7 @@ NUMPY_TYPES = {
 }
 
 
-def shape_of(kind: Union[str, int], dims: Sequence[int]) -> protos.ShapeProto:
+def shape_of(kind: str | int, dims: Sequence[int]) -> protos.ShapeProto:
     """Returns a row-major ShapeProto of a type, by name or PrimitiveType number."""
     shape = protos.HloInstructionProto().shape
     shape.element_type = _NUMBERS[kind] if isinstance(kind, str) else kind
@@ -119,14 +108,14 @@ class Module:
         source: a module whose computations (reducers) instructions may call.
     """
 
-    def __init__(self, name: str, source: Optional[protos.HloModuleProto] = None):
+    def __init__(self, name: str, source: protos.HloModuleProto | None = None):
         self.proto = protos.HloModuleProto(name=name)
         self._last = 0
         self._source = protos.HloModuleProto() if source is None else source
-        self._copied: Dict[int, int] = {}
+        self._copied: dict[int, int] = {}
 
     @functools.cached_property
-    def _callees(self) -> Dict[int, protos.HloComputationProto]:
+    def _callees(self) -> dict[int, protos.HloComputationProto]:
         """The computations of the source, by id."""
         # Computed when needed: most kernels of a large program call nothing.
         return {c.id: c for c in self._source.computations}
@@ -136,9 +125,7 @@ class Module:
         self._last += 1
         return self._last
 
-    def computation(
-        self, name: str, parent: Optional[Computation] = None
-    ) -> Computation:
+    def computation(self, name: str, parent: Computation | None = None) -> Computation:
         """Starts a computation; `Computation.finish` stores it."""
         return Computation(self, name, parent)
 
@@ -155,7 +142,7 @@ class Module:
         self,
         number: int,
         computations: Mapping[int, protos.HloComputationProto],
-        copied: Dict[int, int],
+        copied: dict[int, int],
     ) -> int:
         """Copies a computation and its callees, unless they are copied already."""
         if number not in copied:
@@ -180,7 +167,7 @@ class Module:
         return copied[number]
 
     def finish(
-        self, entry: Computation, root: Optional[protos.HloInstructionProto] = None
+        self, entry: Computation, root: protos.HloInstructionProto | None = None
     ) -> protos.HloModuleProto:
         """Stores the entry computation and returns the HloModuleProto."""
         self.proto.entry_computation_id = entry.finish(root)
@@ -202,21 +189,21 @@ class Computation:
         outside: values of `parent` that go into the loop's state.
     """
 
-    def __init__(self, module: Module, name: str, parent: Optional[Computation] = None):
+    def __init__(self, module: Module, name: str, parent: Computation | None = None):
         self.module = module
         self.parent = parent
         self.proto = protos.HloModuleProto().computations.add(name=name)
-        self.cache: Dict[Hashable, protos.HloInstructionProto] = {}
-        self._parameters: List[protos.HloInstructionProto] = []
+        self.cache: dict[Hashable, protos.HloInstructionProto] = {}
+        self._parameters: list[protos.HloInstructionProto] = []
         # id -> instruction; of a parent's value, the state's element that holds it
-        self._here: Dict[int, protos.HloInstructionProto] = {}
-        self.outside: List[protos.HloInstructionProto] = []
-        self._elements: List[protos.HloInstructionProto] = []  # of the loop's state
+        self._here: dict[int, protos.HloInstructionProto] = {}
+        self.outside: list[protos.HloInstructionProto] = []
+        self._elements: list[protos.HloInstructionProto] = []  # of the loop's state
         if parent is not None:
             self._state = self.parameter()
 
     def parameter(
-        self, shape: Optional[protos.ShapeProto] = None
+        self, shape: protos.ShapeProto | None = None
     ) -> protos.HloInstructionProto:
         """Adds a parameter; without a shape, the caller sets it later."""
         number = len(self._parameters)
@@ -227,10 +214,10 @@ class Computation:
     def add(
         self,
         opcode: str,
-        shape: Optional[protos.ShapeProto],
+        shape: protos.ShapeProto | None,
         operands: Sequence[protos.HloInstructionProto] = (),
-        like: Optional[protos.HloInstructionProto] = None,
-        calls: Optional[Sequence[int]] = None,
+        like: protos.HloInstructionProto | None = None,
+        calls: Sequence[int] | None = None,
         **fields: object,
     ) -> protos.HloInstructionProto:
         """Adds an instruction.
@@ -266,9 +253,7 @@ class Computation:
         self._here[value.id] = value
         return value
 
-    def constant(
-        self, kind: Union[str, int], number: float
-    ) -> protos.HloInstructionProto:
+    def constant(self, kind: str | int, number: float) -> protos.HloInstructionProto:
         """Adds a scalar constant of a type, once."""
         key = ('constant', kind, number)
         if key not in self.cache:
@@ -325,7 +310,7 @@ class Computation:
         self.add('tuple', shape, [following, carried, *self._elements[2:]])
         return shape
 
-    def finish(self, root: Optional[protos.HloInstructionProto] = None) -> int:
+    def finish(self, root: protos.HloInstructionProto | None = None) -> int:
         """Stores the computation in its module and returns its id."""
         root = self.proto.instructions[-1] if root is None else root
         self.proto.root_id = root.id

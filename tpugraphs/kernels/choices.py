@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from typing import Callable, Dict, NamedTuple, Optional, Sequence, Set
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from baselines.hlo import protos
 from baselines.hlo import reading
@@ -24,7 +25,7 @@ class Choices(NamedTuple):
     tuning_data: Callable[..., protos.ModuleTuningData]
 
 
-OF_TASK: Dict[str, Choices] = {
+OF_TASK: dict[str, Choices] = {
     reading.TILE: Choices(tile_choices.candidates_of, tile_choices.tuning_data),
     reading.LAYOUT: Choices(layouts.candidates_of, layouts.tuning_data),
 }
@@ -33,8 +34,8 @@ OF_TASK: Dict[str, Choices] = {
 def kernels_of(
     program: reader.Program,
     task: str,
-    session: Optional[session_lib.Session],
-    digests: Set[str],
+    session: session_lib.Session | None,
+    digests: set[str],
     skipped: collections.Counter[str],
 ) -> Sequence[cutting.Kernel]:
     """Returns the kernels of a program (tile) or the program itself (layout).

@@ -8,9 +8,10 @@ layouts is a transpose, so that a kernel's module defines its result completely.
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator, Sequence
 import dataclasses
 import hashlib
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any
 
 from baselines.hlo import protos
 from tpugraphs.kernels import building
@@ -49,9 +50,9 @@ class Place:
     """The HloInstructionProtos of an optimised module that make up a kernel."""
 
     # its instructions, operands first; the last one is its result
-    pieces: List[protos.HloInstructionProto]
+    pieces: list[protos.HloInstructionProto]
     # the values of its parameters, in the order of these
-    operands: List[protos.HloInstructionProto]
+    operands: list[protos.HloInstructionProto]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,10 +64,10 @@ class Kernel:
     module: protos.HloModuleProto  # one entry computation, all row-major
     origin: str  # name of its last instruction in the optimised module
     # its one or several places in the optimised module
-    places: List[Place] = dataclasses.field(default_factory=list)
+    places: list[Place] = dataclasses.field(default_factory=list)
 
     @property
-    def opcodes(self) -> List[str]:
+    def opcodes(self) -> list[str]:
         """The opcodes of its instructions, without parameters and constants."""
         free = ('parameter', 'constant')
         instructions = entry_of(self.module).instructions
@@ -79,7 +80,7 @@ class Unsupported(Exception):
 
 def cut(
     module: protos.HloModuleProto, program: str, least_elements: int = 1
-) -> Tuple[List[Kernel], collections.Counter[str]]:
+) -> tuple[list[Kernel], collections.Counter[str]]:
     """Cuts an optimised module into its distinct kernels, in the module's order.
 
     Args:
@@ -90,7 +91,7 @@ def cut(
     Returns:
         The kernels, and the number of kernels left out, by reason.
     """
-    by_name: Dict[str, Kernel] = {}
+    by_name: dict[str, Kernel] = {}
     skipped: collections.Counter[str] = collections.Counter()
     bodies = {c.id: c for c in module.computations}
     for values, pieces in pieces_of(module):
@@ -119,7 +120,7 @@ def cut(
 def pieces_of(
     module: protos.HloModuleProto,
 ) -> Iterator[
-    Tuple[Dict[int, protos.HloInstructionProto], List[protos.HloInstructionProto]]
+    tuple[dict[int, protos.HloInstructionProto], list[protos.HloInstructionProto]]
 ]:
     """Yields the instructions of the pieces that XLA runs at once, in order.
 
@@ -147,7 +148,7 @@ def entry_of(module: protos.HloModuleProto) -> protos.HloComputationProto:
 
 def inputs_of(
     module: protos.HloModuleProto, balanced: bool = False
-) -> List[Dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """Returns the arguments of `values.draw_array` for a module's parameters."""
     entry = entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
@@ -171,10 +172,10 @@ def root_of(computation: protos.HloComputationProto) -> protos.HloInstructionPro
 
 
 def _group(
-    bodies: Dict[int, protos.HloComputationProto],
-    values: Dict[int, protos.HloInstructionProto],
+    bodies: dict[int, protos.HloComputationProto],
+    values: dict[int, protos.HloInstructionProto],
     root_id: int,
-) -> List[List[protos.HloInstructionProto]]:
+) -> list[list[protos.HloInstructionProto]]:
     """Groups the instructions of a computation into kernels, roots last.
 
     A reduction joins the elementwise operation before it, and an elementwise
@@ -182,11 +183,11 @@ def _group(
     between them: XLA on CPUs runs them one by one, but tiles can pass from one to
     the other.
     """
-    users: Dict[int, List[protos.HloInstructionProto]] = collections.defaultdict(list)
+    users: dict[int, list[protos.HloInstructionProto]] = collections.defaultdict(list)
     for instruction in values.values():
         for operand in set(instruction.operand_ids):
             users[operand].append(instruction)
-    group: Dict[int, List[protos.HloInstructionProto]] = {}
+    group: dict[int, list[protos.HloInstructionProto]] = {}
     for instruction in values.values():
         if instruction.opcode in _FREE | _CALLERS:
             continue
@@ -210,7 +211,7 @@ def _group(
 
 def _is_pointwise(
     instruction: protos.HloInstructionProto,
-    bodies: Dict[int, protos.HloComputationProto],
+    bodies: dict[int, protos.HloComputationProto],
 ) -> bool:
     """Returns whether an instruction, or all of a fusion, is elementwise."""
     if instruction.opcode != 'fusion':
@@ -230,13 +231,13 @@ def _check_supported(value: protos.HloInstructionProto, inside: bool) -> None:
         raise Unsupported(f'{value.opcode} inside a fusion')
 
 
-def major_to_minor(shape: protos.ShapeProto) -> List[int]:
+def major_to_minor(shape: protos.ShapeProto) -> list[int]:
     """Returns the numbers of an array's dimensions, slowest in memory first."""
     order = list(reversed(shape.layout.minor_to_major))
     return order or list(range(len(shape.dimensions)))
 
 
-def _inverse(order: Sequence[int]) -> List[int]:
+def _inverse(order: Sequence[int]) -> list[int]:
     """Returns the order that undoes an order of dimensions."""
     return [order.index(d) for d in range(len(order))]
 
@@ -278,16 +279,16 @@ class _RowMajor:
         self._module = building.Module('', module)
         self._entry = self._module.computation('entry')
         # id in `module` -> the new instruction, and the shape as XLA wrote it
-        self._values: Dict[
-            int, Tuple[protos.HloInstructionProto, protos.ShapeProto]
+        self._values: dict[
+            int, tuple[protos.HloInstructionProto, protos.ShapeProto]
         ] = {}
-        self.operands: List[protos.HloInstructionProto] = []
+        self.operands: list[protos.HloInstructionProto] = []
 
     def write_kernel(
         self,
-        bodies: Dict[int, protos.HloComputationProto],
-        values: Dict[int, protos.HloInstructionProto],
-        pieces: List[protos.HloInstructionProto],
+        bodies: dict[int, protos.HloComputationProto],
+        values: dict[int, protos.HloInstructionProto],
+        pieces: list[protos.HloInstructionProto],
     ) -> protos.HloModuleProto:
         """Returns the HloModuleProto of a kernel, without a name; raises Unsupported.
 

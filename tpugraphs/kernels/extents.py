@@ -5,10 +5,11 @@ Arithmetic on extents adds no instructions to a program; `take` adds those of a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import dataclasses
 import fractions
 import math
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any
 
 from baselines.hlo import protos
 from tpugraphs.kernels import building
@@ -21,16 +22,16 @@ class Extent:
     start: int
     size: int  # how many elements
     # an s32 scalar of the program; None for no loop
-    base: Optional[protos.HloInstructionProto] = None
+    base: protos.HloInstructionProto | None = None
     factor: fractions.Fraction = fractions.Fraction(0)
     step: int = 0  # a number that divides the base
 
-    def key(self) -> Tuple[Any, ...]:
+    def key(self) -> tuple[Any, ...]:
         """Returns values that are equal for equal extents of a computation."""
         base = None if self.base is None else self.base.id
         return self.start, self.size, base, self.factor
 
-    def times(self, factor: Union[int, fractions.Fraction], size: int) -> 'Extent':
+    def times(self, factor: int | fractions.Fraction, size: int) -> Extent:
         """Returns an extent that starts at a multiple of this extent's start.
 
         Args:
@@ -40,11 +41,11 @@ class Extent:
         start, factor = int(self.start * factor), self.factor * factor
         return dataclasses.replace(self, start=start, size=size, factor=factor)
 
-    def plus(self, number: int) -> 'Extent':
+    def plus(self, number: int) -> Extent:
         """Returns the extent that begins `number` elements later."""
         return dataclasses.replace(self, start=self.start + number)
 
-    def mirrored(self, size: int) -> 'Extent':
+    def mirrored(self, size: int) -> Extent:
         """Returns the extent in a dimension of `size` elements that is reversed."""
         start = size - self.size - self.start
         return dataclasses.replace(self, start=start, factor=-self.factor)
@@ -55,7 +56,7 @@ class Extent:
         return not any(part % number for part in parts)
 
 
-Region = Tuple[Extent, ...]
+Region = tuple[Extent, ...]
 
 
 def whole(dims: Sequence[int]) -> Region:
@@ -71,7 +72,7 @@ def is_whole(region: Sequence[Extent], dims: Sequence[int]) -> bool:
 def take(
     scope: building.Computation,
     value: protos.HloInstructionProto,
-    region: Optional[Region],
+    region: Region | None,
 ) -> protos.HloInstructionProto:
     """Adds the slice of a value at a region; the whole value needs none."""
     if region is None or is_whole(region, value.shape.dimensions):
@@ -165,6 +166,6 @@ def _scalar(
     return scope.cache[key]
 
 
-def sizes_of(region: Sequence[Extent]) -> List[int]:
+def sizes_of(region: Sequence[Extent]) -> list[int]:
     """Returns the dimensions of a region."""
     return [extent.size for extent in region]

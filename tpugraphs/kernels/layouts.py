@@ -8,8 +8,8 @@ into the program as a LayoutConstraint, which XLA fulfils by copying.
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterable, Iterator, Sequence
 import itertools
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -25,9 +25,9 @@ _FEW = 3
 
 # Dimensions, minor to major, of a node's output, input and kernel; None means that XLA
 # chooses.
-Orders = Tuple[Optional[Tuple[int, ...]], ...]
+Orders = tuple[tuple[int, ...] | None, ...]
 # The orders of every configurable node.
-Config = Tuple[Orders, ...]
+Config = tuple[Orders, ...]
 
 
 def candidates_of(
@@ -72,7 +72,7 @@ def tuning_data(
 
 def kernels_of(
     module: protos.HloModuleProto, program: str, skipped: collections.Counter[str]
-) -> List[cutting.Kernel]:
+) -> list[cutting.Kernel]:
     """Returns a program as its only kernel; none if it has no configurable nodes.
 
     Args:
@@ -86,7 +86,7 @@ def kernels_of(
 
 def _arrays(
     module: protos.HloModuleProto,
-) -> Iterator[Tuple[str, List[protos.ShapeProto]]]:
+) -> Iterator[tuple[str, list[protos.ShapeProto]]]:
     """Yields the opcodes of all instructions, with result and operand shapes."""
     for computation in module.computations:
         shapes = {i.id: i.shape for i in computation.instructions}
@@ -94,7 +94,7 @@ def _arrays(
             yield i.opcode, [i.shape, *(shapes[o] for o in i.operand_ids)]
 
 
-def configurable(module: protos.HloModuleProto) -> List[int]:
+def configurable(module: protos.HloModuleProto) -> list[int]:
     """Returns the indices of configurable instructions, over all computations.
 
     Small ones are left out, and reshapes that change nothing.
@@ -112,7 +112,7 @@ def configurable(module: protos.HloModuleProto) -> List[int]:
 
 def draw(
     ranks: Sequence[Sequence[int]], rng: np.random.Generator, count: int
-) -> List[Config]:
+) -> list[Config]:
     """Returns distinct configurations, the default first.
 
     Args:
@@ -120,7 +120,7 @@ def draw(
         count: configurations at most, with the default.
     """
     default: Config = tuple(tuple(None for _ in node) for node in ranks)
-    drawn: Dict[Config, None] = {default: None}
+    drawn: dict[Config, None] = {default: None}
     for attempt in range(20 * count):
         if len(drawn) == count:
             break
@@ -155,7 +155,7 @@ def constrain(
     numbers = itertools.count()
     fresh = building.fresh_ids(copy)
     for computation in copy.computations:
-        written: List[protos.HloInstructionProto] = []
+        written: list[protos.HloInstructionProto] = []
         shapes = {i.id: i.shape for i in computation.instructions}
         for instruction in computation.instructions:
             output, *inputs = orders_of.get(next(numbers), (None,))

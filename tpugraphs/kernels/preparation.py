@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import List, Optional
 
 from baselines.hlo import protos
 from tpugraphs.clock import session as session_lib
@@ -93,7 +92,7 @@ def is_optimised(module: protos.HloModuleProto) -> bool:
 
 def optimise(
     program: reader.Program,
-    session: Optional[session_lib.Session] = None,
+    session: session_lib.Session | None = None,
     seconds: float = 600,
 ) -> protos.HloModuleProto:
     """Returns a program's module after XLA's passes.
@@ -143,7 +142,7 @@ def _widen_products(
     # Ids are unique in the module, not only in the computation.
     fresh = building.fresh_ids(module)
     float32 = building.shape_of('f32', []).element_type
-    written: List[protos.HloInstructionProto] = []
+    written: list[protos.HloInstructionProto] = []
     narrow_ids = {i.id for i in narrow}
     for instruction in computation.instructions:
         if instruction.id not in narrow_ids:

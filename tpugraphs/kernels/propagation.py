@@ -10,10 +10,11 @@ neither can replace the other without changing measurements or features.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 import dataclasses
 import fractions
 import math
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 from baselines.hlo import protos
 from tpugraphs.kernels import cutting
@@ -21,7 +22,7 @@ from tpugraphs.kernels import extents
 
 _Region = extents.Region
 # Padding of a dimension: low, high, interior.
-Edge = Tuple[int, int, int]
+Edge = tuple[int, int, int]
 
 
 class NotDivisible(Exception):
@@ -41,10 +42,10 @@ class _Part(NamedTuple):
 class Step:
     """An operation on regions of its operands."""
 
-    regions: List[_Region]  # one for every operand
-    sizes: Optional[Sequence[int]] = None  # of its result, if not the region's
+    regions: list[_Region]  # one for every operand
+    sizes: Sequence[int] | None = None  # of its result, if not the region's
     # the slice of its result that is the region; None means all
-    rest: Optional[_Region] = None
+    rest: _Region | None = None
     # changes the attributes of the instruction's copy
     edit: Callable[[protos.HloInstructionProto], None] = lambda copy: None
     # padding of the first operand, by dimension, before its region is taken
@@ -55,7 +56,7 @@ def step_of(
     value: protos.HloInstructionProto,
     shapes: Sequence[protos.ShapeProto],
     region: _Region,
-    reduced: Optional[_Region] = None,
+    reduced: _Region | None = None,
 ) -> Step:
     """Returns the operation on parts that computes a region of a result.
 
@@ -81,7 +82,7 @@ def step_of(
 
 def reduced_sizes(
     value: protos.HloInstructionProto, shapes: Sequence[protos.ShapeProto]
-) -> List[int]:
+) -> list[int]:
     """Returns the sizes of the dimensions that an operation reduces or contracts."""
     sizes = [d.size for d in value.window.dimensions]
     if value.opcode == 'reduce-window':
@@ -191,7 +192,7 @@ def _replaced(region: _Region, dim: int, extent: extents.Extent) -> _Region:
 
 def _reshape(part: _Part) -> Step:
     """Takes the operand's extents, group by group of `groups`."""
-    operand: List[extents.Extent] = []
+    operand: list[extents.Extent] = []
     for inner, outer in groups(part.shapes[0].dimensions, part.value.shape.dimensions):
         sizes = [part.shapes[0].dimensions[d] for d in inner]
         results = [(part.region[d], part.value.shape.dimensions[d]) for d in outer]
@@ -201,7 +202,7 @@ def _reshape(part: _Part) -> Step:
 
 def groups(
     before: Sequence[int], after: Sequence[int]
-) -> List[Tuple[List[int], List[int]]]:
+) -> list[tuple[list[int], list[int]]]:
     """Returns the smallest groups of dimensions that a reshape keeps together.
 
     >>> groups([2, 3, 4], [6, 4])
@@ -224,7 +225,7 @@ def groups(
 
 
 def _reshape_group(
-    sizes: Sequence[int], results: Sequence[Tuple[extents.Extent, int]]
+    sizes: Sequence[int], results: Sequence[tuple[extents.Extent, int]]
 ) -> _Region:
     """Returns the extents of the operand's dimensions in a group of `groups`.
 
@@ -311,7 +312,7 @@ def _gather(part: _Part) -> Step:
 
 def _window_extent(
     window: protos.WindowDimension, extent: extents.Extent, result: int, size: int
-) -> Tuple[extents.Extent, Edge]:
+) -> tuple[extents.Extent, Edge]:
     """Returns the extent of the padded operand under windows, and the padding."""
     if extent.size == result:
         return extents.Extent(0, size), (0, 0, 0)

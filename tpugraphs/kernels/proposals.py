@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator, Sequence
 import math
-from typing import Dict, Iterator, List, Sequence
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def _tuning_of(
     module = building.Module(f'{program.name}_{instruction.name}', program.module)
     entry = module.computation('entry')
     shapes = {i.id: i.shape for i in computation.instructions}
-    parameters: Dict[int, protos.HloInstructionProto] = {}
+    parameters: dict[int, protos.HloInstructionProto] = {}
     for number in instruction.operand_ids:
         if number not in parameters:
             # An operand that is used twice is one parameter.
@@ -96,7 +96,7 @@ def _tuning_of(
     return tuning
 
 
-def _registers(shape: protos.ShapeProto, bounds: Sequence[int]) -> List[int]:
+def _registers(shape: protos.ShapeProto, bounds: Sequence[int]) -> list[int]:
     """Returns the largest bounds of an output; of a tuple XLA's own `bounds`."""
     order = cutting.major_to_minor(shape)
     if len(order) != len(bounds):

@@ -10,7 +10,7 @@ from it, and never run.
 from __future__ import annotations
 
 import collections
-from typing import Dict, Iterator, List, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 
 from baselines.core import text
 from baselines.hlo import protos
@@ -38,7 +38,7 @@ _EXCHANGES = _WAITS | frozenset(
 _NO_DATA = frozenset(kind.number for kind in schema.ELEMENT_TYPES if not kind.bytes)
 
 
-def counts(module: protos.HloModuleProto) -> Dict[str, int]:
+def counts(module: protos.HloModuleProto) -> dict[str, int]:
     """Counts the operations of a module that cannot run here, by their names."""
     return collections.Counter(
         _name_of(instruction)
@@ -87,7 +87,7 @@ class _Writer:
     def __init__(self, computation: protos.HloComputationProto, fresh: Iterator[int]):
         self._computation, self._fresh = computation, fresh
         self._shapes = {i.id: i.shape for i in computation.instructions}
-        self._written: List[protos.HloInstructionProto] = []
+        self._written: list[protos.HloInstructionProto] = []
 
     def rewrite(self) -> None:
         """Rewrites the computation."""
@@ -167,7 +167,7 @@ def _drop_uncalled(module: protos.HloModuleProto) -> None:
         c.id: {callee for i in c.instructions for callee in i.called_computation_ids}
         for c in module.computations
     }
-    used: Set[int] = set()
+    used: set[int] = set()
     waiting = [module.entry_computation_id]
     while waiting:
         number = waiting.pop()

@@ -9,10 +9,10 @@ the tile; inside it, a second `while` adds up partial results of the reduction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import dataclasses
 import functools
 import math
-from typing import Dict, List, Optional, Sequence, Tuple
 
 from baselines.hlo import protos
 from tpugraphs.kernels import building
@@ -41,9 +41,9 @@ _NEUTRAL = {
 class Tiles:
     """A configuration: the sizes of a tile, in elements."""
 
-    output: Tuple[int, ...]  # along every dimension of the output
+    output: tuple[int, ...]  # along every dimension of the output
     # along every reduced or contracted dimension; empty if there is none
-    kernel: Tuple[int, ...]
+    kernel: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Tiled:
     """A kernel with one configuration, as a module."""
 
     module: protos.HloModuleProto  # the HloModuleProto
-    input: Tuple[int, ...]  # the tile of the largest operand
+    input: tuple[int, ...]  # the tile of the largest operand
     # opcodes of operations that could not be tiled and are computed whole
-    whole: Tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
 
 
 class Plan:
@@ -81,8 +81,8 @@ class Plan:
         self.values = {i.id: i for i in self.entry.instructions}
         self.root = cutting.root_of(self.entry)
         self.output = tuple(self.root.shape.dimensions)
-        self.reduction: Optional[protos.HloInstructionProto] = None
-        self.reduced: Tuple[int, ...] = ()
+        self.reduction: protos.HloInstructionProto | None = None
+        self.reduced: tuple[int, ...] = ()
         # Of several reductions, tiles divide the one with the largest operand.
         most = -1
         for value in self.entry.instructions:
@@ -98,16 +98,16 @@ class Plan:
         )
         self.largest: int = largest.id if largest else -1
         self.input = tuple(largest.shape.dimensions) if largest else ()
-        self.computed: Dict[int, bool] = {}
+        self.computed: dict[int, bool] = {}
         for value in self.entry.instructions:
             depends = any(self.computed[o] for o in value.operand_ids)
             self.computed[value.id] = value.opcode == 'parameter' or depends
 
-    def shapes(self, value: protos.HloInstructionProto) -> List[protos.ShapeProto]:
+    def shapes(self, value: protos.HloInstructionProto) -> list[protos.ShapeProto]:
         """Returns the shapes of an instruction's operands."""
         return [self.values[o].shape for o in value.operand_ids]
 
-    def combiner(self) -> Optional[Tuple[str, float]]:
+    def combiner(self) -> tuple[str, float] | None:
         """Returns the opcode that joins partial results, and its neutral element.
 
         None if partial results of the reduction cannot be joined.
@@ -125,7 +125,7 @@ class Plan:
         return None if neutral is None else (opcode, neutral)
 
     @functools.cached_property
-    def tileable(self) -> Tuple[List[bool], List[bool]]:
+    def tileable(self) -> tuple[list[bool], list[bool]]:
         """Whether the dimensions of `output`, and those of `reduced`, can be tiled.
 
         A dimension can if its tiles need no operation to be computed whole.
@@ -181,9 +181,9 @@ class _Tiler:
             for value in plan.entry.instructions
             if value.opcode == 'parameter'
         }
-        self._whole: List[str] = []  # opcodes computed whole
+        self._whole: list[str] = []  # opcodes computed whole
         # id of a parameter -> its largest tile
-        self._tile_of: Dict[int, Tuple[int, ...]] = {}
+        self._tile_of: dict[int, tuple[int, ...]] = {}
 
     def build(self) -> Tiled:
         """Returns the module, with the tile of the largest parameter."""
@@ -254,8 +254,8 @@ class _Tiler:
         scope: _Scope,
         value: protos.HloInstructionProto,
         region: _Region,
-        reduced: Optional[_Region] = None,
-        start: Optional[protos.HloInstructionProto] = None,
+        reduced: _Region | None = None,
+        start: protos.HloInstructionProto | None = None,
     ) -> protos.HloInstructionProto:
         """Adds an operation on regions of its operands, as `propagation` finds them.
 

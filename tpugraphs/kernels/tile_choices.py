@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
 import math
-from typing import (
-    Any,
-    Callable,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Sequence,
-    Set,
-    Tuple,
-)
+from typing import Any
 
 import numpy as np
 
@@ -108,9 +99,9 @@ def add_times(
 def kernels_of(
     module: protos.HloModuleProto,
     program: str,
-    seen: Set[str],
+    seen: set[str],
     skipped: collections.Counter[str],
-) -> List[cutting.Kernel]:
+) -> list[cutting.Kernel]:
     """Returns the kernels of an optimised module that can be tiled.
 
     Args:
@@ -143,7 +134,7 @@ def _largest_size(module: protos.HloModuleProto) -> int:
     return max((n for i in entry.instructions for n in i.shape.dimensions), default=0)
 
 
-def tile_sizes(size: int) -> List[int]:
+def tile_sizes(size: int) -> list[int]:
     """Returns the tile sizes of a dimension, ascending: 1, 2, 4, ... and divisors."""
     powers = {1 << n for n in range(size.bit_length())}
     divisors = {d for d in range(1, math.isqrt(size) + 1) if not size % d}
@@ -152,7 +143,7 @@ def tile_sizes(size: int) -> List[int]:
 
 def draw(
     plan: rewriting.Plan, rng: np.random.Generator, count: int
-) -> List[rewriting.Tiles]:
+) -> list[rewriting.Tiles]:
     """Returns distinct configurations of a kernel; the untiled one is the first.
 
     Args:
@@ -163,7 +154,7 @@ def draw(
     choices += _divisors(plan)
     outputs = len(plan.output)
 
-    def tiles(row: Tuple[int, ...]) -> rewriting.Tiles:
+    def tiles(row: tuple[int, ...]) -> rewriting.Tiles:
         return rewriting.Tiles(row[:outputs], row[outputs:])
 
     whole = (*plan.output, *plan.reduced)
@@ -171,7 +162,7 @@ def draw(
     return list(map(tiles, draw_rows(whole, choices, rng, count, fits)))
 
 
-def _divisors(plan: rewriting.Plan) -> List[List[int]]:
+def _divisors(plan: rewriting.Plan) -> list[list[int]]:
     """Returns the possible tile sizes of the dimensions of `plan.reduced`."""
     return [
         [size for size in tile_sizes(n) if not n % size] if free else [n]
@@ -180,12 +171,12 @@ def _divisors(plan: rewriting.Plan) -> List[List[int]]:
 
 
 def draw_rows(
-    default: Tuple[int, ...],
+    default: tuple[int, ...],
     choices: Sequence[Sequence[int]],
     rng: np.random.Generator,
     count: int,
-    fits: Callable[[Tuple[int, ...]], bool] = lambda row: True,
-) -> List[Tuple[int, ...]]:
+    fits: Callable[[tuple[int, ...]], bool] = lambda row: True,
+) -> list[tuple[int, ...]]:
     """Draws distinct rows of sizes, the default first.
 
     If few are possible, all are taken; else half of the sizes stay those of the
@@ -197,7 +188,7 @@ def draw_rows(
         choices: possible sizes, ascending, by place in a row.
         count: rows at most, with the default.
     """
-    drawn: Iterable[Tuple[int, ...]]
+    drawn: Iterable[tuple[int, ...]]
     if math.prod(map(len, choices)) <= 4 * count:
         # All of them in random order: without this, draws would repeat.
         combinations = list(itertools.product(*choices))
@@ -215,7 +206,7 @@ def draw_rows(
 
 def _draw_row(
     default: Sequence[int], choices: Sequence[Sequence[int]], rng: np.random.Generator
-) -> Tuple[int, ...]:
+) -> tuple[int, ...]:
     """Draws a row of sizes, as `draw_rows` describes."""
     kinds = rng.random(len(choices))
     return tuple(
@@ -238,7 +229,7 @@ def _recorded(
 ) -> Iterator[rewriting.Tiles]:
     """Yields the recorded configurations that are possible for a kernel."""
     ranks = len(plan.output), len(plan.reduced)
-    possible: List[Sequence[int]] = [
+    possible: list[Sequence[int]] = [
         range(1, n + 1) if free else [n]
         for n, free in zip(plan.output, plan.tileable[0])
     ]

@@ -11,7 +11,6 @@ of its fusions is JSON with a `window_config`, numbers as text:
 from __future__ import annotations
 
 import dataclasses
-from typing import List, Optional
 
 from baselines.core import untrusted
 from baselines.hlo import protos
@@ -21,15 +20,15 @@ from baselines.hlo import protos
 class OwnTiles:
     """XLA's own configuration of a fusion."""
 
-    output: List[int]  # bounds of the output's tile
-    kernel: List[int]  # bounds of the tile along reduced or contracted dimensions
-    input: List[int]  # bounds of an operand's tile
-    cycles: Optional[int] = None  # XLA's estimate of its time; None if there is none
+    output: list[int]  # bounds of the output's tile
+    kernel: list[int]  # bounds of the tile along reduced or contracted dimensions
+    input: list[int]  # bounds of an operand's tile
+    cycles: int | None = None  # XLA's estimate of its time; None if there is none
     # that of XLA's learned model; None if there is none
-    microseconds: Optional[float] = None
+    microseconds: float | None = None
 
 
-def of(instruction: protos.HloInstructionProto) -> Optional[OwnTiles]:
+def of(instruction: protos.HloInstructionProto) -> OwnTiles | None:
     """Returns the tiles that XLA chose for an instruction; None if it has none."""
     try:
         window = untrusted.loads(instruction.backend_config)['window_config']

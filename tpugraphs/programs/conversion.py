@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import List, Tuple
 
 from google.protobuf import message
 
@@ -19,7 +18,7 @@ MEMORY = 12 << 30  # bytes that a process that runs programs may use
 _DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.]+)'")
 
 
-def module_of(data: bytes, form: str) -> Tuple[protos.HloModuleProto, List[str]]:
+def module_of(data: bytes, form: str) -> tuple[protos.HloModuleProto, list[str]]:
     """Converts a text or bytecode to an HloModuleProto.
 
     Args:
@@ -45,7 +44,7 @@ def module_of(data: bytes, form: str) -> Tuple[protos.HloModuleProto, List[str]]
     return module, [*notes, *elided.fill(module)]
 
 
-def convert(form: str, data: bytes) -> Tuple[List[str], bytes]:
+def convert(form: str, data: bytes) -> tuple[list[str], bytes]:
     """Converts a text or bytecode to notes and a serialised HloModuleProto.
 
     Runs in the child process; see `module_of`.

@@ -8,7 +8,6 @@ constant with random values.
 from __future__ import annotations
 
 import math
-from typing import List
 
 import numpy as np
 
@@ -39,7 +38,7 @@ _FIELDS = {
 _BYTES = 2  # protobuf's wire type
 
 
-def fill(module: protos.HloModuleProto) -> List[str]:
+def fill(module: protos.HloModuleProto) -> list[str]:
     """Makes constants of the custom calls of TARGET in an HloModuleProto.
 
     Floats are drawn from a normal distribution with which products of matrices do not

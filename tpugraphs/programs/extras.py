@@ -1,10 +1,10 @@
 """Checks for packages that may be missing, and names the command that installs them."""
 
+from collections.abc import Iterator
 import contextlib
 import importlib.util
 import re
 import types
-from typing import Iterator
 
 import baselines
 

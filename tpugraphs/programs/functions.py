@@ -5,23 +5,13 @@ Tracing takes only shapes and types of example arguments: no array is copied.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import importlib.util
 import os
 import sys
 import types
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from baselines.core import text
 from baselines.core import untrusted
@@ -47,14 +37,12 @@ class Traced(NamedTuple):
 
     module: protos.HloModuleProto  # before XLA's passes
     results: Any  # its results, nested as it returns them: a leaf for every array
-    graph: Optional[tf.Graph] = (
-        None  # of TensorFlow, with the variables that it captured
-    )
+    graph: tf.Graph | None = None  # of TensorFlow, with the variables that it captured
 
 
 def trace(
     function: Callable,
-    args: Optional[Sequence[object]],
+    args: Sequence[object] | None,
     where: str,
     keep_unused: bool = False,
 ) -> Traced:
@@ -116,7 +104,7 @@ def _traced_apart(function: str, path: str, name: str) -> protos.HloModuleProto:
     return protos.HloModuleProto.FromString(content)
 
 
-def trace_file(path: str, name: str, _: bytes) -> Tuple[List[str], bytes]:
+def trace_file(path: str, name: str, _: bytes) -> tuple[list[str], bytes]:
     """Runs a Python file, and traces its function `name`, in this process.
 
     `example_args` in the file are the arguments: a tuple, or a function without
@@ -154,7 +142,7 @@ def _trace_file(path: str, name: str) -> Traced:
 
 
 def from_saved_model(
-    folder: str, name: str = '', args: Optional[Sequence[object]] = None
+    folder: str, name: str = '', args: Sequence[object] | None = None
 ) -> protos.HloModuleProto:
     """Traces a signature of a SavedModel to an HloModuleProto.
 
@@ -174,7 +162,7 @@ def from_saved_model(
     return _trace_saved_model(folder, name, args)
 
 
-def trace_saved_model(folder: str, name: str, _: bytes) -> Tuple[List[str], bytes]:
+def trace_saved_model(folder: str, name: str, _: bytes) -> tuple[list[str], bytes]:
     """Traces a signature of a SavedModel in this process.
 
     Returns:
@@ -187,7 +175,7 @@ def trace_saved_model(folder: str, name: str, _: bytes) -> Tuple[List[str], byte
 
 
 def _trace_saved_model(
-    folder: str, name: str, args: Optional[Sequence[object]] = None
+    folder: str, name: str, args: Sequence[object] | None = None
 ) -> protos.HloModuleProto:
     """Traces a signature of a SavedModel; see `from_saved_model`."""
     import tensorflow as tf
@@ -213,7 +201,7 @@ def _trace_saved_model(
     return _trace_tensorflow(function, (specs,), where).module
 
 
-def _is_jax(function: Callable, args: Optional[Sequence[object]]) -> bool:
+def _is_jax(function: Callable, args: Sequence[object] | None) -> bool:
     """Returns whether a function is of jax.jit, or an argument is a JAX array."""
     if sys.modules.get('jax') is None:
         return False
@@ -228,14 +216,14 @@ def _trace_either(
     function: Callable, args: Sequence[object], where: str, keep_unused: bool
 ) -> Traced:
     """Traces a plain Python function by TensorFlow or JAX; see `trace`."""
-    tracers: Dict[str, Callable[[], Traced]] = {
+    tracers: dict[str, Callable[[], Traced]] = {
         'TensorFlow': lambda: _trace_tensorflow(function, args, where),
         'JAX': lambda: _trace_jax(function, args, where, keep_unused),
     }
     names = ['TensorFlow', 'JAX']
     if 'tensorflow' not in sys.modules:  # importing it takes seconds
         names.reverse()
-    reasons: List[str] = []
+    reasons: list[str] = []
     for name in names:
         try:
             return tracers[name]()
@@ -272,7 +260,7 @@ def _trace_jax(
     return Traced(module, jax.tree_util.tree_unflatten(lowered.out_tree, leaves))
 
 
-def _function_of_keras(model: tf.keras.Model, args: Optional[Sequence[object]]) -> Any:
+def _function_of_keras(model: tf.keras.Model, args: Sequence[object] | None) -> Any:
     """Returns a function that predicts with a Keras model, and its arguments."""
     import tensorflow as tf
 
@@ -306,7 +294,7 @@ def _trace_tensorflow(function: Callable, args: Sequence[object], where: str) ->
             )
     python = getattr(function, 'python_function', function)
 
-    traced: Dict[str, Any] = {}
+    traced: dict[str, Any] = {}
 
     def flat(*inputs: tf.Tensor) -> Any:  # TensorFlow takes no specs inside dicts
         tensors = iter(inputs)

@@ -4,7 +4,6 @@ Repairs never touch quoted text, and keep the lines, which XLA's errors count.
 """
 
 import re
-from typing import List, Tuple
 
 from tpugraphs.programs import elided
 from tpugraphs.programs import xla
@@ -22,7 +21,7 @@ _TABLES = re.compile(
 )
 
 
-def parse(content: str) -> Tuple[List[str], bytes]:
+def parse(content: str) -> tuple[list[str], bytes]:
     """Parses HLO text.
 
     Returns:
@@ -32,7 +31,7 @@ def parse(content: str) -> Tuple[List[str], bytes]:
         Exception: XLA's, which has the line and the column.
     """
     content = repaired(content)
-    dropped: List[str] = []
+    dropped: list[str] = []
     while True:
         try:
             module = xla.parse_text(content)

@@ -7,6 +7,7 @@ content.  XLA ends its process on certain texts, a short text can describe an ar
 any size, and a user's file can do anything.
 """
 
+from collections.abc import Sequence
 import importlib
 import json
 import os
@@ -14,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from typing import List, Sequence, Tuple
 
 from baselines.core import files
 from baselines.core import text
@@ -35,7 +35,7 @@ def call(
     data: bytes = b'',
     memory: int = MEMORY,
     seconds: int = SECONDS,
-) -> Tuple[List[str], bytes]:
+) -> tuple[list[str], bytes]:
     """Calls a function in a child process.
 
     Args:

@@ -6,11 +6,11 @@ program.module, program.form
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 import dataclasses
 import hashlib
 import os
 import re
-from typing import List, Mapping, Optional, Sequence, Set, Tuple
 
 from baselines.core import files
 from baselines.core import text
@@ -40,7 +40,7 @@ class Program:
     source: str = ''  # the file or function, for messages
     # the ModuleTuningData with its configurations; None unless it was read from tuning
     # data
-    tuning: Optional[protos.ModuleTuningData] = None
+    tuning: protos.ModuleTuningData | None = None
     # operations that cannot run here -> how many there were; see `kernels.removal`
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
@@ -68,7 +68,7 @@ def read_program(x: object, *args: object, name: str = '') -> Program:
     return dataclasses.replace(program, name=clean_name(name or program.name))
 
 
-def find_sources(patterns: Sequence[str]) -> List[str]:
+def find_sources(patterns: Sequence[str]) -> list[str]:
     """Returns the files (see `reading.find_files`) and functions that arguments name.
 
     Args:
@@ -78,7 +78,7 @@ def find_sources(patterns: Sequence[str]) -> List[str]:
     Raises:
         ValueError: an argument names nothing.
     """
-    sources: List[str] = []
+    sources: list[str] = []
     for pattern in patterns:
         is_source = _function_of(pattern) or _saved_model_of(pattern)
         sources += [pattern] if is_source else reading.find_files([pattern])
@@ -103,7 +103,7 @@ def tuning_kind(source: str) -> str:
         return forms.detect_kind(data) or reading.parse_tuning(data).kind
 
 
-def _from_path(source: str, args: Optional[Sequence[object]]) -> Program:
+def _from_path(source: str, args: Sequence[object] | None) -> Program:
     """Reads a file, `FILE.py:NAME`, or a SavedModel."""
     function = _function_of(source)
     if function:
@@ -176,7 +176,7 @@ def _check(module: protos.HloModuleProto) -> None:
             f'none of its {len(numbers):,} computations is the entry computation'
         )
     # As XLA stores them, callees come before their callers.
-    callees: Set[int] = set()
+    callees: set[int] = set()
     for computation in module.computations:
         inside = {instruction.id for instruction in computation.instructions}
         for instruction in computation.instructions:
@@ -191,7 +191,7 @@ def _check(module: protos.HloModuleProto) -> None:
         callees.add(computation.id)
 
 
-def _function_of(source: str) -> Optional[Tuple[str, str]]:
+def _function_of(source: str) -> tuple[str, str] | None:
     """Returns the path and name of `FILE.py:NAME`; None for anything else."""
     path, _, name = source.rpartition(':')
     if path.endswith('.py'):
@@ -201,7 +201,7 @@ def _function_of(source: str) -> Optional[Tuple[str, str]]:
     return None
 
 
-def _saved_model_of(source: str) -> Optional[Tuple[str, str]]:
+def _saved_model_of(source: str) -> tuple[str, str] | None:
     """Returns the folder and signature of a SavedModel; None for anything else."""
     folder, _, name = source.rpartition(':')
     for path, signature in ((source, ''), (folder, name)):

@@ -7,9 +7,10 @@ values are not in the file are marked for `elided.fill`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 import io
 import re
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Tuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ _CONSTRAINT = re.compile(
 )
 
 
-def parse(data: bytes) -> Tuple[List[str], bytes]:
+def parse(data: bytes) -> tuple[list[str], bytes]:
     """Converts StableHLO or MHLO to notes and a serialised HloModuleProto.
 
     Args:
@@ -102,7 +103,7 @@ def _write_out_groups(module: ir.Module) -> None:
     """
     from jaxlib.mlir import ir
 
-    sizes: Dict[str, Dict[str, int]] = {}  # mesh -> axis -> devices along it
+    sizes: dict[str, dict[str, int]] = {}  # mesh -> axis -> devices along it
     for operation in _operations(module.operation):
         if operation.name == 'sdy.mesh':
             name = ir.StringAttr(operation.attributes['sym_name']).value
@@ -142,7 +143,7 @@ def _drop_shardings(module: ir.Module) -> None:
         operation.erase()
 
 
-def _take_region(module: ir.Module, manual: List[Any]) -> None:
+def _take_region(module: ir.Module, manual: list[Any]) -> None:
     """Makes the region of a manual computation the program; raises ValueError."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import func
@@ -190,7 +191,7 @@ def _drop_attributes(operation: ir.Operation) -> None:
             operation.attributes[name] = ir.ArrayAttr.get(kept)
 
 
-def _names(attributes: Any) -> List[str]:
+def _names(attributes: Any) -> list[str]:
     """Returns the names of attributes; older bindings yield pairs, newer ones names."""
     return [getattr(attribute, 'name', attribute) for attribute in attributes]
 
@@ -255,7 +256,7 @@ def _is_resource(attribute: ir.Attribute) -> bool:
     return not is_dense and str(attribute).startswith('dense_resource<')
 
 
-def _blobs(module: ir.Module) -> Dict[str, str]:
+def _blobs(module: ir.Module) -> dict[str, str]:
     """Returns the resources of a module: name -> hex digits of the data."""
     _, mark, section = str(module).rpartition('{-#')
     if not mark:

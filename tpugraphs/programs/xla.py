@@ -7,13 +7,14 @@ looking for the attribute and not by comparing versions.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 import functools
 import importlib
 import importlib.util
 import re
 import sys
 import types
-from typing import TYPE_CHECKING, Any, Callable, List, Mapping, Sequence, Type, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -195,7 +196,7 @@ class Client:
     @_naming_the_release
     def compile(
         self, stablehlo: str, debug_options: Mapping[str, object]
-    ) -> 'CompiledModule':
+    ) -> CompiledModule:
         """Compiles StableHLO.
 
         Args:
@@ -236,12 +237,12 @@ class CompiledModule:
         self.run = run
 
     @_naming_the_release
-    def place(self, arrays: Sequence[np.ndarray]) -> List[xla_client.ArrayImpl]:
+    def place(self, arrays: Sequence[np.ndarray]) -> list[xla_client.ArrayImpl]:
         """Returns arrays as buffers of the device."""
         return [self._place(array) for array in arrays]
 
     @_naming_the_release
-    def outputs(self, buffers: Sequence[xla_client.ArrayImpl]) -> List[np.ndarray]:
+    def outputs(self, buffers: Sequence[xla_client.ArrayImpl]) -> list[np.ndarray]:
         """Runs it; returns its results, narrow types as those of ml_dtypes."""
         results = self._executable.execute_sharded(buffers)
         return [
@@ -296,7 +297,7 @@ def _set_state(jax_jit: types.ModuleType) -> None:
         state.enable_memories = False
 
 
-def _sharding_class() -> Type[xla_client.SingleDeviceSharding]:
+def _sharding_class() -> type[xla_client.SingleDeviceSharding]:
     """Returns the sharding on one device, with what jax adds to jaxlib's class."""
     from jaxlib import xla_client
 

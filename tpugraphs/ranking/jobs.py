@@ -1,11 +1,11 @@
 """Runs `tpugraphs rank`: prints and writes the ranking of raw files and programs."""
 
 import argparse
+from collections.abc import Sequence
 import contextlib
 import io
 import os
 import sys
-from typing import Dict, List, Sequence, Union
 
 import tqdm
 
@@ -48,7 +48,7 @@ def rank_modules(args: argparse.Namespace) -> int:
     outcome, summary = outcomes.Outcome(), choices.Summary()
     most_rows = 10 if args.top is None else args.top  # of a module's table
     json_output = io.StringIO()  # printed at the end, if nothing is wrong
-    writers: List[Union[choices_output.Csv, choices_output.Json]] = []
+    writers: list[choices_output.Csv | choices_output.Json] = []
     if args.json:
         most_rows = 0
         writers.append(choices_output.Json(json_output, predictor.name, args.top))
@@ -88,7 +88,7 @@ def _load_predictor(
     args: argparse.Namespace,
     paths: Sequence[str],
     candidates: sources_lib.Candidates,
-    sources: Dict[str, sources_lib.Source],
+    sources: dict[str, sources_lib.Source],
 ) -> prediction.Predictor:
     """Loads the run of --dir, or one that suits the files; notes which one it is."""
     name, task = command_line.run_of(args) if args.dirs else '', ''

@@ -8,21 +8,11 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import os
-from typing import (
-    Any,
-    Callable,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +40,7 @@ from tpugraphs.ranking import sources as sources_lib
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
 _GROUP_ROWS = 1 << 20
 
-_Record = Union[tile_records.TileRecord, layout_records.LayoutRecord]
+_Record = tile_records.TileRecord | layout_records.LayoutRecord
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +53,7 @@ class _Graph:
     as_json: Callable[[int], text.JsonObject]
     run_index: np.ndarray  # int64 [c], the position of each among the file's runs
     runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
-    default: Optional[int] = None  # the index of the compiler's default
+    default: int | None = None  # the index of the compiler's default
 
     def ranked(
         self, members: scorers.Members, scorer: scorers.Scorer
@@ -93,7 +83,7 @@ def rank(
     predictor: prediction.Predictor,
     source: Any,
     candidates: sources_lib.Candidates = None,
-) -> Tuple[List[choices.RankedModule], outcomes.Outcome]:
+) -> tuple[list[choices.RankedModule], outcomes.Outcome]:
     """Ranks the configurations of raw files, records or an HLO module.
 
     Args:
@@ -138,9 +128,9 @@ def rank_files(
     paths: Sequence[str],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
-    module: Optional[str] = None,
+    module: str | None = None,
     candidates: sources_lib.Candidates = None,
-    sources: Optional[Mapping[str, sources_lib.Source]] = None,
+    sources: Mapping[str, sources_lib.Source] | None = None,
 ) -> Iterator[choices.RankedModule]:
     """Ranks the configurations of every module of raw files.
 
@@ -181,7 +171,7 @@ def rank_modules(
     kind = predictor.collection.task
     # A program of layouts may be larger than many kernels.
     most = _GROUP_ROWS if kind == reading.TILE else 0
-    group: List[_Graph] = []
+    group: list[_Graph] = []
     rows = 0
     release = xla.release()
     for source, tuning in modules:
@@ -199,7 +189,7 @@ def rank_modules(
 
 
 def _score(
-    predictor: prediction.Predictor, source: str, group: List[_Graph]
+    predictor: prediction.Predictor, source: str, group: list[_Graph]
 ) -> Iterator[choices.RankedModule]:
     """Scores graphs together, and yields their rankings."""
     records = [graph.record for graph in group]

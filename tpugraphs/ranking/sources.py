@@ -6,10 +6,11 @@ Raw files have candidates; programs are cut into kernels, which get candidates h
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import difflib
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any
 
 from baselines.core import phases
 from baselines.core import text
@@ -27,11 +28,11 @@ _CANDIDATES = 200
 _SEED = 0
 
 # Configurations that replace those of files, as `hlo.candidates` reads them.
-Candidates = Optional[Sequence[Mapping[str, Any]]]
+Candidates = Sequence[Mapping[str, Any]] | None
 # What a path holds.
-Source = Union[reader.Program, reading.RawFile]
+Source = reader.Program | reading.RawFile
 # A file or program and one of its modules, a ModuleTuningData.
-Module = Tuple[str, 'protos.ModuleTuningData']
+Module = tuple[str, 'protos.ModuleTuningData']
 
 
 def task_of(paths: Sequence[str], candidates: Candidates = None) -> str:
@@ -83,7 +84,7 @@ def _is_of_tpu(module: protos.HloModuleProto) -> bool:
     )
 
 
-def read_sources(paths: Sequence[str]) -> Dict[str, Source]:
+def read_sources(paths: Sequence[str]) -> dict[str, Source]:
     """Reads what shows that there is something to load a model for.
 
     These are all programs, and, unless a program comes before it, the first file of
@@ -95,8 +96,8 @@ def read_sources(paths: Sequence[str]) -> Dict[str, Source]:
     Raises:
         ValueError: nothing can be read.
     """
-    sources: Dict[str, Source] = {}
-    failed: List[str] = []
+    sources: dict[str, Source] = {}
+    failed: list[str] = []
     for path in paths:
         try:
             if not (sources and reader.tuning_kind(path)):
@@ -112,7 +113,7 @@ def read_sources(paths: Sequence[str]) -> Dict[str, Source]:
 def modules(
     paths: Sequence[str],
     kind: str,
-    chosen: Optional[str],
+    chosen: str | None,
     outcome: outcomes.Outcome,
     whole: bool,
     sources: Mapping[str, Source],
@@ -173,7 +174,7 @@ def _modules_of(
 
 def kernels_of(
     program: reader.Program, kind: str, outcome: outcomes.Outcome, whole: bool
-) -> List[protos.ModuleTuningData]:
+) -> list[protos.ModuleTuningData]:
     """Returns a program's kernels with candidates, or all of it without any."""
     if whole:
         return [protos.ModuleTuningData(module=program.module)]

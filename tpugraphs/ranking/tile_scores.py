@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Optional
 
 import numpy as np
 
@@ -62,7 +61,7 @@ def load(name: str, platform: str) -> program_search.ScoringModel:
     return program_search.ScoringModel(shown, score)
 
 
-def pretrained(platform: str) -> Optional[program_search.ScoringModel]:
+def pretrained(platform: str) -> program_search.ScoringModel | None:
     """Loads the model that ships, and prints a note about it.
 
     Returns:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 import math
 import os
 import re
 import secrets
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any
 
 import baselines
 from baselines.core import files
@@ -60,9 +61,9 @@ class MachineRecords:
     """
 
     def __init__(self, path: str = '', device: str = '', fresh: bool = False):
-        self._histories: Dict[Tuple[str, str], records.History] = {}
+        self._histories: dict[tuple[str, str], records.History] = {}
         # of other machines and compilers, too
-        self._all: Dict[Tuple[str, str], records.History] = {}
+        self._all: dict[tuple[str, str], records.History] = {}
         self._path = path
         if path:
             self._machine = machine.identity(device)
@@ -97,14 +98,14 @@ class MachineRecords:
         key = kernel.rpartition('_')[2], self._machine_id
         return self._histories.setdefault(key, records.History())
 
-    def configurations(self, kernel: str) -> List[records.Configuration]:
+    def configurations(self, kernel: str) -> list[records.Configuration]:
         """Returns the recorded configurations of a kernel that have times."""
         results = self._history(kernel).results().values()
         return [m.configuration for m in results if m.status == records.OK]
 
     def starts(
         self, opcodes: Sequence[str], default: records.Configuration
-    ) -> List[records.Configuration]:
+    ) -> list[records.Configuration]:
         """Returns configurations to begin with, for a kernel without records.
 
         They are the best ones of the most similar recorded kernels: of equal opcodes
@@ -114,7 +115,7 @@ class MachineRecords:
         Args:
             default: its untiled configuration.
         """
-        similar: List[Tuple[float, records.Configuration]] = []
+        similar: list[tuple[float, records.Configuration]] = []
         for history in self._all.values():
             timed = history.timed()
             wholes = [m.configuration for m in timed if m.default]
@@ -130,7 +131,7 @@ class MachineRecords:
 
     def ratios(
         self, kernel: str, configs: Sequence[records.Configuration]
-    ) -> Tuple[Dict[int, float], Dict[int, str]]:
+    ) -> tuple[dict[int, float], dict[int, str]]:
         """Returns the recorded times of configurations, relative to the default's.
 
         Args:
@@ -182,7 +183,7 @@ class MachineRecords:
                     results.append((number, status, why[: records.MOST_REASON], []))
                     break
             # Other reasons, such as an equal program, are no failures.
-        shared: Dict[str, Any] = dict(
+        shared: dict[str, Any] = dict(
             kernel=kernel,
             search_s=round(search_s / len(configs), 6),
             # Measurements of one group were timed in the same passes.
@@ -217,7 +218,7 @@ def _distance(first: records.Configuration, second: records.Configuration) -> fl
 
     It is infinite for different ranks.
     """
-    pairs: List[Tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for name in ('output', 'kernel'):
         if len(first[name]) != len(second[name]):
             return math.inf
@@ -240,7 +241,7 @@ def _fitted(
         whole: the untiled configuration of that kernel.
         default: the untiled configuration of the other one.
     """
-    limits: Dict[str, Callable[[int, int], int]] = {'output': min, 'kernel': math.gcd}
+    limits: dict[str, Callable[[int, int], int]] = {'output': min, 'kernel': math.gcd}
     return {
         name: [
             size if tile == before else limit(tile, size)

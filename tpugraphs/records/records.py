@@ -7,6 +7,7 @@ strict JSON: the version of the format and the fields of `Measurement`.
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import functools
@@ -15,19 +16,7 @@ import json
 import math
 import os
 import re
-from typing import (
-    Any,
-    BinaryIO,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import Any, BinaryIO
 
 from baselines.core import files
 from baselines.core import text
@@ -63,16 +52,16 @@ class Measurement:
     status: str  # of `STATUSES`
     reason: str  # for a status other than 'ok', as text
     # of one execution, by pass, the least of its runs; empty unless 'ok'
-    times_ns: List[int]
+    times_ns: list[int]
     compile_s: float  # seconds of compiling
     search_s: float  # seconds of choosing it
     group: str  # equal for measurements of the same passes
     time: str  # of the measurement, ISO 8601 with the offset from UTC
-    versions: Dict[str, str]  # of jaxlib and of this package
+    versions: dict[str, str]  # of jaxlib and of this package
     machine: text.JsonObject  # see `machine.identity`
     # of the kernel's instructions, without parameters and constants; records written
     # before this field was there have none
-    opcodes: List[str] = dataclasses.field(default_factory=list)
+    opcodes: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def fingerprint(self) -> str:
@@ -90,7 +79,7 @@ class Measurement:
         return machine_id_of(self.machine, self.versions['jaxlib'])
 
     @property
-    def identity(self) -> Tuple[object, ...]:
+    def identity(self) -> tuple[object, ...]:
         """Equal for copies of a measurement; the group is not part of it."""
         times = tuple(self.times_ns)
         place = self.fingerprint, self.machine_id, key(self.configuration)
@@ -116,7 +105,7 @@ def now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds')
 
 
-def read(path: str) -> Tuple[List[Measurement], Dict[str, int]]:
+def read(path: str) -> tuple[list[Measurement], dict[str, int]]:
     """Reads a file of records, which may be untrusted.
 
     Returns:
@@ -214,7 +203,7 @@ def _open_locked(path: str) -> BinaryIO:
         stream.close()  # another process has just pruned it
 
 
-def _lines(path: str) -> Iterator[Tuple[bytes, Union[Measurement, str]]]:
+def _lines(path: str) -> Iterator[tuple[bytes, Measurement | str]]:
     """Yields the lines of a file, each with its measurement or why it has none.
 
     Raises:
@@ -251,8 +240,8 @@ class History:
     """
 
     def __init__(self) -> None:
-        self.measurements: List[Measurement] = []
-        self.defaults: Dict[str, Measurement] = {}
+        self.measurements: list[Measurement] = []
+        self.defaults: dict[str, Measurement] = {}
 
     def add(self, measurement: Measurement) -> None:
         """Adds a measurement, later than all before."""
@@ -265,7 +254,7 @@ class History:
         default = self.defaults[measurement.group]
         return math.log(measurement.least_ns / default.least_ns)
 
-    def results(self) -> Dict[str, Measurement]:
+    def results(self) -> dict[str, Measurement]:
         """Returns the valid measurement of every configuration, by `key`.
 
         It is the latest with times, or else the latest failure.
@@ -279,16 +268,16 @@ class History:
                 times[configuration] = measurement
         return {**failures, **times}
 
-    def timed(self) -> List[Measurement]:
+    def timed(self) -> list[Measurement]:
         """Returns the measurements of `results` that have times, the fastest first."""
         times = [m for m in self.results().values() if m.status == OK]
         return sorted(times, key=self.log_ratio)
 
 
-def by_kernel(measurements: Iterable[Measurement]) -> Dict[Tuple[str, str], History]:
+def by_kernel(measurements: Iterable[Measurement]) -> dict[tuple[str, str], History]:
     """Groups measurements by fingerprint and machine, in the order of names."""
-    histories: Dict[Tuple[str, str], History] = collections.defaultdict(History)
-    ids: Dict[Tuple[str, str], str] = {}  # of few machines and compilers, each once
+    histories: dict[tuple[str, str], History] = collections.defaultdict(History)
+    ids: dict[tuple[str, str], str] = {}  # of few machines and compilers, each once
     for measurement in sorted(measurements, key=lambda m: m.when):
         machine = repr(measurement.machine), measurement.versions['jaxlib']
         if machine not in ids:
@@ -303,7 +292,7 @@ def key(configuration: Configuration) -> str:
     return f'{list(configuration["output"])} {list(configuration["kernel"])}'
 
 
-def _parse(content: bytes) -> Union[Measurement, str]:
+def _parse(content: bytes) -> Measurement | str:
     """Returns the measurement of a line, or why it has none."""
     try:
         fields = untrusted.loads(content)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from typing import Dict, List, Tuple
 
 from baselines.core import text
 from baselines.core import untrusted
@@ -33,18 +32,18 @@ _STATUSES = {
     _CORRECT: records.OK,
     **{name: status for status, (name, _) in _INVALID.items()},
 }
-_FILE_RULES: Dict[str, untrusted.Rule] = {
+_FILE_RULES: dict[str, untrusted.Rule] = {
     'schema_version': (lambda version: version == SCHEMA_VERSION, SCHEMA_VERSION),
     'metadata': untrusted.OBJECT,
     'results': (lambda results: isinstance(results, list) and bool(results), 'a list'),
 }
 # In another unit all times would be wrong.
-_METADATA_RULES: Dict[str, untrusted.Rule] = {
+_METADATA_RULES: dict[str, untrusted.Rule] = {
     'timeunit': (lambda unit: unit == _TIME_UNIT, _TIME_UNIT)
 }
 
 
-def export(measurements: List[records.Measurement], folder: str) -> List[str]:
+def export(measurements: list[records.Measurement], folder: str) -> list[str]:
     """Writes a file for every kernel and machine; returns paths; raises OSError."""
     os.makedirs(folder, exist_ok=True)
     paths = []
@@ -59,7 +58,7 @@ def export(measurements: List[records.Measurement], folder: str) -> List[str]:
     return paths
 
 
-def read(path: str) -> List[records.Measurement]:
+def read(path: str) -> list[records.Measurement]:
     """Reads a file that `export` wrote, which may be untrusted.
 
     All configurations count as measured in the same passes.
@@ -87,7 +86,7 @@ def _measurement_of(
 ) -> records.Measurement:
     """Returns the measurement of an entry; raises one of `untrusted.DAMAGE`."""
     configuration = result['configuration']
-    sizes: Dict[str, List[int]] = {'output': [], 'kernel': []}
+    sizes: dict[str, list[int]] = {'output': [], 'kernel': []}
     for name in sorted(configuration, key=_place):
         sizes[name.partition('_')[0]].append(configuration[name])
     if parameters(sizes) != configuration:
@@ -113,7 +112,7 @@ def _measurement_of(
     )
 
 
-def _place(name: str) -> Tuple[str, int]:
+def _place(name: str) -> tuple[str, int]:
     """Returns what parameters such as `output_10` are sorted by."""
     kind, _, dimension = name.partition('_')
     return kind, int(dimension)
@@ -167,7 +166,7 @@ def _result(measurement: records.Measurement) -> text.JsonObject:
     }
 
 
-def parameters(configuration: records.Configuration) -> Dict[str, int]:
+def parameters(configuration: records.Configuration) -> dict[str, int]:
     """Returns a configuration as parameters `output_0`, ..., `kernel_0`, ..."""
     return {
         f'{name}_{dimension}': size

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable, Sequence
 import datetime
 import math
 import os
 import re
-from typing import Callable, Dict, List, Optional, Sequence
 
 import baselines
 from baselines.core import files
@@ -22,7 +22,7 @@ _WIDTH = 60
 _DATE = len('2026-01-02')  # with which a time begins
 
 
-def paths_of(path: str) -> List[str]:
+def paths_of(path: str) -> list[str]:
     """Returns the files of records at a path: the file, or all of a folder.
 
     Raises:
@@ -43,7 +43,7 @@ def paths_of(path: str) -> List[str]:
     return [os.path.join(path, name) for name in names]
 
 
-def load(paths: Sequence[str]) -> List[records.Measurement]:
+def load(paths: Sequence[str]) -> list[records.Measurement]:
     """Reads the measurements of files; prints the number of unusable lines.
 
     Raises:
@@ -59,7 +59,7 @@ def load(paths: Sequence[str]) -> List[records.Measurement]:
     return measurements
 
 
-def merge(sources: Sequence[str], path: str) -> List[str]:
+def merge(sources: Sequence[str], path: str) -> list[str]:
     """Adds the measurements of files, ours or T4, to records; returns lines to print.
 
     Args:
@@ -70,7 +70,7 @@ def merge(sources: Sequence[str], path: str) -> List[str]:
         ValueError: a source has no records, or the records cannot be written.
         OSError: a file cannot be read or written.
     """
-    read: List[records.Measurement] = []
+    read: list[records.Measurement] = []
     for source in sources:
         is_t4 = source.endswith('.json')
         read += t4.read(files.expand(source)) if is_t4 else load(paths_of(source))
@@ -89,7 +89,7 @@ def merge(sources: Sequence[str], path: str) -> List[str]:
 
 def of_kernel(
     measurements: Sequence[records.Measurement], name: str
-) -> List[records.Measurement]:
+) -> list[records.Measurement]:
     """Returns the measurements of a kernel.
 
     Args:
@@ -132,7 +132,7 @@ def keeps(rule: str) -> Callable[[records.Measurement], bool]:
     return lambda m: m.when > since
 
 
-def kernels_table(content: text.JsonObject) -> List[str]:
+def kernels_table(content: text.JsonObject) -> list[str]:
     """Lays out `kernels_json`: a table of kernels and one of machines, in lines."""
     rows = [['kernel', 'machine', 'configurations', 'failed', 'best', 'speed-up']]
     for kernel in content['kernels']:
@@ -162,9 +162,9 @@ def kernels_table(content: text.JsonObject) -> List[str]:
     return [*lines, '', *text.table(rows, '<<<<><', rules=[1])]
 
 
-def best_table(content: text.JsonObject) -> List[str]:
+def best_table(content: text.JsonObject) -> list[str]:
     """Lays out `best_json`: a table of the best configurations for each machine."""
-    lines: List[str] = []
+    lines: list[str] = []
     for kernel in content['kernels']:
         configurations = kernel['configurations']
         counts = collections.Counter(c['status'] for c in configurations)
@@ -189,7 +189,7 @@ def best_table(content: text.JsonObject) -> List[str]:
 
 def kernels_json(measurements: Sequence[records.Measurement]) -> text.JsonObject:
     """Returns the object of `tpugraphs records --json`."""
-    by_machine: Dict[str, List[records.Measurement]] = {}
+    by_machine: dict[str, list[records.Measurement]] = {}
     for m in sorted(measurements, key=lambda m: m.when):
         by_machine.setdefault(m.machine_id, []).append(m)
     return {
@@ -252,7 +252,7 @@ def _configuration_json(
     }
 
 
-def _speed(nanoseconds: Optional[int], speedup: Optional[float]) -> List[str]:
+def _speed(nanoseconds: int | None, speedup: float | None) -> list[str]:
     """Returns the cells of a least time, and of the speed-up over the default."""
     time = '-' if nanoseconds is None else text.duration(nanoseconds)
     return [time, text.cell(speedup, '.2f')]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 import math
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ _GROUPS_IN_TEXT = 3
 _NAME = 24  # characters of a program's name, half of a picture's width
 
 
-def curves(models: Sequence[measured.ReportedModel]) -> List[pictures.Picture]:
+def curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
     """Draws validation scores and each kind of loss; nothing without curves."""
     runs = [run for model in models for run in model.runs]
     by_tau = any('val_tau' in run.run.curve for run in runs)
@@ -51,7 +52,7 @@ def curves(models: Sequence[measured.ReportedModel]) -> List[pictures.Picture]:
 
 def _losses(
     models: Sequence[measured.ReportedModel], loss: measured.Loss
-) -> List[pictures.Picture]:
+) -> list[pictures.Picture]:
     """Draws one kind of loss, which no other kind can be compared with."""
     lines = {'train_loss': '-', 'val_loss': '--'}
 
@@ -276,12 +277,12 @@ def _slowdown_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarr
     return np.mean(rows, axis=0)
 
 
-def _worst_first(models: Sequence[measured.ReportedModel], key: str) -> List[str]:
+def _worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str]:
     """Returns the names of all groups, those with the worst means first."""
     sign = metrics.measure_of(models[0].runs[0].summary['task'], key).sign
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
 
-    def place(name: str) -> Tuple[float, str]:
+    def place(name: str) -> tuple[float, str]:
         means = [model.estimate(key, name).mean or 0.0 for model in models]
         return sign * float(np.mean(means)), name
 
@@ -297,7 +298,7 @@ def _curve(run: measured.MeasuredRun, name: str) -> np.ndarray:
     )
 
 
-def _best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> Optional[int]:
+def _best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> int | None:
     """Returns the index of the best epoch in a curve; None without numbers."""
     best = run.run.info.get('best_epoch')
     if isinstance(best, int) and 0 <= best < len(values) and np.isfinite(values[best]):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Sequence
 import os
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,11 +48,11 @@ def loss_of(run: MeasuredRun) -> Loss:
 class MeanMeasure(NamedTuple):
     """A measure of a model."""
 
-    mean: Optional[float]  # over graphs, and over runs
+    mean: float | None  # over graphs, and over runs
     # of one run the lower end of its 95 % interval, of several the mean less their
     # standard deviation; None without an interval
-    low: Optional[float]
-    high: Optional[float]  # the upper end, or the mean plus the deviation
+    low: float | None
+    high: float | None  # the upper end, or the mean plus the deviation
     runs: int  # number of runs
 
     def format(self, show: str) -> str:
@@ -92,20 +93,20 @@ def measures_of(run: MeasuredRun, group: str) -> text.JsonObject:
     return run.summary['groups'].get(group, {})
 
 
-def group_runs(runs: Sequence[MeasuredRun]) -> List[ReportedModel]:
+def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
     """Groups runs by model and data, the best model first.
 
     The best model has the lowest mean top-5 error of tiles, or the highest mean of
     Kendall's tau of layouts.  Names, which come from run files, are made printable and
     lose the folders of this machine.
     """
-    groups: Dict[Tuple[str, str], List[MeasuredRun]] = {}
+    groups: dict[tuple[str, str], list[MeasuredRun]] = {}
     for run in sorted(runs, key=lambda run: run.name):
         shown = run._replace(name=text.without_folders(run.name))
         key = run.model, os.path.dirname(run.summary['data'])
         groups.setdefault(key, []).append(shown)
     counts = collections.Counter(name for name, _ in groups)
-    models: List[ReportedModel] = []
+    models: list[ReportedModel] = []
     for (name, data), members in groups.items():
         if counts[name] > 1:
             number = 1 + sum(model.runs[0].model == name for model in models)

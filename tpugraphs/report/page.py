@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import json
 import os
-from typing import Dict, List, NamedTuple, Sequence
+from typing import NamedTuple
 
 import jinja2
 
@@ -25,7 +26,7 @@ class Section(NamedTuple):
 
     title: str  # of the section
     introduction: str  # to its pictures, plain text
-    pictures: List[pictures.Picture]  # of the section
+    pictures: list[pictures.Picture]  # of the section
 
 
 def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
@@ -69,7 +70,7 @@ def _title(models: Sequence[measured.ReportedModel], collection: str) -> str:
     return f'{title} on {collection}'
 
 
-def _notes(models: Sequence[measured.ReportedModel]) -> List[str]:
+def _notes(models: Sequence[measured.ReportedModel]) -> list[str]:
     """Explains the order, intervals and deviations of the table of results."""
     notes = []
     if len(models) > 1:
@@ -83,7 +84,7 @@ def _notes(models: Sequence[measured.ReportedModel]) -> List[str]:
     return notes
 
 
-def _sections(models: Sequence[measured.ReportedModel]) -> List[Section]:
+def _sections(models: Sequence[measured.ReportedModel]) -> list[Section]:
     """Draws the sections of the page, without empty ones."""
     is_layout = models[0].runs[0].summary['task'] == 'layout'
     noun = 'program' if is_layout else 'kernel'
@@ -113,7 +114,7 @@ def _sections(models: Sequence[measured.ReportedModel]) -> List[Section]:
     return [section for section in sections if section.pictures]
 
 
-def _results(models: Sequence[measured.ReportedModel]) -> List[List[str]]:
+def _results(models: Sequence[measured.ReportedModel]) -> list[list[str]]:
     """Returns a table: a measure in each row, a model in each column."""
     first = models[0].runs[0].summary
     rows = [['runs', *(str(len(model.runs)) for model in models), '']]
@@ -132,9 +133,9 @@ def _results(models: Sequence[measured.ReportedModel]) -> List[List[str]]:
     return rows
 
 
-def _settings(runs: Sequence[measured.MeasuredRun]) -> Dict[str, List[List[str]]]:
+def _settings(runs: Sequence[measured.MeasuredRun]) -> dict[str, list[list[str]]]:
     """Returns tables of settings: 'differing', a run in each column, and 'same'."""
-    settings_of_runs: List[text.JsonObject] = []
+    settings_of_runs: list[text.JsonObject] = []
     for run in runs:
         info = run.run.info
         versions = info.get('versions')

@@ -7,10 +7,11 @@ dark screen the page inverts its lightness.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Collection
 import io
 import math
 import textwrap
-from typing import Any, Callable, Collection, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 from baselines.core import text
 
@@ -98,7 +99,7 @@ def draw(
     plot: Callable[[Any], None],
     alt: str,
     caption: str,
-    size: Tuple[float, float] = _SIZE,
+    size: tuple[float, float] = _SIZE,
 ) -> Picture:
     """Draws a picture.
 

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import shlex
 import textwrap
-from typing import Dict, List
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -42,7 +41,7 @@ def line(trial: FrozenTrial) -> str:
     return '  '.join([*parts, drawn_settings(trial)])
 
 
-def table(study: optuna.Study) -> List[str]:
+def table(study: optuna.Study) -> list[str]:
     """Returns the lines of `tpugraphs sweep show`."""
     trials = study_lib.trials_of(study)
     states = [_STATES.get(trial.state.name, 'waiting') for trial in trials]
@@ -68,7 +67,7 @@ def table(study: optuna.Study) -> List[str]:
         lines.append(text.wrapped(f'importance: {shown}', 2))
     elif complete:
         lines.append(f'importance: from {study_lib.FEW_TRIALS} complete trials on')
-    numbers_by_ending: Dict[str, List[str]] = {}
+    numbers_by_ending: dict[str, list[str]] = {}
     for trial in study_lib.trials_of(study, 'PRUNED', 'FAIL'):
         numbers_by_ending.setdefault(_ending(trial), []).append(str(trial.number))
     for ending, numbers in numbers_by_ending.items():

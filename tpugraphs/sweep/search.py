@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 import dataclasses
 import os
 import signal
-from typing import Any, Collection, List, Mapping
+from typing import Any
 import warnings
 
 import optuna
@@ -184,7 +185,7 @@ def load(storage: str, name: str) -> optuna.Study:
         return study_lib.load(storage, name)
 
 
-def shared_cores(workers: int) -> List[List[int]]:
+def shared_cores(workers: int) -> list[list[int]]:
     """Returns the cores of each worker; workers share cores if there are too few."""
     if not hasattr(os, 'sched_getaffinity'):
         return [[] for _ in range(workers)]

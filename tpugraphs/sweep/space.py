@@ -21,11 +21,12 @@ high = 4
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 import copy
 import dataclasses
 import json
 import os
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, NamedTuple
 
 from optuna import distributions
 
@@ -58,7 +59,7 @@ class Parameter(NamedTuple):
     distribution: Any  # Optuna's, of its values
     # by name, the values of earlier settings with which this one is drawn; with others
     # it keeps its default
-    when: Mapping[str, Tuple[Value, ...]]
+    when: Mapping[str, tuple[Value, ...]]
 
     def is_active(self, settings: Mapping[str, Value]) -> bool:
         """Returns whether its conditions hold among `settings`."""
@@ -88,11 +89,11 @@ class Parameter(NamedTuple):
 class Space:
     """The settings that a sweep tries."""
 
-    source: Dict[str, Value]  # the content of the TOML file
-    fixed: Dict[str, Value]  # settings that are the same in every trial
-    parameters: List[Parameter]  # settings that are searched, in the file's order
+    source: dict[str, Value]  # the content of the TOML file
+    fixed: dict[str, Value]  # settings that are the same in every trial
+    parameters: list[Parameter]  # settings that are searched, in the file's order
 
-    def without(self, given: Collection[str]) -> 'Space':
+    def without(self, given: Collection[str]) -> Space:
         """Returns the space without settings; raises ValueError if nothing is left."""
         source = {n: value for n, value in self.source.items() if n not in given}
         fixed = {n: value for n, value in self.fixed.items() if n not in given}
@@ -101,10 +102,10 @@ class Space:
             raise ValueError('every setting of the space is given: nothing to search')
         return Space(source, fixed, left)
 
-    def suggest(self, trial: Any, base: config_lib.AnyConfig) -> Dict[str, Value]:
+    def suggest(self, trial: Any, base: config_lib.AnyConfig) -> dict[str, Value]:
         """Draws the settings of an Optuna trial; returns those to replace in `base`."""
         settings = {**config_lib.to_json(base), **self.fixed}
-        drawn: Dict[str, Value] = {}
+        drawn: dict[str, Value] = {}
         for parameter in self.parameters:
             if parameter.is_active(settings):
                 value = parameter.suggest(trial)
@@ -113,7 +114,7 @@ class Space:
 
     def settings(
         self, drawn: Mapping[str, Value], base: config_lib.AnyConfig
-    ) -> Dict[str, Value]:
+    ) -> dict[str, Value]:
         """Joins drawn values with the fixed ones: settings by name."""
         kwargs = config_lib.model_kwargs(base.model_kwargs_json)
         settings = {}
@@ -135,7 +136,7 @@ class Space:
                 return int(max(getattr(drawn, 'choices', None) or [drawn.high]))
         return self.fixed.get('epochs', base.epochs)
 
-    def defaults(self, base: config_lib.AnyConfig) -> Dict[str, Value]:
+    def defaults(self, base: config_lib.AnyConfig) -> dict[str, Value]:
         """Returns the first trial of a sweep: values of `base` that can be drawn."""
         settings = {**config_lib.to_json(base), **self.fixed}
         kwargs = config_lib.model_kwargs(base.model_kwargs_json)
@@ -172,8 +173,8 @@ def read(path: str, config_class: type) -> Space:
 
 def parse(content: Mapping[str, Value], config_class: type) -> Space:
     """Makes a space of the content of a TOML file; errors are those of `read`."""
-    fixed: Dict[str, Value] = {}
-    parameters: List[Parameter] = []
+    fixed: dict[str, Value] = {}
+    parameters: list[Parameter] = []
     entries = _flat(content)
     # Parameters that have not been read yet, which no condition can name.
     later = [name for name, value in entries.items() if isinstance(value, dict)]
@@ -194,7 +195,7 @@ def parse(content: Mapping[str, Value], config_class: type) -> Space:
     return Space(dict(content), fixed, parameters)
 
 
-def _flat(content: Mapping[str, Value]) -> Dict[str, Value]:
+def _flat(content: Mapping[str, Value]) -> dict[str, Value]:
     """Copies the entries; tables of a model's arguments become `model_kwargs.NAME`."""
     entries = copy.deepcopy(dict(content))
     for name in entries:
@@ -209,7 +210,7 @@ def _flat(content: Mapping[str, Value]) -> Dict[str, Value]:
 
 def _parse_conditions(
     conditions: object, above: Sequence[Parameter], config_class: type
-) -> Dict[str, Tuple[Value, ...]]:
+) -> dict[str, tuple[Value, ...]]:
     """Reads `when`: setting or parameter above -> the values that fulfil it."""
     if not isinstance(conditions, dict):
         raise ValueError(

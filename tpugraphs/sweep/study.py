@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 import contextlib
 import os
 import re
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Type
+from typing import Any
 import urllib.parse
 import warnings
 
@@ -102,7 +103,7 @@ class _Sampler(optuna.samplers.BaseSampler):
 
     def __init__(self, seed: int):
         self._seed = seed
-        self._samplers: Dict[int, optuna.samplers.TPESampler] = {}  # by trial
+        self._samplers: dict[int, optuna.samplers.TPESampler] = {}  # by trial
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Makes the trial's sampler."""
@@ -117,7 +118,7 @@ class _Sampler(optuna.samplers.BaseSampler):
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
-    ) -> Dict[str, BaseDistribution]:
+    ) -> dict[str, BaseDistribution]:
         """Returns the settings that are drawn together."""
         sampler = self._samplers[trial.number]
         return sampler.infer_relative_search_space(study, trial)
@@ -126,8 +127,8 @@ class _Sampler(optuna.samplers.BaseSampler):
         self,
         study: optuna.Study,
         trial: FrozenTrial,
-        search_space: Dict[str, BaseDistribution],
-    ) -> Dict[str, Any]:
+        search_space: dict[str, BaseDistribution],
+    ) -> dict[str, Any]:
         """Draws settings together."""
         sampler = self._samplers[trial.number]
         return sampler.sample_relative(study, trial, search_space)
@@ -148,7 +149,7 @@ class _Sampler(optuna.samplers.BaseSampler):
         study: optuna.Study,
         trial: FrozenTrial,
         state: optuna.trial.TrialState,
-        values: Optional[Sequence[float]],
+        values: Sequence[float] | None,
     ) -> None:
         """Drops the trial's sampler."""
         self._samplers.pop(trial.number, None)
@@ -184,7 +185,7 @@ def open_storage(storage: str) -> optuna.storages.BaseStorage:
         return make()
 
 
-def _is_made_now(error: Optional[BaseException]) -> bool:
+def _is_made_now(error: BaseException | None) -> bool:
     """Returns whether an error says that another process has just made the tables."""
     while error is not None:
         is_there_already = 'already exists' in str(error)
@@ -304,7 +305,7 @@ def _is_choice(trial: FrozenTrial, name: str) -> bool:
     return isinstance(trial.distributions.get(name), kind)
 
 
-def trials_of(study: optuna.Study, *states: str) -> List[FrozenTrial]:
+def trials_of(study: optuna.Study, *states: str) -> list[FrozenTrial]:
     """Returns the trials in order, without lost ones that were queued again.
 
     Args:
@@ -321,18 +322,18 @@ def trials_of(study: optuna.Study, *states: str) -> List[FrozenTrial]:
     ]
 
 
-def ended_trials(study: optuna.Study) -> List[FrozenTrial]:
+def ended_trials(study: optuna.Study) -> list[FrozenTrial]:
     """Returns the trials that are complete, were ended early, or failed."""
     return trials_of(study, 'COMPLETE', 'PRUNED', 'FAIL')
 
 
-def best_trial(study: optuna.Study) -> Optional[FrozenTrial]:
+def best_trial(study: optuna.Study) -> FrozenTrial | None:
     """Returns the trial with the highest score; None before one is complete."""
     complete = trials_of(study, 'COMPLETE')
     return max(complete, key=lambda trial: trial.values[0], default=None)
 
 
-def importances(study: optuna.Study) -> Dict[str, float]:
+def importances(study: optuna.Study) -> dict[str, float]:
     """Returns the share of each setting in how the scores differ, largest first.
 
     Empty if fewer than `FEW_TRIALS` are complete: of two trials, one setting would
@@ -370,7 +371,7 @@ def common_failure(study: optuna.Study) -> str:
 
 @contextlib.contextmanager
 def errors_of(
-    storage: str, kinds: Tuple[Type[Exception], ...] = (Exception,)
+    storage: str, kinds: tuple[type[Exception], ...] = (Exception,)
 ) -> Iterator[None]:
     """Turns errors in the block into a ValueError: the storage and the cause.
 
@@ -383,7 +384,7 @@ def errors_of(
     try:
         yield
     except Exception as error:
-        cause: Optional[BaseException] = error
+        cause: BaseException | None = error
         # Optuna fails its own assertions as it handles errors of the storage.
         while cause is not None and not isinstance(cause, kinds):
             cause = cause.__context__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -9,7 +10,7 @@ import signal
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any
 
 import tqdm
 
@@ -17,7 +18,7 @@ from baselines import config as config_lib
 from baselines.core import text
 from baselines.runs import finding
 
-Curve = Dict[str, List[Any]]
+Curve = dict[str, list[Any]]
 AfterEpoch = Callable[[Curve], None]
 Train = Callable[[config_lib.AnyConfig, AfterEpoch], Curve]
 

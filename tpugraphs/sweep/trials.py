@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import dataclasses
 import itertools
 import math
@@ -12,7 +13,6 @@ import queue
 import signal
 import threading
 import time
-from typing import List, Sequence, Set
 
 import optuna
 
@@ -73,8 +73,8 @@ class _Progress:
 
     def __init__(self, trial: optuna.Trial, most_epochs: int):
         self._trial, self._most_epochs = trial, most_epochs
-        self.finished: List[float] = []
-        self._reported: Set[int] = set()  # steps: a curve has all epochs so far
+        self.finished: list[float] = []
+        self._reported: set[int] = set()  # steps: a curve has all epochs so far
 
     def report(self, curve: training.Curve) -> None:
         """Reports the new epochs of a curve.
@@ -154,7 +154,7 @@ class Objective:
             progress.finished.append(best_so_far(curve)[-1])
         return sum(progress.finished) / len(progress.finished)
 
-    def _configs(self, trial: optuna.Trial) -> List[config_lib.AnyConfig]:
+    def _configs(self, trial: optuna.Trial) -> list[config_lib.AnyConfig]:
         """Draws a trial; returns the settings of each of its trainings."""
         drawn = self.space.suggest(trial, self.base)
         name = study_lib.folder_of(trial.study.trials[trial.number])
@@ -230,7 +230,7 @@ class Objective:
             )
 
 
-def best_so_far(curve: training.Curve) -> List[float]:
+def best_so_far(curve: training.Curve) -> list[float]:
     """Returns the best validation score so far, after each epoch of a curve.
 
     Raises:

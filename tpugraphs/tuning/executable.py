@@ -8,10 +8,10 @@ OUT/bound.npz         variables of TensorFlow, if it has any
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import functools
 import json
 import os
-from typing import List, Optional, Sequence
 
 import numpy as np
 
@@ -55,8 +55,8 @@ class Executable:
         self,
         module: protos.HloModuleProto,
         signature: signatures.Signature = signatures.Signature(),
-        original: Optional[protos.HloModuleProto] = None,
-        about: Optional[text.JsonObject] = None,
+        original: protos.HloModuleProto | None = None,
+        about: text.JsonObject | None = None,
         platform: str = 'cpu',
     ):
         self._module, self._signature = module, signature
@@ -100,7 +100,7 @@ class Executable:
         return self._signature.nested(program.outputs(program.place(arrays)))
 
     @property
-    def original(self) -> 'Executable':
+    def original(self) -> Executable:
         """The untuned program, to compare."""
         return Executable(self._original, self._signature, platform=self._platform)
 
@@ -209,7 +209,7 @@ def _load_module(path: str) -> protos.HloModuleProto:
     return program.module
 
 
-def _shapes(module: protos.HloModuleProto) -> List[List[str]]:
+def _shapes(module: protos.HloModuleProto) -> list[list[str]]:
     """Returns the shapes of parameters and results as XLA writes them."""
     shapes = module.host_program_shape
     results = list(shapes.result.tuple_shapes) or [shapes.result]

@@ -8,10 +8,10 @@ chosen one, next to that of the default over itself.
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable, Collection, Sequence
 import dataclasses
 import math
 import time
-from typing import Callable, Collection, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from tpugraphs.tuning import budget as budget_lib
 
 # (log times over the default's so far, unusable configurations, a count) -> numbers of
 # configurations to measure, the most promising first.
-Propose = Callable[[Dict[int, float], Collection[int], int], Sequence[int]]
+Propose = Callable[[dict[int, float], Collection[int], int], Sequence[int]]
 
 # Two compilations of one program can differ by this ratio beyond their intervals.
 LEAST_GAIN = 1.03
@@ -65,7 +65,7 @@ class Found(Verdict):
     recorded: int  # how many of these came from records
     candidates: int  # configurations to choose from
     config: tile_choices.Config  # the chosen configuration
-    dropped: Dict[str, int]  # reason -> candidates that could not be used
+    dropped: dict[str, int]  # reason -> candidates that could not be used
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -173,12 +173,12 @@ def tune(
     )
 
 
-def rounds_of(measure: int) -> List[int]:
+def rounds_of(measure: int) -> list[int]:
     """Divides a number of configurations into rounds, larger ones first: 4, 3, 3."""
     return [len(range(turn, measure, _ROUNDS)) for turn in range(_ROUNDS)]
 
 
-def judge(measured: timing.Measured) -> Tuple[int, Verdict]:
+def judge(measured: timing.Measured) -> tuple[int, Verdict]:
     """Chooses a program by every other pass, and judges it by the rest.
 
     Returns:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 import dataclasses
-from typing import Iterator, List, Mapping, Optional
 
 from baselines.core import text
 from tpugraphs.clock import timing
@@ -28,8 +28,8 @@ class TuningResult:
         cut_out: operations that cannot run here -> how many.
     """
 
-    kernels: List[states.State]
-    proof: Optional[whole_program.Proof]
+    kernels: list[states.State]
+    proof: whole_program.Proof | None
     problem: str
     origin: str
     skipped: Mapping[str, int]
@@ -37,7 +37,7 @@ class TuningResult:
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
-    def changed(self) -> List[str]:
+    def changed(self) -> list[str]:
         """The names of the kernels that are replaced in the tuned program."""
         return self.proof.kernels if self.proof else []
 
@@ -89,7 +89,7 @@ class TuningResult:
             )
         return line
 
-    def _cells(self, state: states.State) -> List[str]:
+    def _cells(self, state: states.State) -> list[str]:
         """Returns the cells of a kernel in the table."""
         name = state.kernel.name
         cells = [name, str(states.places(state))]

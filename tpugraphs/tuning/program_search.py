@@ -17,11 +17,12 @@ The steps of `tpugraphs tune`:
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import math
 import os
-from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def tune_and_write(
     source: object,
     args: Sequence[object],
     options: TuningOptions,
-    model: Optional[ScoringModel] = None,
+    model: ScoringModel | None = None,
 ) -> executable.Executable:
     """Tunes a program and prints the outcome; writes `options.output`, if any.
 
@@ -144,8 +145,8 @@ def _write_kernels(kernels: Sequence[states.State], folder: str) -> None:
 def tune(
     program: reader.Program,
     options: TuningOptions,
-    arrays: Optional[List[np.ndarray]] = None,
-    model: Optional[ScoringModel] = None,
+    arrays: list[np.ndarray] | None = None,
+    model: ScoringModel | None = None,
 ) -> outcome.TuningResult:
     """Tunes a program's kernels, puts the faster ones into it, and times the whole.
 
@@ -205,7 +206,7 @@ def _time_program(
     whole: whole_program.WholeProgram,
     cut_out: Mapping[str, int],
     budget: budget_lib.Budget,
-) -> Tuple[int, str]:
+) -> tuple[int, str]:
     """Returns nanoseconds of one run, or 0; and why it cannot be timed, or ''."""
     if cut_out:
         return 0, 'parts of it were cut out'
@@ -223,9 +224,9 @@ def _time_kernels(
     session: session_lib.Session,
     seed: int,
     budget: budget_lib.Budget,
-) -> List[states.State]:
+) -> list[states.State]:
     """Times untiled kernels until time is up; returns the longest times first."""
-    kernels: List[states.State] = []
+    kernels: list[states.State] = []
     for kernel in phases.each(cut, 'timing', len(cut), 'kernel'):
         if not budget.left:
             break
@@ -252,7 +253,7 @@ class _KernelTuner:
     def __init__(
         self,
         options: TuningOptions,
-        model: Optional[ScoringModel],
+        model: ScoringModel | None,
         session: session_lib.Session,
         records: machine_records.MachineRecords,
     ):
@@ -261,7 +262,7 @@ class _KernelTuner:
 
     def tune_all(
         self, kernels: Sequence[states.State], budget: budget_lib.Budget
-    ) -> List[states.State]:
+    ) -> list[states.State]:
         """Returns the states of kernels tuned until time is up; raises ValueError."""
         after = list(kernels)
         with phases.Phase('tuning', len(after), 'kernel') as phase:
@@ -287,7 +288,7 @@ class _KernelTuner:
         options, records = self._options, self._records
         # A kernel with records starts from its own; one without from those of others.
         recorded = records.configurations(kernel.name)
-        starts: List[records_lib.Configuration] = []
+        starts: list[records_lib.Configuration] = []
         if not recorded:
             untiled = rewriting.Plan(kernel.module).untiled
             starts = records.starts(kernel.opcodes, dataclasses.asdict(untiled))
@@ -335,9 +336,7 @@ def _best_so_far(kernels: Sequence[states.State]) -> str:
 
 
 def _origin(
-    options: TuningOptions,
-    model: Optional[ScoringModel],
-    kernels: Sequence[states.State],
+    options: TuningOptions, model: ScoringModel | None, kernels: Sequence[states.State]
 ) -> str:
     """Returns the origin of the configurations, human-readable."""
     origin = f'up to {options.candidates:,} drawn at random for each kernel'

@@ -8,8 +8,8 @@ largest expected improvement is proposed (Jones et al., 1998).
 The constants below were chosen with benchmarks/measured_tuning.py --share.
 """
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 import math
-from typing import Callable, Collection, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _LENGTH = 10.0
 # The distribution function of scipy.stats, whose import takes longer than all others.
 _normal_cdf = np.vectorize(lambda x: (1 + math.erf(x / math.sqrt(2))) / 2)
 
-Proposal = Callable[[Mapping[int, float], Collection[int], int], List[int]]
+Proposal = Callable[[Mapping[int, float], Collection[int], int], list[int]]
 
 
 def beginning_with(starts: Sequence[int], then: Proposal) -> Proposal:
@@ -41,7 +41,7 @@ def beginning_with(starts: Sequence[int], then: Proposal) -> Proposal:
 
     def proposed(
         measured: Mapping[int, float], excluded: Collection[int], count: int
-    ) -> List[int]:
+    ) -> list[int]:
         first = [n for n in starts if n not in measured and n not in excluded]
         return list(dict.fromkeys([*first, *then(measured, excluded, count)]))
 
@@ -50,11 +50,11 @@ def beginning_with(starts: Sequence[int], then: Proposal) -> Proposal:
 
 def propose(
     columns: np.ndarray,
-    scores: Optional[np.ndarray],
+    scores: np.ndarray | None,
     measured: Mapping[int, float],
     excluded: Collection[int],
     count: int,
-) -> List[int]:
+) -> list[int]:
     """Returns the numbers of configurations to measure, the most promising first.
 
     A configuration is chosen as if those before it had taken their expected times.
@@ -90,8 +90,8 @@ def propose(
 
 
 def _posterior(
-    columns: np.ndarray, prior: np.ndarray, numbers: List[int], times: np.ndarray
-) -> Tuple[np.ndarray, np.ndarray]:
+    columns: np.ndarray, prior: np.ndarray, numbers: list[int], times: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Returns the expected log times of configurations and their deviations.
 
     Args:

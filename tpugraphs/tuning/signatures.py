@@ -8,8 +8,9 @@ instead of the arrays, the leaves.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -35,11 +36,11 @@ class Signature:
             variables of TensorFlow.
     """
 
-    inputs: Optional[List[Tree]] = None
+    inputs: list[Tree] | None = None
     outputs: Tree = None
     bound: Sequence[np.ndarray] = ()
 
-    def flat(self, args: Sequence[object]) -> List[object]:
+    def flat(self, args: Sequence[object]) -> list[object]:
         """Returns the module's arrays: the leaves of arguments, and `bound`.
 
         Raises:
@@ -61,7 +62,7 @@ class Signature:
 @extras.naming_the_command()
 def trace(
     function: Callable, args: Sequence[object]
-) -> Tuple[reader.Program, Signature]:
+) -> tuple[reader.Program, Signature]:
     """Traces a function; returns the program and the function's signature.
 
     Args:
@@ -74,14 +75,14 @@ def trace(
             missing.
     """
     name = getattr(function, '__name__', '') or getattr(function, 'name', 'program')
-    leaves: List[object] = []
+    leaves: list[object] = []
     inputs = [numbered(arg, leaves) for arg in args]
     traced = functions.trace(function, args or None, name, keep_unused=True)
     program = preparation.prepare(
         reader.Program(reader.clean_name(name), traced.module, reader.FUNCTION, name)
     )
     bound = _captured(traced.graph)
-    arrays: List[object] = []
+    arrays: list[object] = []
     outputs = numbered(traced.results, arrays)
     shapes = program.module.host_program_shape
     # Captured variables are parameters, too, and come last.
@@ -103,7 +104,7 @@ def trace(
     return program, Signature(inputs, outputs, bound)
 
 
-def _captured(graph: Any) -> List[np.ndarray]:
+def _captured(graph: Any) -> list[np.ndarray]:
     """Returns the arrays that a function captured, in the order of XLA's parameters."""
     if graph is None:
         return []
@@ -112,7 +113,7 @@ def _captured(graph: Any) -> List[np.ndarray]:
     return [variables.get(id(tensor), tensor).numpy() for tensor in captured]
 
 
-def numbered(tree: Tree, leaves: List[object]) -> Tree:
+def numbered(tree: Tree, leaves: list[object]) -> Tree:
     """Describes nested arrays by a tree, whose leaves are their numbers in `leaves`.
 
     Args:
@@ -130,7 +131,7 @@ def numbered(tree: Tree, leaves: List[object]) -> Tree:
     return len(leaves) - 1
 
 
-def _add_leaves(tree: Tree, value: object, where: str, leaves: List[object]) -> None:
+def _add_leaves(tree: Tree, value: object, where: str, leaves: list[object]) -> None:
     """Adds the leaves of a value, which must be nested as the tree is, to `leaves`."""
     if isinstance(tree, int):
         leaves.append(value)
@@ -170,7 +171,7 @@ def _fill(tree: Tree, leaves: Sequence[object]) -> object:
 
 def check(tree: Tree, count: int) -> None:
     """Raises ValueError unless a tree has the leaves 0 to `count` - 1, in order."""
-    leaves: List[object] = []
+    leaves: list[object] = []
     try:
         same = numbered(_fill(tree, range(count)), leaves) == tree
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):

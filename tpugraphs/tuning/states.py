@@ -4,7 +4,6 @@ A kernel is untimed; then timed as XLA makes it, or failed; then tuned, or faile
 """
 
 import dataclasses
-from typing import Union
 
 from tpugraphs.kernels import cutting
 from tpugraphs.tuning import kernel_search
@@ -55,7 +54,7 @@ class Tuned:
         return total_ns(self) * (1 - 1 / self.found.speedup)
 
 
-State = Union[Untimed, Failed, Timed, Tuned]
+State = Untimed | Failed | Timed | Tuned
 
 
 def places(state: State) -> int:

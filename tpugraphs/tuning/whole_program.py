@@ -10,10 +10,11 @@ results are compared with the original's on new inputs.
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable, Sequence
 import dataclasses
 import functools
 import math
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,13 +58,13 @@ class Proof:
     """The verdict on a whole program."""
 
     verdict: kernel_search.Verdict
-    kernels: List[str]  # names of those that are replaced in the program
+    kernels: list[str]  # names of those that are replaced in the program
     module: bytes  # its HloModuleProto: the original, if no gain is claimed
     # reason -> programs that could not be used
-    dropped: Dict[str, int] = dataclasses.field(default_factory=dict)
+    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
     # speed-up of the optimised module with its own kernels, which XLA may compile in
     # another way than the original; None if it was not measured
-    unchanged: Optional[timing.Ratio] = None
+    unchanged: timing.Ratio | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ class WholeProgram:
     session: session_lib.Session  # the worker process that compiles and times
     seed: int  # of inputs and order
     # the program's arguments; None for random ones
-    arrays: Optional[List[np.ndarray]] = None
+    arrays: list[np.ndarray] | None = None
 
     def measure(
         self, protocol: timing.Protocol, others: Sequence[bytes] = (), seed: int = 0
@@ -149,7 +150,7 @@ class _Trial:
     ):
         self._program, self._optimised, self._faster = program, optimised, faster
         self._once_ns = once_ns
-        self.dropped: Dict[Tuple[int, ...], str] = {}
+        self.dropped: dict[tuple[int, ...], str] = {}
         self.round_s = 0.0
 
     def assembled(self, numbers: Sequence[int]) -> bytes:
@@ -188,7 +189,7 @@ class _Trial:
 
     def gains(
         self, budget: budget_lib.Budget, sets: Sequence[Sequence[int]]
-    ) -> List[float]:
+    ) -> list[float]:
         """Returns the log speed-ups of the program with sets of faster kernels.
 
         That of a set which cannot be used is minus infinity.
@@ -255,9 +256,9 @@ def prove(
 
 def kernels_to_keep(
     count: int,
-    gains: Callable[[Sequence[Sequence[int]]], List[float]],
+    gains: Callable[[Sequence[Sequence[int]]], list[float]],
     goes_on: Callable[[], bool] = lambda: True,
-) -> List[int]:
+) -> list[int]:
     """Returns the numbers of the faster kernels that remain in a program.
 
     In a round, the program is timed with all kernels that are left, and without one
@@ -293,7 +294,7 @@ def kernels_to_keep(
     return kept
 
 
-def _parts(numbers: List[int]) -> List[List[int]]:
+def _parts(numbers: list[int]) -> list[list[int]]:
     """Divides numbers into parts: the first alone, the last in larger parts."""
     alone = len(numbers) if len(numbers) <= _PARTS else _PARTS // 2
     parts = [[number] for number in numbers[:alone]]

@@ -8,7 +8,6 @@ the same thing, so their codes are stored once.
 
 import dataclasses
 import hashlib
-from typing import Dict, List, Tuple
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class ConfigEncoder:
         # A vector's key is its number in base 7, below 2**51; or _BEYOND and its
         # number in a list.  Keys are sorted, and end with one that no vector has.
         self._keys = np.array([np.iinfo(np.int64).max])
-        self._beyond: Dict[bytes, int] = {}
+        self._beyond: dict[bytes, int] = {}
         # The codes of keys, given in the order in which blocks brought them.
         self._code_of = np.array([0])
         self._vectors = np.empty((0, len(schema.LAYOUT)), np.int8)
@@ -116,10 +115,10 @@ class ConfigEncoder:
             self._codes = wider
 
 
-def _groups(codes: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns each row's group of equal rows, and where each group begins: int32."""
-    numbers: Dict[bytes, int] = {}
-    first: List[int] = []
+    numbers: dict[bytes, int] = {}
+    first: list[int] = []
     group = np.empty(len(codes), np.int32)
     for row, content in enumerate(codes):
         # A digest, not the row itself: a program may have gigabytes of codes.

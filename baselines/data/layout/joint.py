@@ -7,7 +7,7 @@ A model is trained on several collections, and ranks each separately, with the s
 flags: `JointStore({name: a}, names)`.  Nothing is copied; the parts stay memory-mapped.
 """
 
-from typing import List, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class JointStore(layout_store.LayoutStore):
         first, *others = self._stores
         for store in others:
             variants.Variant.of(first).check(store, f'is in {first.source}')
-        self.flags: List[str] = [
+        self.flags: list[str] = [
             'is_' + '_'.join(name.split(':')[1:]) for name in names
         ]
         self.source = ', '.join(store.source for store in self._stores)

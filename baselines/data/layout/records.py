@@ -1,7 +1,8 @@
 """One program of the layout collection: its arrays, read, checked and written."""
 
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional
+from typing import Any
 
 import numpy as np
 
@@ -54,12 +55,12 @@ class LayoutRecord(graph_files.GraphRecord):
     node_config_feat: np.ndarray
     node_splits: np.ndarray
     pad: int = 0
-    node_feat_extra: Optional[np.ndarray] = None
+    node_feat_extra: np.ndarray | None = None
 
     schema = LAYOUT_SCHEMA
 
     @staticmethod
-    def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
+    def check(path: str, arrays: dict[str, np.ndarray], whole: bool = True) -> None:
         """Checks the graph, its segments and all features; see the base class."""
         _check_program(path, arrays)
         check_config_values(path, arrays['node_config_feat'])
@@ -163,7 +164,7 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
     )
 
 
-def _check_program(path: str, arrays: Dict[str, Any]) -> None:
+def _check_program(path: str, arrays: dict[str, Any]) -> None:
     """Checks a program's arrays beyond their schema; reshapes node_splits to [1, s]."""
     graph_files.check_graph(path, arrays)
     nodes = len(arrays['node_feat'])

@@ -14,7 +14,7 @@ Strategies, for n candidates ordered by runtime:
   uniform  all equally likely.
 """
 
-from typing import Dict, Optional, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class ConfigSampler:
         store: layout_store.LayoutStore,
         strategy: str = 'skewed',
         *,
-        max_configs: Optional[int] = None,
+        max_configs: int | None = None,
         seed: int = 0,
     ):
         """Chooses the candidates and the strategy.
@@ -47,7 +47,7 @@ class ConfigSampler:
         self._strategy = strategy
         self._max_configs = max_configs
         self._seed = seed
-        self._candidates: Dict[int, np.ndarray] = {}
+        self._candidates: dict[int, np.ndarray] = {}
 
     def candidates(self, graph: int) -> np.ndarray:
         """Returns int64 [n], the groups drawn from, fastest first.

@@ -11,8 +11,8 @@ A program's features are read block by block; what stays in memory until its end
 are codes, one or two bytes per configuration and configurable node.
 """
 
+from collections.abc import Iterable, Sequence
 import dataclasses
-from typing import Dict, Iterable, Sequence
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class LayoutStore(splits.PackedSplit):
     @staticmethod
     def pack(
         writer: columns_lib.Writer, record: EncodedProgram
-    ) -> Dict[str, np.ndarray]:
+    ) -> dict[str, np.ndarray]:
         configs = record.configs
         arrays = {
             **{key: getattr(record, key) for key in _ARRAYS},

@@ -11,6 +11,7 @@ another folder is used after a file has changed, appeared or vanished.  Processe
 have mapped a replaced folder can still use it.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import errno
 import fcntl
@@ -21,17 +22,7 @@ import os
 import re
 import shutil
 import sys
-from typing import (
-    Callable,
-    Dict,
-    Iterator,
-    List,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,14 +31,14 @@ from baselines.core import text
 from baselines.data.packed import columns
 
 # Per source file, its name and numbers that change with its content.
-Listing = List[Tuple[Union[str, int], ...]]
+Listing = list[tuple[str | int, ...]]
 
 
 class Packed(NamedTuple):
     """The contents of a packed folder."""
 
     manifest: text.JsonObject
-    columns: Dict[str, np.ndarray]
+    columns: dict[str, np.ndarray]
 
 
 def open_or_build(
@@ -103,7 +94,7 @@ def open_or_build(
     return packed
 
 
-def _open(folder: str, stamp: text.JsonObject) -> Optional[Packed]:
+def _open(folder: str, stamp: text.JsonObject) -> Packed | None:
     """Maps a finished folder; None if it is absent, damaged or has another stamp."""
     try:
         manifest, arrays = columns.open_folder(folder)

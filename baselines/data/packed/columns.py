@@ -15,7 +15,7 @@ import io
 import json
 import math
 import os
-from typing import IO, Dict, List, Tuple, Union
+from typing import IO
 import zlib
 
 import numpy as np
@@ -36,7 +36,7 @@ class _Column:
         self.stream = stream
         self.dtype, self.row_shape = like.dtype, like.shape[1:]
         self.rows, self._crc32 = 0, 0
-        self._waiting: List[bytes] = []  # rows that are not written yet
+        self._waiting: list[bytes] = []  # rows that are not written yet
         self._size = 0  # their bytes
 
     def append(self, rows: np.ndarray) -> None:
@@ -61,7 +61,7 @@ class _Column:
         self._write(b''.join(self._waiting))
         self._waiting, self._size = [], 0
 
-    def _write(self, content: Union[bytes, memoryview]) -> None:
+    def _write(self, content: bytes | memoryview) -> None:
         self._crc32 = zlib.crc32(content, self._crc32)
         self.stream.write(content)
 
@@ -87,7 +87,7 @@ class Writer:
     def __init__(self, folder: str = ''):
         """Starts packing into `folder`, which is empty, or with '' into memory."""
         self._folder = folder
-        self._columns: Dict[str, _Column] = {}
+        self._columns: dict[str, _Column] = {}
 
     def __enter__(self) -> 'Writer':
         return self
@@ -138,7 +138,7 @@ class Writer:
             stream.flush()
             os.fsync(stream.fileno())
 
-    def arrays(self) -> Dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """Returns the columns in memory, read-only."""
         return {
             name: np.frombuffer(column.content(), column.dtype).reshape(
@@ -150,7 +150,7 @@ class Writer:
 
 def open_folder(
     folder: str, read_all: bool = False
-) -> Tuple[text.JsonObject, Dict[str, np.ndarray]]:
+) -> tuple[text.JsonObject, dict[str, np.ndarray]]:
     """Maps the columns of a packed folder.
 
     Args:

@@ -4,10 +4,11 @@ Collections define what a file holds; this module handles files that are damaged
 do not fit together.
 """
 
+from collections.abc import Mapping, Sequence
 import hashlib
 import os
 import sys
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any
 
 import numpy as np
 import tqdm
@@ -21,7 +22,7 @@ from baselines.hlo import schema
 SplitClass = Any
 
 
-def extremes(record: Any, configs: np.ndarray) -> Dict[str, np.ndarray]:
+def extremes(record: Any, configs: np.ndarray) -> dict[str, np.ndarray]:
     """Returns the columns of a graph's extremes: least and largest features, opcode.
 
     Args:
@@ -44,12 +45,12 @@ class Packer:
         self._counted = {
             owner: name for name, owner in kind.columns.items() if owner != 'graph'
         }
-        self._offsets: Dict[str, List[int]] = {owner: [0] for owner in self._counted}
-        self._format: Dict[str, int] = {}  # of the first graph
-        self._graph_ids: List[str] = []
+        self._offsets: dict[str, list[int]] = {owner: [0] for owner in self._counted}
+        self._format: dict[str, int] = {}  # of the first graph
+        self._graph_ids: list[str] = []
         self._has_runtimes = False
 
-    def add(self, record: Any) -> Dict[str, np.ndarray]:
+    def add(self, record: Any) -> dict[str, np.ndarray]:
         """Packs a graph; returns the arrays that the fingerprint is of.
 
         Raises:
@@ -118,7 +119,7 @@ def pack_files(
     # The fingerprint is of ids and contents, not of paths or times: it is the same
     # on every machine, and runs record it.
     packer, content = Packer(writer, kind), hashlib.sha256()
-    skipped: List[Tuple[str, str]] = []
+    skipped: list[tuple[str, str]] = []
     title = f'packing {os.path.basename(split_dir)}'
     for name in phases.each(names, title, len(names), 'file'):
         path = os.path.join(split_dir, name)
@@ -148,7 +149,7 @@ def pack_files(
     return {**packer.finish(), 'skipped': skipped, 'fingerprint': fingerprint}
 
 
-def _format_of(record: Any) -> Dict[str, int]:
+def _format_of(record: Any) -> dict[str, int]:
     """Returns what all graphs of a split share, numbers of columns and `pad`.
 
     The names go into messages and manifests.

@@ -1,20 +1,10 @@
 """The base class of packed splits of tiles and of layouts."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import os
 import sys
-from typing import (
-    Any,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Type,
-    TypeVar,
-)
+from typing import Any, TypeVar
 import zlib
 
 import numpy as np
@@ -74,7 +64,7 @@ class PackedSplit:
 
     collection: str
     noun: str
-    record_class: Type[graph_files.GraphRecord]
+    record_class: type[graph_files.GraphRecord]
     version: int
 
     node_feat: np.ndarray
@@ -118,7 +108,7 @@ class PackedSplit:
         for owner in {*self.columns.values()} - {'graph'}:
             name = f'{owner}_offsets'
             setattr(self, name, np.asarray(arrays[name]))
-        self.graph_ids: List[str] = manifest['graph_ids']
+        self.graph_ids: list[str] = manifest['graph_ids']
         self.pad: int = manifest['pad']
         self.has_runtimes: bool = manifest['has_runtimes']
         self.skipped = [tuple(entry) for entry in manifest['skipped']]
@@ -126,12 +116,12 @@ class PackedSplit:
 
     @classmethod
     def open(
-        cls: Type[SplitType],
+        cls: type[SplitType],
         split_dir: str,
         cache_dir: str,
         *,
         skip_bad_files: bool = False,
-        limit: Optional[int] = None,
+        limit: int | None = None,
     ) -> SplitType:
         """Opens a split, packing it into the cache on first use.
 
@@ -187,7 +177,7 @@ class PackedSplit:
 
     @classmethod
     def of_records(
-        cls: Type[SplitType], source: str, records: Iterable[Any]
+        cls: type[SplitType], source: str, records: Iterable[Any]
     ) -> SplitType:
         """Packs graphs in memory, in the given order.
 
@@ -211,7 +201,7 @@ class PackedSplit:
         raise NotImplementedError
 
     @staticmethod
-    def pack(writer: columns_lib.Writer, record: Any) -> Dict[str, np.ndarray]:
+    def pack(writer: columns_lib.Writer, record: Any) -> dict[str, np.ndarray]:
         """Appends a graph to all columns; returns the arrays to be fingerprinted."""
         raise NotImplementedError
 
@@ -300,7 +290,7 @@ class PackedSplit:
             **parts,
         }
 
-    def default_of(self, unused_graph: int) -> Optional[int]:
+    def default_of(self, unused_graph: int) -> int | None:
         """Returns the compiler's default configuration of a graph; None: not known."""
         return None
 
@@ -316,7 +306,7 @@ class PackedSplit:
 
 
 def _list_split(
-    split_dir: str, kind: Type[PackedSplit], limit: Optional[int]
+    split_dir: str, kind: type[PackedSplit], limit: int | None
 ) -> cache.Listing:
     """Lists the files of a split by name, the first `limit`; there is at least one."""
     parent = os.path.dirname(split_dir)

@@ -1,7 +1,7 @@
 """One kernel of the tile collection: its arrays, read, checked and written."""
 
+from collections.abc import Mapping
 import dataclasses
-from typing import Dict, Mapping, Optional
 
 import numpy as np
 
@@ -44,13 +44,13 @@ class TileRecord(graph_files.GraphRecord):
     config_feat: np.ndarray
     config_runtime_normalizers: np.ndarray
     pad: int = 0
-    node_feat_extra: Optional[np.ndarray] = None
+    node_feat_extra: np.ndarray | None = None
     xla_release: int = 0
 
     schema = TILE_SCHEMA
 
     @staticmethod
-    def check(path: str, arrays: Dict[str, np.ndarray], whole: bool = True) -> None:
+    def check(path: str, arrays: dict[str, np.ndarray], whole: bool = True) -> None:
         """Checks a kernel; unless `whole`, one configuration is enough."""
         graph_files.check_graph(path, arrays)
         if not arrays['config_feat'].size:

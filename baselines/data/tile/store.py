@@ -8,8 +8,6 @@ All kernels lie end to end in a few long arrays, so a batch is built from ranges
 in a few vectorised operations, and a step touches only the rows it draws.
 """
 
-from typing import Dict, Optional
-
 import numpy as np
 
 from baselines.data.packed import columns as columns_lib
@@ -51,7 +49,7 @@ class TileStore(splits.PackedSplit):
     @staticmethod
     def pack(
         writer: columns_lib.Writer, record: records.TileRecord
-    ) -> Dict[str, np.ndarray]:
+    ) -> dict[str, np.ndarray]:
         arrays = {key: getattr(record, key) for key in records.ARRAYS}
         release = np.array([record.xla_release], np.int64)
         extremes = packer.extremes(record, record.config_feat)
@@ -65,7 +63,7 @@ class TileStore(splits.PackedSplit):
         release = int(self.xla_release[index])
         return records.TileRecord(**fields, xla_release=release)
 
-    def default_of(self, graph: int) -> Optional[int]:
+    def default_of(self, graph: int) -> int | None:
         """Returns the compiler's default configuration of a kernel, by its runtime.
 
         It is the one that runtimes are divided by; None where no runtime is known, or

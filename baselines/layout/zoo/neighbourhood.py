@@ -1,6 +1,7 @@
 """Models of the configurable nodes of a program and of their neighbours alone."""
 
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
@@ -98,7 +99,7 @@ class NeighbourhoodModel(tf.keras.Model):
         self,
         num_configs: int,
         num_ops: int,
-        scaling: Optional[Mapping[str, Sequence[float]]] = None,
+        scaling: Mapping[str, Sequence[float]] | None = None,
         op_embed_dim: int = 16,
         layout_embed_dim: int = 4,
         hidden_dim: int = 64,
@@ -142,8 +143,8 @@ class NeighbourhoodModel(tf.keras.Model):
     def forward(
         self,
         graph: tfgnn.GraphTensor,
-        num_configs: Union[int, tf.Tensor],
-        dropout: Optional[str] = None,
+        num_configs: int | tf.Tensor,
+        dropout: str | None = None,
         backprop: Any = None,
         training: bool = False,
     ) -> tf.Tensor:
@@ -173,7 +174,7 @@ class NeighbourhoodModel(tf.keras.Model):
 
     def _node_inputs(
         self, graph: tfgnn.GraphTensor, part: Neighbourhood
-    ) -> List[tf.Tensor]:
+    ) -> list[tf.Tensor]:
         """Gathers features, also as logarithms, embedded opcodes and own layouts."""
         ops = graph.node_sets['op']
         feats = tf.gather(ops['feats'], part.nodes)
@@ -198,7 +199,7 @@ class Unscaled:
         scaling: see `NeighbourhoodModel`.
     """
 
-    def __init__(self, scaling: Optional[Mapping[str, Sequence[float]]]):
+    def __init__(self, scaling: Mapping[str, Sequence[float]] | None):
         self._scaling = scaling
 
     def layouts(self, configs: tf.Tensor) -> tf.Tensor:
@@ -238,6 +239,6 @@ def hat(x: tf.Tensor) -> tf.Tensor:
     return tf.nn.relu(1.0 - distance)
 
 
-def _marked(numbers: tf.Tensor, size: Union[int, tf.Tensor]) -> tf.Tensor:
+def _marked(numbers: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
     """Makes a mask, bool [size], that is true at `numbers`, int32."""
     return tf.math.unsorted_segment_sum(tf.ones_like(numbers), numbers, size) > 0

@@ -1,6 +1,6 @@
 """The competition winners' model: everything about layouts is learned."""
 
-from typing import Any, List
+from typing import Any
 
 import tensorflow as tf
 
@@ -63,7 +63,7 @@ class TGraph(neighbourhood.NeighbourhoodModel):
             for number in range(len(self._layers))
         ]
 
-    def _make_layer(self) -> List[tf.keras.layers.Layer]:
+    def _make_layer(self) -> list[tf.keras.layers.Layer]:
         dense, width = tf.keras.layers.Dense, self._width
         return [
             dense(width),

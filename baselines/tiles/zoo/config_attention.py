@@ -1,6 +1,7 @@
 """A tile model that compares the configurations of a list."""
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn

@@ -5,18 +5,19 @@ users may replace, so nothing here is imported from it; and in the published tre
 has to work alone, so it imports nothing from here.
 """
 
+from collections.abc import Callable, Sequence
 import copy
 import math
-from typing import Any, Callable, List, Sequence, Tuple, Union
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines.tiles import implicit
 
-Size = Union[int, tf.Tensor]
+Size: TypeAlias = 'int | tf.Tensor'
 # A normalisation, and the layer (x, kernels) -> messages.
-_Layer = Tuple[tf.keras.layers.Layer, Callable[..., tf.Tensor]]
+_Layer = tuple[tf.keras.layers.Layer, Callable[..., tf.Tensor]]
 
 
 def width(x: tf.Tensor) -> int:
@@ -76,7 +77,7 @@ class KernelBatch:
         """Reshapes to a row of scores per kernel: [b * c, 1] -> [b, c]."""
         return tf.reshape(x, [self.batch, self.num_configs])
 
-    def means(self) -> List[implicit.Multiplier]:
+    def means(self) -> list[implicit.Multiplier]:
         """Makes the matrices that average over consumers, and over operands."""
         a = self.adjacency
         return [a.normalize_left(), a.transpose().normalize_left()]
@@ -198,7 +199,7 @@ class ResidualModel(tf.keras.Model):
 
     def _node_inputs(
         self, graph: tfgnn.GraphTensor, kernels: KernelBatch
-    ) -> List[tf.Tensor]:
+    ) -> list[tf.Tensor]:
         """Gathers the features of nodes, also as logarithms, and embedded opcodes."""
         ops = graph.node_sets['op']
         return [

@@ -1,5 +1,6 @@
 """Packed splits of both collections: what they hold, and when things go wrong."""
 
+from collections.abc import Callable
 import dataclasses
 import errno
 import os
@@ -7,7 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest

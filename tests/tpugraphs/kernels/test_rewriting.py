@@ -1,6 +1,6 @@
 """Kernels as loops over tiles: they compute what XLA makes of the untiled kernel."""
 
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -36,10 +36,10 @@ class Case(NamedTuple):
     """A kernel, a configuration, and what is expected of it."""
 
     text: str
-    output: Tuple[int, ...]
-    kernel: Tuple[int, ...] = ()
+    output: tuple[int, ...]
+    kernel: tuple[int, ...] = ()
     input: Any = None  # the tile of the largest parameter, unless None
-    whole: Tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
     tileable: Any = None  # dimensions of output and reduction, unless None
 
 
