@@ -24,7 +24,6 @@ from baselines import scripts
 from baselines.core import text
 from baselines.data import archives
 from baselines.data import hardware
-from baselines.data.packed import cache
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import submission
@@ -77,7 +76,7 @@ class Target(NamedTuple):
 
 # Functions that read files, or parse text, of nobody but the house and its user.
 OWN = {
-    'baselines.data.packed.splits._checksum': 'bytes, which nothing parses',
+    'baselines.data.packed.columns.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.notes.read': 'text; what is no UTF-8 is passed over',
     'baselines.runs.finding.about_pretrained': 'a file of the package',
@@ -189,9 +188,6 @@ def targets() -> dict[str, Target]:
             _rows,
             ('baselines.evaluation.submission.read_predictions',),
             'text',
-        ),
-        'packed column': Target(
-            _npz(named), _packed, ('baselines.data.packed.columns.open_folder',)
         ),
         'trees.txt': Target(
             *(_TREES, _read_trees, ('baselines.trees.booster.Trees.read',), 'text'),
@@ -469,29 +465,3 @@ def _tree(folder: str):
 def _rows(path: str) -> None:
     for row in submission.read_predictions(path, padded=True):
         submission.check_row(row, True)
-
-
-def _packed(path: str) -> Any:
-    """Packs what the good file holds; a column on the disk becomes `path`'s bytes.
-
-    The bytes are cut to a column's size: those that a disk would change.
-    """
-    folder = os.path.join(os.path.dirname(path), 'split')
-    with open(path, 'rb') as stream:
-        data = np.frombuffer(stream.read(), np.uint8)
-
-    def build(writer):
-        writer.append(rows=np.arange(300).reshape(100, 3))
-        return {'meaning': 'numbers'}
-
-    def opened():
-        return cache.open_or_build(folder, 'tile', ['x'], [], 1, build)
-
-    manifest, arrays = opened()
-    name = arrays['rows'].filename
-    del arrays
-    with open(name, 'r+b') as stream:
-        stream.seek(int(data.sum()) % (300 * 8 - 8))
-        stream.write(data[:8].tobytes())
-    manifest, arrays = opened()
-    return manifest['meaning'], arrays['rows'].tolist()
