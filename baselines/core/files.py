@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import re
 from re import Pattern
 import secrets
 import shutil
@@ -307,6 +308,21 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
         except OSError:
             if not os.path.isdir(path):
                 raise
+
+
+@contextlib.contextmanager
+def plain_path(folder: str) -> Iterator[str]:
+    """Yields a path to a folder without characters of patterns, by a link if need be.
+
+    For libraries that expand patterns in paths.
+    """
+    if not re.search(r'[][*?\\]', folder):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        link = os.path.join(temporary, 'link')
+        os.symlink(os.path.abspath(folder), link)
+        yield link
 
 
 def environment() -> dict[str, str]:
