@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable
+import functools
 import math
 
 from baselines.core import text
 from baselines.hlo import protos
+from tpugraphs import measure
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
@@ -123,8 +125,9 @@ def _optimised(
     if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
+    optimiser = functools.partial(measure.optimise, seconds=seconds)
     try:
-        optimised = preparation.optimise(program, seconds=seconds)
+        optimised = preparation.optimise(program, optimiser)
         return optimised, "as XLA's CPU compiler makes them"
     except ValueError as error:
         return program.module, f'instructions before fusion, since {error}'

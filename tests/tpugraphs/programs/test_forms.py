@@ -9,8 +9,8 @@ import pytest
 import baselines
 from tests.helpers import program_forms
 from tpugraphs import commands
-from tpugraphs.clock import session
 from tpugraphs.kernels import preparation
+from tpugraphs.measure.clock import session
 from tpugraphs.programs import conversion
 from tpugraphs.programs import functions
 from tpugraphs.programs import isolated
@@ -88,7 +88,6 @@ def _check_measuring(source, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(preparation, 'optimise', optimise)
     monkeypatch.setattr(session.Session, '__enter__', lambda self: self)
     monkeypatch.setattr(session.Session, '__exit__', lambda self, *_: None)
-    monkeypatch.setattr(session.Session, 'device', {}, raising=False)
     assert commands.run('collect', [source, str(tmp_path / 'out')]) == 1
     assert 'read' in capsys.readouterr().err
     [module] = read

@@ -17,7 +17,11 @@ from tpugraphs.programs import reader
 def _tunings(module, count=200, kind='tile'):
     skipped = collections.Counter()
     program = reader.read_program(module, name='mine')
-    return list(proposals.tunings(program, kind, count, 0, skipped)), skipped
+    return list(proposals.tunings(program, kind, count, 0, skipped, _fail)), skipped
+
+
+def _fail(unused_module):
+    raise AssertionError('compiled')
 
 
 def _bounds(tuning):

@@ -1,6 +1,6 @@
 """Compiles and times configurations in a process of jaxlib and NumPy alone.
 
-`python -m tpugraphs.clock.worker HANDLE` answers a `session.Session` at the
+`python -m tpugraphs.measure.clock.worker HANDLE` answers a `session.Session` at the
 other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
 ('error', text).  XLA ends its process on certain modules; so before each compilation
 the worker sends ('compile', number), and the last number sent is the culprit.
@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from tpugraphs.clock import backend as backend_lib
-from tpugraphs.clock import timing
-from tpugraphs.clock import values
+from tpugraphs.measure.clock import backend as backend_lib
+from tpugraphs.measure.clock import timing
+from tpugraphs.measure.clock import values
 from tpugraphs.programs import conversion
 from tpugraphs.programs import xla
 
@@ -50,12 +50,8 @@ class Worker:
     def __init__(self, send: Callable[[tuple[str, object]], None]):
         self._send = send
 
-    def start(self, core: int, platform: str) -> str:
-        """Pins this process to a core, limits its memory, and starts XLA on a platform.
-
-        Returns:
-            XLA's name of the device.
-        """
+    def start(self, core: int, platform: str) -> None:
+        """Pins this process to a core, limits its memory, and starts XLA."""
         import resource
 
         import ml_dtypes  # noqa: F401  makes bfloat16 a type of NumPy's
@@ -64,7 +60,6 @@ class Worker:
             os.sched_setaffinity(0, {core})
         resource.setrlimit(resource.RLIMIT_DATA, (conversion.MEMORY, conversion.MEMORY))
         self.backend = backend_lib.Backend(platform)
-        return self.backend.device
 
     def optimise(self, module: bytes) -> bytes:
         """Returns a serialised module after XLA's passes."""

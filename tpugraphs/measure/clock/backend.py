@@ -57,11 +57,6 @@ class Backend:
             first = str(error).strip().partition('\n')[0]
             raise ValueError(f'XLA finds no {platform} here: {first}') from error
 
-    @property
-    def device(self) -> str:
-        """XLA's name of the device: 'cpu', or that of a graphics processor."""
-        return self._client.device_kind
-
     def compile(self, module: bytes, plain: bool = False) -> xla.CompiledModule:
         """Compiles a serialised HloModuleProto.
 

@@ -19,11 +19,12 @@ from typing import Any
 
 from baselines.core import files
 from baselines.hlo import protos
-from tpugraphs.clock import backend
-from tpugraphs.clock import machine
-from tpugraphs.clock import timing
+from tpugraphs.measure.clock import backend
+from tpugraphs.measure.clock import machine
+from tpugraphs.measure.clock import timing
 from tpugraphs.programs import conversion
 
+_WORKER = 'tpugraphs.measure.clock.worker'
 # A kernel is given up when the process has ended this often on it.
 _MOST_CRASHES = 5
 # Seconds that a request may go on after its deadline.
@@ -36,12 +37,26 @@ _START = 60.0
 Inputs = Sequence[dict[str, Any]]
 
 
-class WorkerError(Exception):
+class WorkerError(ValueError):
     """A module that XLA cannot compile, or that ended the process."""
 
 
 class _Died(WorkerError):
     """The worker process has ended; the text says why."""
+
+
+def optimise(module: bytes, seconds: float = 600) -> bytes:
+    """Returns a serialised module after XLA's passes, in a process of its own.
+
+    Args:
+        module: a serialised HloModuleProto; see `kernels.preparation.prepare`.
+        seconds: of wall time.
+
+    Raises:
+        ValueError: XLA cannot compile it, or takes longer.
+    """
+    with Session(seconds=seconds) as session:
+        return session.optimise(module)
 
 
 def clock_of(platform: str) -> str:
@@ -58,9 +73,6 @@ class Session:
         platform: 'cpu' or 'gpu'.
         ends: the `time.monotonic()` soon after which a request is given up.
         seconds: of wall time for one compilation, or for all passes.
-
-    Attributes:
-        device: XLA's name of the device, once a worker has started.
 
     Raises:
         ValueError: there is no such core.
@@ -79,7 +91,6 @@ class Session:
         self._process: subprocess.Popen | None = None
         # The configuration that the worker compiles, by its last message.
         self._compiling: int | None = None
-        self.device = ''
 
     def __enter__(self) -> Session:
         """Starts the first worker; raises ValueError if it does not start."""
@@ -178,7 +189,7 @@ class Session:
         """Starts a process; raises ValueError, with its last output, if it fails."""
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'tpugraphs.clock.worker', str(theirs.fileno())],
+            [sys.executable, '-m', _WORKER, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
@@ -190,7 +201,7 @@ class Session:
         try:
             where = {'core': self._core, 'platform': self._platform}
             ends = max(self._ends, time.monotonic() + _START)
-            self.device = self._request('start', ends, where)
+            self._request('start', ends, where)
         except _Died as how:
             self._log.seek(0)
             printed = self._log.read().decode(errors='replace').strip().splitlines()
