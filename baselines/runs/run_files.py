@@ -150,7 +150,7 @@ class RunFile:
         if weights not in [list(pair) for pair in pairs if formula or any(pair)]:
             raise ValueError(
                 f'{self.file}: member_weights should be two of 0, 0.5 and 1, '
-                f'not {text.printable(str(weights))[:80]}'
+                f'not {text.printable(weights)}'
             )
         return weights
 
@@ -171,7 +171,7 @@ class RunFile:
             return float(most)
         raise ValueError(
             f'{self.file}: most_multiply_adds should be a number of at least 0, '
-            f'not {text.printable(str(most))[:80]}'
+            f'not {text.printable(most)}'
         )
 
     @property
@@ -305,12 +305,12 @@ def _read(path: str) -> text.JsonObject:
     if not isinstance(kwargs, str):
         raise ValueError(
             f'the run file {path}: args.model_kwargs_json should be text, not '
-            f'{kwargs!r}'
+            f'{text.printable(kwargs)!r}'
         )
     if type(configs) is not int or configs < 1:  # True is an int as well
         raise ValueError(
             f'the run file {path}: args.configs should be a positive number, '
-            f'not {configs!r}'
+            f'not {text.printable(configs)}'
         )
     try:
         _check_numbers(info)
