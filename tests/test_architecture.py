@@ -21,6 +21,7 @@ _SCRIPTS = {
     'layout_train.py',
     'tiles_gen_predictions_csv.py',
     'create_kaggle_csv.py',
+    'echo_download_commands.py',
 }
 
 

@@ -181,9 +181,8 @@ def score_part(part: list[int], opened: tuple[Any, ...]) -> list[list[float]]:
         ValueError: the worker sees other data, or a score is not finite.
     """
     scorer, store, graphs = _opened(*opened)
-    with splits.verifying(store):
-        scored = scorer.models.scores(store, graphs, np.arange(*part))
-        return [one.tolist() for one in scored]
+    scored = scorer.models.scores(store, graphs, np.arange(*part))
+    return [one.tolist() for one in scored]
 
 
 @functools.lru_cache(maxsize=1)
