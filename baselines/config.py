@@ -219,12 +219,6 @@ class TileConfig(_Config):
         'Add columns of tiles in elements, as `collect` has them on CPUs '
         '(docs/guide/features.md); a recipe adds them where they fit.',
     )
-    exact_columns: bool = settings.setting(
-        False,
-        'With --loop_columns: follow tiles through dots, gathers and convolutions by '
-        'the dimension numbers in node_feat_extra, for kernels that have it; a recipe '
-        'adds it.',
-    )
     release_columns: bool = settings.setting(
         False,
         "Add a column that tells XLA's CPU runtimes before and since jaxlib 0.4.32 "
@@ -406,7 +400,7 @@ def model_kwargs(options: str) -> text.JsonObject:
         kwargs = untrusted.loads(options)
     except ValueError as error:
         raise ValueError(
-            f'--model_kwargs_json is not JSON: {options[:200]!r} ({error})'
+            f'--model_kwargs_json is not JSON: {text.printable(options)!r} ({error})'
         ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(
