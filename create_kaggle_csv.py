@@ -17,7 +17,11 @@ Several files, one per collection, go in together:
 `tpugraphs combine` is the same, and also puts files together without a template.
 """
 
+import baselines  # noqa: F401  says what is missing before the rest is imported
+
+# isort: split
 from collections.abc import Sequence
+import os
 
 from absl import flags
 
@@ -25,15 +29,19 @@ from baselines import command_line
 from baselines import scripts
 from baselines.evaluation import kaggle
 
+# The predictions of tiles_gen_predictions_csv.py: ours, and the course's.
+_DEFAULTS = ('predictions_output_model.csv', 'predictions_model_output.csv')
+
 
 def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     """Defines the script's flags; the script calls it, an import does not."""
     flags.DEFINE_multi_string(
         'inputcsv',
-        'predictions_output_model.csv',
+        _DEFAULTS[0],
         'The predictions: a CSV of tiles_gen_predictions_csv.py or of '
         '`tpugraphs predict`. Several are separated by commas, or the flag is '
-        'repeated; no ID may be in two of them.',
+        f'repeated; no ID may be in two of them. If not given, {_DEFAULTS[1]} is '
+        'taken where that is there instead.',
         flag_values=values,
     )
     flags.DEFINE_string(
@@ -61,6 +69,16 @@ def _paths(inputs: Sequence[str]) -> list[str]:
     return paths
 
 
+def _default() -> list[str]:
+    """Returns the predictions in the current folder, under either name."""
+    found = [path for path in _DEFAULTS if os.path.exists(path)]
+    if len(found) > 1:
+        raise ValueError(
+            f'{" and ".join(found)} are both here: choose one with --inputcsv'
+        )
+    return found or [_DEFAULTS[0]]
+
+
 def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Runs the script; `argv` is what absl has left."""
 
@@ -69,7 +87,8 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
             raise ValueError(
                 f'{argv[1]!r} is not a flag: input files are named by --inputcsv'
             )
-        paths = _paths(values.inputcsv)
+        given = values['inputcsv'].present
+        paths = _paths(values.inputcsv) if given else _default()
         kaggle.combine(paths, values.output, values.sample, '--inputcsv')
 
     return command_line.guarded(work)

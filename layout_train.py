@@ -18,6 +18,9 @@ programs.  Ctrl-C stops it; the same command with --resume goes on after the
 last finished epoch.
 """
 
+import baselines  # noqa: F401  says what is missing before the rest is imported
+
+# isort: split
 from baselines import config
 from baselines import scripts
 

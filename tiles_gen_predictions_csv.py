@@ -7,6 +7,9 @@ trained with another models.py needs it: --models_file=path/to/models.py (its
 code is run).  The result is for create_kaggle_csv.py.
 """
 
+import baselines  # noqa: F401  says what is missing before the rest is imported
+
+# isort: split
 from collections.abc import Sequence
 
 from absl import flags

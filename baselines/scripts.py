@@ -36,7 +36,7 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
-        *('tile_columns', 'loop_columns', 'exact_columns', 'release_columns'),
+        *('tile_columns', 'loop_columns', 'release_columns'),
         *('estimate', 'trees'),
         'init_from',
     ),
@@ -222,7 +222,7 @@ def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
     ]
 
 
-def from_flags(config_class: type[_AnyConfig], values: text.JsonObject) -> _AnyConfig:
+def from_flags(config_class: type[_AnyConfig], values: flags.FlagValues) -> _AnyConfig:
     """Reads the settings from parsed flags and --config, checked.
 
     Raises:

@@ -1,5 +1,6 @@
 """What importing the package settles before TensorFlow is imported."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 import baselines
+from baselines.data import download
 from tests.helpers import places
 
 _IMPORT = 'import os, baselines; print(os.environ["TF_CPP_MIN_LOG_LEVEL"])'
@@ -29,23 +31,73 @@ def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'numpy, tensorflow',
-    [('1.26.4', '2.15.1'), ('2.4.0', '2.18.0'), ('2.4.0', '2.20.0rc1')],
+    'numpy, tensorflow, complaint',
+    [
+        ('1.26.4', '2.15.1', ''),
+        ('2.4.0', '2.18.0', ''),
+        ('2.4.0', '2.20.0rc1', ''),
+        (
+            '2.4.0',
+            '2.15.1',
+            'TensorFlow 2.15.1 was compiled for NumPy 1, and NumPy 2.4.0 is installed, '
+            "perhaps with another package: pip install 'numpy<2'",
+        ),
+    ],
 )
-def test_versions_that_work_together(numpy, tensorflow):
-    baselines.check_numpy(numpy, tensorflow)
+def test_versions_that_work_together(numpy, tensorflow, complaint, monkeypatch):
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: True)  # tf_keras
+    assert baselines.complaint([], numpy, tensorflow) == complaint
 
 
-def test_numpy_2_beside_a_tensorflow_for_numpy_1(tmp_path):
-    """Whoever imports the package is told, as by `pip install pandas` after ours."""
-    for package, version in (('numpy', '2.4.0'), ('tensorflow', '2.15.1')):
-        folder = tmp_path / f'{package}-{version}.dist-info'
-        folder.mkdir()
-        metadata = f'Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n'
-        (folder / 'METADATA').write_text(metadata)
-    done = _import(PYTHONPATH=f'{tmp_path}{os.pathsep}{places.ROOT}')
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        'ImportError: TensorFlow 2.15.1 was compiled for NumPy 1, and NumPy 2.4.0 is '
-        "installed, perhaps with another package: pip install 'numpy<2'"
+def test_a_tensorflow_with_keras_3_needs_keras_2(monkeypatch):
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+    assert baselines.complaint([], '2.1.0', '2.18.0') == (
+        'tf_keras is not installed; run in the clone: pip install -e .'
     )
+
+
+@pytest.mark.parametrize('script', sorted(places.ROOT.glob('*s*_*.py')))
+def test_a_script_says_what_is_missing(script):
+    """In one line, before anything else is imported: -S is without packages."""
+    done = subprocess.run(
+        [sys.executable, '-S', script], capture_output=True, text=True
+    )
+    if script.name == 'echo_download_commands.py':  # which needs none
+        assert done.stderr == '' and 'curl' in done.stdout
+        return
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        '',
+        'error: absl, numpy, scipy, tensorflow, tensorflow_gnn, tqdm are not '
+        'installed; run in the clone: pip install -e .\n',
+    )
+
+
+def test_a_program_is_told_by_an_exception():
+    command = [sys.executable, '-S', '-c', 'import baselines']
+    done = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].startswith('ImportError: absl, numpy')
+
+
+def test_downloads_by_curl(tmp_path):
+    """The archives of all collections, unpacked below ~/data/tpugraphs and kept."""
+    script = places.ROOT / 'echo_download_commands.py'
+    printed = subprocess.check_output([sys.executable, '-S', script], text=True)
+    splits = download.splits_of(['all'])
+    for split in splits:
+        name = split.replace('/', '_')
+        assert f' {download.BASE_URL}{name}.tar ' in printed
+    assert printed.count('curl ') == len(splits)
+    # A curl that makes an archive of the folder that a split has.
+    curl = """
+curl() { local part="${@: -2:1}" folder; folder=${part%.tar.part}; folder=${folder//_//}
+  mkdir -p "$folder" && touch "$folder/a.npz" && tar -cf "$part" npz && rm -r npz; }
+"""
+    for _ in range(2):  # a second call keeps what is there
+        subprocess.run(
+            ['bash', '-c', curl + printed], env={**os.environ, 'HOME': str(tmp_path)}
+        ).check_returncode()
+    folder = tmp_path / 'data/tpugraphs'
+    assert all((folder / split / 'a.npz').exists() for split in splits)
+    assert (folder / 'npz_tile_xla_test.tar').exists()
+    assert not list(folder.glob('*.part'))

@@ -54,21 +54,13 @@ def start_tensorflow() -> None:
     TF_NUM_INTRAOP_THREADS and TF_NUM_INTEROP_THREADS take precedence.
 
     Raises:
-        ValueError: it is not installed, or was imported with a Keras that TF-GNN
-            cannot use.
+        ValueError: it was imported with a Keras that TF-GNN cannot use.
     """
     is_ours = 'tensorflow' not in sys.modules
     if is_ours and sys.stderr.isatty():
         print('starting TensorFlow ...', file=sys.stderr, flush=True)
     with without_garbage_collection():
-        try:
-            import tensorflow as tf
-        except ModuleNotFoundError as error:
-            if error.name != 'tensorflow':
-                raise
-            raise ValueError(
-                'TensorFlow is not installed; run pip install -e .'
-            ) from error
+        import tensorflow as tf
 
         model_class = tf.keras.Model  # imports Keras
     tf.get_logger().setLevel('ERROR')  # hints to authors, whoever imported it

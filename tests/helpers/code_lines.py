@@ -4,43 +4,40 @@
 """
 
 import ast
-import collections
-import io
+import functools
 import pathlib
-import tokenize
 
 from tests.helpers import places
 
-_FREE = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
-}
 _OTHER_CODE = {'.html', '.toml', '.sh'}
+_PACKAGES = ('baselines', 'tpugraphs')
 
 
-def python_lines(text: str) -> int:
-    """Counts lines of Python that hold code, not docstrings, comments or blanks."""
-    docstrings = set()
+@functools.cache
+def _count(text: str) -> tuple[int, int]:
+    """Counts the lines of code of a Python file, and its statements."""
+    lines = text.splitlines()
+    code = {
+        number
+        for number, line in enumerate(lines, 1)
+        if line.strip() and not line.lstrip().startswith('#')
+    }
+    docstrings: set[int] = set()
+    statements = 0
     for node in ast.walk(ast.parse(text)):
+        statements += isinstance(node, ast.stmt)
+        if isinstance(node, (ast.Constant, ast.JoinedStr)):  # blank lines in a string
+            code.update(range(node.lineno, node.end_lineno + 1))
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
             if ast.get_docstring(node, clean=False) is not None:
                 first = node.body[0]
                 docstrings.update(range(first.lineno, first.end_lineno + 1))
-    code = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _FREE:
-            code.update(range(token.start[0], token.end[0] + 1))
-    return len(code - docstrings)
+    return len(code - docstrings), statements
 
 
-def statements(text: str) -> int:
-    """Counts the statements of Python, those inside others included."""
-    return sum(isinstance(node, ast.stmt) for node in ast.walk(ast.parse(text)))
+def python_lines(text: str) -> int:
+    """Counts lines of Python that hold code, not docstrings, comments or blanks."""
+    return _count(text)[0]
 
 
 def code_lines(path: pathlib.Path) -> int:
@@ -55,16 +52,16 @@ def code_lines(path: pathlib.Path) -> int:
 
 def package_lines(folder: str) -> int:
     """Counts the lines of code below a folder of the repository."""
-    paths = sorted((places.ROOT / folder).rglob('*'))
+    paths = (places.ROOT / folder).rglob('*')
     return sum(code_lines(path) for path in paths if path.is_file())
 
 
 def library_statements() -> int:
     """Counts the statements of both packages."""
     paths = [
-        p for f in ('baselines', 'tpugraphs') for p in (places.ROOT / f).rglob('*.py')
+        path for package in _PACKAGES for path in (places.ROOT / package).rglob('*.py')
     ]
-    return sum(statements(path.read_text(encoding='utf-8')) for path in paths)
+    return sum(_count(path.read_text(encoding='utf-8'))[1] for path in paths)
 
 
 def words(pattern: str) -> int:
@@ -75,22 +72,26 @@ def words(pattern: str) -> int:
     )
 
 
-def _print_figures() -> None:
-    """Prints the lines of each package and file group."""
-    total = collections.Counter()
-    for folder in ('baselines', 'tpugraphs'):
-        for path in sorted((places.ROOT / folder).rglob('*')):
+def figures() -> dict[str, int]:
+    """Measures this tree: every figure that the budget limits, by its name there."""
+    lines: dict[str, int] = {}
+    for package in _PACKAGES:
+        for path in sorted((places.ROOT / package).rglob('*')):
             if path.is_file() and code_lines(path):
-                parts = path.relative_to(places.ROOT).parts
-                total['/'.join(parts[:2])] += code_lines(path)
-    for name, lines in total.items():
-        print(f'{lines:7,}  {name}')
-    for folder in ('baselines', 'tpugraphs', 'tests', 'benchmarks', 'tools'):
-        print(f'{package_lines(folder):7,}  {folder}')
-    print(f'{library_statements():7,}  statements of the library')
-    print(f'{words("docs/**/*.md"):7,}  words of docs')
-    print(f'{words("README.md"):7,}  words of README.md')
+                name = '/'.join(path.relative_to(places.ROOT).parts[:2])
+                lines[name] = lines.get(name, 0) + code_lines(path)
+    lines |= {package: package_lines(package) for package in _PACKAGES}
+    return {
+        **lines,
+        'library': sum(lines[package] for package in _PACKAGES),
+        'statements': library_statements(),
+        'tests': package_lines('tests'),
+        'benchmarks and tools': package_lines('benchmarks') + package_lines('tools'),
+        'words of docs': words('docs/**/*.md'),
+        'words of README.md': words('README.md'),
+    }
 
 
 if __name__ == '__main__':
-    _print_figures()
+    for name, figure in figures().items():
+        print(f'{figure:7,}  {name}')

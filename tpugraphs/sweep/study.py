@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import time
+from typing import Any
 import warnings
 
 import optuna
@@ -18,7 +19,7 @@ from baselines.core import text
 
 # A running trial shows every 10 s that it is alive; after 60 s without, it counts as
 # failed, and its settings are tried again.
-_HEARTBEAT = {'heartbeat_interval': 10, 'grace_period': 60}
+_HEARTBEAT: dict[str, Any] = {'heartbeat_interval': 10, 'grace_period': 60}
 _DEFINITION = 'definition'  # attribute of a study, see `create`
 REASON = 'reason'  # attribute of a trial: why it failed
 # Of so many trials, one goes on at each rung of successive halving.

@@ -122,6 +122,19 @@ def test_the_script_with_its_defaults(folder, capsys):
     assert _written('predictions_kaggle.csv')[2:] == _WHOLE[2:]
 
 
+def test_the_script_takes_predictions_of_either_name(folder, capsys):
+    (folder / 'template.csv').rename('sample_submission.csv')
+    (folder / 'tile.csv').rename('predictions_model_output.csv')
+    assert _script() == 0
+    (folder / 'nlp.csv').rename('predictions_output_model.csv')
+    capsys.readouterr()
+    assert _script() == 1
+    assert capsys.readouterr().err == (
+        'error: predictions_output_model.csv and predictions_model_output.csv are '
+        'both here: choose one with --inputcsv\n'
+    )
+
+
 def test_a_gap_in_a_collection_is_a_warning(capsys):
     pathlib.Path('part.csv').write_text('ID,TopConfigs\ntile:xla:b,1;2;3;4;5\n')
     assert _combine('part.csv', '--sample', 'template.csv') == 0
