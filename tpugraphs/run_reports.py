@@ -12,16 +12,18 @@ import sys
 
 from baselines import command_line
 from baselines.core import files
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.evaluation import comparison
 from baselines.evaluation import ensembles
 from baselines.evaluation import report
+from baselines.evaluation import submission
 from baselines.evaluation import tables
 from baselines.runs import differences
 from baselines.runs import finding
 from baselines.scoring import ensemble
+from baselines.scoring import graph_source
 from baselines.scoring import loading
-from tpugraphs.distribute import beam
 
 
 def evaluate_runs(args: argparse.Namespace) -> None:
@@ -33,8 +35,8 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     summaries: text.JsonObject = {}
-    names, options = command_line.runs_of(args), beam.data_options(args)
-    predictors = loading.load_predictors(names, options)
+    options = settings_lib.from_options(graph_source.SourceOptions, args)
+    predictors = loading.load_predictors(command_line.runs_of(args), options)
     labels = loading.labels_of(predictors)
     for model_dir in differences.in_order(labels):
         summary, _ = predictors[model_dir].measure(args.split, args.protocol)
@@ -64,7 +66,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     sides = _compared_runs(args)
-    options = beam.data_options(args)
+    options = settings_lib.from_options(graph_source.SourceOptions, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options)
@@ -85,7 +87,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     programs = set(map(group_of, scored.store.graph_ids))
     test = {
         'task': task,
-        **scored.first.describe(scored.store),
+        **scored.describe(),
         'graphs': scored.store.num_graphs,
         'programs': len(programs),
         **{
@@ -111,8 +113,7 @@ def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
     if args.runs:
         raise ValueError(
             f'--compare takes two names, and {len(args.compare) + len(args.runs)} were '
-            'given: if the shell has expanded a pattern, quote it, as in '
-            "--compare 'FOLDER/model_*' OTHER"
+            'given: a shared --run_id, or the name of a model, stands for all its seeds'
         )
     if args.protocol == report.PUBLISHED:
         raise ValueError('--compare is on all configurations: leave --protocol out')
@@ -133,7 +134,7 @@ def _check_output(args: argparse.Namespace) -> None:
     """Raises ValueError or OSError where --output cannot be written."""
     if args.output:
         tables.check_ending(args.output)
-        files.check_file_writable(args.output, 'output')
+        files.check_file_writable(args.output, 'output', tables.BEGINNINGS)
 
 
 def _write(
@@ -156,8 +157,9 @@ def average_runs(args: argparse.Namespace) -> None:
             for and the data have no runtimes.
         OSError: a file cannot be written.
     """
-    files.check_file_writable(args.output, 'output')
-    predictors = ensemble.load(command_line.runs_of(args), beam.data_options(args))
+    files.check_file_writable(args.output, 'output', [submission.HEADER])
+    options = settings_lib.from_options(graph_source.SourceOptions, args)
+    predictors = ensemble.load(command_line.runs_of(args), options)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json
     scored = ensemble.score(predictors, args.split, must_measure)

@@ -12,7 +12,6 @@ import importlib.util
 import io
 import json
 import os
-import pathlib
 import tarfile
 import tempfile
 import types
@@ -47,14 +46,10 @@ from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tests.helpers import tile_records
-from tpugraphs.collect import collection_folder
 from tpugraphs.inspect import contents
 from tpugraphs.kernels import tpu_tiles
+from tpugraphs.measure import collection_folder
 from tpugraphs.programs import reader
-from tpugraphs.records import records as tuning_records
-from tpugraphs.records import t4
-from tpugraphs.tuning import executable
-from tpugraphs.tuning import signatures
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -83,13 +78,13 @@ class Target(NamedTuple):
 OWN = {
     'baselines.data.packed.columns.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
+    'baselines.runs.code_files._ours': 'code of the package, as bytes',
     'baselines.runs.notes.read': 'text; what is no UTF-8 is passed over',
     'baselines.runs.finding.about_pretrained': 'a file of the package',
-    'tpugraphs.distribute.beam._read_result': 'results of its own workers',
+    'tpugraphs.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.workers.parse_cluster': 'the variable TF_CONFIG',
-    'tpugraphs.tuning.executable.load': 'the size of files that `read_program` reads',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
     'tpugraphs.programs.functions.from_file': 'code that the user asks to run',
     'tpugraphs.programs.isolated.call': 'an answer of its own child process',
@@ -228,72 +223,13 @@ def targets() -> dict[str, Target]:
             _read_sidecar,
             (
                 'baselines.data.hardware.measured_on',
-                'tpugraphs.collect.collection_folder.read_sidecar',
+                'tpugraphs.measure.collection_folder.read_sidecar',
                 'baselines.core.untrusted.loads',
             ),
             'json',
             'measured.json',
         ),
-        'tuning records': Target(
-            _tuning_records(),
-            lambda p: _ignored(tuning_records.read(p)),
-            ('tpugraphs.records.records._lines', 'tpugraphs.records.records._parse'),
-            'json',
-        ),
-        'T4 records': Target(
-            _t4_records(),
-            lambda p: _ignored(t4.read(p)),
-            ('tpugraphs.records.t4.read',),
-            'json',
-        ),
-        'program.json': Target(
-            _tuned_program()['program.json'],
-            _load_tuned,
-            ('tpugraphs.tuning.executable._read_about',),
-            'json',
-            'program.json',
-        ),
-        'bound.npz': Target(
-            _tuned_program()['bound.npz'],
-            _load_tuned,
-            ('baselines.data.npz.read_all',),
-            name='bound.npz',
-        ),
     }
-
-
-def _tuning_records() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'records')
-        tuning_records.append(path, [measurements.measurement(5, 6)])
-        with open(path, 'rb') as stream:
-            return stream.read()
-
-
-def _t4_records() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        [path] = t4.export([measurements.measurement(5, 6)], folder)
-        with open(path, 'rb') as stream:
-            return stream.read()
-
-
-@functools.cache
-def _tuned_program() -> dict[str, bytes]:
-    """Writes a program whose one argument is bound; returns its files by name."""
-    signature = signatures.Signature([], 0, [np.zeros(3, np.float32)])
-    module = measured_programs.pointwise(3)
-    with tempfile.TemporaryDirectory() as folder:
-        executable.Executable(module, signature).save(folder)
-        return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
-
-
-def _load_tuned(path: str) -> None:
-    """Loads a tuned program of which one file is that of `path`."""
-    folder = pathlib.Path(path).parent
-    for name, content in _tuned_program().items():
-        if name != os.path.basename(path):
-            (folder / name).write_bytes(content)
-    executable.load(str(folder))
 
 
 def _ignored(unused_content: Any) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable
+import functools
 import math
 
 from baselines.core import text
 from baselines.hlo import protos
+from tpugraphs import measure
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
@@ -123,8 +125,9 @@ def _optimised(
     if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
+    optimiser = functools.partial(measure.optimise, seconds=seconds)
     try:
-        optimised = preparation.optimise(program, seconds=seconds)
+        optimised = preparation.optimise(program, optimiser)
         return optimised, "as XLA's CPU compiler makes them"
     except ValueError as error:
         return program.module, f'instructions before fusion, since {error}'
@@ -199,11 +202,6 @@ def _shape_text(shape: protos.ShapeProto) -> str:
     if shape.element_type != building.TUPLE:
         return building.shape_text(shape)
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'
-
-
-def multiply_adds(module: protos.HloModuleProto) -> int:
-    """Counts the multiply-adds of a module; the body of a loop counts once."""
-    return _MultiplyAdds(module).of_computation(module.entry_computation_id)
 
 
 class _MultiplyAdds:

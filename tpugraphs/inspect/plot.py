@@ -14,6 +14,7 @@ from tpugraphs.inspect import layers
 _DPI = 110
 _MAX_PIXELS = 16_000  # to a side; viewers give up not far above
 
+_BEGINNINGS = {'png': '\x89PNG', 'svg': '<?xml', 'pdf': '%PDF'}  # by ending
 _LINE = {'color': '#777777', 'linewidth': 0.8, 'zorder': 1}
 _OUTLINE = {'edgecolor': '#555555', 'linewidth': 0.6}
 _LABEL = {
@@ -73,6 +74,7 @@ def draw(content: contents.Content, path: str) -> None:
     if ending not in canvas.get_supported_filetypes():
         formats = ', '.join(sorted(canvas.get_supported_filetypes()))
         raise ValueError(f'{path}: pictures can be {formats}')
+    files.check_file_writable(path, 'plot', [_BEGINNINGS.get(ending, '')])
     drawings: list[_Graph | _Runtimes] = []
     if 0 < len(content.opcodes) <= layers.MOST:
         drawings.append(_Graph(content))
@@ -80,7 +82,8 @@ def draw(content: contents.Content, path: str) -> None:
         drawings.append(_Runtimes(content))
     if not drawings:
         raise ValueError(
-            f'{content.name}: has {len(content.opcodes):,} nodes, of which '
+            f'{text.printable(content.name)}: has '
+            f'{len(content.opcodes):,} nodes, of which '
             f'{layers.MOST} are drawn, and no runtimes'
         )
     widths, heights = zip(*(drawing.size for drawing in drawings))
@@ -117,7 +120,7 @@ class _Graph:
         ]
         # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
-        with text.located(content.name):
+        with text.located(text.printable(content.name)):
             self._layer = layers.layers(len(room), content.edges)
         self._x, self._paths = layers.place(self._layer, content.edges, room)
         # At least as high as the histogram next to it.

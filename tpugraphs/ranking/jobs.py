@@ -42,6 +42,9 @@ def rank_modules(args: argparse.Namespace) -> int:
     """
     kind = choices_output.writer_of(args.output) if args.output else None
     paths = reader.find_sources(args.modules)
+    if kind:
+        inputs = [*paths, args.candidates or '']
+        files.check_file_writable(args.output, 'output', [kind.beginning], inputs)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
     sources = sources_lib.read_sources(paths)  # before a model, which takes seconds
     predictor = _load_predictor(args, paths, candidates, sources)

@@ -18,6 +18,7 @@ from baselines.data import raw as raw_lib
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
+from tpugraphs import measure
 from tpugraphs.extract import outcomes
 from tpugraphs.kernels import proposals
 from tpugraphs.kernels import removal
@@ -182,7 +183,10 @@ def kernels_of(
     if cut_out:
         text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
     skipped: collections.Counter[str] = collections.Counter()
-    kernels = list(proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped))
+    tunings = proposals.tunings(
+        program, kind, _CANDIDATES, _SEED, skipped, measure.optimise
+    )
+    kernels = list(tunings)
     for reason, count in skipped.items():
         where = text.count(count, 'kernel') + f' of {program.name}'
         outcome.skipped.setdefault(reason, []).append(where)

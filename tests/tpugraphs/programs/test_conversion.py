@@ -12,7 +12,7 @@ import pytest
 
 from baselines.core import files
 from tests.helpers import program_forms
-from tpugraphs.clock import backend as backend_lib
+from tpugraphs.measure.clock import backend as backend_lib
 from tpugraphs.programs import hlo_text
 from tpugraphs.programs import isolated
 from tpugraphs.programs import reader
