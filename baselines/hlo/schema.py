@@ -20,8 +20,7 @@ class ElementType(NamedTuple):
     bytes: int  # of an element; 0 where there is none
 
 
-# In the order of their columns.  Newer types (8-bit floats, 4-bit integers) have
-# none.
+# In the order of their columns.
 ELEMENT_TYPES = (
     ElementType('invalid_type', 0, 0),
     ElementType('pred', 1, 1),
@@ -42,6 +41,24 @@ ELEMENT_TYPES = (
     ElementType('tuple', 13, 0),
     ElementType('opaque_type', 14, 0),
     ElementType('token', 17, 0),
+)
+# Newer types, which have no columns.  Some take less than a byte, packed.
+NEWER_TYPES = (
+    ElementType('f8e5m2', 19, 1),
+    ElementType('f8e4m3fn', 20, 1),
+    ElementType('s4', 21, 1),
+    ElementType('u4', 22, 1),
+    ElementType('f8e4m3b11fnuz', 23, 1),
+    ElementType('f8e5m2fnuz', 24, 1),
+    ElementType('f8e4m3fnuz', 25, 1),
+    ElementType('s2', 26, 1),
+    ElementType('u2', 27, 1),
+    ElementType('f8e4m3', 28, 1),
+    ElementType('f8e3m4', 29, 1),
+    ElementType('s1', 30, 1),
+    ElementType('u1', 31, 1),
+    ElementType('f4e2m1fn', 32, 1),
+    ElementType('f8e8m0fnu', 33, 1),
 )
 
 

@@ -135,11 +135,12 @@ def _facts(module: protos.HloModuleProto) -> text.JsonObject:
     entry = cutting.entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
     parameters.sort(key=lambda i: i.parameter_number)
-    instructions = [i for c in module.computations for i in c.instructions]
+    cut_out = {i.id for c in module.computations for i in removal.outside(c)}
     calls = collections.Counter(
         i.custom_call_target
-        for i in instructions
-        if i.custom_call_target in removal.CUSTOM_CALLS
+        for c in module.computations
+        for i in c.instructions
+        if i.opcode == 'custom-call' and i.id not in cut_out
     )
     return {
         'parameters': [_shape_text(i.shape) for i in parameters],

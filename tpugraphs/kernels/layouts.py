@@ -172,6 +172,7 @@ def constrain(
                 shape = instruction.shape
                 written.append(_constraint(own, instruction.id, shape, output))
         building.set_repeated(computation.instructions, written)
+    building.renumber(copy)
     return copy
 
 
