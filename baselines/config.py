@@ -219,12 +219,6 @@ class TileConfig(_Config):
         'Add columns of tiles in elements, as `collect` has them on CPUs '
         '(docs/guide/features.md); a recipe adds them where they fit.',
     )
-    exact_columns: bool = settings.setting(
-        False,
-        'With --loop_columns: follow tiles through dots, gathers and convolutions by '
-        'the dimension numbers in node_feat_extra, for kernels that have it; a recipe '
-        'adds it.',
-    )
     release_columns: bool = settings.setting(
         False,
         "Add a column that tells XLA's CPU runtimes before and since jaxlib 0.4.32 "

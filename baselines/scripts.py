@@ -34,7 +34,7 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
-        *('tile_columns', 'loop_columns', 'exact_columns', 'release_columns'),
+        *('tile_columns', 'loop_columns', 'release_columns'),
         *('estimate', 'trees'),
         'init_from',
     ),

@@ -10,9 +10,6 @@ Wall time, the median and the least of --repeats, and the time that all cores wo
 together, which hardly changes on a busy machine; next to them the wall time of a Python
 that does nothing.  Trees and the estimate need no TensorFlow, whose import is most of
 what a graph model waits for.
-
-Below, for `tpugraphs tune`: seconds until a model has scored 1,000 candidates of a
-kernel, those of the first kernel, with its compiling, and of the next ones.
 """
 
 import os
@@ -21,16 +18,9 @@ import subprocess
 import sys
 import tempfile
 
-import numpy as np
 import results
 
 from baselines import config
-from baselines.hlo import reading
-from tpugraphs.kernels import cutting
-from tpugraphs.kernels import tile_choices
-from tpugraphs.ranking import tile_scores
-
-_CANDIDATES = 1000
 
 
 def train(folder, model):
@@ -51,23 +41,6 @@ def process(*words):
     command = [sys.executable, *words]
     quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     subprocess.run(command, cwd=results.ROOT, **quiet)
-
-
-def score(model_dir, repeats):
-    """Returns the seconds of scoring candidates as `tune` does: the first, the next."""
-    raw = reading.read_tuning(os.path.join(results.ROOT, 'examples', 'kernels.pb'))
-    module = max((t.module for t in raw.modules), key=lambda m: m.ByteSize())
-    kernel = cutting.Kernel(f'kernel_{0:016x}', 'kernel', module, '')
-    rng = np.random.default_rng(0)
-    configs = tile_choices.candidates_of(kernel, rng, _CANDIDATES).configs
-    scores = tile_scores.load(model_dir, 'cpu').score
-    tuning = tile_choices.tuning_data(
-        kernel, configs * (_CANDIDATES // len(configs) + 1)
-    )
-    del tuning.runs[_CANDIDATES:]
-    [first], _ = results.timed(lambda: scores(tuning), 1, warm_up=False)
-    others, _ = results.timed(lambda: scores(tuning), repeats, warm_up=False)
-    return first, statistics.median(others)
 
 
 def main():
@@ -93,12 +66,6 @@ def main():
             )
             figures = statistics.median(walls), min(walls), statistics.median(worked)
             print(f'{name:12} ' + ' '.join(f'{figure:8.2f}' for figure in figures))
-        print(
-            f'\n{"":12} {"first":>8} {"next":>8}  seconds, {_CANDIDATES:,} candidates'
-        )
-        for name in ('estimate', 'trees', 'graph model'):
-            first, other = score(commands[name][-1], args.repeats)
-            print(f'{name:12} {first:8.2f} {other:8.2f}')
 
 
 if __name__ == '__main__':

@@ -32,7 +32,6 @@ from baselines.evaluation import metrics
 from baselines.hlo import schema
 from baselines.runs import finding
 from tpugraphs.clock import session as session_lib
-from tpugraphs.kernels import choices
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import rewriting
@@ -47,7 +46,9 @@ def prepare(args: argparse.Namespace) -> None:
     with session_lib.Session(args.core) as session:
         for path in tqdm.tqdm(args.arguments, mininterval=10):
             program = preparation.load(path)
-            for kernel in choices.kernels_of(program, 'tile', session, set(), skipped):
+            module = preparation.optimise(program, session)
+            name = program.name
+            for kernel in tile_choices.kernels_of(module, name, set(), skipped):
                 if kernel.name in graphs:
                     place = args.folder / 'kernels' / kernel.name
                     measured = _write(place, kernel, graphs[kernel.name])
@@ -67,13 +68,15 @@ def _write(
         'output': (schema.OUTPUT_BOUNDS, len(plan.output)),
         'kernel': (schema.KERNEL_BOUNDS, len(plan.reduced)),
     }
-    recorded = [
-        {name: row[block][:rank].astype(int).tolist()
-         for name, (block, rank) in parts.items()}
+    tiles = [
+        rewriting.Tiles(*(
+            tuple(row[block][:rank].astype(int).tolist())
+            for block, rank in parts.values()
+        ))
         for row in rows
     ]  # fmt: skip
-    rng = np.random.default_rng(0)
-    candidates = tile_choices.candidates_of(kernel, rng, 1, recorded)
+    tiles = [plan.untiled, *(t for t in tiles if t != plan.untiled)]
+    candidates = tile_choices.candidates_with(plan, tiles)
     xla_versions.write_candidates(place, kernel, candidates)
     made = xla_versions.record_of(place, graph.jaxlib).config_feat
     columns = {row.tobytes(): column for column, row in enumerate(rows)}

@@ -44,7 +44,8 @@ from tpugraphs.collect import collection
 from tpugraphs.collect import collection_folder
 from tpugraphs.collect import drawing
 from tpugraphs.collect import random_programs
-from tpugraphs.kernels import choices
+from tpugraphs.kernels import preparation
+from tpugraphs.kernels import tile_choices
 
 _SEED = 41
 _SMALL_SEED = 42  # of programs whose sizes are those of the smallest
@@ -63,7 +64,8 @@ def prepare(args: argparse.Namespace) -> None:
     with session_lib.Session(args.cores[0]) as session:
         for name in tqdm.tqdm(programs, mininterval=10):
             program = random_programs.load(name, largest=largest)
-            kernels = choices.kernels_of(program, 'tile', session, set(), skipped)
+            module = preparation.optimise(program, session)
+            kernels = tile_choices.kernels_of(module, name, set(), skipped)
             for kernel in collection.draw_kernels(kernels, options):
                 place = args.folder / 'kernels' / f'{release}_{kernel.name}'
                 rng = np.random.default_rng(_SEED)

@@ -6,16 +6,14 @@
 A kernel is marked where the graph model and the trees of `--recipe=strong` order few of
 its pairs of configurations alike: how few was read off `valid`, to mark a quarter of
 it, and the others only judge.  Scored are the recipe's runs of the leaderboard.
-The gain with ten is that of the ten first choices and that of the rounds of `tpugraphs
-tune`, which learn from what is measured.  Then follow the kernels of each part that
-cost most, with their part of the mean error.
+The gain with ten is that of the ten first choices.  Then follow the kernels of each
+part that cost most, with their part of the mean error.
 """
 
 from collections.abc import Iterator
 
 import judging
 import leaderboard
-import measured_tuning
 import numpy as np
 import results
 
@@ -38,7 +36,7 @@ def main() -> None:
     [recipe] = [r for r in leaderboard.rows('tile', ()) if r.training == _TITLE]
     results.head(
         *('kernels', 'number', 'top-1 error', 'top-5 error', 'OPA'),
-        *('gain with ten measured', 'in rounds of `tune`'),
+        'gain with ten measured',
     )
     valid = judging.load('tile', 'valid')
     parts = [leaderboard.Part('valid', shipped.folder('tile'), valid)]
@@ -71,19 +69,17 @@ def _judged(part: leaderboard.Part, out_dir: str) -> Iterator[tuple[bool, list[f
         scores = ensembles.average(members, by='standard')
         figures = judging.tile_figures(graph, scores)
         error1, error5, opa, _, first_ten, _, _, best, _ = figures
-        kernel = measured_tuning.kernel_of(graph)
-        rounds, _ = measured_tuning.replay(kernel, scores, rounds=3)
         marked = ensembles.agreement(members) < choices.LEAST_AGREEMENT
-        yield marked, [error1, error5, opa, first_ten, rounds, best]
+        yield marked, [error1, error5, opa, first_ten, best]
 
 
 def _row(name: str, figures: np.ndarray, seeds: int) -> None:
     """Prints the means of kernels' figures, and shares of the gain."""
-    error1, error5, opa, first_ten, rounds, best = figures.mean(0)
+    error1, error5, opa, first_ten, best = figures.mean(0)
     results.row(
         *(name, f'{len(figures) / seeds:.0f}'),
         *(f'{error1:.1%}', f'{error5:.1%}', f'{opa:.3f}'),
-        *(f'{first_ten / best:.1%}', f'{rounds / best:.1%}'),
+        f'{first_ten / best:.1%}',
     )
 
 

@@ -59,7 +59,6 @@ _SECONDS = 1.5  # for each kernel, its compilations included
 def prepare(folder: pathlib.Path) -> None:
     """Writes the programs and their kernels."""
     from tpugraphs.collect import random_programs
-    from tpugraphs.kernels import choices
     from tpugraphs.kernels import preparation
 
     rng = np.random.default_rng(_SEED)
@@ -72,7 +71,8 @@ def prepare(folder: pathlib.Path) -> None:
             program = preparation.prepare(random_programs.load(name))
             path = folder / 'programs' / f'{name}.pb'
             path.write_bytes(program.module.SerializeToString())
-            found = choices.kernels_of(program, 'tile', session, digests, skipped)
+            module = preparation.optimise(program, session)
+            found = tile_choices.kernels_of(module, name, digests, skipped)
             cut.extend(found[:_MOST_EACH])
     for kernel in cut[:_KERNELS]:
         write(folder / 'kernels' / kernel.name, kernel, rng)
@@ -122,9 +122,7 @@ def timed(
         untiled = protos.HloModuleProto.FromString(modules[0])
         inputs = cutting.inputs_of(untiled)
         tolerance = rounding.tolerance_of(untiled)
-        return session.measure(
-            place.name, modules, inputs, _SEED, protocol, tolerance=tolerance
-        )
+        return session.measure(modules, inputs, _SEED, protocol, tolerance)
     except session_lib.WorkerError as error:
         print(f'{place.name}: {error}', file=sys.stderr)
         return None

@@ -25,8 +25,7 @@ _SKIPPED = {
     r'tpugraphs download': 'needs a network, and 40 GB',
     r'ruff|mypy|lint-imports|-m pytest|-m tests\.': 'checks of the code, which CI runs',
     r'mkdocs': 'CI runs it',
-    r'tpugraphs (collect|tune|records)': 'needs jaxlib and a quiet machine',
-    r'tpugraphs show .* --time': 'needs jaxlib and a quiet machine',
+    r'tpugraphs (collect|rank .*--measure)': 'needs jaxlib and a quiet machine',
     r'tpugraphs compete': 'trains five models; test_compete.py runs it',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
@@ -41,14 +40,14 @@ if not importlib.util.find_spec('jax'):
 if not importlib.util.find_spec('jinja2'):
     _SKIPPED['tpugraphs report'] = 'needs jinja2, which an installation brings'
 
-# Whose blocks of Python are run, but for those that measure, and the client of
-# models.md, which `tests/runs/test_export.py` runs.
+# Whose blocks of Python are run, but for the client of models.md, which
+# `tests/runs/test_export.py` runs.
 _PYTHON = [
     document
     for document in _DOCUMENTS
     if any(block.language == 'python' for block in documents.blocks(document))
 ]
-_NOT_RUN = r'tpugraphs\.tune\(|load_program\(|sys\.argv'
+_NOT_RUN = r'sys\.argv'
 
 _TRAINING = r'(tiles|layout)_train|tpugraphs train (tile|layout)'
 _TREES = ['--model=Trees', '--model_kwargs_json={"trees": 4}']

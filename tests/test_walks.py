@@ -1,9 +1,9 @@
-"""The files that a training step, a prediction, `collect` and `tune` pass are those of
-architecture.md.
+"""The files that a training step, a prediction and `collect` pass, as documented.
 
 Derived by profiling: of each walk every file of the packages whose code runs in this
-process, in the order in which they are entered.  Foundations (`baselines/core`) and
-data (the packed split, the table of columns, the generated messages) are left out.
+process, in the order in which they are entered; docs/architecture.md has them.
+Foundations (`baselines/core`) and data (the packed split, the table of columns, the
+generated messages) are left out.
 """
 
 import re
@@ -28,7 +28,6 @@ from tpugraphs.clock import session
 from tpugraphs.clock import timing
 from tpugraphs.collect import collection
 from tpugraphs.collect import collection_folder
-from tpugraphs.tuning import program_search
 
 _MOST_FILES = 12
 _LEFT_OUT = (
@@ -111,7 +110,7 @@ def _program(tmp_path, monkeypatch):
     """A program to measure, which takes 2 ms, and 1 ms in any other configuration."""
     pytest.importorskip('jaxlib', reason='jaxlib is not installed (extra [measure])')
 
-    def measure(self, kernel, modules, inputs, seed, protocol, **unused_options):
+    def measure(self, modules, inputs, seed, protocol, **unused_options):
         default = np.full((protocol.most, 1), 2_000_000)
         # No two passes are equal, or the order of their times would be undefined.
         default = default + np.arange(protocol.most)[:, None]
@@ -121,7 +120,6 @@ def _program(tmp_path, monkeypatch):
         return timing.Measured([*range(len(modules))], passes, passes[:, 0] + 1, {})
 
     monkeypatch.setattr(session.Session, 'measure', measure)
-    monkeypatch.setattr(session.Session, 'compare', lambda self, *unused_args: '')
     module = measured_programs.pointwise(128, 64, opcode='exponential')
     return measured_programs.write(tmp_path / 'program.pb', module)
 
@@ -129,27 +127,7 @@ def _program(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_collect(program, tmp_path):
     options = collection_folder.CollectionOptions(
-        output=str(tmp_path / 'out'),
-        configs=4,
-        passes=(2, 2),
-        records=str(tmp_path / 'records.jsonl'),
+        output=str(tmp_path / 'out'), configs=4, passes=(2, 2)
     )
     walked = _walked(lambda: collection.collect([program], options))
     assert walked == _documented('`collect`')
-
-
-@pytest.mark.slow
-def test_tune(program, tmp_path, capsys):
-    options = program_search.TuningOptions(
-        output=str(tmp_path / 'out'),
-        measure=2,
-        candidates=4,
-        records=str(tmp_path / 'records.jsonl'),
-    )
-    model = program_search.ScoringModel(
-        'model', lambda tuning: np.arange(len(tuning.runs))
-    )
-    call = lambda: program_search.tune_and_write(program, (), options, model)
-    walked = _walked(call)
-    assert '; 1 of 1 kernel changed' in capsys.readouterr().out
-    assert walked == _documented('`tune`')

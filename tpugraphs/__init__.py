@@ -23,8 +23,6 @@ _MODULES = {
     'open': 'tpugraphs.api.data',
     'Callback': 'tpugraphs.api.training',
     'Catalogue': 'tpugraphs.api.catalogue',
-    'KernelTime': 'tpugraphs.inspect.kernel_times',
-    'Profile': 'tpugraphs.inspect.kernel_times',
     'Ranked': 'tpugraphs.api.results',
     'Ranker': 'tpugraphs.api.runs',
     'Ranking': 'tpugraphs.api.results',
@@ -34,15 +32,12 @@ _MODULES = {
     'Training': 'tpugraphs.api.training',
     'hlo_module': 'tpugraphs.api.programs',
     'load': 'tpugraphs.api.runs',
-    'load_program': 'tpugraphs.api.programs',
     'losses': 'tpugraphs.api.catalogue',
     'models': 'tpugraphs.api.catalogue',
     'open_records': 'tpugraphs.api.data',
-    'profile': 'tpugraphs.api.programs',
     'read_program': 'tpugraphs.api.programs',
     'runs': 'tpugraphs.api.runs',
     'train': 'tpugraphs.api.training',
-    'tune': 'tpugraphs.api.programs',
 }
 # Without `open`: `from tpugraphs import *` leaves Python its own.
 __all__ = [name for name in _MODULES if name != 'open']

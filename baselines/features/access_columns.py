@@ -62,8 +62,8 @@ class AccessColumns:
     """
 
     names = (
-        *(f'access_{name}' for name in _OWN),
-        *(f'access_{name}_change' for name in _CHANGING),
+        *(f'exact_access_{name}' for name in _OWN),
+        *(f'exact_access_{name}_change' for name in _CHANGING),
     )
 
     def __init__(self, groups: node_groups.NodeGroups):

@@ -8,9 +8,9 @@ runtimes (`release_columns`), by `tools/measured_data/fit_costs.py`.  Sums of a 
 terms hold for kernels larger than those of the training data, where trees, which are
 constant beyond what they have seen, do not.
 
-    cost_time     logarithm of the time
-    cost_change   the same less that of the untiled kernel
-    cost_<term>   the term's share of the time
+    exact_cost_time     logarithm of the time
+    exact_cost_change   the same less that of the untiled kernel
+    exact_cost_<term>   the term's share of the time
 
 An iteration is one of the innermost loop: of an element of the output and of what is
 reduced.  Products and convolutions go to a library, and have no terms of loops.
@@ -110,7 +110,7 @@ class CostColumns:
         groups: of nodes of its kernels.
     """
 
-    names = ('cost_time', 'cost_change', *(f'cost_{term}' for term in NANOSECONDS))
+    names = tuple(f'exact_cost_{name}' for name in ('time', 'change', *NANOSECONDS))
 
     def __init__(self, groups: node_groups.NodeGroups):
         self._groups, self._fastest = groups, groups.fastest

@@ -61,13 +61,12 @@ class NodeGroups:
 
     Args:
         store: a split of kernels.
-        exact: see `node_tiles.NodeTiles`.
     """
 
-    def __init__(self, store: splits.PackedSplit, exact: bool = False):
+    def __init__(self, store: splits.PackedSplit):
         output, reduced = (np.asarray(store.config_max[:, block]) for block in BOUNDS)
         self.whole = np.concatenate([output, reduced], axis=1).astype(np.float64)
-        tiles = node_tiles.NodeTiles(store, output, reduced, exact)
+        tiles = node_tiles.NodeTiles(store, output, reduced)
         self.nodes: kernel_nodes.KernelNodes = tiles.nodes
         self.have_thunks = release_columns.have_thunks(store)
         self._group(store.num_graphs, tiles)

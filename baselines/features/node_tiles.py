@@ -42,23 +42,17 @@ class NodeTiles:
     Args:
         output: int64 [kernels, 6], sizes of the whole output as bounds have them.
         reduced: int64 [kernels, 6], sizes of the reduced dimensions.
-        exact: whether kernels that have `node_feat_extra` are read with it; a split
-            `with_extra` is in any case.
     """
 
     def __init__(
-        self,
-        store: splits.PackedSplit,
-        output: np.ndarray,
-        reduced: np.ndarray,
-        exact: bool = False,
+        self, store: splits.PackedSplit, output: np.ndarray, reduced: np.ndarray
     ):
         self.nodes = kernel_nodes.KernelNodes(store)
         self._raw, self._kernel = self.nodes.raw, self.nodes.kernel
         self._reduced, count = reduced, len(self._raw)
         has_extra = self._raw.shape[1] == len(schema.NODE_AND_EXTRA)
         self._is_exact = np.full(count, has_extra)  # bool [N]
-        if exact and not has_extra:
+        if not has_extra:
             self._raw, self._is_exact = _with_extra(store)
         dims = self.nodes.dims
         self.source = np.full((count, _RANK), WHOLE)

@@ -147,6 +147,12 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
             )
+        for part in tile_table.WITHDRAWN:
+            if f'{part}_min' in described:
+                raise ValueError(
+                    f'normalizer: the model reads {part}, which were withdrawn; train '
+                    'it again'
+                )
         fields['table_ranges'] = {
             part: _table_range(described, part)
             for part in tile_table.PARTS

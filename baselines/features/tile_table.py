@@ -5,20 +5,19 @@
     table.rows(rows)           # float32 [rows, len(names)]
 
 There are these parts, each switched on by the flag of its name, but for those of access
-and cost, which `--loop_columns` switches on; `--exact_columns` says which of the two:
+and cost, which `--loop_columns` switches on:
 
     tile_columns    the tile against its arrays (`features.tile_columns`)
     loop_columns    the same in elements, for loops of a CPU (`features.loop_columns`)
-    access_columns  how these loops go through operands (`features.access_columns`)
-    cost_columns    an additive model of their time (`features.cost_columns`)
-    exact_access_columns, exact_cost_columns   these two, of kernels with
-                    `node_feat_extra` by the dimension numbers in it
+    exact_access_columns  how these loops go through operands
+                    (`features.access_columns`)
+    exact_cost_columns  an additive model of their time (`features.cost_columns`)
     release_columns  which runtime of XLA measured it (`features.release_columns`)
     estimate        an analytical estimate of the time (`features.estimate`)
 
 Graph models get the rows scaled behind a configuration's own columns.  Trees
 (`--model=Trees`) get them as they are, in a `TreeTable`.  Where bounds count elements,
-these are the parts for a CPU, the exact ones, and nothing else: the columns below
+these are the parts for a CPU, and nothing else: the columns below
 gained nothing on measured kernels (docs/findings/experiments.md#trees-of-tiles).  Else
 they are `tile_columns` and `estimate`, and:
 
@@ -49,8 +48,9 @@ from baselines.features import tile_columns
 from baselines.hlo import schema
 
 # What parts are computed from: the split, or facts or groups of its nodes.
-_SPLIT, _FACTS, _GROUPS, _EXACT = 'split', 'facts', 'groups', 'exact groups'
-_EXACT_PREFIX = 'exact_'  # of parts and columns that `node_feat_extra` makes exact
+_SPLIT, _FACTS, _GROUPS = 'split', 'facts', 'groups'
+# Begins the names of parts and columns that read `node_feat_extra`.
+_EXACT = 'exact_'
 
 
 class Part(NamedTuple):
@@ -60,36 +60,32 @@ class Part(NamedTuple):
         make: a class; its objects compute [rows, len(names)] of int [rows], the
             kernels, and float64 [rows, >= 24], raw configuration features.
         source: what it is made of.
-        prefix: of the names of its columns.
     """
 
     make: Any
     source: str
-    prefix: str = ''
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
-        return tuple(self.prefix + name for name in self.make.names)
+        return self.make.names
 
 
 # In the order of the columns: some models read the estimated time as the last one.
 PARTS = {
     'tile_columns': Part(tile_columns.TileColumns, _FACTS),
     'loop_columns': Part(loop_columns.LoopColumns, _SPLIT),
-    'access_columns': Part(access_columns.AccessColumns, _GROUPS),
-    'cost_columns': Part(cost_columns.CostColumns, _GROUPS),
-    'exact_access_columns': Part(access_columns.AccessColumns, _EXACT, _EXACT_PREFIX),
-    'exact_cost_columns': Part(cost_columns.CostColumns, _EXACT, _EXACT_PREFIX),
+    'exact_access_columns': Part(access_columns.AccessColumns, _GROUPS),
+    'exact_cost_columns': Part(cost_columns.CostColumns, _GROUPS),
     'release_columns': Part(release_columns.ReleaseColumns, _SPLIT),
     'estimate': Part(estimate.Estimate, _FACTS),
 }
-_LOOPS, _EXACT_LOOPS = (
-    ('loop_columns', f'{prefix}access_columns', f'{prefix}cost_columns')
-    for prefix in ('', _EXACT_PREFIX)
-)
+# The parts that `--loop_columns` switches on.
+LOOPS = ('loop_columns', 'exact_access_columns', 'exact_cost_columns')
+# Parts that runs of 0.3 may have.
+WITHDRAWN = ('access_columns', 'cost_columns')
 # What trees see where bounds count elements, and where they count registers.
-_OF_ELEMENTS = (*_EXACT_LOOPS, 'release_columns')
+_OF_ELEMENTS = (*LOOPS, 'release_columns')
 _OF_REGISTERS = ('tile_columns', 'estimate')
 # Configurations of each kernel that `value_range` looks at.
 _DRAWN = 64
@@ -101,16 +97,7 @@ _KEPT = 1 << 27  # bytes of a table whose rows are kept
 
 def reads_extra(names: Iterable[str]) -> bool:
     """Returns whether any of these columns or parts reads `node_feat_extra`."""
-    return any(name.startswith(_EXACT_PREFIX) for name in names)
-
-
-def loop_parts(exact: bool) -> tuple[str, ...]:
-    """Returns the parts that `--loop_columns` switches on.
-
-    Args:
-        exact: `--exact_columns`.
-    """
-    return _EXACT_LOOPS if exact else _LOOPS
+    return any(name.startswith(_EXACT) for name in names)
 
 
 class TileTable:
@@ -138,8 +125,8 @@ class TileTable:
         sources: dict[str, Any] = {_SPLIT: store}
         if _FACTS in read:
             sources[_FACTS] = kernel_facts.KernelFacts(store)
-        for source in read & {_GROUPS, _EXACT}:
-            sources[source] = node_groups.NodeGroups(store, source == _EXACT)
+        if _GROUPS in read:
+            sources[_GROUPS] = node_groups.NodeGroups(store)
         self._computed = [
             PARTS[part].make(sources[PARTS[part].source]) for part in self.parts
         ]
@@ -260,7 +247,7 @@ class TreeTable:
             if name not in place:
                 raise ValueError(
                     f'{store.source}: there is no column {name[:40]!r}, which the '
-                    'trees look at'
+                    'trees look at; grow them again'
                 )
         # Names may come in any order: `_places` says where each block's columns go.
         block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T

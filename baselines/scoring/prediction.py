@@ -197,9 +197,8 @@ class Predictor:
         # Refuses other columns than those of the training, adds those of --extra.
         store = self.scorer.check(store)
         title = f'ranking {os.path.basename(store.source)}'
-        with splits.verifying(store):
-            scored = self.scorer.members(store)
-            yield from phases.each(scored, title, store.num_graphs, store.noun)
+        scored = self.scorer.members(store)
+        yield from phases.each(scored, title, store.num_graphs, store.noun)
 
     def score_record(self, record: graph_files.GraphRecord) -> np.ndarray:
         """Scores a graph that is in memory.

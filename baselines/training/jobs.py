@@ -104,13 +104,9 @@ def train(
         if run:
             print('note: --resume: the run of these settings is finished already')
         else:
-            with splits.verifying(*data.stores.values()):
-                state = _fit_graph_model(
-                    data, trainer, checkpoint, is_chief, after_epoch
-                )
-                if is_chief:
-                    trees, content = _grow_and_measure(data, trainer, options, state)
+            state = _fit_graph_model(data, trainer, checkpoint, is_chief, after_epoch)
             if is_chief:
+                trees, content = _grow_and_measure(data, trainer, options, state)
                 content['command'] = command
                 run = _save(config, checkpoint, content, trainer, trees)
         if run:

@@ -250,8 +250,7 @@ class TileData(TaskData):
         settings = self.settings
         parts = ['estimate'] * settings.estimate
         parts += ['tile_columns'] * settings.tile_columns
-        if settings.loop_columns:
-            parts += tile_table.loop_parts(settings.exact_columns)
+        parts += tile_table.LOOPS * settings.loop_columns
         parts += ['release_columns'] * settings.release_columns
         train = cast(tile_store.TileStore, self.stores['train'])
         return tile_table.TileTable(train, parts) if parts else None
@@ -377,9 +376,9 @@ def completed(
 ) -> config_lib.AnyConfig:
     """Returns the settings of a recipe, fitted to the data; prints what changed.
 
-    Tiles of a CPU get --loop_columns and --exact_columns, and --release_columns if both
-    of XLA's runtimes measured them.  If fewer than half of the graphs have --configs
-    configurations, --configs becomes the number that 85 % have.
+    Tiles of a CPU get --loop_columns, and --release_columns if both of XLA's runtimes
+    measured them.  If fewer than half of the graphs have --configs configurations,
+    --configs becomes the number that 85 % have.
 
     Args:
         settings: of the training; those without a recipe stay as they are.
@@ -390,7 +389,7 @@ def completed(
     if isinstance(settings, config_lib.TileConfig):
         takes = settings.tile_columns and not settings.loop_columns
         if takes and loop_columns.fits(train):
-            changes['loop_columns'] = changes['exact_columns'] = True
+            changes['loop_columns'] = True
             changes['release_columns'] = release_columns.differ(train)
             added = ' '.join(f'--{name}' for name, on in changes.items() if on)
             print(f'note: --recipe={settings.recipe}: tiles of a CPU; adding {added}')

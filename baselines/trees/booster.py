@@ -4,17 +4,19 @@
     trees.predict(columns)          # of those in `trees.used`: float64 [rows]
 
 LightGBM (Ke et al., "LightGBM: A Highly Efficient Gradient Boosting Decision
-Tree", NeurIPS 2017) comes with the extra [trees]; it grows trees, and scores many rows
-faster.  Its text is untrusted: it is checked, and written again before LightGBM sees
-it.  Nothing is ever unpickled.
+Tree", NeurIPS 2017) comes with the extra [trees], and grows trees.
 """
+
+# Trees are scored here: LightGBM's reader crashes or hangs on damaged files (numbers of
+# columns out of range, a node that is its own parent), is no faster, and would be
+# needed for the run that ships.
 
 from collections.abc import Mapping, Sequence
 import hashlib
 import os
 import re
 from re import Match
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +31,7 @@ _MAX_COLUMNS = 1 << 14
 _PRIOR = 'prior'  # a line of the header that LightGBM does not have
 _HEADER = {'num_class': '1', 'num_tree_per_iteration': '1', 'label_index': '0'}
 _STEPS_PER_UNIT = 1 << 13
-_FEW = 1 << 20  # rows times trees that NumPy scores in less time than LightGBM starts
+_BLOCK = 256  # rows that are scored at a time: their places stay in the cache
 
 _COLUMN = re.compile(r'[A-Za-z0-9_]+')
 _LEAVES = re.compile(r'^leaf_value=(.*)$', re.MULTILINE)
@@ -91,9 +93,6 @@ class Prior(NamedTuple):
 class Trees:
     """Gradient-boosted trees over named columns.
 
-    A few rows are scored by NumPy, many by LightGBM, whose import takes longer than
-    that; both give the same numbers.
-
     Attributes:
         names: of all columns.
         prior: what the trees correct; None: they score alone.
@@ -119,7 +118,6 @@ class Trees:
         place = np.zeros(len(self.names), np.int64)
         place[self._used] = np.arange(len(self._used))
         self._place = place[self._nodes.feature]  # of each split's column in `used`
-        self._booster: Any = None  # LightGBM's
 
     @classmethod
     def read(cls, path: str) -> 'Trees':
@@ -139,25 +137,9 @@ class Trees:
     def predict(self, columns: np.ndarray) -> np.ndarray:
         """Predicts float64 [rows] of float32 [rows, len(used)], which are `rounded`."""
         columns = rounded(columns)
-        few = len(columns) * self.count <= _FEW and self._booster is None
-        if few or not starting.has_lightgbm():
-            return self._nodes.predict(columns, self._place)
-        if self._booster is None:
-            self._booster = self._loaded()
-        return np.asarray(self._booster.predict(columns, num_threads=1))
-
-    def _loaded(self) -> Any:
-        """Returns the trees over the columns `used`, as LightGBM's object."""
-        ends = np.cumsum(
-            [nodes_lib.length(tree.get('threshold', '')) for tree in self._trees]
-        )
-        places = np.split(self._place.astype(str), ends[:-1])
-        renumbered = [
-            {**tree, 'split_feature': ' '.join(own)}
-            for tree, own in zip(self._trees, places)
-        ]
-        text = _write(renumbered, self.used, None)
-        return starting.import_lightgbm().Booster(model_str=text)
+        blocks = np.split(columns, range(_BLOCK, len(columns), _BLOCK))
+        scores = [self._nodes.predict(block, self._place) for block in blocks]
+        return np.concatenate(scores)
 
     def importances(self) -> list[Importance]:
         """Returns the columns that splits look at, the most important first.

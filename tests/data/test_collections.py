@@ -63,12 +63,6 @@ def test_flags_that_choose_none(source):
     )
 
 
-def test_choices_of_a_flag():
-    assert collections.choices('source')[:2] == ['xla', 'nlp']
-    assert collections.choices('search') == ['random', 'default']
-    assert collections.choices('model') == []
-
-
 @pytest.mark.parametrize('name', ['tile:xla', 'layout:nlp:default'])
 def test_any_folder_on_the_way_to_the_splits_is_taken(name, tmp_path):
     collection = collections.of_name(name)

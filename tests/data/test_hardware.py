@@ -27,10 +27,6 @@ def test_the_processor_of_a_folder(content, name, tmp_path):
     assert hardware.measured_on(str(tmp_path)) == name
 
 
-def test_where_nothing_says(tmp_path):
-    assert hardware.measured_on(str(tmp_path)) == ''
-
-
 @pytest.mark.parametrize('flags', [{}, {'source': 'xla', 'search': 'random'}])
 def test_splits_of_a_collection(flags, tmp_path):
     collection = collections.of_flags(flags)
@@ -46,5 +42,6 @@ def test_splits_of_a_collection(flags, tmp_path):
     assert found() == collections.SPLITS
 
 
-def test_the_shipped_data_say():
+def test_the_shipped_data_say(tmp_path):
+    assert hardware.measured_on(str(tmp_path)) == ''
     assert hardware.measured_on('', 'tile') == hardware.measured_on('', 'layout') != ''

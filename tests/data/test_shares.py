@@ -21,18 +21,15 @@ def test_what_are_no_shares(text):
     )
 
 
-def test_a_part_without_a_share_gets_nothing():
-    # 8 graphs: 6 and 2 are missing.  a and b take 3 of 6 each, c what the last misses.
-    found = shares.share_out({'a': 3, 'b': 3, 'c': 2}, (0.75, 0, 0.25))
-    assert found == {'a': 0, 'b': 0, 'c': 2}
-
-
 def test_the_largest_go_first_to_where_most_is_missing():
     # 10 graphs: 6, 2 and 2 are missing.  a takes 5 of 6, then b 2 of 2 and c 2 of 2
     # (the first part has 1 left to miss), and d goes to the first.
     sizes = {'a': 5, 'b': 2, 'c': 2, 'd': 1}
     found = shares.share_out(sizes, (0.6, 0.2, 0.2))
     assert found == {'a': 0, 'b': 1, 'c': 2, 'd': 0}
+    # A part without a share gets nothing.  Of 8, a and b take 3 of 6 each, c 2 of 2.
+    found = shares.share_out({'a': 3, 'b': 3, 'c': 2}, (0.75, 0, 0.25))
+    assert found == {'a': 0, 'b': 0, 'c': 2}
 
 
 def test_every_part_gets_a_group():

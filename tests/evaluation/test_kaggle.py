@@ -17,28 +17,17 @@ _KAGGLE = [
 
 
 def test_tile_rows_get_five_indices():
-    merged = kaggle.merge_into_template(
-        _KAGGLE,
-        [
-            RankingRow('tile:xla:a', (1, 0)),
-            RankingRow('tile:xla:b', (7,)),
-            RankingRow('tile:xla:d', (6, 5, 4, 3, 2, 1)),
-        ],
-    )
-    assert [row.configs for row in merged.rows if row.collection == 'tile:xla'] == [
-        (1, 0, 1, 1, 1),
-        (7, 7, 7, 7, 7),
-        (6, 5, 4, 3, 2),
-    ]
+    given = {'a': (1, 0), 'b': (7,), 'd': (6, 5, 4, 3, 2, 1)}
+    rows = [RankingRow(f'tile:xla:{name}', configs) for name, configs in given.items()]
+    merged = kaggle.merge_into_template(_KAGGLE, rows)
+    tiles = [row.configs for row in merged.rows if row.collection == 'tile:xla']
+    assert tiles == [(1, 0, 1, 1, 1), (7, 7, 7, 7, 7), (6, 5, 4, 3, 2)]
 
 
 def test_unknown_ids_are_named():
     rows = [RankingRow(f'tile:xla:new{i}', (0,)) for i in range(5)]
-    with pytest.raises(
-        ValueError,
-        match='5 of 6 predicted IDs are not in the template: tile:xla:new0, '
-        r'tile:xla:new1, tile:xla:new2 and 2 more',
-    ):
+    named = '5 of 6 predicted IDs are not in the template: .*new1, .*new2 and 2 more'
+    with pytest.raises(ValueError, match=named):
         kaggle.merge_into_template(_KAGGLE, rows + [_KAGGLE[0]])
 
 

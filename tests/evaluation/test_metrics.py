@@ -41,6 +41,9 @@ def test_slowdown_by_hand():
     for k, ratio in expected.items():
         assert metrics.slowdown(scores, runtimes, k) == ratio
         assert metrics.top_k_error(scores, runtimes, k) == ratio - 1
+    # Kaggle's score is 1 - top-5: the best of five is 2, the best of all 1.
+    score = next(m for m in metrics.MEASURES['tile'] if m.title == 'Kaggle').of_graph
+    assert score(np.arange(6), np.array([2, 3, 4, 5, 6, 1])) == 0.0
 
 
 def test_a_ranking_keeps_equal_scores_in_index_order():
@@ -93,16 +96,8 @@ def test_100000_equal_scores():
     count = 100_000
     runtimes = np.random.default_rng(0).permutation(count) + 1
     for k in (1, 5, 99_999, 100_000):
-        assert metrics.slowdown(np.zeros(count), runtimes, k) == pytest.approx(
-            (count + 1) / (k + 1), rel=1e-9
-        )
-
-
-def test_kaggle_tile_score_by_hand():
-    # Fastest ranked sixth of six: best of five is 2, best 1: 2 - 2 = 0.
-    score = next(m for m in metrics.MEASURES['tile'] if m.title == 'Kaggle').of_graph
-    assert score(np.arange(6), np.array([2, 3, 4, 5, 6, 1])) == 0.0
-    assert score(np.arange(3), np.array([9, 9, 1])) == 1.0
+        found = metrics.slowdown(np.zeros(count), runtimes, k)
+        assert found == pytest.approx((count + 1) / (k + 1), rel=1e-9)
 
 
 @pytest.mark.parametrize('j', [0, 1])
@@ -234,7 +229,6 @@ def test_bootstrap_of_many_graphs_is_the_normal_interval():
         ([1.0, 2.0], [1], '2 scores for 1 runtime: '),
         ([1.0, np.nan], [1, 2], 'score 1 is nan: cannot be ranked'),
         ([1.0, 2.0, 3.0], [1, 2, 0], 'runtime 2 is 0: must be positive'),
-        ([1.0, 2.0], [1, -3], 'runtime 1 is -3'),
         ([1.0, 2.0], [np.inf, 1], 'runtime 0 is inf'),
         ([1.0, 2.0], [np.nan, 1], 'runtime 0 is nan'),
         ([], [], r'scores are float64 of shape \(0,\)'),

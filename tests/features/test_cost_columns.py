@@ -119,13 +119,13 @@ def test_columns_are_a_time_its_change_and_shares():
         for release in (4030, 12000)
     ]
     store = hlo_kernels.store(*kernels)
-    columns = tile_table.TileTable(store, ['cost_columns'])
-    assert columns.names[:2] == ('cost_time', 'cost_change')
+    columns = tile_table.TileTable(store, ['exact_cost_columns'])
+    assert columns.names[:2] == ('exact_cost_time', 'exact_cost_change')
     table = columns.rows(np.arange(4)).astype(float)
     assert table[:, 2:].sum(axis=1) == pytest.approx(np.ones(4), abs=1e-5)
     assert table[[0, 2], 1].tolist() == [0, 0]
     assert table[1, 1] == pytest.approx(table[1, 0] - table[0, 0], abs=1e-5)
-    call = columns.names.index('cost_call')
+    call = columns.names.index('exact_cost_call')
     for row, since in ((0, False), (2, True)):  # the release decides what a call costs
         taken = np.exp(table[row, 0]) * table[row, call]
         rates = cost_columns.NANOSECONDS['call']

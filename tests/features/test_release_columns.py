@@ -57,6 +57,6 @@ def test_a_recipe_adds_the_column_where_releases_differ(capsys):
     completed = task_data.completed(settings, _store(4030, 12000))
     assert completed.release_columns
     printed = capsys.readouterr().out
-    assert 'adding --loop_columns --exact_columns --release_columns' in printed
+    assert 'adding --loop_columns --release_columns' in printed
     data = task_data.TileData(completed, {'train': _store(4030, 12000)})
     assert 'release_columns' in data.normalizer.table_parts

@@ -161,6 +161,15 @@ def test_ranges_of_other_columns_are_refused():
         normalizer_lib.Normalizer.from_json(described)
 
 
+def test_withdrawn_columns_are_refused():
+    described = normalizer_lib.Normalizer.fit(_kernels()).to_json()
+    described['access_columns_min'] = [0.0] * 31
+    with pytest.raises(ValueError, match='reads access_columns, which were withdrawn'):
+        normalizer_lib.Normalizer.from_json(described)
+    with pytest.raises(ValueError, match="no column 'cost_time'.*; grow them again"):
+        tile_table.TreeTable(_kernels(), ['cost_time'])
+
+
 def test_what_trees_see():
     store = hlo_kernels.store(
         hlo_kernels.addition([20, 300], configs(([2, 2], []), ([1, 3], []))),

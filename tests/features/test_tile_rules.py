@@ -38,18 +38,18 @@ def _record(opcode, operands, result, reduced=(), **fields):
     )
 
 
-def _node_tiles(store, exact):
+def _node_tiles(store):
     whole = [
         np.asarray(store.config_max[:, block])
         for block in (schema.OUTPUT_BOUNDS, schema.KERNEL_BOUNDS)
     ]
-    return node_tiles.NodeTiles(store, *whole, exact)
+    return node_tiles.NodeTiles(store, *whole)
 
 
 def _tiles(opcode, operands, result, reduced=(), **fields):
     """Sources, times and plus of operands, of an operation with `fields`."""
     record = _record(opcode, operands, result, reduced, **fields)
-    tiles = _node_tiles(hlo_kernels.store(record), exact=True)
+    tiles = _node_tiles(hlo_kernels.store(record))
     assert tiles.reached.all()
     return [
         tuple(
@@ -93,29 +93,15 @@ def test_kernels_without_dimension_numbers_are_read_by_sizes():
     # By sizes the columns of the left are needed whole, as are the right's rows.
     by_sizes, exact = [[0, _W], [_W, 1]], [[0, _R], [_R, 1]]
 
-    def sources(store, exact):
-        source = _node_tiles(store, exact).source[:, :2].tolist()
+    def sources(store):
+        source = _node_tiles(store).source[:, :2].tolist()
         return [source[:2], source[3:5]]  # the operands of both
 
-    assert sources(store, exact=True) == [by_sizes, exact]
-    assert sources(store, exact=False) == [by_sizes, by_sizes]
+    assert sources(store) == [by_sizes, exact]
     both = hlo_kernels.store(
         record, dataclasses.replace(record, graph_id='same')
     ).with_extra()
-    assert sources(both, exact=False) == [exact, exact]
-
-
-def test_exact_columns_are_of_another_name():
-    numbers = dict(lhs_contracting_dimensions=[0], rhs_contracting_dimensions=[1])
-    record = _record(
-        'dot', ([4, 4], [4, 4]), [4, 4], [4], dot_dimension_numbers=numbers
-    )
-    by_sizes = hlo_kernels.columns(record, 'access_columns')
-    exact = hlo_kernels.columns(record, 'exact_access_columns')
-    assert list(exact) == [f'exact_{name}' for name in by_sizes]
-    # Both operands are read in another order than sizes say.
-    name = 'access_output_jumps'
-    assert exact[f'exact_{name}'] != by_sizes[name]
+    assert sources(both) == [exact, exact]
 
 
 def test_bounds_of_another_sum_do_not_cut_a_dot():

@@ -12,7 +12,6 @@ import importlib.util
 import io
 import json
 import os
-import pathlib
 import tarfile
 import tempfile
 import types
@@ -25,7 +24,6 @@ from baselines import scripts
 from baselines.core import text
 from baselines.data import archives
 from baselines.data import hardware
-from baselines.data.packed import cache
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import submission
@@ -52,10 +50,6 @@ from tpugraphs.collect import collection_folder
 from tpugraphs.inspect import contents
 from tpugraphs.kernels import tpu_tiles
 from tpugraphs.programs import reader
-from tpugraphs.records import records as tuning_records
-from tpugraphs.records import t4
-from tpugraphs.tuning import executable
-from tpugraphs.tuning import signatures
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -82,7 +76,7 @@ class Target(NamedTuple):
 
 # Functions that read files, or parse text, of nobody but the house and its user.
 OWN = {
-    'baselines.data.packed.splits._checksum': 'bytes, which nothing parses',
+    'baselines.data.packed.columns.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.notes.read': 'text; what is no UTF-8 is passed over',
     'baselines.runs.finding.about_pretrained': 'a file of the package',
@@ -90,7 +84,6 @@ OWN = {
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.workers.parse_cluster': 'the variable TF_CONFIG',
-    'tpugraphs.tuning.executable.load': 'the size of files that `read_program` reads',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
     'tpugraphs.programs.functions.from_file': 'code that the user asks to run',
     'tpugraphs.programs.isolated.call': 'an answer of its own child process',
@@ -196,9 +189,6 @@ def targets() -> dict[str, Target]:
             ('baselines.evaluation.submission.read_predictions',),
             'text',
         ),
-        'packed column': Target(
-            _npz(named), _packed, ('baselines.data.packed.columns.open_folder',)
-        ),
         'trees.txt': Target(
             *(_TREES, _read_trees, ('baselines.trees.booster.Trees.read',), 'text'),
             name='trees.txt',
@@ -238,66 +228,7 @@ def targets() -> dict[str, Target]:
             'json',
             'measured.json',
         ),
-        'tuning records': Target(
-            _tuning_records(),
-            lambda p: _ignored(tuning_records.read(p)),
-            ('tpugraphs.records.records._lines', 'tpugraphs.records.records._parse'),
-            'json',
-        ),
-        'T4 records': Target(
-            _t4_records(),
-            lambda p: _ignored(t4.read(p)),
-            ('tpugraphs.records.t4.read',),
-            'json',
-        ),
-        'program.json': Target(
-            _tuned_program()['program.json'],
-            _load_tuned,
-            ('tpugraphs.tuning.executable._read_about',),
-            'json',
-            'program.json',
-        ),
-        'bound.npz': Target(
-            _tuned_program()['bound.npz'],
-            _load_tuned,
-            ('baselines.data.npz.read_all',),
-            name='bound.npz',
-        ),
     }
-
-
-def _tuning_records() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'records')
-        tuning_records.append(path, [measurements.measurement(5, 6)])
-        with open(path, 'rb') as stream:
-            return stream.read()
-
-
-def _t4_records() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        [path] = t4.export([measurements.measurement(5, 6)], folder)
-        with open(path, 'rb') as stream:
-            return stream.read()
-
-
-@functools.cache
-def _tuned_program() -> dict[str, bytes]:
-    """Writes a program whose one argument is bound; returns its files by name."""
-    signature = signatures.Signature([], 0, [np.zeros(3, np.float32)])
-    module = measured_programs.pointwise(3)
-    with tempfile.TemporaryDirectory() as folder:
-        executable.Executable(module, signature).save(folder)
-        return {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
-
-
-def _load_tuned(path: str) -> None:
-    """Loads a tuned program of which one file is that of `path`."""
-    folder = pathlib.Path(path).parent
-    for name, content in _tuned_program().items():
-        if name != os.path.basename(path):
-            (folder / name).write_bytes(content)
-    executable.load(str(folder))
 
 
 def _ignored(unused_content: Any) -> None:
@@ -534,29 +465,3 @@ def _tree(folder: str):
 def _rows(path: str) -> None:
     for row in submission.read_predictions(path, padded=True):
         submission.check_row(row, True)
-
-
-def _packed(path: str) -> Any:
-    """Packs what the good file holds; a column on the disk becomes `path`'s bytes.
-
-    The bytes are cut to a column's size: those that a disk would change.
-    """
-    folder = os.path.join(os.path.dirname(path), 'split')
-    with open(path, 'rb') as stream:
-        data = np.frombuffer(stream.read(), np.uint8)
-
-    def build(writer):
-        writer.append(rows=np.arange(300).reshape(100, 3))
-        return {'meaning': 'numbers'}
-
-    def opened():
-        return cache.open_or_build(folder, 'tile', ['x'], [], 1, build)
-
-    manifest, arrays = opened()
-    name = arrays['rows'].filename
-    del arrays
-    with open(name, 'r+b') as stream:
-        stream.seek(int(data.sum()) % (300 * 8 - 8))
-        stream.write(data[:8].tobytes())
-    manifest, arrays = opened()
-    return manifest['meaning'], arrays['rows'].tolist()

@@ -49,14 +49,9 @@ def test_layouts_come_back_as_they_went_in():
         (
             'tile',
             {'output_bound': [8]},
-            "number 1: there is no key 'output_bound'; did you mean 'output_bounds'?",
+            "'output_bound'; did you mean 'output_bounds'?",
         ),
-        (
-            'tile',
-            {'output_bounds': [8, 128]},
-            'number 1: output_bounds has 2 bounds, and 1 in a candidate before it: '
-            '[8, 128]',
-        ),
+        ('tile', {'output_bounds': [8, 9]}, '2 bounds, and 1 in a candidate before it'),
         ('layout', {'layout': {}}, "no key 'layout'; did you mean 'layouts'?"),
         ('layout', {}, 'number 1: it has no "layouts"'),
         ('layout', {'layouts': {'1': {}}}, 'its nodes are not those of the first'),

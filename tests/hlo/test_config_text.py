@@ -15,11 +15,7 @@ def _run(described):
 @pytest.mark.parametrize(
     'bounds, expected',
     [
-        ({}, 'output -, kernel -, input -'),
-        (
-            dict(output_bounds=[8, 128], kernel_bounds=[256]),
-            'output 8x128, kernel 256, input -',
-        ),
+        (dict(output_bounds=[8, 128]), 'output 8x128, kernel -, input -'),
         (
             dict(input_bounds=[1, 2, 3], iteration_bounds=[4, 4]),
             'output -, kernel -, input 1x2x3, iteration 4x4',
@@ -27,44 +23,22 @@ def _run(described):
     ],
 )
 def test_tiles(bounds, expected):
-    assert (
-        config_text.tile_text(
-            config_text.tile_json(_run(hlo_modules.tile_run(**bounds)))
-        )
-        == expected
+    described = config_text.tile_json(_run(hlo_modules.tile_run(**bounds)))
+    assert config_text.tile_text(described) == expected
+
+
+def _layout_text(run, *default):
+    return config_text.layout_text(config_text.layout_json(run, [3, 5, 8], *default))
+
+
+def test_layouts():
+    default = _run(hlo_modules.layout_run([[[1, 0], [], [0]], [[0]], [[2], []]]))
+    run = _run(hlo_modules.layout_run([[[1, 0], [], [0]], [[1]], []]))
+    assert _layout_text(run) == (
+        '3: output {1,0} input {} kernel {0}; 5: output {1}; 8: -'
     )
-
-
-@pytest.mark.parametrize(
-    'nodes, ids, expected',
-    [
-        ([[[1, 0], [0, 1, 2]]], [12], '12: output {1,0} input {0,1,2}'),
-        (
-            [[[1, 0], [], [0]], []],
-            [3, 40],
-            '3: output {1,0} input {} kernel {0}; 40: -',
-        ),
-    ],
-)
-def test_layouts(nodes, ids, expected):
-    assert (
-        config_text.layout_text(
-            config_text.layout_json(_run(hlo_modules.layout_run(nodes)), ids)
-        )
-        == expected
-    )
-
-
-def test_layouts_beside_the_default():
-    default = _run(hlo_modules.layout_run([[[1, 0]], [[0]], [[2], []]]))
-    run = _run(hlo_modules.layout_run([[[1, 0]], [[1]], [[2]]]))
-    assert config_text.layout_text(
-        config_text.layout_json(run, [3, 5, 8], default)
-    ) == ('5: output {1}; 8: output {2}')
-    assert (
-        config_text.layout_text(config_text.layout_json(default, [3, 5, 8], default))
-        == 'as the default'
-    )
+    assert _layout_text(run, default) == '5: output {1}; 8: -'
+    assert _layout_text(default, default) == 'as the default'
 
 
 @pytest.mark.parametrize('pad', [0, -1])

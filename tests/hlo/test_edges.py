@@ -23,18 +23,10 @@ def _computation(*instructions, **kwargs):
 
 
 def test_control_predecessors_and_callee_parameters_are_no_edges():
+    call = dict(operand_ids=[3], called_computation_ids=[1])
     module = hlo_modules.module(
         _computation(dict(id=1, opcode='parameter'), dict(id=2, operand_ids=[1]), id=1),
-        _computation(
-            dict(id=3),
-            dict(
-                id=4,
-                operand_ids=[3],
-                called_computation_ids=[1],
-                control_predecessor_ids=[2],
-            ),
-            id=2,
-        ),
+        _computation(dict(id=3), dict(id=4, control_predecessor_ids=[2], **call), id=2),
     )
     assert _edges(module).tolist() == [[1, 0], [3, 1], [3, 2]]
 
@@ -67,14 +59,8 @@ def test_one_computation_called_twice_is_one_edge_and_a_warning():
         (dict(operand_ids=[5]), 'it uses itself (node 1)'),
         (dict(operand_ids=[1, 77]), 'operand id 77 is not in the module'),
         (dict(called_computation_ids=[2]), 'it uses itself (node 1)'),
-        (
-            dict(called_computation_ids=[9]),
-            'called computation id 9 is not in the module',
-        ),
-        (
-            dict(called_computation_ids=[3]),
-            'the called computation has root id 44, which is not in the module',
-        ),
+        (dict(called_computation_ids=[9]), 'called computation id 9 is not in the mod'),
+        (dict(called_computation_ids=[3]), 'the called computation has root id 44, wh'),
     ],
 )
 def test_errors_name_computation_and_instruction(instruction, message):
@@ -83,31 +69,23 @@ def test_errors_name_computation_and_instruction(instruction, message):
         _computation(dict(name='bad\n', id=5, **instruction), name='main', id=2),
         _computation(id=3, root_id=44),
     )
-    with pytest.raises(
-        ValueError,
-        match=re.escape(f"computation 'main', instruction 'bad\\n': {message}"),
-    ):
+    place = re.escape("computation 'main', instruction 'bad\\n': ")
+    with pytest.raises(ValueError, match=place + re.escape(message)):
         graph.extract_graph(module)
 
 
 @given(st.data())
 def test_any_valid_module_gives_the_edges_of_the_rules(data):
+    some = lambda values: data.draw(st.lists(st.sampled_from(values), max_size=4))
     ids = data.draw(st.lists(_IDS, min_size=2, max_size=12, unique=True))
     computations, used = [], []
     for number, start in enumerate(range(0, len(ids), 3)):
         instructions = []
         for id_ in ids[start : start + 3]:
-            operands = (
-                data.draw(st.lists(st.sampled_from(used), max_size=4)) if used else []
-            )
-            calls = (
-                data.draw(st.sets(st.integers(0, number - 1), max_size=2))
-                if number
-                else set()
-            )
-            instructions.append(
-                dict(id=id_, operand_ids=operands, called_computation_ids=sorted(calls))
-            )
+            uses = dict(operand_ids=some(used) if used else [])
+            if number:
+                uses['called_computation_ids'] = sorted({*some(range(number))})
+            instructions.append(dict(id=id_, **uses))
             used.append(id_)
         computations.append(_computation(*instructions, id=number))
     module = hlo_modules.module(*computations)
@@ -119,7 +97,6 @@ def test_any_valid_module_gives_the_edges_of_the_rules(data):
     'names, sizes, expected',
     [
         ([], [], [0]),
-        (['main'], [3], [0, 3]),
         (['while_body', 'main'], [2, 3], [0, 2, 5]),
         (['a', 'second', 'b', 'my_cluster_1'], [1, 2, 3, 4], [0, 3, 10]),
         (['condense', 'x'], [2, 1], [0, 2, 3]),

@@ -6,27 +6,12 @@ import numpy as np
 import pytest
 
 from baselines.hlo import graph
-from baselines.hlo import protos
 from baselines.hlo import schema
 from tests.helpers import hlo_modules
 from tests.helpers import hlo_rows
 
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 _LISTS = st.lists(st.one_of(st.integers(-3, 9), _INT64), max_size=8)
-
-
-def _rows(*instructions, pad=0, root_id=-1):
-    """One {column name: value} per instruction."""
-    found = graph.extract_graph(
-        hlo_modules.module(hlo_modules.computation(*instructions, root_id=root_id)),
-        pad=pad,
-    )
-    assert found.node_feat.dtype == np.float32
-    return [dict(zip(schema.NODE.names, row)) for row in found.node_feat]
-
-
-def _row(pad=0, **fields):
-    return _rows(dict(id=1, **fields), pad=pad)[0]
 
 
 def test_root_of_its_own_computation_only():
@@ -42,7 +27,10 @@ def test_casts_round_once():
     # As float64 it would first become the tie, and then round to even, down.
     number = 2**54 + 2**30 + 1
     assert np.float32(np.float64(number)) == 2.0**54
-    assert _row(parameter_number=number)['parameter_number'] == 2.0**54 + 2**31
+    parameter = hlo_modules.computation(dict(id=1, parameter_number=number))
+    [row] = graph.extract_graph(hlo_modules.module(parameter)).node_feat
+    assert row.dtype == np.float32
+    assert row[schema.NODE.at('parameter_number')] == 2.0**54 + 2**31
 
 
 @pytest.mark.parametrize('pad', [1, -2])
@@ -136,13 +124,3 @@ def test_an_empty_module_has_no_nodes():
     assert found.node_feat.shape == (0, 140)
     assert found.edge_index.shape == (0, 2)
     assert found.node_splits.tolist() == [0]
-
-
-def test_messages_of_tensorflow_are_not_touched():
-    # Ours live in a pool of their own, once per process.
-    assert protos is protos
-    file = protos.HloModuleProto.DESCRIPTOR.file
-    assert file.name == 'xla/service/hlo.proto'
-    from google.protobuf import descriptor_pool
-
-    assert file.pool is not descriptor_pool.Default()

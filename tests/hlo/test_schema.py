@@ -27,8 +27,6 @@ def test_positions():
     assert schema.LAYOUT.block('kernel') == slice(12, 18)
     assert (schema.TYPES, schema.DIMENSIONS) == (slice(2, 21), slice(21, 27))
     assert schema.MINOR_TO_MAJOR == slice(134, 140)
-    with pytest.raises(ValueError):
-        schema.NODE.at('no_such_column')
 
 
 def test_numbers_of_opcodes():

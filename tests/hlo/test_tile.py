@@ -67,28 +67,21 @@ def _no_module():
         (hlo_modules.tuning(), 'no runs'),
         (hlo_modules.tuning(runs=[tile_run(default=True)]), '1 run'),
         (_no_module(), 'no module'),
-        (
-            hlo_modules.tuning(runs=[tile_run(default=True), dict(op_config={})]),
-            'a run without tile sizes',
-        ),
-        # Error runs count here too.
-        (
-            hlo_modules.tuning(runs=[tile_run(default=True), dict(error=True)]),
-            'a run without tile sizes',
-        ),
-        (
-            hlo_modules.tuning(
-                runs=[tile_run(default=True), hlo_modules.layout_run([])]
-            ),
-            'a run without tile sizes',
+        *(
+            (
+                hlo_modules.tuning(runs=[tile_run(default=True), other]),
+                'a run without tile sizes',
+            )
+            # Error runs count here too.
+            for other in (
+                dict(op_config={}),
+                dict(error=True),
+                hlo_modules.layout_run([]),
+            )
         ),
         (
             hlo_modules.tuning(
-                runs=[
-                    tile_run(),
-                    tile_run(1, default=True),
-                    tile_run(default=True, error=True),
-                ]
+                runs=[tile_run(1, default=True), tile_run(default=True, error=True)]
             ),
             'no usable default run',
         ),
@@ -150,12 +143,7 @@ def test_default_of_candidates_is_a_measured_one_if_there_is(runs, default, norm
 @pytest.mark.parametrize(
     'tuning, reason',
     [
-        (hlo_modules.tuning(), 'no runs'),
         (_no_module(), 'no module'),
-        (
-            hlo_modules.tuning(runs=[tile_run(), dict(op_config={})]),
-            'a run without tile sizes',
-        ),
         (
             hlo_modules.tuning(runs=[tile_run(), tile_run(error=True)]),
             'only one run without error mark',

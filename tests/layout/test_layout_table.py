@@ -49,9 +49,8 @@ def test_chosen_columns_and_rows(store):
     names = ['layout_1_output_0', 'padded_work']
     some = layout_table.LayoutTable(store, names)
     wanted = every[:, [layout_table.NAMES.index(name) for name in names]]
-    np.testing.assert_array_equal(
-        some.rows(np.zeros(2, int), np.array([3, 1])), wanted[[3, 1]]
-    )
+    found = some.rows(np.zeros(2, int), np.array([3, 1]))
+    np.testing.assert_array_equal(found, wanted[[3, 1]])
     with pytest.raises(ValueError, match="no column 'padded', which the trees look at"):
         layout_table.LayoutTable(store, ['padded'])
 

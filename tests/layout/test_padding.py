@@ -31,26 +31,22 @@ def _padded(products, *fastest):
 
 
 def test_images():
+    def products_of(images, features):
+        arrays = _arrays(
+            ('parameter', [images, 8, 8, 16]),
+            ('parameter', [3, 3, 16, features]),
+            ('convolution', [images, 8, 8, features]),
+            window=9,
+        )
+        return _products(arrays, [2], [0, 0, 0], [1, 1, 1])
+
     # 32 images of 8 x 8 pixels and 96 features, 3 x 3 windows.
-    arrays = _arrays(
-        ('parameter', [32, 8, 8, 16]),
-        ('parameter', [3, 3, 16, 96]),
-        ('convolution', [32, 8, 8, 96]),
-        window=9,
-    )
-    products = _products(arrays, [2], [0, 0, 0], [1, 1, 1])
+    products = products_of(32, 96)
     assert not products.of_window and products.share == pytest.approx(1)
     assert _padded(products, 3, 0) == pytest.approx(128 / 96)
     assert _padded(products, 0, 3) == pytest.approx(128 / 32)
     # 8 pixels by 4 images fill no 8 sublanes.
-    arrays = _arrays(
-        ('parameter', [4, 8, 8, 16]),
-        ('parameter', [3, 3, 16, 128]),
-        ('convolution', [4, 8, 8, 128]),
-        window=9,
-    )
-    products = _products(arrays, [2], [0, 0, 0], [1, 1, 1])
-    assert _padded(products, 3, 0) == pytest.approx(2)
+    assert _padded(products_of(4, 128), 3, 0) == pytest.approx(2)
 
 
 @pytest.mark.parametrize(

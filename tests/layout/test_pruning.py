@@ -56,19 +56,15 @@ def test_scores_are_those_of_the_plain_formula(options, directions):
     model = models.ResModel(4, 10, **options)
     inference = scoring.LayoutInference(model)
     plain = {key: options[key] for key in ('num_gnns', 'mlp_layers')}
-    for seed, shape in enumerate(
-        [
-            {},
-            {'configurable': 1},
-            {'configs': 1},
-            {'vectors': 1},
-            {'configurable': 40, 'configs': 100},
-            {'edges': 0},
-            {'nodes': 1, 'configurable': 1},
-            {'edges': 400, 'vectors': 30},
-            {'nodes': 300, 'edges': 300, 'configurable': 20},
-        ]
-    ):
+    shapes = [
+        {},
+        {'configs': 1},
+        {'vectors': 1},
+        {'configurable': 40, 'configs': 100},
+        {'nodes': 1, 'configurable': 1},
+        {'nodes': 300, 'edges': 300, 'configurable': 20},
+    ]
+    for seed, shape in enumerate(shapes):
         program = layout_programs.random_program(seed, **shape)
         scores = inference.score(program)
         wanted = layout_programs.plain_scores(model, program, directions, **plain)
@@ -114,6 +110,9 @@ def test_equal_configurations_are_scored_once(whole):
     wanted = layout_programs.plain_scores(model, program)[program.group]
     for one in inference, scoring.LayoutInference(_Other(model)):
         layout_programs.assert_close(one.score(program), wanted)
+    program = dataclasses.replace(program, feats=program.feats * np.inf)
+    with pytest.raises(ValueError, match='gives random_2 a score that is not'):
+        inference.score(program)
 
 
 class _Other(tf.keras.Model):
@@ -144,11 +143,3 @@ def test_a_model_that_replaces_forward_is_scored_with_it():
     scores = scoring.LayoutInference(model).score(program)
     wanted = -layout_programs.plain_scores(model, program, **small)
     layout_programs.assert_close(scores, wanted)
-
-
-@pytest.mark.slow
-def test_scores_that_are_not_finite_are_an_error(whole):
-    program = layout_programs.random_program(4)
-    program = dataclasses.replace(program, feats=program.feats * np.inf)
-    with pytest.raises(ValueError, match='gives random_4 a score that is not'):
-        whole[1].score(program)

@@ -16,12 +16,6 @@ def _arrays(*nodes):
     return shapes.Arrays.read(np.array(ops), rows)
 
 
-def test_sizes():
-    arrays = _arrays(('parameter', (4, 8)), ('reduce', (4,)))
-    assert arrays.elements.tolist() == [32, 4]
-    assert arrays.bytes.tolist() == [128, 16]
-
-
 def test_missing_columns_count_as_zero():
     columns = schema.DIMENSIONS.start + 1
     arrays = shapes.Arrays.read(np.array([2]), np.full((1, columns), 3))
@@ -39,6 +33,8 @@ def test_the_input_of_a_convolution_has_its_batch():
     roles[2] = (0, 3), (0, 3), (2, 3)  # output, input, kernel
     arrays = arrays._replace(roles=roles)
     operands = shapes.operands(arrays, np.array([2, 2]), np.array([0, 1]))
+    assert arrays.elements[:2].tolist() == [315, 810]
+    assert arrays.bytes[:2].tolist() == [4 * 315, 4 * 810]
     assert [node[2] for node, _ in operands] == [1, 0]
     assert [exists.tolist() for _, exists in operands] == [[False, False, True]] * 2
 

@@ -77,9 +77,8 @@ def _assert_same_graph(ours, expected):
         assert not found.features
         for end in (tfgnn.SOURCE, tfgnn.TARGET):
             _assert_equal(found.adjacency[end], wanted.adjacency[end])
-            assert found.adjacency.node_set_name(end) == wanted.adjacency.node_set_name(
-                end
-            )
+            names = [part.adjacency.node_set_name(end) for part in (found, wanted)]
+            assert names[0] == names[1]
 
 
 def _assert_equal(ours, expected):
@@ -219,13 +218,7 @@ def test_example_graph_fits_the_normaliser():
         config_max=np.ones(1, np.float32),
     )
     graph = graphs_lib.example_graph(normalizer)
-    kernel = tile_graphs.Kernel(
-        op=np.zeros(2),
-        feats=np.zeros((2, 2)),
-        edges=np.array([[1, 0]]),
-        configs=np.zeros((2, 1)),
-        runtimes=np.ones(2),
-        normalizers=np.ones(2),
-        tile_id='example',
-    )
+    nodes, configs = np.zeros((2, 2)), np.zeros((2, 1))
+    rest = (np.array([[1, 0]]), configs, np.ones(2), np.ones(2), 'example')
+    kernel = tile_graphs.Kernel(np.zeros(2), nodes, *rest)
     _assert_same_graph(graph, tile_graphs.by_hand([kernel]))

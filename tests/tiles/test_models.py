@@ -98,17 +98,11 @@ def test_attention_by_its_formula(pairs, x):
             expected = x[i, c] @ own + bias
             for head in range(2):
                 part = slice(2 * head, 2 * head + 2)
-                logits = np.array(
-                    [
-                        h[i] @ receiver[:, head] + h[j] @ sender[:, head]
-                        for j in _neighbours(i)
-                    ]
-                )
+                others = h[_neighbours(i)]
+                logits = h[i] @ receiver[:, head] + others @ sender[:, head]
                 logits = np.where(logits > 0, logits, 0.2 * logits)
                 alpha = np.exp(logits) / np.exp(logits).sum()
-                expected[part] += sum(
-                    share * h[j, part] for share, j in zip(alpha, _neighbours(i))
-                )
+                expected[part] += alpha @ others[:, part]
             np.testing.assert_allclose(y[i, c], expected, atol=1e-5)
 
 
@@ -123,13 +117,10 @@ def test_options_change_the_scores():
         return model(graph, training=True).numpy()
 
     plain = scores()
-    for options in (
-        {'num_gnns': 1},
-        {'node_gnns': 0},
-        {'log_scales': []},
-        {'reduction': 'mean'},
-        {'dropout': 0.5},
-    ):
-        changed = scores(**options)
+    options = dict(
+        num_gnns=1, node_gnns=0, log_scales=[], reduction='mean', dropout=0.5
+    )
+    for name, value in options.items():
+        changed = scores(**{name: value})
         assert np.isfinite(changed).all()
-        assert np.abs(changed - plain).max() > 1e-6, options
+        assert np.abs(changed - plain).max() > 1e-6, name

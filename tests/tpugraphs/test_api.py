@@ -355,18 +355,6 @@ def test_records(root):
         (lambda root: tpugraphs.train(callbacks=3), 'callbacks should be a list'),
         (lambda root: tpugraphs.train(callbacks=[3]), '3 has no method on_epoch(run,'),
         (
-            lambda root: tpugraphs.tune(root / 'p.pb', candidate=3),
-            "there is no argument 'candidate'; did you mean 'candidates'?",
-        ),
-        (
-            lambda root: tpugraphs.tune(root / 'p.pb', measure='3'),
-            "measure should be a whole number, not '3'",
-        ),
-        (
-            lambda root: tpugraphs.tune(root / 'p.pb', measure=0),
-            '--measure is at least 1, --candidates 2, and',
-        ),
-        (
             lambda root: tpugraphs.load(out_dir=root / 'data'),
             'train one: tpugraphs train tile --sample_data',
         ),

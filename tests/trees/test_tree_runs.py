@@ -282,7 +282,7 @@ def test_its_settings_are_those_that_a_report_shows(tiles, tmp_path):
     others.update(schedule='cosine', warmup=0.5, averaging='ema:0.9', losses='MSE')
     others.update(loss_noise=0.5, epochs=3, early_stop=1, early_stop_steps=1)
     others.update(configs=3, validate_batches=1, estimate=True, tile_columns=True)
-    others.update(loop_columns=True, exact_columns=True, release_columns=True)
+    others.update(loop_columns=True, release_columns=True)
     others.update(trees=True, eval_every=2)
     other, _ = tile_runs.train(root, out_dir=str(tmp_path), **_TREES, **others)
     assert (other / 'trees.txt').read_text() == (model_dir / 'trees.txt').read_text()

@@ -42,7 +42,6 @@ from tpugraphs.collect import collection
 from tpugraphs.collect import collection_folder
 from tpugraphs.collect import random_programs
 from tpugraphs.extract import outcomes
-from tpugraphs.kernels import choices
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
@@ -116,7 +115,7 @@ def make_pool(args: argparse.Namespace) -> None:
     for path in tqdm.tqdm(_programs(args.pool), mininterval=10):
         program = preparation.load(path)
         skipped: collections.Counter[str] = collections.Counter()
-        kernels = choices.kernels_of(program, 'tile', None, seen, skipped)
+        kernels = tile_choices.kernels_of(program.module, program.name, seen, skipped)
         for kernel in collection.draw_kernels(kernels, options):
             listed.append({'name': kernel.name, 'program': program.name})
     _write_list(args.pool, listed)

@@ -69,7 +69,7 @@ def judge() -> None:
         graphs = judging.load(archive, split)
         store = judging.store_of(graphs)
         rows = np.arange(store.config_offsets[-1])
-        times = tile_table.TileTable(store, ['cost_columns']).rows(rows)[:, 0]
+        times = tile_table.TileTable(store, ['exact_cost_columns']).rows(rows)[:, 0]
         scores = np.split(times, store.config_offsets[1:-1])
         figures = judging.figures('tile', graphs, scores).mean(axis=0)
         name = f'{archive}, {split}'

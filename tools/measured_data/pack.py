@@ -2,7 +2,6 @@
 
   python tools/measured_data/pack.py tile packed=OLD published=OUT1 random=OUT2
   python tools/measured_data/pack.py by_others_real published=OUT3
-  python tools/measured_data/pack.py layout random=OUT4
 
 Each OUT is a folder that `tpugraphs collect` wrote, under the name of its origin, of
 which there may be several.  OLD is an archive of before, unpacked; its kernels keep
@@ -54,13 +53,12 @@ _ARCHIVES: dict[str, tuple[str, ...]] = {
     'by_others': (),
     'by_others_real': ('by_others',),
     'tile': ('by_others', 'by_others_real'),
-    'layout': (),
 }
 _TEST_ALONE = ('by_others', 'by_others_real')
 
 
 class Graph(NamedTuple):
-    """A kernel or program to pack."""
+    """A kernel to pack."""
 
     name: str
     path: str  # of its npz file
@@ -108,7 +106,7 @@ def pack(
     """Writes an archive and its summary next to it; returns the summary.
 
     Args:
-        archive: 'tile', 'layout', 'by_others' or 'by_others_real'.
+        archive: 'tile', 'by_others' or 'by_others_real'.
         sources: name of an origin and a folder, of each collection.
         without: an origin of kernels of an unpacked archive that are left out.
         train: families that are trained on, whatever their split was.
@@ -117,7 +115,6 @@ def pack(
     Raises:
         ValueError: a folder is no collection.
     """
-    is_layout = archive == 'layout'
     there = {digest for other in _ARCHIVES[archive] for digest in _digests(other)}
     graphs: list[Graph] = []
     abouts: list[dict[str, Any]] = []
@@ -125,10 +122,9 @@ def pack(
         found, about = _read(origin, files.expand(folder))
         abouts += about
         for graph in found:
-            key = graph.name if is_layout else graph.digest
             is_old = graph.split is not None
-            if key not in there and not (is_old and graph.origin == without):
-                there.add(key)
+            if graph.digest not in there and not (is_old and graph.origin == without):
+                there.add(graph.digest)
                 graphs.append(graph)
     splits = {g.family: 'test' for g in graphs}
     if archive not in _TEST_ALONE:
@@ -193,10 +189,9 @@ def _write(
     abouts: list[dict[str, Any]],
 ) -> None:
     """Writes an archive: the kernels' files and their sidecar."""
-    folder = collection_folder.FOLDERS['layout' if archive == 'layout' else 'tile']
     kernels = {
         graph.name: {
-            'file': os.path.join(folder, splits[graph.family], f'{graph.name}.npz'),
+            'file': os.path.join(splits[graph.family], f'{graph.name}.npz'),
             'origin': graph.origin,
             'split': splits[graph.family],
             'noisy': False,
@@ -209,14 +204,12 @@ def _write(
     with files.write_atomically(shipped.archive_of(archive), 'wb') as stream:
         with zipfile.ZipFile(stream, 'w', zipfile.ZIP_DEFLATED) as packed:
             for graph in graphs:
-                _add(packed, kernels[graph.name]['file'], _content(graph, archive))
+                _add(packed, kernels[graph.name]['file'], _content(graph))
             _add(packed, hardware.SIDECAR, sidecar.encode())
 
 
-def _content(graph: Graph, archive: str) -> bytes:
-    """Returns the file of a graph; of a kernel, with the release that measured it."""
-    if archive == 'layout':
-        return pathlib.Path(graph.path).read_bytes()
+def _content(graph: Graph) -> bytes:
+    """Returns the file of a kernel, with the release that measured it."""
     arrays = npz.read_all(graph.path, _MAX_BYTES)
     arrays['xla_release'] = np.array(hardware.release_number(graph.jaxlib))
     with tempfile.TemporaryDirectory() as folder:

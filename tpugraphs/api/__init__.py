@@ -1,4 +1,4 @@
-"""What `import tpugraphs` offers: runs, data, rankings, tuning, and their results."""
+"""What `import tpugraphs` offers: runs, data, rankings, and their results."""
 
 from baselines.core import starting
 

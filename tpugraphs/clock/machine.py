@@ -42,15 +42,6 @@ def describe(core: int) -> text.JsonObject:
     }
 
 
-def identity(device: str) -> text.JsonObject:
-    """Returns what times depend on: machines that are equal in it share records."""
-    about = describe(-1)
-    return {
-        'device': device,
-        **{name: about[name] for name in ('cpu', 'cores', 'caches', 'flags')},
-    }
-
-
 def chosen_core(core: int) -> int:
     """Returns the core to measure on, -1 for the last; raises ValueError if missing."""
     if not hasattr(os, 'sched_getaffinity'):

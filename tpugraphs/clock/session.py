@@ -2,7 +2,7 @@
 
 with Session() as session:
     optimised = session.optimise(module)
-    measured = session.measure('kernel', modules, inputs, seed, protocol)
+    measured = session.measure(modules, inputs, seed, protocol)
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import sys
 import tempfile
 import time
 from typing import Any
-
-import numpy as np
 
 from baselines.core import files
 from baselines.hlo import protos
@@ -34,8 +32,8 @@ _GRACE = 5.0
 # needs many, and the caller says better what was spent.
 _START = 60.0
 
-# One for each parameter: arguments of `values.draw_array`, or the array itself.
-Inputs = Sequence[dict[str, Any] | np.ndarray]
+# Arguments of `values.draw_array`, one for each parameter.
+Inputs = Sequence[dict[str, Any]]
 
 
 class WorkerError(Exception):
@@ -106,12 +104,11 @@ class Session:
 
     def measure(
         self,
-        kernel: str,
         modules: Sequence[bytes],
         inputs: Inputs,
         seed: int,
         protocol: timing.Protocol,
-        **options: object,
+        tolerance: float = 0.0,
     ) -> timing.Measured:
         """Times modules that compute the same; arguments are as of `Worker.measure`.
 
@@ -127,9 +124,7 @@ class Session:
         _check_memory(default, inputs)
         ends = min(self._ends, time.monotonic() + protocol.deadline)
         protocol = dataclasses.replace(protocol, clock=clock_of(self._platform))
-        request = dict(
-            kernel=kernel, modules=modules, inputs=inputs, seed=seed, **options
-        )
+        request = dict(modules=modules, inputs=inputs, seed=seed, tolerance=tolerance)
         dropped: dict[int, str] = {}
         for _ in range(_MOST_CRASHES):
             self._compiling = None
@@ -148,34 +143,6 @@ class Session:
             refused = {**dropped, **measured.dropped}
             return dataclasses.replace(measured, dropped=dict(sorted(refused.items())))
         raise WorkerError(f'{timing.DIED} {_MOST_CRASHES} times')
-
-    def compare(
-        self,
-        modules: Sequence[bytes],
-        inputs: Inputs,
-        seeds: Sequence[int],
-        tolerance: float,
-        seconds: float = math.inf,
-    ) -> str:
-        """Compares the results of two modules; arguments are as of `Worker.compare`.
-
-        The request is given up soon after so many seconds.
-
-        Returns:
-            Why they differ; '' if they agree on all inputs.
-
-        Raises:
-            WorkerError: a module cannot be run, its results are not finite, or the
-                process ended.
-        """
-        return self._call(
-            'compare',
-            min(self._ends, time.monotonic() + seconds),
-            modules=modules,
-            inputs=inputs,
-            seeds=seeds,
-            tolerance=tolerance,
-        )
 
     def _call(self, method: str, ends: float, **arguments: object) -> Any:
         """Calls a method of `Worker` in the process, which is started if need be.
@@ -240,9 +207,8 @@ def _check_memory(module: protos.HloModuleProto, inputs: Inputs) -> None:
     result = module.host_program_shape.result
     results = [shape.dimensions for shape in (*result.tuple_shapes, result)]
     # Inputs are drawn, and results compared, as float64.
-    drawn = [spec['dims'] for spec in inputs if isinstance(spec, dict)]
-    arrays = (*drawn, *results)
-    needed = sum(8 * math.prod(dims) for dims in arrays)
+    drawn = [spec['dims'] for spec in inputs]
+    needed = sum(8 * math.prod(dims) for dims in (*drawn, *results))
     if needed > conversion.MEMORY:
         raise WorkerError(
             f'arrays of {needed / 2**30:,.0f} GiB while they are checked; '

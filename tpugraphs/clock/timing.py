@@ -104,7 +104,7 @@ class Protocol:
     def fewest(self) -> int:
         """The passes that a slow kernel gets at least.
 
-        An exact number of passes stays: half of those of `tune` judge a claim.
+        An exact number of passes stays.
         """
         return min(self.least, LARGE_PASSES) if self.least < self.most else self.least
 
@@ -123,8 +123,6 @@ class Measured:
     passes: np.ndarray  # int64 [passes, kept], nanoseconds
     again: np.ndarray  # int64 [passes], nanoseconds of the default compiled again
     dropped: dict[int, str]  # number -> why the configuration was not timed
-    # number -> seconds that the configuration took to compile
-    compiling: dict[int, float] = dataclasses.field(default_factory=dict)
     # numbers of those that ran once, and whose one time is repeated in every pass
     once: list[int] = dataclasses.field(default_factory=list)
 

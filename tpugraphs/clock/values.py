@@ -4,37 +4,22 @@ import math
 
 import numpy as np
 
-# The least standard deviation of drawn weights.
-_LEAST_DEVIATION = 0.02
-
 
 def draw_array(
-    rng: np.random.Generator,
-    type: str,
-    dims: list[int],
-    high: int = 2,
-    balanced: bool = False,
+    rng: np.random.Generator, type: str, dims: list[int], high: int = 2
 ) -> np.ndarray:
     """Returns values for which no operation is unusually fast or slow.
 
     Args:
         type: NumPy's name of the type.
         high: the bound that integers are below.
-        balanced: whether matrices have both signs and a deviation with which values
-            neither grow nor become alike from layer to layer; sums of positive ones
-            enlarge rounding errors.
     """
     if type == 'bool':
         return rng.random(dims) < 0.5
     if type.startswith(('int', 'uint')):
         high = min(high, 100) if '8' in type else high
         return rng.integers(0, high, dims).astype(type)
-    values: np.ndarray = rng.uniform(0.1, 1.1, dims).astype(np.float32)
-    if balanced and len(dims) > 1:
-        # A sum of so many products then has the deviation of its inputs.
-        inputs = max(1, math.prod(dims[:-1]))
-        values = rng.normal(0, max(_LEAST_DEVIATION, inputs**-0.5), dims)
-    return values.astype(type)
+    return rng.uniform(0.1, 1.1, dims).astype(np.float32).astype(type)
 
 
 def finite_share(array: np.ndarray) -> float:

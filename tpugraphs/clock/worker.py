@@ -8,7 +8,6 @@ the worker sends ('compile', number), and the last number sent is the culprit.
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable
 import contextlib
 import ctypes
@@ -50,8 +49,6 @@ class Worker:
 
     def __init__(self, send: Callable[[tuple[str, object]], None]):
         self._send = send
-        # The optimised modules of a kernel's configurations as text, by the kernel.
-        self._texts: dict[str, set[str]] = collections.defaultdict(set)
 
     def start(self, core: int, platform: str) -> str:
         """Pins this process to a core, limits its memory, and starts XLA on a platform.
@@ -75,27 +72,21 @@ class Worker:
 
     def measure(
         self,
-        kernel: str,
         modules: list[bytes],
-        inputs: list[dict[str, Any] | np.ndarray],
+        inputs: list[dict[str, Any]],
         seed: int,
         skip: list[int],
         protocol: timing.Protocol,
-        distinct: bool = False,
-        most: int = 1 << 30,
         tolerance: float = 0.0,
     ) -> timing.Measured:
         """Compiles the configurations of a kernel, checks them and times them.
 
         Args:
             modules: serialised HloModuleProtos, the default first.
-            inputs: by parameter, arguments of `values.draw_array`, or an array.
+            inputs: arguments of `values.draw_array`, by parameter.
             seed: of the inputs and the order of timing.
             skip: numbers of modules to leave out.
             protocol: the number of passes, and the limits of time.
-            distinct: leave out a configuration that compiles to the same program as an
-                earlier one, of this request or one before.
-            most: configurations to time at most, the default not counted.
             tolerance: relative, of results, see `kernels.rounding`.
 
         Raises:
@@ -109,13 +100,13 @@ class Worker:
         runs: dict[int, Callable[[], object]] = {}
         once: dict[int, int] = {}  # number of a slow configuration -> its one time
         dropped: dict[int, str] = {}
-        compiling: dict[int, float] = {}
+        most = len(modules)  # configurations to time
         # The default is compiled again as the last, however late it is: the difference
         # of its two times is what any other difference is compared with.
         for place, index in enumerate([*range(len(modules)), 0]):
             again = place == len(modules)
             timed = len(runs) + len(once)
-            is_enough = timed > most or not protocol.compiles_more(
+            is_enough = timed >= most or not protocol.compiles_more(
                 time.monotonic() - began, timed
             )
             if (index in skip or is_enough) and not again:
@@ -124,14 +115,12 @@ class Worker:
             started = time.monotonic()
             try:
                 program = self.backend.compile(modules[index])
-                compiling.setdefault(index, time.monotonic() - started)
-                if distinct:
-                    self._check_distinct(kernel, program, index)
+                compiling = time.monotonic() - started
                 if default is None:
                     default = Default(program, inputs, rng, tolerance)
                     if len(modules) > 1:
                         default.check_finite()
-                    most = min(most, default.most_configs(protocol, compiling[0]) - 1)
+                    most = default.most_configs(protocol, compiling)
                     protocol = protocol.for_default(default.taken_ns)
                 else:
                     default.check(program)
@@ -151,46 +140,7 @@ class Worker:
         # [passes, kept]: those timed in every pass, then those that ran once.
         columns = np.concatenate([passes[:, :-1], repeated], axis=1)
         kept = [place for place in runs if place < len(modules)] + [*once]
-        return timing.Measured(kept, columns, again_ns, dropped, compiling, [*once])
-
-    def compare(
-        self,
-        modules: list[bytes],
-        inputs: list[dict[str, Any] | np.ndarray],
-        seeds: list[int],
-        tolerance: float,
-    ) -> str:
-        """Returns why the results of two serialised modules differ, or ''.
-
-        Raises:
-            CompileError, RuntimeError: of XLA.
-            ValueError: the first one's results are not finite.
-        """
-        first, second = map(self.backend.compile, modules)
-        for seed in seeds:
-            rng = np.random.default_rng(seed)
-            drawn = [
-                spec
-                if isinstance(spec, dict)
-                else rng.permutation(spec.ravel()).reshape(spec.shape)
-                for spec in inputs
-            ]
-            default = Default(first, drawn, rng, tolerance)
-            default.check_finite()
-            try:
-                default.check(second)
-            except _Dropped as why:
-                return str(why)
-        return ''
-
-    def _check_distinct(
-        self, kernel: str, program: xla.CompiledModule, index: int
-    ) -> None:
-        """Raises _Dropped if an earlier configuration compiled to the same program."""
-        body = program.text().partition('\n')[2]  # without its name
-        if index and body in self._texts[kernel]:
-            raise _Dropped('the same program as another')
-        self._texts[kernel].add(body)
+        return timing.Measured(kept, columns, again_ns, dropped, [*once])
 
 
 class _Dropped(Exception):
@@ -210,7 +160,7 @@ class Default:
     """The results and the time of the default, which other programs are checked by.
 
     Args:
-        inputs: by parameter, arguments of `values.draw_array`, or an array.
+        inputs: arguments of `values.draw_array`, by parameter.
         tolerance: relative, of results.
 
     Attributes:
@@ -220,18 +170,13 @@ class Default:
     def __init__(
         self,
         program: xla.CompiledModule,
-        inputs: list[dict[str, Any] | np.ndarray],
+        inputs: list[dict[str, Any]],
         rng: np.random.Generator,
         tolerance: float,
     ):
         self._program, self._rng, self._tolerance = program, rng, tolerance
-        drawn = all(isinstance(spec, dict) for spec in inputs)
-        arrays = [
-            values.draw_array(rng, **spec) if isinstance(spec, dict) else spec
-            for spec in inputs
-        ]
-        self._take(arrays)
-        for attempt in range(_TAMER_DRAWS if drawn else 0):
+        self._take([values.draw_array(rng, **spec) for spec in inputs])
+        for attempt in range(_TAMER_DRAWS):
             if self._finite >= _LEAST_FINITE:
                 break
             self._take([values.tamer(array, attempt) for array in self._arrays])

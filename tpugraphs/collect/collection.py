@@ -22,7 +22,6 @@ from tpugraphs.clock import session as session_lib
 from tpugraphs.clock import timing
 from tpugraphs.collect import collection_folder as folder_lib
 from tpugraphs.kernels import building
-from tpugraphs.kernels import choices
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
@@ -30,21 +29,20 @@ from tpugraphs.kernels import rounding
 from tpugraphs.kernels import tile_choices
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
-from tpugraphs.records import machine_records
 
 
 def collect(
     sources: Sequence[str],
     options: folder_lib.CollectionOptions,
     load: Callable[[str], reader.Program] = preparation.load,
-    kernels_of: Callable[..., Sequence[cutting.Kernel]] = choices.kernels_of,
+    kernels_of: Callable[..., Sequence[cutting.Kernel]] | None = None,
 ) -> folder_lib.CollectionFolder:
-    """Measures programs, and writes an npz file for every kernel or program.
+    """Measures programs, and writes an npz file for every kernel.
 
     Args:
         sources: names of programs, as `load` takes them.
         load: source -> program.
-        kernels_of: the kernels of a program; see `choices.kernels_of`.
+        kernels_of: the kernels of a program to measure; by default `_kernels_of`.
 
     Returns:
         The folder with its results.
@@ -59,8 +57,6 @@ def collect(
         raise ValueError(
             'at least 2 configurations, more than 0 minutes, and more than 0 seconds'
         )
-    path = options.records if options.task == 'tile' else ''
-    machine_records.check_writable(path)
     ends = options.began + options.minutes * 60
     kept = f'kept what was measured in {options.output}'
     with (
@@ -68,9 +64,9 @@ def collect(
         folder_lib.open_folder(sources, options) as folder,
         session_lib.Session(options.core, options.platform, ends) as session,
     ):
-        records = machine_records.MachineRecords(path, session.device, fresh=True)
+        kernels_of = kernels_of or _kernels_of
         loaded = _load_kernels(sources, load, kernels_of, folder, session)
-        _measure_all(loaded, folder, session, records)
+        _measure_all(loaded, folder, session)
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
         if folder.stopped:
@@ -104,9 +100,11 @@ def _load_kernels(
             if program.name in names:
                 raise ValueError(f'two programs are called {program.name!r}')
             names.add(program.name)
-            _check_cut_out(program, options.task)
+            if program.cut_out:
+                parts = removal.described(program.cut_out)
+                text.note(f'{program.source}: cut out: {parts}')
             skipped = collections.Counter[str]()
-            kernels = kernels_of(program, options.task, session, digests, skipped)
+            kernels = kernels_of(program, session, digests, skipped)
             folder.add_skipped(skipped.elements())
             loaded += draw_kernels(kernels, options)
         except (ValueError, OSError) as error:
@@ -116,20 +114,21 @@ def _load_kernels(
     return loaded
 
 
-def _check_cut_out(program: reader.Program, task: str) -> None:
-    """Says what was cut out of a program; raises ValueError if it is to run whole."""
-    if program.cut_out:
-        parts = removal.described(program.cut_out)
-        if task == reading.LAYOUT:
-            raise ValueError(f'layouts are measured in whole programs; it has {parts}')
-        text.note(f'{program.source}: cut out: {parts}')
+def _kernels_of(
+    program: reader.Program,
+    session: session_lib.Session,
+    digests: set[str],
+    skipped: collections.Counter[str],
+) -> Sequence[cutting.Kernel]:
+    """Returns the kernels of a program; see `tile_choices.kernels_of`."""
+    module = preparation.optimise(program, session)
+    return tile_choices.kernels_of(module, program.name, digests, skipped)
 
 
 def _measure_all(
     loaded: Sequence[cutting.Kernel],
     folder: folder_lib.CollectionFolder,
     session: session_lib.Session,
-    records: machine_records.MachineRecords,
 ) -> None:
     """Measures the kernels that have no file yet, until time is up."""
     options = folder.options
@@ -158,7 +157,6 @@ def _measure_all(
             except session_lib.WorkerError as error:
                 folder.add_stopped(kernel.program, text.one_line(error))
             else:
-                records.add(kernel.name, configs, measured, kernel.opcodes)
                 if len(measured.passes) < protocol.fewest:
                     folder.add_unmeasured(1)
                 elif len(measured.kept) < 2:
@@ -187,7 +185,7 @@ def _protocol(
         share,
         compiling=share / 2,
         deadline=seconds_left,
-        least_configs=folder_lib.LEAST_CONFIGS[options.task],
+        least_configs=folder_lib.LEAST_CONFIGS,
     )
 
 
@@ -197,16 +195,14 @@ def _measure(
     session: session_lib.Session,
     protocol: timing.Protocol,
 ) -> tuple[Sequence[tile_choices.Config], timing.Measured]:
-    """Draws configurations of a kernel or program, and times them."""
+    """Draws configurations of a kernel, and times them."""
     rng = np.random.default_rng([options.seed, _digest(kernel.name)])
-    candidates = choices.OF_TASK[options.task].candidates_of(
-        kernel, rng, options.configs
-    )
+    candidates = tile_choices.candidates_of(kernel, rng, options.configs)
     modules = [candidates.module(i) for i in range(len(candidates.configs))]
     inputs = cutting.inputs_of(kernel.module)
     tolerance = rounding.tolerance_of(kernel.module)
     measured = session.measure(
-        kernel.name, modules, inputs, options.seed, protocol, tolerance=tolerance
+        modules, inputs, options.seed, protocol, tolerance=tolerance
     )
     return candidates.configs, measured
 
@@ -218,7 +214,7 @@ def _write(
     configs: Sequence[tile_choices.Config],
     measured: timing.Measured,
 ) -> None:
-    """Writes the npz file of a kernel or program below a split, and measured.json."""
+    """Writes the npz file of a kernel below a split, and measured.json."""
     options = folder.options
     default = measured.passes[:, 0]
     # In random order: models that cannot tell configurations apart keep the order of
@@ -233,18 +229,14 @@ def _write(
     halves = np.array([passes[half::2].min(0) for half in (0, 1)])
     tau = timing.kendall_tau(*halves)
     noisy = tau < folder_lib.LEAST_TAU
-    parts = folder_lib.FOLDERS[options.task], split
-    if noisy:
-        parts = folder_lib.NOISY, ''
-    file = os.path.join(*filter(None, parts), f'{kernel.name}.npz')
-    task = choices.OF_TASK[options.task]
-    tuning = task.tuning_data(kernel, configs, halves.min(0), place)
+    file = os.path.join(folder_lib.NOISY if noisy else split, f'{kernel.name}.npz')
+    tuning = tile_choices.tuning_data(kernel, configs, halves.min(0), place)
     nodes = graph.extract_graph(tuning.module, extra=True)
     raw_lib.write_record(
         os.path.join(options.output, file),
         kernel.name,
         nodes,
-        raw_lib.configs_of(options.task, tuning, nodes),
+        raw_lib.configs_of(reading.TILE, tuning, nodes),
         xla.release(),
     )
     record = {

@@ -24,6 +24,7 @@ from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import collections as collections_lib
 from baselines.data import hardware
+from baselines.hlo import reading
 from tpugraphs.clock import machine
 from tpugraphs.clock import session
 from tpugraphs.clock import timing
@@ -35,11 +36,8 @@ _WIDTH = 60  # characters of a name in an error
 # The folder of kernels whose halves of the passes rank differently.
 NOISY = 'noisy'
 LEAST_TAU = 0.6  # Kendall's tau below which a kernel is noisy
-# Configurations of a kernel or program that are timed even if they take longer than
-# its seconds.
-LEAST_CONFIGS = {'tile': 10, 'layout': 2}
-# Subfolder with the splits of a collection, as trainings expect it, by task.
-FOLDERS = {'tile': '', 'layout': 'xla/random'}
+# Configurations of a kernel that are timed even if they take longer than its seconds.
+LEAST_CONFIGS = 10
 
 _Reasons = collections.Counter  # reason -> how many
 
@@ -49,8 +47,7 @@ class CollectionOptions:
     """The options of a collection."""
 
     output: str  # folder, absolute
-    task: str = 'tile'  # 'tile' or 'layout'
-    configs: int = 60  # at most, of a kernel or program
+    configs: int = 60  # at most, of a kernel
     kernels: int = 0  # at most, of a program, drawn at random; 0 for all
     minutes: float = math.inf  # of wall time; infinite for as long as it takes
     seconds: float = 20  # of wall time for a kernel, compiling included
@@ -58,7 +55,6 @@ class CollectionOptions:
     # shares of train, valid and test; None writes one folder
     split: tuple[float, ...] | None = (80, 10, 10)
     resume: bool = False  # whether to go on with an interrupted collection
-    records: str = ''  # file or folder of tuning records; '' for none
     core: int = -1  # the core of the worker; -1 for the last
     platform: str = 'cpu'  # 'cpu' or 'gpu'
     # least and most passes
@@ -109,8 +105,8 @@ class CollectionFolder:
 
     Attributes:
         options: of the collection.
-        records: name -> the entry of measured.json for a kernel or program whose file
-            exists, those of earlier calls included.
+        records: name -> the entry of measured.json for a kernel whose file exists,
+            those of earlier calls included.
         left: kernels that were not measured for lack of time.
         skipped: reason -> kernels that cannot be measured.
         stopped: reason -> programs of kernels whose measurement ended without times.
@@ -129,7 +125,7 @@ class CollectionFolder:
         self.stopped: dict[str, list[str]] = {}
         self.failed: list[str] = []
         self._about = {
-            'task': options.task,
+            'task': reading.TILE,  # earlier versions measured layouts, too
             'seed': options.seed,
             'configs': options.configs,
             'kernels': options.kernels,
@@ -191,15 +187,14 @@ class CollectionFolder:
 
     def lines(self) -> Iterator[str]:
         """Yields the closing lines for the user."""
-        noun = 'kernel' if self.options.task == 'tile' else 'program'
         noisy = sum(record['noisy'] for record in self.records.values())
         yield (
-            f'{text.count(len(self.records), noun)} with '
+            f'{text.count(len(self.records), "kernel")} with '
             f'{text.count(self.configs, "configuration")} in {self.options.output}'
         )
         yield (
             f"Kendall's tau between halves of the passes: median "
-            f'{self.median_tau:.2f}; {text.count(noisy, f"noisy {noun}")} set apart'
+            f'{self.median_tau:.2f}; {text.count(noisy, "noisy kernel")} set apart'
         )
         if self.left:
             yield f'{self.left} left for lack of time; --resume goes on'

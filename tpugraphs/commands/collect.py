@@ -7,16 +7,15 @@
 A program is a function of TensorFlow or JAX, a model, or a file with HLO or MLIR
 (docs/guide/measure.md#programs).  XLA optimises it; each piece of the result that
 XLA runs as one is a kernel, and a configuration says how a loop walks its output
-in tiles (or, with --task layout, which layouts the program's arrays have).  Each is
-compiled, compared with XLA's own default, and timed, in a process of its own on one
-core.
+in tiles.  Each is compiled, compared with XLA's own default, and timed, in a process of
+its own on one core.
 
 Written are npz files in the published format, divided into train, valid and
 test by families of programs (by kernel, if there are fewer than three programs),
 and measured.json, which says how and how well it was measured.  Kernels whose
 times do not repeat are set apart in noisy/.  A program that cannot be used is named,
 the others are measured, and the exit code is 1.  Ctrl-C loses nothing: --resume goes
-on.  `tpugraphs tune` starts from what was measured (`tpugraphs records`).
+on.
 """
 
 import argparse
@@ -31,7 +30,6 @@ from baselines.data import shares
 from tpugraphs import collect
 from tpugraphs import kernels
 from tpugraphs.programs import extras
-from tpugraphs.records import arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     about = 'measure so many random programs, composed of what models have'
     parser.add_argument('--random', type=int, metavar='N', help=about)
-    about = 'configurations of a kernel or program'
+    about = 'configurations of a kernel'
     option('--families', '', 'of random programs, such as gathers,norm', metavar='A,B')
     option('--configs', 60, about, metavar='N')
     about = (
@@ -53,15 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     option('--kernels', 0, about, metavar='N')
     option('--minutes', math.inf, 'stop after', metavar='M')
-    about = 'of a kernel or program at most, compiling included'
+    about = 'of a kernel at most, compiling included'
     option('--seconds', 20.0, about, metavar='S')
-    option('--task', 'tile', 'what is configured', choices=('tile', 'layout'))
     about = 'shares of train/valid/test, or none'
     option('--split', '80/10/10', about)
     command_line.switch(parser, '--resume', 'go on with what is in the folder')
     about = 'passes over the configurations, exactly (default: 6 to 30, until '
     option('--passes', 0, f'{about}halves agree)', metavar='N')
-    arguments.add(parser)
+    option('--seed', 0, '')
+    about = 'the device to measure on'
+    option('--platform', 'cpu', about, choices=('cpu', 'gpu'))
+    option('--core', -1, 'the core to measure on (default: the last)')
 
 
 @command_line.logged(short=True)

@@ -15,8 +15,8 @@ where runtimes are known, slowdown is relative to the fastest.  The closing summ
 compares the choice with random choice and with the default.
 
 A program without configurations (docs/guide/measure.md#programs has the forms) is
-cut into kernels as by `tpugraphs tune`, with 200 candidates each, and the rank of XLA's
-own choice is printed.
+cut into kernels as by `tpugraphs collect`, with 200 candidates each, and the rank of
+XLA's own choice is printed.
 
 --output writes all configurations: *.csv has a row for each, *.json an object,
 which --json prints.  A compiler gives its own candidates with --candidates, in

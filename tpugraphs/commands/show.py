@@ -4,7 +4,6 @@
     tpugraphs show ~/raw/tuning_data.pb --module fusion.232 --plot fusion.png
     tpugraphs show ~/data/tpugraphs/npz/tile/xla/train/some_kernel.npz
     tpugraphs show my_program.py:step
-    tpugraphs show my_program.py:step --time
     tpugraphs show module_0001.before_optimizations.txt
 
 A file of many modules gets a line for each, and --module picks one.  Repeated
@@ -12,7 +11,6 @@ configurations have the same features, so no model can tell them apart; how much
 their runtimes differ is noise that no model can explain.  Of a program
 (docs/guide/measure.md#programs has the forms) its kernels are listed, with their
 share of the multiply-adds, and the tiles that XLA chose, where the module says.
---time measures them instead (pip install 'tpugraphs[measure]').
 """
 
 import argparse
@@ -20,8 +18,6 @@ import sys
 
 from baselines import command_line
 from tpugraphs import inspect
-from tpugraphs import kernels
-from tpugraphs.inspect import kernel_times
 from tpugraphs.inspect import layers
 
 
@@ -32,28 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--module', str, about)
     about = f'draw the graph (up to {layers.MOST} nodes) and the runtimes; also '
     command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
-    about = 'of a program: time it and its kernels on this machine'
-    command_line.switch(parser, '--time', about)
-    about = 'with --time: wall time for the program, and for each kernel '
-    about += f'(default: {kernel_times.SECONDS:g})'
-    command_line.option(parser, '--seconds', float, about, metavar='S')
     command_line.add_json(parser, 'text')
 
 
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
-    if args.time:
-        if args.module or args.plot:
-            raise ValueError('--time is of a program: leave --module and --plot out')
-        seconds = kernel_times.SECONDS if args.seconds is None else args.seconds
-        program = kernels.preparation.load(args.file)
-        profiled = inspect.profile.profile(program, seconds=seconds)
-        command_line.show(args, profiled.to_json(), lambda: profiled)
-        return
-
-    if args.seconds is not None:
-        raise ValueError(f'--seconds={args.seconds:g} is for --time: give both')
     found = inspect.jobs.describe(args.file, args.module, args.plot)
     command_line.show(args, found.to_json(), found.to_text)
     if args.plot:

@@ -285,9 +285,8 @@ def score_part(part: list[int], work: _Work) -> list[list[float]]:
         ValueError: the worker sees other data, or a score is not finite.
     """
     models, store, graphs = _opened(work)
-    with splits.verifying(store):
-        scores = models.scores(store, graphs, np.arange(*part))
-        return [one.tolist() for one in scores]
+    scores = models.scores(store, graphs, np.arange(*part))
+    return [one.tolist() for one in scores]
 
 
 @functools.lru_cache(maxsize=1)

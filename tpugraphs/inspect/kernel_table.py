@@ -202,11 +202,6 @@ def _shape_text(shape: protos.ShapeProto) -> str:
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'
 
 
-def multiply_adds(module: protos.HloModuleProto) -> int:
-    """Counts the multiply-adds of a module; the body of a loop counts once."""
-    return _MultiplyAdds(module).of_computation(module.entry_computation_id)
-
-
 class _MultiplyAdds:
     """Counts the multiply-adds of a module's dots and convolutions.
 

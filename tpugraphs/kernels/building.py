@@ -12,7 +12,7 @@ they are finished, callees before callers, as XLA wants them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 import functools
 import itertools
 import math
@@ -170,40 +170,25 @@ class Module:
 
     def copy_called(self, number: int) -> int:
         """Copies a computation of the source, by its id, once; returns the new id."""
-        return self._copy(number, self._callees, self._copied)
-
-    def copy_entry(self, module: protos.HloModuleProto) -> int:
-        """Copies another module's computations; returns the new id of its entry."""
-        computations = {c.id: c for c in module.computations}
-        return self._copy(module.entry_computation_id, computations, {})
-
-    def _copy(
-        self,
-        number: int,
-        computations: Mapping[int, protos.HloComputationProto],
-        copied: dict[int, int],
-    ) -> int:
-        """Copies a computation and its callees, unless they are copied already."""
-        if number not in copied:
-            callee = computations[number]
+        if number not in self._copied:
+            callee = self._callees[number]
             copy = type(callee).FromString(callee.SerializeToString())
             ids = {i.id: self.next_id() for i in copy.instructions}
             for i in copy.instructions:
                 clear_fields(i)
                 i.id = ids[i.id]
                 i.operand_ids[:] = [ids[o] for o in i.operand_ids]
-                i.called_computation_ids[:] = [
-                    self._copy(c, computations, copied)
-                    for c in i.called_computation_ids
-                ]
+                i.called_computation_ids[:] = map(
+                    self.copy_called, i.called_computation_ids
+                )
                 i.name = f'{i.opcode}.{i.id}'
             copy.root_id = ids[copy.root_id]
-            copy.id = copied[number] = self.next_id()
+            copy.id = self._copied[number] = self.next_id()
             copy.name = f'called.{copy.id}'
             names = copy.program_shape.parameter_names
             names[:] = [f'parameter.{place}' for place in range(len(names))]
             self.proto.computations.append(copy)
-        return copied[number]
+        return self._copied[number]
 
     def finish(
         self, entry: Computation, root: protos.HloInstructionProto | None = None

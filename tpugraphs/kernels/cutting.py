@@ -46,32 +46,13 @@ _MOST_CONSTANT = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Place:
-    """The HloInstructionProtos of an optimised module that make up a kernel."""
-
-    # its instructions, operands first; the last one is its result
-    pieces: list[protos.HloInstructionProto]
-    # the values of its parameters, in the order of these
-    operands: list[protos.HloInstructionProto]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel of a program, or a whole program, as a module of its own."""
+    """A kernel of a program, as a module of its own."""
 
-    name: str  # graph id: `<program>_<hash>`; of a whole program its name
+    name: str  # graph id: `<program>_<hash>`
     program: str  # name of the program
     module: protos.HloModuleProto  # one entry computation, all row-major
     origin: str  # name of its last instruction in the optimised module
-    # its one or several places in the optimised module
-    places: list[Place] = dataclasses.field(default_factory=list)
-
-    @property
-    def opcodes(self) -> list[str]:
-        """The opcodes of its instructions, without parameters and constants."""
-        free = ('parameter', 'constant')
-        instructions = entry_of(self.module).instructions
-        return [i.opcode for i in instructions if i.opcode not in free]
 
 
 class Unsupported(Exception):
@@ -95,9 +76,8 @@ def cut(
     skipped: collections.Counter[str] = collections.Counter()
     bodies = {c.id: c for c in module.computations}
     for values, pieces in pieces_of(module):
-        writer = _RowMajor(module)
         try:
-            proto = writer.write_kernel(bodies, values, pieces)
+            proto = _RowMajor(module).write_kernel(bodies, values, pieces)
         except Unsupported as reason:
             skipped[str(reason)] += 1
             continue
@@ -111,9 +91,8 @@ def cut(
         digest = hashlib.sha256(content).hexdigest()[:16]
         proto.name = program
         name = f'{program}_{digest}'
-        kernel = Kernel(name, program, proto, pieces[-1].name)
-        # Equal kernels have one name, and a place each.
-        by_name.setdefault(name, kernel).places.append(Place(pieces, writer.operands))
+        # Equal kernels have one name.
+        by_name.setdefault(name, Kernel(name, program, proto, pieces[-1].name))
     return list(by_name.values()), skipped
 
 
@@ -146,9 +125,7 @@ def entry_of(module: protos.HloModuleProto) -> protos.HloComputationProto:
     return next(c for c in module.computations if c.id == module.entry_computation_id)
 
 
-def inputs_of(
-    module: protos.HloModuleProto, balanced: bool = False
-) -> list[dict[str, Any]]:
+def inputs_of(module: protos.HloModuleProto) -> list[dict[str, Any]]:
     """Returns the arguments of `values.draw_array` for a module's parameters."""
     entry = entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
@@ -160,7 +137,6 @@ def inputs_of(
             'type': building.NUMPY_TYPES[p.shape.element_type],
             'dims': list(p.shape.dimensions),
             'high': max([2, *firsts]),
-            'balanced': balanced,
         }
         for p in parameters
     ]
@@ -270,9 +246,6 @@ class _RowMajor:
     """Writes a kernel's module, in which every array is row-major.
 
     An array keeps its bytes, and has its dimensions in the order of its layout.
-
-    Attributes:
-        operands: the instructions that became parameters, in their order.
     """
 
     def __init__(self, module: protos.HloModuleProto):
@@ -282,7 +255,6 @@ class _RowMajor:
         self._values: dict[
             int, tuple[protos.HloInstructionProto, protos.ShapeProto]
         ] = {}
-        self.operands: list[protos.HloInstructionProto] = []
 
     def write_kernel(
         self,
@@ -344,7 +316,6 @@ class _RowMajor:
             written.literal.shape.CopyFrom(shape)
         elif outside or value.opcode == 'constant':
             written = self._entry.parameter(shape)
-            self.operands.append(value)
         else:
             written = self._rewrite(value, shape)
         self._values[value.id] = written, value.shape

@@ -11,8 +11,8 @@ import numpy as np
 from baselines.hlo import protos
 from baselines.hlo import reading
 from tpugraphs.kernels import building
-from tpugraphs.kernels import choices
 from tpugraphs.kernels import cutting
+from tpugraphs.kernels import layouts
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
 from tpugraphs.kernels import tpu_tiles
@@ -34,7 +34,7 @@ def tunings(
     The default, which is XLA's own choice, is the first run and marked.  If an
     optimised module has XLA's own tiles, kernels are its fusions as they are, and
     candidates are in the units of these tiles; else kernels and candidates are those
-    of `tpugraphs tune`.
+    of `tpugraphs collect`.
 
     Args:
         kind: 'tile', or 'layout' for layouts of the whole program.
@@ -45,23 +45,28 @@ def tunings(
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
     """
     if kind == reading.LAYOUT:
-        program = preparation.prepare(program)
-    else:
-        chosen = [
-            (computation, instruction, own)
-            for computation in program.module.computations
-            for instruction in computation.instructions
-            if (own := tpu_tiles.of(instruction))
-        ]
-        for computation, instruction, own in chosen:
-            rng = np.random.default_rng(seed)
-            yield _tuning_of(program, computation, instruction, own, count, rng)
-        if chosen:
-            return
-    task = choices.OF_TASK[kind]
-    for kernel in choices.kernels_of(program, kind, None, set(), skipped):
-        candidates = task.candidates_of(kernel, np.random.default_rng(seed), count)
-        yield task.tuning_data(kernel, candidates.configs)
+        module = preparation.prepare(program).module
+        if layouts.configurable(module):
+            yield layouts.tuning_data(module, np.random.default_rng(seed), count)
+        else:
+            skipped['nothing to configure'] += 1
+        return
+    chosen = [
+        (computation, instruction, own)
+        for computation in program.module.computations
+        for instruction in computation.instructions
+        if (own := tpu_tiles.of(instruction))
+    ]
+    for computation, instruction, own in chosen:
+        rng = np.random.default_rng(seed)
+        yield _tuning_of(program, computation, instruction, own, count, rng)
+    if chosen:
+        return
+    module = preparation.optimise(program)
+    for kernel in tile_choices.kernels_of(module, program.name, set(), skipped):
+        rng = np.random.default_rng(seed)
+        candidates = tile_choices.candidates_of(kernel, rng, count)
+        yield tile_choices.tuning_data(kernel, candidates.configs)
 
 
 def _tuning_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import itertools
 import math
@@ -17,8 +17,7 @@ from tpugraphs.kernels import cutting
 from tpugraphs.kernels import extents
 from tpugraphs.kernels import rewriting
 
-# Sizes of tiles, by the names 'output', 'kernel' and 'input'; or, under 'nodes', the
-# layouts of a program.  Plain numbers, as JSON holds them.
+# Sizes of tiles, by the names 'output', 'kernel' and 'input'.
 Config = Mapping[str, Any]
 
 # Kernels whose arrays are all smaller take about as long as to call them.
@@ -33,7 +32,7 @@ _MOST_SIZE = (1 << 31) - 1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidates:
-    """Configurations of a kernel or program, ready to be measured."""
+    """Configurations of a kernel, ready to be measured."""
 
     configs: Sequence[Config]  # the default first
     # number of a configuration -> its serialised HloModuleProto
@@ -41,19 +40,21 @@ class Candidates:
 
 
 def candidates_of(
-    kernel: cutting.Kernel,
-    rng: np.random.Generator,
-    count: int,
-    recorded: Sequence[Config] = (),
+    kernel: cutting.Kernel, rng: np.random.Generator, count: int
 ) -> Candidates:
-    """Draws configurations of a kernel, the untiled one first, and adds recorded ones.
+    """Draws configurations of a kernel, the untiled one first.
 
     Args:
-        count: configurations to draw at most, with the untiled one.
-        recorded: `output` and `kernel` sizes of tuning records.
+        count: configurations at most, with the untiled one.
     """
     plan = rewriting.Plan(kernel.module)
-    drawn = list(dict.fromkeys([*draw(plan, rng, count), *_recorded(plan, recorded)]))
+    return candidates_with(plan, draw(plan, rng, count))
+
+
+def candidates_with(
+    plan: rewriting.Plan, drawn: Sequence[rewriting.Tiles]
+) -> Candidates:
+    """Makes the modules of configurations of a kernel, the untiled one first."""
     tiled = [rewriting.tile(plan, tiles) for tiles in drawn]
     configs = [
         {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
@@ -82,13 +83,6 @@ def tuning_data(
         sizes.kernel_bounds.extend(config['kernel'])
         sizes.output_bounds.extend(config['output'])
         sizes.input_bounds.extend(config['input'])
-    return add_times(tuning, times, default)
-
-
-def add_times(
-    tuning: protos.ModuleTuningData, times: Iterable[float], default: int
-) -> protos.ModuleTuningData:
-    """Marks the default of a ModuleTuningData, and adds times, nanoseconds, if any."""
     tuning.runs[default].is_default = True
     for run, time in zip(tuning.runs, times):
         # Below 2 ns a run does not count as measured.
@@ -222,40 +216,3 @@ def _fits(plan: rewriting.Plan, tiles: rewriting.Tiles) -> bool:
     share = math.prod(tiles.output) / max(1, math.prod(plan.output))
     footprint = share * building.num_bytes(plan.root.shape)
     return trips <= _MOST_TRIPS and footprint <= _FOOTPRINT
-
-
-def _recorded(
-    plan: rewriting.Plan, recorded: Sequence[Config]
-) -> Iterator[rewriting.Tiles]:
-    """Yields the recorded configurations that are possible for a kernel."""
-    ranks = len(plan.output), len(plan.reduced)
-    possible: list[Sequence[int]] = [
-        range(1, n + 1) if free else [n]
-        for n, free in zip(plan.output, plan.tileable[0])
-    ]
-    possible += _divisors(plan)
-    for config in recorded:
-        tiles = rewriting.Tiles(tuple(config['output']), tuple(config['kernel']))
-        rows = zip((*tiles.output, *tiles.kernel), possible)
-        if (len(tiles.output), len(tiles.kernel)) == ranks and _fits(plan, tiles):
-            if all(size in choices for size, choices in rows):
-                yield tiles
-
-
-def columns(configs: Sequence[Config]) -> np.ndarray:
-    """Returns features of tile configurations for a regression.
-
-    They are the log2 of whole size over tile size by dimension, and the log2 of the
-    volumes of the output and kernel tiles: float64 [c, dimensions + 2].
-
-    Args:
-        configs: `output` and `kernel` sizes of configurations, the untiled one first.
-    """
-    output, kernel = (
-        np.log2([config[name] for config in configs]).reshape(len(configs), -1)
-        for name in ('output', 'kernel')
-    )
-    # [c, dimensions], log2 of tile sizes; the first row is the whole kernel.
-    sizes = np.concatenate([output, kernel], axis=1)
-    volumes = [output.sum(1, keepdims=True), kernel.sum(1, keepdims=True)]
-    return np.concatenate([sizes[0] - sizes, *volumes], axis=1)

@@ -87,10 +87,6 @@ class JointStore(layout_store.LayoutStore):
         flags = np.broadcast_to(self._flags[part], (len(rows), len(self.flags)))
         return np.concatenate([rows, flags], axis=1)
 
-    def verify(self) -> None:
-        for store in self._stores:
-            store.verify()
-
     def with_opcodes_below(self, count: int) -> 'JointStore':
         parts = {n: store.with_opcodes_below(count) for n, store in self._parts.items()}
         return JointStore(parts, self._names)

@@ -6,14 +6,13 @@ In the cache folder there are, for one source:
     .<key>.<listing hash>.* a build in progress, or the remains of a killed one
     <key>.<listing hash>    the finished folder, renamed into place
 
-The listing (see `Listing`) is part of the folder's name and of its manifest, so that
-another folder is used after a file has changed, appeared or vanished.  Processes that
-have mapped a replaced folder can still use it.
+The hash of the version and the listing (see `Listing`) is the one check: another
+folder is built after a file has changed, appeared or vanished.  Processes that have
+mapped a replaced folder can still use it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
-import errno
 import fcntl
 import glob
 import hashlib
@@ -22,7 +21,6 @@ import os
 import re
 import shutil
 import sys
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,15 +28,9 @@ from baselines.core import files
 from baselines.core import text
 from baselines.data.packed import columns
 
-# Per source file, its name and numbers that change with its content.
+# Per source file its name, size and times.
 Listing = list[tuple[str | int, ...]]
-
-
-class Packed(NamedTuple):
-    """The contents of a packed folder."""
-
-    manifest: text.JsonObject
-    columns: dict[str, np.ndarray]
+Packed = tuple[text.JsonObject, dict[str, np.ndarray]]  # the manifest, the columns
 
 
 def open_or_build(
@@ -62,47 +54,40 @@ def open_or_build(
         build: packs the files and returns entries for the manifest.
 
     Returns:
-        The manifest (the entries that `build` returned, 'listing', 'version',
-        'columns', 'folder') and the columns, mapped read-only.
+        The manifest (the entries that `build` returned, and 'columns') and the
+        columns, mapped read-only.
 
     Raises:
         OSError: the cache folder cannot be written, or the disk is full.
         Whatever `build` raises; then nothing is left behind.
     """
     key = f'{label}-{_digest(list(source))}'
-    stamp = {'version': version, 'listing': [list(entry) for entry in listing]}
-    final = os.path.join(cache_dir, f'{key}.{_digest(stamp)}')
+    final = os.path.join(cache_dir, f'{key}.{_digest([version, listing])}')
     # Without the lock first: a finished folder may be in a read-only place.
-    packed = _open(final, stamp)
+    packed = _open(final)
     if packed:
         return packed
     with _explain_errors(cache_dir, source):
         os.makedirs(cache_dir, exist_ok=True)
         with _lock(os.path.join(cache_dir, f'{key}.lock'), label):
-            packed = _open(final, stamp)
+            packed = _open(final)
             if packed:
                 return packed
             files.remove_leftovers(cache_dir, re.compile(rf'\.{re.escape(key)}\..*'))
             # An existing folder is damaged, or it would have been opened.
             with files.folder_atomically(final, replace=True) as folder:
                 with columns.Writer(folder) as writer:
-                    writer.finish({**build(writer), **stamp})
+                    writer.finish(build(writer))
             _remove_others(cache_dir, key, keep=final)
-            packed = _open(final, stamp)
-    if not packed:
-        raise OSError(errno.EIO, 'what was packed there cannot be read back', cache_dir)
-    return packed
+            return columns.open_folder(final)
 
 
-def _open(folder: str, stamp: text.JsonObject) -> Packed | None:
-    """Maps a finished folder; None if it is absent, damaged or has another stamp."""
+def _open(folder: str) -> Packed | None:
+    """Maps a finished folder; None if it is absent or damaged."""
     try:
-        manifest, arrays = columns.open_folder(folder)
+        return columns.open_folder(folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    if any(manifest.get(key) != value for key, value in stamp.items()):
-        return None
-    return Packed({**manifest, 'folder': folder}, arrays)
 
 
 def _remove_others(cache_dir: str, key: str, keep: str) -> None:
@@ -138,19 +123,13 @@ def _lock(path: str, label: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _explain_errors(cache_dir: str, source: Sequence[str]) -> Iterator[None]:
-    """Adds the cache folder and advice to errors of writing there.
-
-    An error about a file elsewhere is of the source and is raised as it is; one without
-    a file is of a write, for example on a full disk.
-    """
+    """Adds the cache folder and advice to errors, unless they name a source's file."""
     try:
         yield
     except OSError as error:
         place = str(error.filename or cache_dir)
-        # One of the two folders may be inside the other.
-        around = [folder for folder in (cache_dir, *source) if _is_in(place, folder)]
-        in_cache = max(around, key=len, default='') == cache_dir
-        if error.errno is None or not (in_cache or _is_in(cache_dir, place)):
+        in_source = any(place.startswith(f'{folder}{os.sep}') for folder in source)
+        if error.errno is None or in_source:
             raise
         raise OSError(
             error.errno,
@@ -158,11 +137,6 @@ def _explain_errors(cache_dir: str, source: Sequence[str]) -> Iterator[None]:
             'space there or choose another folder with --cache_dir',
             cache_dir,
         ) from error
-
-
-def _is_in(path: str, folder: str) -> bool:
-    """Returns whether an absolute path is a folder's, or of something in it."""
-    return f'{path}{os.sep}'.startswith(f'{folder}{os.sep}')
 
 
 def _digest(value: object) -> str:

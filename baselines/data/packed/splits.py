@@ -1,25 +1,20 @@
 """The base class of packed splits of tiles and of layouts."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 import os
 import sys
 from typing import Any, TypeVar
-import zlib
 
 import numpy as np
 
 from baselines.core import files
 from baselines.core import text
-from baselines.core import untrusted
 from baselines.data import collections
 from baselines.data import graph_files
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
 from baselines.hlo import schema
-
-_END = 4096  # bytes at either end of a file that its checksum is of
 
 SplitType = TypeVar('SplitType', bound='PackedSplit')
 
@@ -205,15 +200,6 @@ class PackedSplit:
         """Appends a graph to all columns; returns the arrays to be fingerprinted."""
         raise NotImplementedError
 
-    def verify(self) -> None:
-        """Verifies the checksums of all data packed on disk, reading all of it.
-
-        Raises:
-            ValueError: something changed since it was packed; says which file.
-        """
-        if 'folder' in self.manifest:
-            columns_lib.open_folder(self.manifest['folder'], read_all=True)
-
     def __len__(self) -> int:
         return len(self.graph_ids)
 
@@ -340,37 +326,7 @@ def _list_split(
         path = os.path.join(split_dir, name)
         # A folder or a link to nothing is listed: reading it will say so.
         state = os.stat(path) if os.path.exists(path) else os.lstat(path)
-        times = state.st_mtime_ns, state.st_ctime_ns
-        listing.append((name, state.st_size, *times, _checksum(path)))
+        listing.append((name, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
     if not listing:
         raise ValueError(f'{split_dir}: there is no .npz file in it; {advice}')
     return listing[:limit]
-
-
-def _checksum(path: str) -> int:
-    """Returns a checksum of both ends of a file; 0 where it cannot be read.
-
-    The central directory of a zip file, which is at its end, has a checksum of each
-    array.  So this one tells of changes that keep size and times.
-    """
-    with contextlib.suppress(OSError, ValueError):  # packing it says what is wrong
-        with untrusted.open_regular(path) as stream:
-            first = stream.read(_END)
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _END))
-            return zlib.crc32(stream.read(_END), zlib.crc32(first))
-    return 0
-
-
-@contextlib.contextmanager
-def verifying(*stores: PackedSplit) -> Iterator[None]:
-    """Checks packed data after a ValueError in the block, in case damage caused it.
-
-    Raises:
-        ValueError: the data are damaged; or else the error of the block.
-    """
-    try:
-        yield
-    except ValueError:
-        for store in stores:
-            store.verify()
-        raise

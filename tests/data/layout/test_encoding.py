@@ -82,9 +82,3 @@ def test_codes_are_as_wide_as_they_must(count, dtype):
     assert encoded.codes.dtype == dtype
     np.testing.assert_array_equal(encoded.codes[:, 0], np.arange(count)[::-1])
     np.testing.assert_array_equal(encoded.vectors[encoded.codes], features)
-
-
-def test_the_largest_and_smallest_vectors():
-    features = np.array([[[5] * 18], [[-1] * 18], [[5] * 17 + [4]]], np.float32)
-    encoded = _encode(features)
-    np.testing.assert_array_equal(encoded.vectors[encoded.codes], features)

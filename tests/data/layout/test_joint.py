@@ -37,6 +37,8 @@ def test_collections_take_turns(store):
     assert store.node_offsets.tolist() == [0, 5, 13, 19, 26]
     assert store.config_counts.tolist() == [10, 13, 11, 12]
     assert store.source == f'{_XLA}, {_NLP}'
+    below = store.with_opcodes_below(1)
+    assert all(not below.part('node_opcode', graph).any() for graph in range(4))
 
 
 def test_flags_are_the_last_columns_of_all_nodes(store):
@@ -57,16 +59,11 @@ def test_flags_are_the_last_columns_of_all_nodes(store):
 
 
 def test_programs_are_those_of_the_parts(store):
-    for graph, (name, number) in enumerate(
-        [(_XLA, 0), (_NLP, 0), (_XLA, 1), (_XLA, 2)]
-    ):
+    columns = ('config_runtime', 'config_group', 'node_config_ids', 'edge_index')
+    places = [(_XLA, 0), (_NLP, 0), (_XLA, 1), (_XLA, 2)]
+    for graph, (name, number) in enumerate(places):
         part = _PARTS[name]
-        for column in (
-            'config_runtime',
-            'config_group',
-            'node_config_ids',
-            'edge_index',
-        ):
+        for column in columns:
             np.testing.assert_array_equal(
                 store.part(column, graph), part.part(column, number)
             )
@@ -84,11 +81,6 @@ def test_one_collection_alone_has_the_same_flags(store):
         alone.part('node_feat', 0), store.part('node_feat', 1)
     )
     assert alone.fingerprint == _PARTS[_NLP].fingerprint
-
-
-def test_opcodes_become_unknown_in_all_parts(store):
-    below = store.with_opcodes_below(1)
-    assert all(not below.part('node_opcode', graph).any() for graph in range(4))
 
 
 def test_trees_see_the_flags_last(store):

@@ -23,42 +23,6 @@ def _pack(folder, *blocks, **manifest):
     return str(folder)
 
 
-def _flip(path, place):
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(content)
-
-
-def _packed_numbers(folder):
-    return _pack(folder, {'x': np.arange(9000), 'y': np.zeros((3, 2))}, note='text')
-
-
-@pytest.mark.parametrize('name', ['x.bin', 'y.bin'])
-@pytest.mark.parametrize('large', [True, False])
-def test_a_flipped_bit_in_a_column(tmp_path, monkeypatch, name, large):
-    folder = _packed_numbers(tmp_path / 'packed')
-    columns.open_folder(folder, read_all=True)
-    _flip(tmp_path / 'packed' / name, -5)
-    if large:
-        monkeypatch.setattr(columns, 'MAX_VERIFIED_ON_OPENING', 0)
-        columns.open_folder(folder)
-    else:
-        with pytest.raises(ValueError, match=f'{name}: its checksum is wrong'):
-            columns.open_folder(folder)
-    with pytest.raises(ValueError, match=f'{name}: .*; remove {folder}, it will be'):
-        columns.open_folder(folder, read_all=True)
-
-
-def test_a_flipped_bit_in_the_manifest(tmp_path):
-    folder = _packed_numbers(tmp_path / 'packed')
-    path = tmp_path / 'packed' / columns.MANIFEST
-    text = path.read_text()
-    for old, new in (('text', 'tezt'), ('9000', '9001'), ('"crc32"', '"crc33"')):
-        path.write_text(text.replace(old, new))
-        with pytest.raises(ValueError, match='checksum|size'):
-            columns.open_folder(folder, read_all=True)
-
-
 @pytest.mark.parametrize('rows', [np.zeros((1, 3)), np.zeros(2, np.float32)])
 def test_rows_that_do_not_fit(tmp_path, rows):
     with pytest.raises(ValueError, match='rows of float.* do not fit'):

@@ -40,25 +40,15 @@ def test_places_beyond_the_rank_hold_no_layout():
 
 def test_columns_are_unscaled():
     """Column 0 of configurations is kept, 1 is constant, and there is no other."""
-    scaling = {
-        'config_used': [True, False],
-        'config_min': [-1, 4],
-        'config_max': [3, 4],
-    }
+    scaling = dict(config_used=[True, False], config_min=[-1, 4], config_max=[3, 4])
     [layouts] = neighbourhood.Unscaled(scaling).layouts(tf.constant([[0.5]])).numpy()
     assert layouts.tolist() == [1, 4, *[-1] * 16]
     values = np.arange(18, dtype=np.float32)[np.newaxis]
     [layouts] = neighbourhood.Unscaled(None).layouts(tf.constant(values)).numpy()
     assert layouts.tolist() == list(range(18))
-
-
-def test_a_dimension_beyond_the_sixth_is_no_place():
     places = neighbourhood.hat(tf.constant([5.0, 6.0, 127.0, -1.0, 0.25]))
-    assert places.numpy().tolist() == [
-        [0, 0, 0, 0, 0, 1],
-        *[[0] * 6] * 3,
-        [0.75, 0.25, 0, 0, 0, 0],
-    ]
+    near = [0.75, 0.25, 0, 0, 0, 0]
+    assert places.numpy().tolist() == [[0, 0, 0, 0, 0, 1], *[[0] * 6] * 3, near]
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,15 @@ def test_graph_convolution(part, x):
     np.testing.assert_allclose(y, np.maximum(expected, 0), atol=1e-5)
 
 
-def test_chebyshev_polynomials(part, x):
-    y, (w, b, *filters) = _run(plain.Chebyshev(_WIDTH, tf.identity, 3), x, part)
+def _mean_over_neighbours(x):
+    a = _neighbours()
+    return _along_nodes(a / np.maximum(a.sum(1), 1)[:, None], x)
+
+
+@pytest.mark.parametrize('with_mean', [False, True])
+def test_chebyshev_polynomials(part, x, with_mean):
+    kind = plain.ChebyshevSage if with_mean else plain.Chebyshev
+    y, (w, b, *filters) = _run(kind(_WIDTH, tf.identity, 3), x, part)
     a = _neighbours()
     scale = np.maximum(a.sum(1), 1) ** -0.5
     laplacian = -scale[:, None] * a * scale
@@ -70,23 +77,11 @@ def test_chebyshev_polynomials(part, x):
         4 * square @ laplacian - 3 * laplacian,
     ]
     expected = x @ w + b
+    if with_mean:
+        expected = expected + _mean_over_neighbours(x) @ filters.pop()
+    assert len(filters) == 3
     for polynomial, w_k in zip(polynomials, filters):
         expected = expected + _along_nodes(polynomial, x) @ w_k
-    np.testing.assert_allclose(y, expected, atol=1e-5)
-
-
-def _mean_over_neighbours(x):
-    a = _neighbours()
-    return _along_nodes(a / np.maximum(a.sum(1), 1)[:, None], x)
-
-
-def test_chebyshev_filters_and_mean_over_neighbours(part, x):
-    layer = plain.ChebyshevSage(_WIDTH, tf.identity, 1)
-    y, (w, b, first, of_neighbours) = _run(layer, x, part)
-    a = _neighbours()
-    scale = np.maximum(a.sum(1), 1) ** -0.5
-    expected = x @ w + b - _along_nodes(scale[:, None] * a * scale, x) @ first
-    expected += _mean_over_neighbours(x) @ of_neighbours
     np.testing.assert_allclose(y, expected, atol=1e-5)
 
 

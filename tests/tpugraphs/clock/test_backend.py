@@ -15,9 +15,7 @@ from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs.clock import backend as backend_lib
 from tpugraphs.kernels import cutting
-from tpugraphs.programs import reader
 from tpugraphs.programs import xla
-from tpugraphs.tuning import executable
 
 jaxlib = pytest.importorskip(
     'jaxlib', reason='jaxlib is not installed (the extra [measure])'
@@ -204,33 +202,6 @@ def test_the_optimised_module_is_text_without_metadata(compiled):
     assert 'ENTRY' in compiled(_LAYER, _ADD).text()
 
 
-def test_a_custom_call_is_refused_before_it_runs(tmp_path):
-    text = (
-        'HloModule m\nENTRY e { p = f32[4] parameter(0)\n'
-        'ROOT c = f32[4] custom-call(p), custom_call_target="run_me" }'
-    )
-    made = executable.Executable(reader.read_program(text.encode()).module)
-    folder = made.save(str(tmp_path / 'tuned'))
-    with pytest.raises(ValueError, match="cannot run here: 1 custom call of 'run_me'"):
-        executable.load(folder)
-
-
-@pytest.mark.parametrize('opcode', ['infeed', 'outfeed'])
-def test_what_waits_for_the_host_is_refused(tmp_path, opcode):
-    line = {
-        'infeed': 'i = (f32[4], token[]) infeed(t)\n'
-        'ROOT r = f32[4] get-tuple-element(i), index=0',
-        'outfeed': 'o = token[] outfeed(p, t), outfeed_shape=f32[4]\n'
-        'ROOT r = f32[4] negate(p)',
-    }[opcode]
-    entry = f'p = f32[4] parameter(0)\nt = token[] after-all()\n{line}'
-    text = f'HloModule m\nENTRY e {{ {entry} }}'
-    made = executable.Executable(reader.read_program(text.encode()).module)
-    folder = made.save(str(tmp_path / 'tuned'))
-    with pytest.raises(ValueError, match=f'cannot run here: 1 {opcode}'):
-        executable.load(folder)
-
-
 _ONE_THREAD = """
 import os, sys, time
 import numpy as np
@@ -267,20 +238,6 @@ def test_one_thread_alone_works(platform):
     )
     # Of the whole process, relative to the thread that calls.
     assert float(done.stdout) == pytest.approx(1, abs=0.05)
-
-
-def test_tensorflow_is_not_imported_to_run_a_saved_program(tmp_path):
-    before, entry, _, _ = _MODULES['dot']
-    text = f'HloModule m\n{before}\nENTRY e {{ {entry} }}'
-    made = executable.Executable(reader.read_program(text.encode()).module)
-    folder = made.save(str(tmp_path / 'tuned'))
-    code = (
-        'import sys, numpy as np, tpugraphs\n'
-        f'[r] = tpugraphs.load_program({folder!r})(np.ones((3, 4), np.float32))\n'
-        'assert (r == 4).all()\n'
-        "assert not {'tensorflow', 'lightgbm'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, '-c', code], env=files.environment(), check=True)
 
 
 def test_a_release_that_is_not_supported_names_one_that_is(monkeypatch):

@@ -25,7 +25,6 @@ from tpugraphs.collect import collection_folder
 from tpugraphs.kernels import cutting
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
-from tpugraphs.records import records as tuning_records
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
@@ -59,16 +58,16 @@ def test_a_configuration_that_cannot_be_timed_has_its_reason(session):
     broken.computations[-1].instructions[1].opcode = 'no-such-thing'
     good, wrong = pointwise(64, 64), pointwise(64, 64, opcode='abs')
     modules = serialized(good, wrong, broken, deadly(), good)
-    measured = session.measure('k', modules, INPUTS, 0, QUICK)
+    measured = session.measure(modules, INPUTS, 0, QUICK)
     assert measured.kept == [0, 4]
     assert measured.dropped.pop(2).startswith('XLA: ')
     assert measured.dropped == {1: 'wrong result', 3: 'XLA ended the process'}
     assert measured.passes.shape == (2, 2) and (measured.passes > 0).all()
     assert measured.again.shape == (2,)
     with pytest.raises(session_lib.WorkerError, match='no-such-thing'):
-        session.measure('l', modules[2:], INPUTS, 0, QUICK)
+        session.measure(modules[2:], INPUTS, 0, QUICK)
     with pytest.raises(session_lib.WorkerError, match='on the untiled kernel'):
-        session.measure('m', modules[3:], INPUTS, 0, QUICK)
+        session.measure(modules[3:], INPUTS, 0, QUICK)
     with pytest.raises(session_lib.WorkerError, match='XLA ended the process'):
         session.optimise(modules[3])
     # It serves on.
@@ -81,7 +80,7 @@ def test_a_result_in_bfloat16_is_compared(session):
         for instruction in module.computations[-1].instructions:
             instruction.shape.element_type = 16
     inputs = [{'type': 'bfloat16', 'dims': [64, 64]}]
-    measured = session.measure('n', serialized(*modules), inputs, 0, QUICK)
+    measured = session.measure(serialized(*modules), inputs, 0, QUICK)
     assert measured.kept == [0, 1] and measured.dropped == {2: 'wrong result'}
 
 
@@ -91,7 +90,7 @@ def test_arrays_that_do_not_fit_are_refused_before_a_worker_allocates_them():
     drawn = {'type': 'float32', 'dims': [1 << 31]}
     for inputs in ([drawn], []):  # the result alone, too
         with pytest.raises(session_lib.WorkerError, match=r'arrays of (32|16) GiB wh'):
-            session.measure('k', [module], inputs, 0, QUICK)
+            session.measure([module], inputs, 0, QUICK)
 
 
 def test_a_worker_that_takes_too_long_is_ended():
@@ -123,9 +122,8 @@ def collect(tmp_path, sources='abc', **changes):
 
 
 @pytest.mark.slow
-def test_three_kernels_and_four_configurations_of_each(tmp_path, monkeypatch):
-    memory = str(tmp_path / 'records.jsonl')
-    report = collect(tmp_path, records=memory)
+def test_three_kernels_and_four_configurations_of_each(tmp_path):
+    report = collect(tmp_path)
     # On a busy machine one may seem over ten times as slow as the default.
     assert len(report.records) == 3
     assert report.configs + sum(report.dropped.values()) == 12
@@ -161,12 +159,6 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path, monkeypatch):
     assert list(out.glob(f'*/{paths[1].name}'))  # among the noisy ones, perhaps
     assert paths[0].stat().st_mtime_ns == before
 
-    # Every time is on record, for `tune`.
-    measurements, _ = tuning_records.read(memory)
-    timed = [m for m in measurements if m.status == 'ok']
-    assert len(timed) >= report.configs
-    assert {len(m.times_ns) for m in timed} <= {1, 2}  # once, if it is slow
-
 
 def test_bad_programs_and_folders_lose_nothing(tmp_path):
     with pytest.raises(ValueError, match=r'nowhere.py'):
@@ -191,7 +183,7 @@ def test_time_spent_on_compiling_is_why_nothing_was_measured(tmp_path, monkeypat
     left = property(lambda self, seconds=iter([1.0, -1.0]): next(seconds))
     monkeypatch.setattr(collection_folder.CollectionOptions, 'seconds_left', left)
 
-    def kernels_of(program, task, session, digests, skipped):
+    def kernels_of(program, session, digests, skipped):
         skipped['too small to time'] += 1
         return [cutting.Kernel(f'a_{0:016x}', 'a', pointwise(8, 8), 'root')]
 
@@ -213,18 +205,18 @@ def test_of_a_large_program_some_kernels_are_drawn(tmp_path):
 def test_kernels_can_be_chosen(tmp_path, monkeypatch):
     chosen = []
 
-    def kernels_of(program, task, *_):
+    def kernels_of(program, *_):
         kernel = cutting.Kernel(f'{program.name}_0', program.name, program.module, '')
-        chosen.append((kernel.name, task))
+        chosen.append(kernel.name)
         return [kernel]
 
-    def refuse(self, kernel, *_, **unused_options):
-        raise session_lib.WorkerError(f'asked for {kernel}')
+    def refuse(self, *_, **unused_options):
+        raise session_lib.WorkerError('too slow')
 
     monkeypatch.setattr(session_lib.Session, 'measure', refuse)
-    with pytest.raises(ValueError, match='asked for a_0; b: asked for b_0'):
+    with pytest.raises(ValueError, match='a, b: too slow'):
         collection.collect(['a', 'b'], options(tmp_path), load, kernels_of)
-    assert chosen == [('a_0', 'tile'), ('b_0', 'tile')]
+    assert chosen == ['a_0', 'b_0']
 
 
 def test_large_kernels_are_drawn_more_often(tmp_path):
@@ -252,7 +244,7 @@ def test_after_the_deadline_no_pass_is_made():
     modules = serialized(*[pointwise(64, 64)] * 2)
     endless = timing.Protocol(least=1 << 40, most=1 << 40)
     with session_lib.Session(ends=time.monotonic()) as session:
-        measured = session.measure('k', modules, INPUTS, 0, endless)
+        measured = session.measure(modules, INPUTS, 0, endless)
     assert not len(measured.passes)
 
 
@@ -398,7 +390,7 @@ def test_a_worker_that_is_killed_is_replaced():
     protocol = timing.Protocol(least=60, most=60)  # not over before it is killed
     with Killing() as session:
         measured = session.measure(
-            'k', modules, [{'type': 'float32', 'dims': [512, 512]}], 0, protocol
+            modules, [{'type': 'float32', 'dims': [512, 512]}], 0, protocol
         )
         assert session._process.pid != killed[0]
     assert measured.kept == [0, 1, 2] and not measured.dropped

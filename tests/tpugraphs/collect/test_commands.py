@@ -1,13 +1,10 @@
-"""`collect` and `tune` as they are called."""
+"""`collect` as it is called."""
 
-import importlib.util
-import json
 import os
 import re
 import sys
 import types
 
-import numpy as np
 import pytest
 
 import baselines
@@ -26,7 +23,7 @@ def program(tmp_path):
 
 
 @pytest.mark.slow
-def test_collect_and_tune(program, tmp_path, capsys):
+def test_collect(program, tmp_path, capsys):
     pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
     out = str(tmp_path / 'out')
     words = ['--configs', '4', '--passes', '2', '--split', 'none']
@@ -35,28 +32,6 @@ def test_collect_and_tune(program, tmp_path, capsys):
     # On a busy machine it may be among the noisy ones.
     [npz] = (tmp_path / 'out').rglob('*.npz')
     assert npz.name.startswith('mine_')
-
-    figures = tmp_path / 'figures.json'
-    words = ['--measure', '2', '--candidates', '8', '--json', str(figures)]
-    words += ['--dir', 'estimate', '--output', out + '2']
-    assert commands.run('tune', [program, *words]) == 0
-    [kernel] = json.loads(figures.read_text())['kernels']
-    # What was collected is not measured again.
-    with open(os.path.join(out, 'measured.json')) as stream:
-        [collected] = json.load(stream)['kernels'].values()
-    recorded = len(collected['configs']) - 1
-    assert kernel['recorded'] == recorded
-    assert kernel['measured'] == max(2, recorded) and kernel['candidates'] >= 8
-    for kind in ('default', 'best'):
-        assert os.path.exists(f'{out}2/kernels/{kernel["name"]}.{kind}.pb')
-    assert kernel['claimed'] or kernel['speedup'] == 1
-    printed = capsys.readouterr().out
-    origin = 'drawn at random for each kernel, chosen by the estimate and times; '
-    assert f'configurations: up to 8 {origin}{recorded} from records' in printed
-    assert f'written: {out}2, for tpugraphs.load_program' in printed
-    x = np.linspace(0, 1, 96 * 128, dtype=np.float32).reshape(96, 128)
-    [result] = tpugraphs.load_program(out + '2')(x)
-    np.testing.assert_allclose(result, np.exp(x), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +105,7 @@ def test_a_missing_package_is_one_line_that_says_how_to_install_it(
     sources = [f'{file}:inside'] if package != 'jaxlib' else [program, text]
     for source in sources:
         printed = []
-        for words in (
-            ['collect', source, out],
-            ['tune', source, '--no_model'],
-            ['rank', source, '--dir', 'estimate'],
-        ):
+        for words in (['collect', source, out], ['rank', source, '--dir', 'estimate']):
             if source != program or words[0] != 'rank':
                 assert commands.run(words[0], words[1:]) == 1
                 printed.append(capsys.readouterr().err)
@@ -146,11 +117,3 @@ def test_a_missing_package_is_one_line_that_says_how_to_install_it(
         read = f'{tmp_path}/late.py:inside'
     with pytest.raises(ValueError, match=f'; run {re.escape(command)}$'):
         tpugraphs.read_program(read)
-
-
-def test_a_function_without_tensorflow_is_not_tuned(monkeypatch):
-    if importlib.util.find_spec('jax'):
-        pytest.skip('JAX, which is installed, traces it')
-    monkeypatch.setitem(sys.modules, 'tensorflow', None)
-    with pytest.raises(ValueError, match='tensorflow.*; run pip install -e .$'):
-        tpugraphs.tune(lambda x: x, np.zeros(3), records='')

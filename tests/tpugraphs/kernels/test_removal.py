@@ -1,12 +1,10 @@
 """Programs with operations that cannot run here: those are cut out, the rest stays."""
 
-import collections
-
 import pytest
 
 from baselines.hlo import protos
 from tpugraphs import commands
-from tpugraphs.kernels import choices
+from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
 from tpugraphs.programs import reader
@@ -53,9 +51,9 @@ def program(lines):
 
 def kernels(prepared):
     """Returns the opcodes of the program's kernels."""
-    skipped = collections.Counter()
-    cut = choices.kernels_of(prepared, 'tile', None, set(), skipped)
-    return sorted(opcode for kernel in cut for opcode in kernel.opcodes)
+    cut, _ = cutting.cut(preparation.optimise(prepared), 'program')
+    instructions = [i for k in cut for i in cutting.entry_of(k.module).instructions]
+    return sorted(i.opcode for i in instructions if i.opcode != 'parameter')
 
 
 def custom_call(target, more=''):
@@ -179,25 +177,10 @@ def test_show_lists_the_others(tmp_path, capsys):
     assert 'kernels         2, as' in printed
 
 
-@pytest.mark.slow
-def test_tune_writes_the_kernels_and_times_no_whole_program(tmp_path, capsys):
-    out = tmp_path / 'out'
-    words = ['--measure', '1', '--candidates', '3', '--output', str(out)]
-    assert commands.run('tune', [write(tmp_path), '--records', '', *words]) == 0
-    printed = capsys.readouterr().out
-    assert "cut out: 1 custom call of 'AwsNeuronGelu'" in printed
-    assert 'program: not measured: parts of it were cut out' in printed
-    assert [path.name for path in out.iterdir()] == ['kernels']
-    assert len(list((out / 'kernels').iterdir())) == 4  # two kernels, as they were, too
-
-
 def test_collect_measures_the_others(tmp_path, capsys):
-    words = ['--configs', '2', '--passes', '2', '--records', '', '--split', 'none']
+    words = ['--configs', '2', '--passes', '2', '--split', 'none']
     path, out = write(tmp_path), str(tmp_path / 'out')
     assert commands.run('collect', [path, out, *words]) == 0
     captured = capsys.readouterr()
     assert "cut out: 1 custom call of 'AwsNeuronGelu'" in captured.err
     assert '2 kernels with' in captured.out
-    # Layouts are those of a whole program, which cannot run.
-    assert commands.run('collect', [path, f'{out}2', *words, '--task', 'layout']) == 1
-    assert 'layouts are measured in whole programs' in capsys.readouterr().err

@@ -1,1 +1,0 @@
-"""Tuning records: what was measured on which machine, read, written and exported."""
