@@ -12,16 +12,15 @@ import dataclasses
 import math
 import multiprocessing
 import subprocess
-import sys
 import tempfile
 import time
 from typing import Any
 
-from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs.clock import backend
 from tpugraphs.clock import machine
 from tpugraphs.clock import timing
+from tpugraphs.programs import children
 from tpugraphs.programs import conversion
 
 # A kernel is given up when the process has ended this often on it.
@@ -94,8 +93,7 @@ class Session:
         """Ends the worker; the next request starts a new one."""
         if self._process is not None:
             self._pipe.close()
-            self._process.kill()
-            self._process.wait()
+            children.end(self._process)
             self._process = None
 
     def optimise(self, module: bytes) -> bytes:
@@ -177,14 +175,14 @@ class Session:
     def _start(self) -> None:
         """Starts a process; raises ValueError, with its last output, if it fails."""
         self._pipe, theirs = multiprocessing.Pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', 'tpugraphs.clock.worker', str(theirs.fileno())],
+        self._process = children.start(
+            'tpugraphs.clock.worker.serve',
+            [str(theirs.fileno())],
+            backend.VARIABLES,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            env={**files.environment(), **backend.VARIABLES},
             pass_fds=[theirs.fileno()],
-            start_new_session=True,  # Ctrl-C is ours to handle
         )
         theirs.close()
         try:

@@ -14,7 +14,6 @@ import contextlib
 import ctypes
 import importlib
 import os
-import shutil
 import signal
 import subprocess
 import sys

@@ -54,9 +54,7 @@ def module_of(
     return module, [*notes, *elided.fill(module)]
 
 
-def convert(
-    form: str, title: str, name: str, data: bytes
-) -> tuple[list[str], bytes]:
+def convert(form: str, title: str, name: str, data: bytes) -> tuple[list[str], bytes]:
     """Converts a text or bytecode to notes and a serialised HloModuleProto.
 
     Runs in the child process; see `module_of`.

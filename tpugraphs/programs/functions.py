@@ -219,10 +219,7 @@ def trace_saved_model(
 
 
 def _trace_saved_model(
-    folder: str,
-    name: str,
-    batch_size: int | None,
-    args: Sequence[object] | None = None,
+    folder: str, name: str, batch_size: int | None, args: Sequence[object] | None = None
 ) -> protos.HloModuleProto:
     """Traces a signature of a SavedModel; see `from_saved_model`."""
     import tensorflow as tf

@@ -19,9 +19,7 @@ _ELIDED = re.compile(r'\bconstant\(\{\.\.\.\}\)')
 # PyTorch/XLA and Neuron print the name of a value that no parser takes.
 _API_VERSION = re.compile(r'\bAPI_VERSION_UNSPECIFIED\b')
 # Groups of devices that jaxlib 0.4.30 does not read: [groups,size]<=[dims]T(order).
-_IOTA = re.compile(
-    r'\breplica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?'
-)
+_IOTA = re.compile(r'\breplica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?')
 _MOST_DEVICES = 1 << 20
 _UNKNOWN = re.compile(
     r'was parsing (\d+):(\d+): error: unexpected attribute:? "(\w+)"', re.IGNORECASE

@@ -119,9 +119,7 @@ def tuning_kind(source: str) -> str:
         return forms.detect_kind(data) or reading.parse_tuning(data).kind
 
 
-def _from_path(
-    source: str, args: Sequence[object] | None, options: Options
-) -> Program:
+def _from_path(source: str, args: Sequence[object] | None, options: Options) -> Program:
     """Reads a file, `FILE:NAME`, or a SavedModel."""
     function = _function_of(source)
     if function:

@@ -312,7 +312,7 @@ def _is_resource(constant: ir.Operation) -> bool:
 
     try:
         attribute = constant.attributes['value']
-    except (RuntimeError, TypeError):  # the bindings have no class for dense complex numbers
+    except (RuntimeError, TypeError):  # no class for complex numbers
         return False
     # To print a dense one could take long.
     is_dense = isinstance(attribute, ir.DenseElementsAttr)
