@@ -24,7 +24,7 @@ from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
 from tests.helpers import layout_files
-from tpugraphs.collect import collection_folder
+from tpugraphs.measure import collection_folder
 
 Scores = list[np.ndarray]  # of each graph: [configurations], lower = faster
 _MEASURED = 10

@@ -31,11 +31,11 @@ from baselines.data.tile import records
 from baselines.evaluation import metrics
 from baselines.hlo import schema
 from baselines.runs import finding
-from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import rewriting
 from tpugraphs.kernels import tile_choices
+from tpugraphs.measure.clock import session as session_lib
 
 
 def prepare(args: argparse.Namespace) -> None:
@@ -46,7 +46,7 @@ def prepare(args: argparse.Namespace) -> None:
     with session_lib.Session(args.core) as session:
         for path in tqdm.tqdm(args.arguments, mininterval=10):
             program = preparation.load(path)
-            module = preparation.optimise(program, session)
+            module = preparation.optimise(program, session.optimise)
             name = program.name
             for kernel in tile_choices.kernels_of(module, name, set(), skipped):
                 if kernel.name in graphs:

@@ -38,14 +38,14 @@ from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.features import tile_table
 from baselines.trees import scoring
-from tpugraphs.clock import session as session_lib
-from tpugraphs.clock import timing
-from tpugraphs.collect import collection
-from tpugraphs.collect import collection_folder
-from tpugraphs.collect import drawing
-from tpugraphs.collect import random_programs
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
+from tpugraphs.measure import collection
+from tpugraphs.measure import collection_folder
+from tpugraphs.measure import drawing
+from tpugraphs.measure import random_programs
+from tpugraphs.measure.clock import session as session_lib
+from tpugraphs.measure.clock import timing
 
 _SEED = 41
 _SMALL_SEED = 42  # of programs whose sizes are those of the smallest
@@ -59,12 +59,14 @@ def prepare(args: argparse.Namespace) -> None:
     options = collection_folder.CollectionOptions('', kernels=_PER_PROGRAM, seed=_SEED)
     skipped: collections.Counter[str] = collections.Counter()
     seed, largest = (_SMALL_SEED, 1) if args.small else (_SEED, drawing.LARGEST)
-    programs = random_programs.names(args.kernels // _PER_PROGRAM, seed, _untrained())
+    programs = random_programs.random_names(
+        args.kernels // _PER_PROGRAM, seed, _untrained()
+    )
     written = 0
     with session_lib.Session(args.cores[0]) as session:
         for name in tqdm.tqdm(programs, mininterval=10):
-            program = random_programs.load(name, largest=largest)
-            module = preparation.optimise(program, session)
+            program = random_programs.load_random(name, largest=largest)
+            module = preparation.optimise(program, session.optimise)
             kernels = tile_choices.kernels_of(module, name, set(), skipped)
             for kernel in collection.draw_kernels(kernels, options):
                 place = args.folder / 'kernels' / f'{release}_{kernel.name}'

@@ -40,17 +40,17 @@ from baselines.hlo import graph
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
-from tpugraphs.clock import session as session_lib
-from tpugraphs.clock import timing
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import rounding
 from tpugraphs.kernels import tile_choices
+from tpugraphs.measure.clock import session as session_lib
+from tpugraphs.measure.clock import timing
 
 _PROGRAMS, _KERNELS, _TILES = 5, 40, 8
 _MOST_EACH = 10  # kernels of a program
 _SEED = 1
 _FAMILIES = ('product', 'attention', 'norm', 'convolution', 'reduction_major')
-_SUITE = 'tests/tpugraphs/clock/test_backend.py'
+_SUITE = 'tests/tpugraphs/measure/clock/test_backend.py'
 _BASE = '0.4.30'
 _TUNING = 'configurations.binpb'  # a ModuleTuningData, for a model to score
 _SECONDS = 1.5  # for each kernel, its compilations included
@@ -58,8 +58,8 @@ _SECONDS = 1.5  # for each kernel, its compilations included
 
 def prepare(folder: pathlib.Path) -> None:
     """Writes the programs and their kernels."""
-    from tpugraphs.collect import random_programs
     from tpugraphs.kernels import preparation
+    from tpugraphs.measure import random_programs
 
     rng = np.random.default_rng(_SEED)
     cut: list[Any] = []
@@ -67,11 +67,11 @@ def prepare(folder: pathlib.Path) -> None:
     skipped: collections.Counter[str] = collections.Counter()
     (folder / 'programs').mkdir(parents=True, exist_ok=True)
     with session_lib.Session() as session:
-        for name in random_programs.names(_PROGRAMS, _SEED, _FAMILIES):
-            program = preparation.prepare(random_programs.load(name))
+        for name in random_programs.random_names(_PROGRAMS, _SEED, _FAMILIES):
+            program = preparation.prepare(random_programs.load_random(name))
             path = folder / 'programs' / f'{name}.pb'
             path.write_bytes(program.module.SerializeToString())
-            module = preparation.optimise(program, session)
+            module = preparation.optimise(program, session.optimise)
             found = tile_choices.kernels_of(module, name, digests, skipped)
             cut.extend(found[:_MOST_EACH])
     for kernel in cut[:_KERNELS]:

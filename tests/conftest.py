@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_addoption(parser):
-    """Adds the device that tests/tpugraphs/clock runs modules on."""
+    """Adds the device that tests/tpugraphs/measure/clock runs modules on."""
     parser.addoption('--platform', default='cpu', choices=['cpu', 'gpu'])
 
 

@@ -24,10 +24,10 @@ from tests.helpers import made_runs
 from tests.helpers import measured_programs
 from tests.helpers import places
 from tests.helpers import tile_records
-from tpugraphs.clock import session
-from tpugraphs.clock import timing
-from tpugraphs.collect import collection
-from tpugraphs.collect import collection_folder
+from tpugraphs.measure import collection
+from tpugraphs.measure import collection_folder
+from tpugraphs.measure.clock import session
+from tpugraphs.measure.clock import timing
 
 _MOST_FILES = 12
 _LEFT_OUT = (

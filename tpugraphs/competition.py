@@ -19,6 +19,7 @@ from baselines.core import files
 from baselines.core import text
 from baselines.data import collections
 from baselines.evaluation import kaggle
+from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.scoring import graph_source
@@ -111,8 +112,6 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
             are of one collection.
         OSError: a file cannot be read or written.
     """
-    if options.sample:  # before trainings, which take hours
-        kaggle.read_template(options.sample)
     given = _by_collection(runs)
     folders = {n: _folder(options, n) for n in collections.KAGGLE_NAMES}
     found = [
@@ -131,14 +130,32 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     unused = sorted(given.keys() - found)
     if unused:
         raise ValueError(f'--dir: no data of {unused[0]} in {folders[unused[0]]}')
+    if options.sample:
+        _check_sample(options, [*map(collections.of_name, found)])
     missing = [name for name in collections.KAGGLE_NAMES if name not in found]
     if missing:
         text.note(f'no data of {", ".join(missing)}: left out')
+    path = os.path.join(files.expand(options.out_dir), _SUBMISSION)
+    samples = [options.sample] * bool(options.sample)
+    files.check_file_writable(path, 'out_dir', [submission.HEADER], samples)
     with contextlib.redirect_stdout(sys.stderr):
         entries = [_entry(name, options, given.get(name, '')) for name in found]
-        path = os.path.join(files.expand(options.out_dir), _SUBMISSION)
         kaggle.combine([e.csv for e in entries], path, options.sample or None)
     return Results(entries, missing, path)
+
+
+def _check_sample(
+    options: CompetitionOptions, found: Sequence[collections.Collection]
+) -> None:
+    """Raises ValueError, before trainings, for test graphs that --sample lacks."""
+    ids = []
+    for collection in found:
+        folder = os.path.join(_folder(options, collection.name), 'test')
+        names = sorted(name for name in os.listdir(folder) if name.endswith('.npz'))
+        limit = collection.toy_files if options.toy_data else None
+        ids += [f'{collection.name}:{name[: -len(".npz")]}' for name in names[:limit]]
+    template = {row.id for row in kaggle.read_template(options.sample)}
+    kaggle.check_ids(ids, template)
 
 
 def _by_collection(runs: Sequence[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from baselines.core import text
 from baselines.evaluation import comparison
 from baselines.evaluation import ensembles
 from baselines.evaluation import report
+from baselines.evaluation import submission
 from baselines.evaluation import tables
 from baselines.runs import differences
 from baselines.runs import finding
@@ -133,7 +134,7 @@ def _check_output(args: argparse.Namespace) -> None:
     """Raises ValueError or OSError where --output cannot be written."""
     if args.output:
         tables.check_ending(args.output)
-        files.check_file_writable(args.output, 'output')
+        files.check_file_writable(args.output, 'output', tables.BEGINNINGS)
 
 
 def _write(
@@ -156,7 +157,7 @@ def average_runs(args: argparse.Namespace) -> None:
             for and the data have no runtimes.
         OSError: a file cannot be written.
     """
-    files.check_file_writable(args.output, 'output')
+    files.check_file_writable(args.output, 'output', [submission.HEADER])
     predictors = ensemble.load(command_line.runs_of(args), beam.data_options(args))
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json

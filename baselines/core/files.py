@@ -1,10 +1,11 @@
 """Paths as users write them, and files that appear whole or not at all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import fcntl
 import os
 import pathlib
+import re
 from re import Pattern
 import secrets
 import shutil
@@ -15,6 +16,8 @@ import time
 from typing import IO, Any
 
 from baselines.core import text
+
+_BEGINNING = 100  # characters that tell of which kind a file is
 
 
 def expand(path: str) -> str:
@@ -48,17 +51,35 @@ def check_writable(folder: str, flag: str = 'out_dir') -> None:
         ) from None
 
 
-def check_file_writable(path: str, flag: str) -> None:
-    """Makes sure that the file that a flag names can be written.
+def check_file_writable(
+    path: str, flag: str, beginnings: Sequence[str], inputs: Sequence[str] = ()
+) -> None:
+    """Makes sure that the file that a flag names may be written, before long work.
+
+    Args:
+        beginnings: of the content of such files; one of another kind stays.
+        inputs: paths of files that the command reads.
 
     Raises:
-        ValueError: it is a folder, or its folder cannot be written.
+        ValueError: it is a folder, an input, or a file of another kind; or its folder
+            cannot be written.
+        OSError: it cannot be read.
     """
-    path = expand(path)
-    if os.path.isdir(path):
+    real = os.path.realpath(expand(path))
+    if os.path.isdir(real):
         raise ValueError(f'--{flag} {path} is a folder: name a file in it')
-    if not os.path.exists(path) or os.path.isfile(path):
-        check_writable(os.path.dirname(path), flag)
+    if real in [os.path.realpath(expand(name)) for name in inputs]:
+        raise ValueError(f'--{flag} {path} would replace its own input')
+    if os.path.isfile(real):
+        with open(real, encoding='latin-1') as stream:
+            content = stream.read(_BEGINNING)
+        if content and not content.startswith(tuple(beginnings)):
+            raise ValueError(
+                f'--{flag} {path} is a file of another kind, and stays: name a new one'
+            )
+    elif os.path.exists(real):  # a device
+        return
+    check_writable(os.path.dirname(real), flag)
 
 
 def remove_leftovers(folder: str, names: Pattern) -> None:
@@ -180,8 +201,9 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
     """Opens a temporary file that is renamed to `path` when the block succeeds.
 
     The data is on the disk before the name is.  When the block raises (also on
-    Ctrl-C), the file is removed and whatever stood at `path` stays.  A device
-    or a pipe, such as /dev/stdout, is written to directly and never replaced.
+    Ctrl-C), the file is removed and whatever stood at `path` stays.  A file that is
+    replaced passes on its mode; of a link, the target is replaced.  A device or a pipe,
+    such as /dev/stdout, is appended to and never replaced.
 
     Args:
         path: where the file goes; missing folders are made.
@@ -191,12 +213,16 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
         OSError: the folder cannot be written, or the disk is full; names `path`.
     """
     path = expand(path)
+    is_device = path.startswith(('/dev/', '/proc/'))
+    if not is_device:
+        path = os.path.realpath(path)
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     prefix = f'.{name}.'
     with _naming(path, os.path.join(folder, prefix)):
-        if os.path.exists(path) and not os.path.isfile(path):
-            with open(path, mode, **options) as stream:  # a folder is refused
+        if is_device or os.path.exists(path) and not os.path.isfile(path):
+            # A folder is refused; standard output may be a file that has content.
+            with open(path, mode.replace('w', 'a'), **options) as stream:
                 yield stream
         else:
             with _replacing(path, folder, prefix, mode, options) as stream:
@@ -216,6 +242,8 @@ def _replacing(
     temporary = os.path.join(folder, prefix + secrets.token_hex(4))
     try:
         with _held(temporary, mode.replace('w', 'x'), options) as stream:
+            if os.path.exists(path):
+                os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(path).st_mode))
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -280,6 +308,21 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
         except OSError:
             if not os.path.isdir(path):
                 raise
+
+
+@contextlib.contextmanager
+def plain_path(folder: str) -> Iterator[str]:
+    """Yields a path to a folder without characters of patterns, by a link if need be.
+
+    For libraries that expand patterns in paths.
+    """
+    if not re.search(r'[][*?\\]', folder):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        link = os.path.join(temporary, 'link')
+        os.symlink(os.path.abspath(folder), link)
+        yield link
 
 
 def environment() -> dict[str, str]:

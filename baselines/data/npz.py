@@ -294,8 +294,13 @@ def _parsed_header(
 ) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Parses a header; thousands of files have the same few, and NumPy takes 0.1 ms."""
     read = getattr(np.lib.format, f'read_array_header_{version}_0')
-    parsed: tuple[tuple[int, ...], bool, np.dtype] = read(io.BytesIO(header))
-    return parsed
+    try:
+        shape, fortran, dtype = read(io.BytesIO(header))
+    except Exception as error:  # of Python's parser, which NumPy lets through
+        raise ValueError(f'an npy header is damaged: {text.cause_of(error)}') from None
+    if not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError(f'an npy header claims the shape {shape}')
+    return shape, fortran, dtype
 
 
 def _read_exactly(member: IO[bytes], size: int) -> bytes:

@@ -126,6 +126,8 @@ def remarks(skipped: dict[str, list[str]], opcodes: dict[str, int]) -> list[str]
 class Csv:
     """Writes a row for each configuration; `finish` is to be called last."""
 
+    beginning = ','.join(COLUMNS)
+
     def __init__(self, stream: IO[str], unused_model_dir: str):
         self._rows = csv.DictWriter(stream, COLUMNS, lineterminator='\n')
         self._rows.writeheader()
@@ -148,9 +150,11 @@ class Json:
         top: the most configurations of a module; None for all.
     """
 
+    beginning = '{"model": '
+
     def __init__(self, stream: IO[str], model_dir: str, top: int | None = None):
         self._stream, self._top = stream, top
-        self._stream.write(f'{{"model": {json.dumps(model_dir)},\n"modules": [')
+        self._stream.write(f'{self.beginning}{json.dumps(model_dir)},\n"modules": [')
         self._comma = ''
 
     def add(self, ranked: choices.RankedModule) -> None:

@@ -4,7 +4,7 @@ combine(['tile.csv', 'xla_random.csv'], 'all.csv', 'sample_submission.csv')
 """
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Collection, Container, Sequence
 import os
 import sys
 from typing import NamedTuple
@@ -47,9 +47,7 @@ def combine(
         template = _find_template()
     rows = read_template(template) if template else []
     inputs = [*paths, template] if template else paths
-    real = [os.path.realpath(files.expand(path)) for path in inputs]
-    if os.path.realpath(files.expand(output)) in real:
-        raise ValueError(f'--output {output} would replace its own input')
+    files.check_file_writable(output, 'output', [submission.HEADER], inputs)
     predicted = _read_all(paths)
     if template is None:
         merged, origin = Merged([], [], []), 'all from predictions'
@@ -110,13 +108,7 @@ def merge_into_template(
     # The template has every ID of the competition, with as many configurations.
     lengths = {row.id: len(row.configs) for row in template}
     predictions = {row.id: row for row in predicted}
-    unknown = [row_id for row_id in predictions if row_id not in lengths]
-    if unknown:
-        raise ValueError(
-            f'{len(unknown)} of {len(predictions)} predicted IDs are not in the '
-            f'template: {text.listed(unknown, 3)}: they belong to another data set '
-            'or split'
-        )
+    check_ids(predictions, lengths)
     warnings = []
     for row in predicted:
         ranked, expected = len(row.configs), lengths[row.id]
@@ -145,6 +137,17 @@ def merge_into_template(
             )
     five = {row.id: _with_five_indices(row) for row in predicted}
     return Merged([five.get(row.id, row) for row in template], notes, warnings)
+
+
+def check_ids(predicted: Collection[str], template: Container[str]) -> None:
+    """Raises ValueError for IDs that a template lacks."""
+    unknown = [row_id for row_id in predicted if row_id not in template]
+    if unknown:
+        raise ValueError(
+            f'{len(unknown)} of {len(predicted)} predicted IDs are not in the '
+            f'template: {text.listed(unknown, 3)}: they belong to another data set '
+            'or split'
+        )
 
 
 def _read_all(paths: Sequence[str]) -> list[submission.RankingRow]:

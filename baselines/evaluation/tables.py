@@ -8,8 +8,12 @@ import re
 
 from baselines.core import files
 from baselines.core import text
+from baselines.data import collections
 
 Table = Sequence[Sequence[str]]
+
+# Of JSON, of a table of runs, and of one that compares two models.
+BEGINNINGS = ('{', *(f'{name},' for name in collections.NAMES), ',A,B,')
 
 _JSON = ('.json', '')
 # Characters that are special in LaTeX, and how they are written.

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
+from baselines.core import files
 from baselines.core import text
 from baselines.runs import run_files
 
@@ -42,8 +43,8 @@ def limited(model_dir: str, options: text.JsonObject) -> Iterator[None]:
             has such a number among its options; or later, the model has many
             more variables or weights than were saved.
     """
-    with _naming(model_dir):
-        shapes = _open_checkpoint(model_dir).get_variable_to_shape_map().values()
+    with _opened(model_dir) as reader:
+        shapes = reader.get_variable_to_shape_map().values()
     remaining = {
         'weights': 2 * sum(math.prod(shape) for shape in shapes) + _FREE_WEIGHTS,
         'variables': 2 * len(shapes) + _FREE_VARIABLES,
@@ -78,8 +79,7 @@ def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
             the settings are not those that were saved together.
     """
     expected = [list(v.shape) for v in model.variables]
-    with _naming(run.model_dir):
-        reader = _open_checkpoint(run.model_dir)
+    with _opened(run.model_dir) as reader:
         keys = _variable_keys(reader)
         shapes = reader.get_variable_to_shape_map()
         stored = [list(shapes[key]) for key in keys]
@@ -117,15 +117,13 @@ def _integers(value: object) -> Iterator[int]:
         yield value
 
 
-def _open_checkpoint(model_dir: str) -> Any:
-    return tf.train.load_checkpoint(run_files.weights_path(model_dir))
-
-
 @contextlib.contextmanager
-def _naming(model_dir: str) -> Iterator[None]:
-    """Turns errors of reading weights into a ValueError that names the directory."""
+def _opened(model_dir: str) -> Iterator[Any]:
+    """Opens a checkpoint; turns errors into a ValueError that names the directory."""
     try:
-        yield
+        # TensorFlow would expand patterns in the path.
+        with files.plain_path(model_dir) as folder:
+            yield tf.train.load_checkpoint(run_files.weights_path(folder))
     except (
         tf.errors.OpError,
         message.DecodeError,

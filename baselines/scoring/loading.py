@@ -18,6 +18,7 @@ from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import variants
+from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import code_files
 from baselines.runs import differences
@@ -246,18 +247,18 @@ def write_predictions(
         ValueError: a run or the data are unusable.
         OSError: the CSV cannot be written.
     """
-    files.check_file_writable(output, 'output')
     predictors = load_predictors(names, options)
-    written = []
     several = len({predictor.name for predictor in predictors.values()}) > 1
+    paths = {}
     for name, predictor in predictors.items():
-        store = predictor.open_split(split)
         stem, ending = os.path.splitext(files.expand(output))
         if several:
             stem += f'_{predictor.run.hash if predictor.run else predictor.name}'
         if name != predictor.name:
             stem = '_'.join([stem, *predictor.collection.flags.values()])
-        path = stem + ending
-        predictor.write(path, store, predictor.score(store))
-        written.append(path)
-    return written
+        paths[name] = stem + ending
+        files.check_file_writable(paths[name], 'output', [submission.HEADER])
+    for name, predictor in predictors.items():
+        store = predictor.open_split(split)
+        predictor.write(paths[name], store, predictor.score(store))
+    return list(paths.values())

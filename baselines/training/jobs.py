@@ -134,8 +134,8 @@ def _check(config: config_lib.AnyConfig) -> None:
 def _check_writable(config: config_lib.AnyConfig) -> None:
     """Checks that the results can be written."""
     files.check_writable(config.out_dir)
-    if config.results_csv:
-        files.check_file_writable(config.results_csv, 'results_csv')
+    for path in _given_csvs(config):
+        files.check_file_writable(path, 'results_csv', [submission.HEADER])
 
 
 def _graph_model(
@@ -408,23 +408,23 @@ def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None
         for graph_id, configs in run.info['test_predictions'].items()
     ]
     places = {'model:': [run.model_dir], 'run:': [run.file], 'ranking:': []}
-    for path, part in zip(_csv_paths(run, config), config.collection.parts):
+    for path, part in zip(
+        _given_csvs(config) or run.ranking_files, config.collection.parts
+    ):
         of_part = [row for row in rows if row.collection == part.name]
         submission.write_predictions(path, of_part)
         places['ranking:'].append(files.expand(path))
-    for name, paths in places.items():
-        for path in paths:
+    for name, written in places.items():
+        for path in written:
             print(f'{name:<8} {files.shown(path)}')
 
 
-def _csv_paths(run: run_files.RunFile, config: config_lib.AnyConfig) -> list[str]:
-    """Returns the paths of the rankings of the collections of a training."""
+def _given_csvs(config: config_lib.AnyConfig) -> list[str]:
+    """Returns the paths by --results_csv of the rankings of a training; [] without."""
     parts = config.collection.parts
-    if not config.results_csv:
-        return run.ranking_files
-    if len(parts) == 1:
-        return [config.results_csv]
     stem, ending = os.path.splitext(config.results_csv)
+    if len(parts) == 1 or not config.results_csv:
+        return [config.results_csv] if config.results_csv else []
     return ['_'.join([stem, *part.flags.values()]) + ending for part in parts]
 
 

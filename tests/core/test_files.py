@@ -123,6 +123,49 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path):
     assert os.listdir(tmp_path) == ['null']
 
 
+def test_a_device_in_front_of_a_file_is_appended_to(tmp_path):
+    with open(tmp_path / 'file', 'w', encoding='utf-8') as stream:
+        stream.write('printed;')
+        stream.flush()
+        _write(f'/dev/fd/{stream.fileno()}', 'written')
+    assert (tmp_path / 'file').read_text() == 'printed;written'
+
+
+def test_mode_and_links_stay(tmp_path):
+    (tmp_path / 'file').write_text('old')
+    (tmp_path / 'file').chmod(0o640)
+    (tmp_path / 'link').symlink_to('file')
+    _write(tmp_path / 'link')
+    assert os.readlink(tmp_path / 'link') == 'file'
+    assert (tmp_path / 'file').read_text() == 'new'
+    assert stat.S_IMODE((tmp_path / 'file').stat().st_mode) == 0o640
+
+
+def _check(path, **rules):
+    files.check_file_writable(str(path), 'output', ['ID,', '{'], **rules)
+
+
+@pytest.mark.parametrize('content', ['', 'ID,TopConfigs\n', '{"a": 1}'])
+def test_a_file_of_the_kind_may_be_replaced(tmp_path, content):
+    (tmp_path / 'file').write_text(content)
+    _check(tmp_path / 'file')
+    assert (tmp_path / 'file').read_text() == content
+    _check(tmp_path / 'new/file')
+    _check('/dev/null')
+
+
+def test_other_files_and_inputs_stay(tmp_path):
+    (tmp_path / 'notes').write_text('text')
+    (tmp_path / 'input').write_text('ID,')
+    (tmp_path / 'link').symlink_to('input')
+    with pytest.raises(ValueError, match=f'{tmp_path}/notes is a file of another kind'):
+        _check(tmp_path / 'notes')
+    with pytest.raises(ValueError, match=f'{tmp_path}/link would replace its own'):
+        _check(tmp_path / 'link', inputs=[str(tmp_path / 'input')])
+    with pytest.raises(ValueError, match=f'{tmp_path} is a folder: name a file in it'):
+        _check(tmp_path)
+
+
 def test_leftovers_go_unless_somebody_holds_them(tmp_path):
     names = re.compile(r'\.ours_\d')
     for name in ('.ours_1', '.ours_2', '.others_1', 'ours_1'):

@@ -48,7 +48,7 @@ def test_layout_row_keeps_all():
 )
 def test_malformed_rows_are_named(collection, graph_id, order, message):
     with pytest.raises(ValueError, match=message):
-        submission.make_row(collection, graph_id, order)
+        submission.check_row(submission.make_row(collection, graph_id, order))
 
 
 # --- files

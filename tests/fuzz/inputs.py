@@ -46,9 +46,9 @@ from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tests.helpers import tile_records
-from tpugraphs.collect import collection_folder
 from tpugraphs.inspect import contents
 from tpugraphs.kernels import tpu_tiles
+from tpugraphs.measure import collection_folder
 from tpugraphs.programs import reader
 
 _FOLDER = 'npz/tile/xla/train'
@@ -222,7 +222,7 @@ def targets() -> dict[str, Target]:
             _read_sidecar,
             (
                 'baselines.data.hardware.measured_on',
-                'tpugraphs.collect.collection_folder.read_sidecar',
+                'tpugraphs.measure.collection_folder.read_sidecar',
                 'baselines.core.untrusted.loads',
             ),
             'json',

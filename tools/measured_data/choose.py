@@ -37,14 +37,14 @@ from baselines.data.tile import records
 from baselines.hlo import graph
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from tpugraphs.clock import session as session_lib
-from tpugraphs.collect import collection
-from tpugraphs.collect import collection_folder
-from tpugraphs.collect import random_programs
 from tpugraphs.extract import outcomes
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
+from tpugraphs.measure import collection
+from tpugraphs.measure import collection_folder
+from tpugraphs.measure import random_programs
+from tpugraphs.measure.clock import session as session_lib
 from tpugraphs.programs import reader
 from tpugraphs.ranking import ranking
 
@@ -89,8 +89,8 @@ def make_pool(args: argparse.Namespace) -> None:
     sources: list[tuple[str, Callable[[str], reader.Program]]] = [
         (path, preparation.load) for path in args.paths
     ]
-    names = random_programs.names(args.random, args.seed) if args.random else []
-    sources += [(name, random_programs.load) for name in names]
+    names = random_programs.random_names(args.random, args.seed) if args.random else []
+    sources += [(name, random_programs.load_random) for name in names]
     with session_lib.Session(args.core) as session:
         for source, load in tqdm.tqdm(sources, mininterval=10):
             path = os.path.join(args.pool, os.path.basename(source))
@@ -98,7 +98,7 @@ def make_pool(args: argparse.Namespace) -> None:
             if os.path.exists(path):
                 continue
             try:
-                module = preparation.optimise(load(source), session)
+                module = preparation.optimise(load(source), session.optimise)
             except (ValueError, OSError) as error:
                 tqdm.tqdm.write(text.one_line(error, source), file=sys.stderr)
                 continue

@@ -43,7 +43,7 @@ from baselines.data import hardware
 from baselines.data import npz
 from baselines.data import shares
 from baselines.data import shipped
-from tpugraphs.collect import collection_folder
+from tpugraphs.measure import collection_folder
 
 _MAX_BYTES = 1 << 30  # of an npz file
 _SHARES = (0.8, 0.1, 0.1)  # of train, valid and test

@@ -27,8 +27,8 @@ from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.data import shares
-from tpugraphs import collect
 from tpugraphs import kernels
+from tpugraphs import measure
 from tpugraphs.programs import extras
 
 
@@ -76,24 +76,22 @@ def run(args: argparse.Namespace) -> int:
     if args.passes == 1:
         raise ValueError('--passes is 1; halves of them are compared: at least 2')
     options = settings_lib.from_options(
-        collect.collection_folder.CollectionOptions,
+        measure.CollectionOptions,
         args,
         output=files.expand(output),
         split=None if args.split == 'none' else shares.parse(args.split),
-        passes=(args.passes,) * 2
-        if args.passes
-        else collect.collection_folder.CollectionOptions.passes,
+        passes=(args.passes,) * 2 if args.passes else measure.CollectionOptions.passes,
     )
     families = [family for family in args.families.split(',') if family]
     if families and args.random is None:
         raise ValueError('--families are of random programs: say --random N, too')
     if args.random is not None:
-        sources = collect.random_programs.names(args.random, args.seed, families)
+        sources = measure.random_names(args.random, args.seed, families)
     extras.require()
-    programs = kernels.preparation
+    load = kernels.preparation.load
     if args.random is not None:
         starting.start_tensorflow()
-        programs = collect.random_programs
-    folder = collect.collection.collect(sources, options, programs.load)
+        load = measure.load_random
+    folder = measure.collect(sources, options, load)
     print(*folder.lines(), sep='\n')
     return 1 if folder.failed and args.random is None else 0

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
             are unusable, or no runtime is known.
         OSError: --output cannot be written.
     """
-    files.check_file_writable(args.output, 'output')
+    files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
     names, options = command_line.runs_of(args), distribute.beam.data_options(args)
     predictors = scoring.loading.load_alike(names, options)
     labels = scoring.loading.labels_of(predictors)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable
 import fractions
+import functools
 import hashlib
 import math
 from typing import Any
 
 from baselines.core import text
 from baselines.hlo import protos
+from tpugraphs import measure
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
@@ -21,19 +23,17 @@ from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 
 _MOST_ROWS = 20
+# Of CPU time for XLA, which takes many minutes for tens of thousands of instructions.
+_SECONDS = 30
 _WIDTH = 40  # characters of a shape
 _HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles", '']
 
 
-def describe(program: reader.Program, seconds: float = 30) -> text.JsonObject:
+def describe(program: reader.Program) -> text.JsonObject:
     """Describes the parameters and kernels of a program.
 
     An optimized module has its kernels already.  Others are compiled for the CPU; if
     jaxlib is missing or XLA cannot compile them, their instructions are listed.
-
-    Args:
-        seconds: that XLA may take: for tens of thousands of instructions it takes many
-            minutes.
 
     Returns:
         A dict, as `tpugraphs show --json` prints it:
@@ -59,7 +59,7 @@ def describe(program: reader.Program, seconds: float = 30) -> text.JsonObject:
         none = {'multiply_adds': None, 'unknown_loops': 0, 'kernels': []}
         return {**described, 'origin': unknown, **none}
     if not preparation.is_optimised(module):
-        module, origin = _optimised(program, seconds)
+        module, origin = _optimised(program)
     try:
         runs, unknown_loops = trip_counts.count_runs(module)
         kernels = _kernels(module, runs)
@@ -138,15 +138,15 @@ def _has_unknown_sizes(module: protos.HloModuleProto) -> bool:
     )
 
 
-def _optimised(
-    program: reader.Program, seconds: float
-) -> tuple[protos.HloModuleProto, str]:
+def _optimised(program: reader.Program) -> tuple[protos.HloModuleProto, str]:
     """Returns the module to cut, and the origin of its kernels, as text."""
     if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
+    seconds = program.seconds or _SECONDS
+    optimiser = functools.partial(measure.optimise, seconds=seconds)
     try:
-        optimised = preparation.optimise(program, seconds=seconds)
+        optimised = preparation.optimise(program, optimiser)
         return optimised, "as XLA's CPU compiler makes them"
     except ValueError as error:
         return program.module, f'instructions before fusion, since {error}'

@@ -14,6 +14,7 @@ from tpugraphs.inspect import layers
 _DPI = 110
 _MAX_PIXELS = 16_000  # to a side; viewers give up not far above
 
+_BEGINNINGS = {'png': '\x89PNG', 'svg': '<?xml', 'pdf': '%PDF'}  # by ending
 _LINE = {'color': '#777777', 'linewidth': 0.8, 'zorder': 1}
 _OUTLINE = {'edgecolor': '#555555', 'linewidth': 0.6}
 _LABEL = {
@@ -73,6 +74,7 @@ def draw(content: contents.Content, path: str) -> None:
     if ending not in canvas.get_supported_filetypes():
         formats = ', '.join(sorted(canvas.get_supported_filetypes()))
         raise ValueError(f'{path}: pictures can be {formats}')
+    files.check_file_writable(path, 'plot', [_BEGINNINGS.get(ending, '')])
     drawings: list[_Graph | _Runtimes] = []
     if 0 < len(content.opcodes) <= layers.MOST:
         drawings.append(_Graph(content))

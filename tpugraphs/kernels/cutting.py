@@ -23,7 +23,7 @@ ELEMENTWISE = frozenset(
     'power remainder and or not xor negate abs sign exponential '
     'exponential-minus-one log log-plus-one logistic tanh sqrt rsqrt cbrt '
     'cosine sine tan atan2 floor ceil round-nearest-afz round-nearest-even '
-    'is-finite popcnt clz shift-left shift-right-arithmetic '
+    'is-finite real imag complex popcnt clz shift-left shift-right-arithmetic '
     'shift-right-logical erf bitcast-convert reduce-precision copy'.split()
 )
 # Operations that run as a kernel of their own, outside of fusions.

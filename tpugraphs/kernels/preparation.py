@@ -1,16 +1,16 @@
 """Prepares and optimises programs for XLA; cuts out what cannot run here.
 
 program = load('my_program.py:step')
-optimised = optimise(program)  # kernels are cut from it
+optimised = optimise(program, measure.optimise)  # kernels are cut from it
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import dataclasses
 import re
 
 from baselines.hlo import protos
-from tpugraphs.clock import session as session_lib
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import removal
@@ -92,9 +92,7 @@ def is_optimised(module: protos.HloModuleProto) -> bool:
 
 
 def optimise(
-    program: reader.Program,
-    session: session_lib.Session | None = None,
-    seconds: float = 600,
+    program: reader.Program, optimiser: Callable[[bytes], bytes]
 ) -> protos.HloModuleProto:
     """Returns a program's module after XLA's passes.
 
@@ -102,9 +100,7 @@ def optimise(
     can be measured.
 
     Args:
-        session: compiles it as it is, from `prepare`; without one, a program of any
-            origin is prepared and compiled in a session of its own.
-        seconds: of wall time for compiling it in a session of its own.
+        optimiser: returns a serialised module after XLA's passes, or raises ValueError.
 
     Raises:
         ValueError: jaxlib is needed and not installed, or XLA cannot compile the
@@ -112,14 +108,12 @@ def optimise(
     """
     if is_optimised(program.module):
         return program.module
-    if session is None:
-        purpose = f'{program.source}: cutting a program that XLA has not optimised yet'
-        extras.require(purpose)
-        with session_lib.Session(seconds=seconds) as session:
-            return optimise(prepare(program), session)
+    purpose = f'{program.source}: cutting a program that XLA has not optimised yet'
+    extras.require(purpose)
+    module = prepare(program).module
     try:
-        content = session.optimise(program.module.SerializeToString())
-    except session_lib.WorkerError as error:
+        content = optimiser(module.SerializeToString())
+    except ValueError as error:
         raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
     return protos.HloModuleProto.FromString(content)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import math
 
 import numpy as np
@@ -28,6 +28,7 @@ def tunings(
     count: int,
     seed: int,
     skipped: collections.Counter[str],
+    optimiser: Callable[[bytes], bytes],
 ) -> Iterator[protos.ModuleTuningData]:
     """Yields ModuleTuningData: the kernels of a program with candidates to rank.
 
@@ -40,6 +41,7 @@ def tunings(
         kind: 'tile', or 'layout' for layouts of the whole program.
         count: candidates of a kernel at most, with the default.
         skipped: counts the kernels that are left out, by reason.
+        optimiser: of modules, as `preparation.optimise` takes it.
 
     Raises:
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.
@@ -62,7 +64,7 @@ def tunings(
         yield _tuning_of(program, computation, instruction, own, count, rng)
     if chosen:
         return
-    module = preparation.optimise(program)
+    module = preparation.optimise(program, optimiser)
     for kernel in tile_choices.kernels_of(module, program.name, set(), skipped):
         rng = np.random.default_rng(seed)
         candidates = tile_choices.candidates_of(kernel, rng, count)

@@ -121,5 +121,6 @@ class _Evaluator:
         if compute is None:
             return None
         left, right = (self.value(o) for o in operands)
-        are_known = isinstance(left, int) and isinstance(right, int)
-        return int(compute(left, right)) if are_known else None
+        if isinstance(left, int) and isinstance(right, int):
+            return int(compute(left, right))
+        return None

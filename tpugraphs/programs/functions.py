@@ -13,6 +13,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
 from baselines.hlo import protos
@@ -225,7 +226,8 @@ def _trace_saved_model(
     import tensorflow as tf
 
     try:
-        loaded = tf.saved_model.load(folder)  # owns the variables
+        with files.plain_path(folder) as path:
+            loaded = tf.saved_model.load(path)  # owns the variables
         signatures = dict(loaded.signatures)
     except Exception as error:
         raise ValueError(

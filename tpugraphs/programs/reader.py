@@ -42,6 +42,7 @@ class Program:
     # the ModuleTuningData with its configurations; None unless it was read from tuning
     # data
     tuning: protos.ModuleTuningData | None = None
+    seconds: int | None = None  # CPU time that compiling may take, if it was given
     # operations that cannot run here -> how many there were; see `kernels.removal`
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
@@ -50,8 +51,14 @@ class Options(NamedTuple):
     """How programs are read."""
 
     batch_size: int | None = None  # the first size of arguments that do not say it
-    # CPU time that reading may take; None for 600, and 30 for texts and bytecode
+    # CPU time that reading and compiling may take; None for the defaults
     seconds: int | None = None
+
+    def check(self) -> None:
+        """Checks them; raises ValueError for a number below 1."""
+        for name, number in self._asdict().items():
+            if number is not None and number < 1:
+                raise ValueError(f'--{name} is {number}; it is at least 1')
 
 
 @extras.naming_the_command()
@@ -59,6 +66,7 @@ def read_program(
     x: object, *args: object, name: str = '', options: Options = Options()
 ) -> Program:
     """Reads a program; see `tpugraphs.read_program` for arguments and errors."""
+    options.check()
     if isinstance(x, Program):
         return x
     if isinstance(x, (str, os.PathLike)):
@@ -78,7 +86,9 @@ def read_program(
             f'a program is a path, a message, a function or a Keras model, not '
             f'{type(x).__name__}'
         )
-    return dataclasses.replace(program, name=clean_name(name or program.name))
+    return dataclasses.replace(
+        program, name=clean_name(name or program.name), seconds=options.seconds
+    )
 
 
 def find_sources(patterns: Sequence[str]) -> list[str]:

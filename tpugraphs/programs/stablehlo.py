@@ -119,8 +119,13 @@ def _choose_main(module: ir.Module, name: str) -> None:
         for o in module.body.operations
         if o.operation.name == 'func.func'
     }
-    visibility = lambda operation: str(ir.SymbolTable.get_visibility(operation))
-    public = [n for n, o in functions.items() if 'public' in visibility(o)]
+    private = ir.StringAttr.get('private')
+    public = [
+        own
+        for own, operation in functions.items()
+        if 'sym_visibility' not in operation.attributes
+        or operation.attributes['sym_visibility'] != private
+    ]
     chosen = name or (_MAIN if _MAIN in functions else '')
     if not chosen and len(public) == 1:
         [chosen] = public
@@ -137,7 +142,7 @@ def _choose_main(module: ir.Module, name: str) -> None:
             ir.SymbolTable.set_symbol_name(functions[old], new)
     for own, operation in functions.items():
         kind = 'public' if own == chosen else 'private'
-        ir.SymbolTable.set_visibility(operation, kind)
+        operation.attributes['sym_visibility'] = ir.StringAttr.get(kind)
 
 
 def _write_out_groups(module: ir.Module) -> None:

@@ -188,11 +188,6 @@ class Client:
             sharding = _sharding_class()(self._device)
             self._place = functools.partial(_device_put, sharding, self._device)
 
-    @property
-    def device_kind(self) -> str:
-        """XLA's name of the device."""
-        return self._device.device_kind
-
     @_naming_the_release
     def compile(
         self, stablehlo: str, debug_options: Mapping[str, object]

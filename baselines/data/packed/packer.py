@@ -7,6 +7,7 @@ do not fit together.
 from collections.abc import Mapping, Sequence
 import hashlib
 import os
+import re
 import sys
 from typing import Any
 
@@ -15,6 +16,7 @@ import tqdm
 
 from baselines.core import phases
 from baselines.core import text
+from baselines.data import collections
 from baselines.data.packed import columns as columns_lib
 from baselines.hlo import schema
 
@@ -126,6 +128,7 @@ def pack_files(
         try:
             record = kind.read(path)
             with text.located(path):
+                _check_id(record.graph_id)
                 arrays = packer.add(record)
         except ValueError as error:
             # The first bad file stops; with the flag each is named and left out.
@@ -147,6 +150,15 @@ def pack_files(
         )
     fingerprint = content.hexdigest()[:32]
     return {**packer.finish(), 'skipped': skipped, 'fingerprint': fingerprint}
+
+
+def _check_id(graph_id: str) -> None:
+    """Raises ValueError for a name that no ranking can hold."""
+    if not re.fullmatch(collections.GRAPH_ID, graph_id):
+        raise ValueError(
+            'rename it: the name of a graph has no space, line break, comma, colon, '
+            'semicolon or quote, which rankings could not hold'
+        )
 
 
 def _format_of(record: Any) -> dict[str, int]:

@@ -316,6 +316,16 @@ def test_damaged_files_stop_or_are_left_out(tmp_path, task, capsys):
     assert _open(split, task.kind).num_graphs == 5
 
 
+@pytest.mark.parametrize('sign', [*' ,;:"\n\x1b', '\xa0', os.fsdecode(b'\xff')])
+def test_a_name_that_no_ranking_could_hold(split, sign):
+    path = split / f'a{sign}b.npz'
+    shutil.copy(next(split.iterdir()), path)
+    with pytest.raises(ValueError) as caught:
+        _open(split)
+    assert str(caught.value).startswith(f'{path}: rename it: the name of a graph has')
+    assert _open(split, skip_bad_files=True).num_graphs == 5
+
+
 def test_a_folder_named_as_a_file_is_refused(split):
     (split / 'folder.npz').mkdir()
     message = _message(ValueError, split)

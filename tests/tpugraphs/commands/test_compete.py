@@ -49,6 +49,14 @@ def test_what_cannot_compete(tmp_path):
         lambda: competition.compete(_options(tmp_path, sample='none.csv')),
         '--sample none.csv: there is no such file; download sample_submission.csv',
     )
+    (tmp_path / 'data/layout/xla/random/test/b.npz').touch()
+    (tmp_path / 'sample.csv').write_text('ID,TopConfigs\nlayout:xla:random:a,0\n')
+    refusals.assert_refused(
+        lambda: competition.compete(
+            _options(tmp_path, sample=f'{tmp_path}/sample.csv')
+        ),
+        '1 of 1 predicted IDs are not in the template: layout:xla:random:b',
+    )
     tile, other = (made_runs.make_tile_run(tmp_path) for _ in range(2))
     refusals.assert_refused(
         lambda: competition.compete(_options(tmp_path), [tile, other]),

@@ -4,6 +4,7 @@ import pytest
 
 from baselines.hlo import protos
 from tpugraphs import commands
+from tpugraphs import measure
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
@@ -51,7 +52,7 @@ def program(lines):
 
 def kernels(prepared):
     """Returns the opcodes of the program's kernels."""
-    cut, _ = cutting.cut(preparation.optimise(prepared), 'program')
+    cut, _ = cutting.cut(preparation.optimise(prepared, measure.optimise), 'program')
     instructions = [i for k in cut for i in cutting.entry_of(k.module).instructions]
     return sorted(i.opcode for i in instructions if i.opcode != 'parameter')
 

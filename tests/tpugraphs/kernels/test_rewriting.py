@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.helpers import measured_programs
-from tpugraphs.clock import backend as backend_lib
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import rewriting
+from tpugraphs.measure.clock import backend as backend_lib
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.helpers import measured_programs
-from tpugraphs.clock import session as session_lib
-from tpugraphs.clock import timing
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import rounding
+from tpugraphs.measure.clock import session as session_lib
+from tpugraphs.measure.clock import timing
 
 QUICK = timing.Protocol(least=2, most=2)
 

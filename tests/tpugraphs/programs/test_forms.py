@@ -9,8 +9,8 @@ import pytest
 import baselines
 from tests.helpers import program_forms
 from tpugraphs import commands
-from tpugraphs.clock import session
 from tpugraphs.kernels import preparation
+from tpugraphs.measure.clock import session
 from tpugraphs.programs import conversion
 from tpugraphs.programs import functions
 from tpugraphs.programs import isolated
@@ -27,9 +27,10 @@ def source(request, tmp_path):
     return program_forms.write(request.param, tmp_path)
 
 
-def _call_here(module, function, arguments, data=b'', *unused_limits):
+def _call_here(function, arguments, data=b'', *unused_limits):
     """Stands for `isolated.call`, which has its own tests."""
-    return getattr(importlib.import_module(module), function)(*arguments, data)
+    module, _, name = function.rpartition('.')
+    return getattr(importlib.import_module(module), name)(*arguments, data)
 
 
 @pytest.fixture
@@ -88,7 +89,6 @@ def _check_measuring(source, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(preparation, 'optimise', optimise)
     monkeypatch.setattr(session.Session, '__enter__', lambda self: self)
     monkeypatch.setattr(session.Session, '__exit__', lambda self, *_: None)
-    monkeypatch.setattr(session.Session, 'device', {}, raising=False)
     assert commands.run('collect', [source, str(tmp_path / 'out')]) == 1
     assert 'read' in capsys.readouterr().err
     [module] = read

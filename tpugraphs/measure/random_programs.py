@@ -1,6 +1,6 @@
 """Builds random programs from the parts that real models have.
 
-program = load('random_attention_seed0_17')
+program = load_random('random_attention_seed0_17')
 
 A program is three random variants of one part of a model, such as attention; two in
 five come with their gradients.  Sizes, ranks, axes and types are drawn from the ranges
@@ -20,8 +20,8 @@ import zlib
 
 import numpy as np
 
-from tpugraphs.collect import drawing
 from tpugraphs.kernels import preparation
+from tpugraphs.measure import drawing
 from tpugraphs.programs import reader
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ FAMILIES: dict[str, Callable[[drawing.Draw], tf.Tensor]] = {
 }  # fmt: skip
 
 
-def names(count: int, seed: int = 0, families: Sequence[str] = ()) -> list[str]:
+def random_names(count: int, seed: int = 0, families: Sequence[str] = ()) -> list[str]:
     """Returns the names of programs, from one family after the other.
 
     Args:
@@ -368,7 +368,7 @@ def _variant(
     return [output, *(g for g in map(_dense, gradients) if g is not None)]
 
 
-def load(
+def load_random(
     name: str, variants: int = 3, largest: int = drawing.LARGEST
 ) -> reader.Program:
     """Builds the program of a name from `names`; equal names give equal programs.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tpugraphs.clock import timing
+from tpugraphs.measure.clock import timing
 
 
 def test_kendalls_tau():

@@ -11,16 +11,13 @@ import pytest
 from baselines.data import families
 from baselines.hlo import protos
 from tests.helpers import measured_programs
-from tests.helpers import places
-from tpugraphs.clock import session
-from tpugraphs.collect import random_programs
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import rewriting
 from tpugraphs.kernels import tile_choices
+from tpugraphs.measure import random_programs
 from tpugraphs.programs import functions
-from tpugraphs.programs import reader
 
 _FILE = """
 import tensorflow as tf
@@ -69,7 +66,7 @@ def test_a_function_becomes_a_module(file):
     assert program.name == 'mine_good'
     opcodes = [i.opcode for c in program.module.computations for i in c.instructions]
     assert 'add' in opcodes and 'maximum' in opcodes
-    with pytest.raises(ValueError, match='mine.py:nothing: computes nothing; return'):
+    with pytest.raises(ValueError, match='mine.py:nothing returns no array that it co'):
         preparation.load(f'{file}:nothing')
 
 
@@ -93,7 +90,7 @@ def test_a_function_becomes_a_module(file):
 )
 def test_functions_that_cannot_be_measured(file, function, message):
     with pytest.raises(ValueError, match=message) as caught:
-        functions.trace_file(str(file), function, b'')
+        functions.trace_file(str(file), function, '', b'')
     assert '\n' not in str(caught.value)
 
 
@@ -163,27 +160,29 @@ def test_products_of_narrow_floats_add_up_in_float32(tmp_path):
 
 
 def test_random_programs_are_the_same_for_a_seed():
-    names = random_programs.names(30, seed=2)
+    names = random_programs.random_names(30, seed=2)
     assert len(set(names)) == 30
     assert names[0] == 'random_convolution_seed2_0'
-    first, again = (random_programs.load('random_integers_seed1_23') for _ in range(2))
+    first, again = (
+        random_programs.load_random('random_integers_seed1_23') for _ in range(2)
+    )
     assert first.module == again.module
-    small = random_programs.load('random_integers_seed1_23', largest=1)
+    small = random_programs.load_random('random_integers_seed1_23', largest=1)
     elements, fewer = (
         sum(np.prod(shape.dimensions) for shape in module.host_program_shape.parameters)
         for module in (first.module, small.module)
     )
     assert fewer < elements
     with pytest.raises(ValueError, match="--families has 'norms'; there are convol"):
-        random_programs.names(4, families=['norms'])
+        random_programs.random_names(4, families=['norms'])
 
 
 @pytest.mark.slow  # traces 27 programs
 def test_every_family_of_random_programs_is_something_that_xla_compiles():
-    names = random_programs.names(len(random_programs.FAMILIES))
+    names = random_programs.random_names(len(random_programs.FAMILIES))
     assert len(set(map(families.family, names))) == len(names)
     for name in names:
-        assert random_programs.load(name, variants=1).name == name
+        assert random_programs.load_random(name, variants=1).name == name
 
 
 def test_sizes_are_powers_of_two_and_divisors():
@@ -245,19 +244,6 @@ def test_a_module_is_cut_into_kernels():
     assert rewriting.Plan(parts[1].module).output == (8, 6)
     assert all(kernel.name.startswith('mine_') for kernel in parts)
     assert cutting.cut(fused(), 'mine', 100) == ([], {'too small to time': 2})
-
-
-@pytest.mark.slow
-def test_kernels_to_rank_are_those_that_are_measured():
-    # For several cores XLA would not fuse the product of x and x into its sum.
-    pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
-    program = reader.read_program(f'{places.ROOT}/examples/my_program.py:step')
-    proposed = preparation.optimise(program)
-    with session.Session() as measuring:
-        measured = preparation.optimise(preparation.prepare(program), measuring)
-    parts = [cutting.cut(m, 'step')[0] for m in (proposed, measured)]
-    ranked, timed = ([kernel.name for kernel in part] for part in parts)
-    assert len(timed) == 3 and ranked == timed
 
 
 def test_what_no_kernel_is_made_of_is_named():

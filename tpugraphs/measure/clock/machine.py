@@ -9,7 +9,7 @@ import platform
 
 import baselines
 from baselines.core import text
-from tpugraphs.clock import backend
+from tpugraphs.measure.clock import backend
 
 
 def describe(core: int) -> text.JsonObject:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from tpugraphs.clock import backend as backend_lib
-from tpugraphs.clock import timing
-from tpugraphs.clock import values
+from tpugraphs.measure.clock import backend as backend_lib
+from tpugraphs.measure.clock import timing
+from tpugraphs.measure.clock import values
 from tpugraphs.programs import conversion
 from tpugraphs.programs import xla
 
@@ -44,12 +44,8 @@ class Worker:
     def __init__(self, send: Callable[[tuple[str, object]], None]):
         self._send = send
 
-    def start(self, core: int, platform: str) -> str:
-        """Pins this process to a core, limits its memory, and starts XLA on a platform.
-
-        Returns:
-            XLA's name of the device.
-        """
+    def start(self, core: int, platform: str) -> None:
+        """Pins this process to a core, limits its memory, and starts XLA."""
         import resource
 
         import ml_dtypes  # noqa: F401  makes bfloat16 a type of NumPy's
@@ -58,7 +54,6 @@ class Worker:
             os.sched_setaffinity(0, {core})
         resource.setrlimit(resource.RLIMIT_DATA, (conversion.MEMORY, conversion.MEMORY))
         self.backend = backend_lib.Backend(platform)
-        return self.backend.device
 
     def optimise(self, module: bytes) -> bytes:
         """Returns a serialised module after XLA's passes."""

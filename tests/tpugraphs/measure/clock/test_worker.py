@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tpugraphs.clock import timing
-from tpugraphs.clock import values
-from tpugraphs.clock import worker as worker_lib
+from tpugraphs.measure.clock import timing
+from tpugraphs.measure.clock import values
+from tpugraphs.measure.clock import worker as worker_lib
 
 
 class _Program:

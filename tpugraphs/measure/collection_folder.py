@@ -25,9 +25,9 @@ from baselines.core import untrusted
 from baselines.data import collections as collections_lib
 from baselines.data import hardware
 from baselines.hlo import reading
-from tpugraphs.clock import machine
-from tpugraphs.clock import session
-from tpugraphs.clock import timing
+from tpugraphs.measure.clock import machine
+from tpugraphs.measure.clock import session
+from tpugraphs.measure.clock import timing
 
 _LOCK = '.lock'
 # Hidden names of files that killed processes were writing.

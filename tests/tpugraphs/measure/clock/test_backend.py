@@ -1,6 +1,6 @@
 """The backend gives NumPy's results with every release of jaxlib.
 
-pytest tests/tpugraphs/clock/test_backend.py --platform gpu   # on a graphics processor
+pytest tests/tpugraphs/measure/clock/test_backend.py --platform gpu  # on a GPU
 """
 
 import subprocess
@@ -13,8 +13,8 @@ import pytest
 import baselines
 from baselines.core import files
 from baselines.hlo import protos
-from tpugraphs.clock import backend as backend_lib
 from tpugraphs.kernels import cutting
+from tpugraphs.measure.clock import backend as backend_lib
 from tpugraphs.programs import xla
 
 jaxlib = pytest.importorskip(
@@ -206,8 +206,8 @@ _ONE_THREAD = """
 import os, sys, time
 import numpy as np
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-from tpugraphs.clock import backend as backend_lib
-from tpugraphs.clock import session as session_lib
+from tpugraphs.measure.clock import backend as backend_lib
+from tpugraphs.measure.clock import session as session_lib
 from tpugraphs.programs import xla
 program = backend_lib.Backend().compile(xla.parse_text(sys.stdin.read()))
 buffers = program.place([np.ones((512, 512), np.float32)] * 2)

@@ -18,15 +18,15 @@ from baselines.data import raw as raw_lib
 from baselines.data import shares
 from baselines.hlo import graph
 from baselines.hlo import reading
-from tpugraphs.clock import session as session_lib
-from tpugraphs.clock import timing
-from tpugraphs.collect import collection_folder as folder_lib
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
 from tpugraphs.kernels import rounding
 from tpugraphs.kernels import tile_choices
+from tpugraphs.measure import collection_folder as folder_lib
+from tpugraphs.measure.clock import session as session_lib
+from tpugraphs.measure.clock import timing
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
 
@@ -121,7 +121,7 @@ def _kernels_of(
     skipped: collections.Counter[str],
 ) -> Sequence[cutting.Kernel]:
     """Returns the kernels of a program; see `tile_choices.kernels_of`."""
-    module = preparation.optimise(program, session)
+    module = preparation.optimise(program, session.optimise)
     return tile_choices.kernels_of(module, program.name, digests, skipped)
 
 

@@ -17,12 +17,13 @@ import time
 from typing import Any
 
 from baselines.hlo import protos
-from tpugraphs.clock import backend
-from tpugraphs.clock import machine
-from tpugraphs.clock import timing
+from tpugraphs.measure.clock import backend
+from tpugraphs.measure.clock import machine
+from tpugraphs.measure.clock import timing
 from tpugraphs.programs import children
 from tpugraphs.programs import conversion
 
+_WORKER = 'tpugraphs.measure.clock.worker'
 # A kernel is given up when the process has ended this often on it.
 _MOST_CRASHES = 5
 # Seconds that a request may go on after its deadline.
@@ -35,7 +36,7 @@ _START = 60.0
 Inputs = Sequence[dict[str, Any]]
 
 
-class WorkerError(Exception):
+class WorkerError(ValueError):
     """A module that XLA cannot compile, or that ended the process."""
 
 
@@ -58,9 +59,6 @@ class Session:
         ends: the `time.monotonic()` soon after which a request is given up.
         seconds: of wall time for one compilation, or for all passes.
 
-    Attributes:
-        device: XLA's name of the device, once a worker has started.
-
     Raises:
         ValueError: there is no such core.
     """
@@ -78,7 +76,6 @@ class Session:
         self._process: subprocess.Popen | None = None
         # The configuration that the worker compiles, by its last message.
         self._compiling: int | None = None
-        self.device = ''
 
     def __enter__(self) -> Session:
         """Starts the first worker; raises ValueError if it does not start."""
@@ -176,7 +173,7 @@ class Session:
         """Starts a process; raises ValueError, with its last output, if it fails."""
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = children.start(
-            'tpugraphs.clock.worker.serve',
+            f'{_WORKER}.serve',
             [str(theirs.fileno())],
             backend.VARIABLES,
             stdin=subprocess.DEVNULL,
@@ -188,7 +185,7 @@ class Session:
         try:
             where = {'core': self._core, 'platform': self._platform}
             ends = max(self._ends, time.monotonic() + _START)
-            self.device = self._request('start', ends, where)
+            self._request('start', ends, where)
         except _Died as how:
             self._log.seek(0)
             printed = self._log.read().decode(errors='replace').strip().splitlines()

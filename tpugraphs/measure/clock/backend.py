@@ -5,7 +5,12 @@ program = backend.compile(module.SerializeToString())
 outputs = program.outputs(program.place(arrays))
 """
 
+import os
+
+from tpugraphs.measure.clock import machine
+from tpugraphs.programs import conversion
 from tpugraphs.programs import extras
+from tpugraphs.programs import isolated
 from tpugraphs.programs import xla
 
 # Times are comparable with one thread alone.
@@ -34,6 +39,28 @@ _FOR_READING = {
 }
 
 
+def optimise(module: bytes, seconds: int = 600) -> bytes:
+    """Returns a serialised module after XLA's passes, in a process of its own.
+
+    Args:
+        module: a serialised HloModuleProto; see `kernels.preparation.prepare`.
+        seconds: of CPU time.
+
+    Raises:
+        ValueError: XLA cannot compile it, or takes longer.
+    """
+    function = f'{__name__}.optimise_here'
+    return isolated.call(function, [], module, conversion.MEMORY, seconds)[1]
+
+
+def optimise_here(module: bytes) -> tuple[list[str], bytes]:
+    """Returns no notes, and a serialised module after XLA's passes."""
+    os.environ.update(VARIABLES)
+    # XLA makes other kernels for several cores.
+    os.sched_setaffinity(0, {machine.chosen_core(-1)})
+    return [], Backend().compile(module, plain=True).optimised()
+
+
 class CompileError(ValueError):
     """A module that XLA refuses; the text is one line."""
 
@@ -56,11 +83,6 @@ class Backend:
         except RuntimeError as error:
             first = str(error).strip().partition('\n')[0]
             raise ValueError(f'XLA finds no {platform} here: {first}') from error
-
-    @property
-    def device(self) -> str:
-        """XLA's name of the device: 'cpu', or that of a graphics processor."""
-        return self._client.device_kind
 
     def compile(self, module: bytes, plain: bool = False) -> xla.CompiledModule:
         """Compiles a serialised HloModuleProto.

@@ -12,7 +12,7 @@ from tests.helpers import measured_programs
 from tests.helpers import program_forms
 import tpugraphs
 from tpugraphs import commands
-from tpugraphs.collect import collection
+from tpugraphs.measure import collection
 
 
 @pytest.fixture

@@ -1,0 +1,27 @@
+"""Folders whose names have characters of patterns."""
+
+import pytest
+
+from baselines.scoring import graph_source
+from baselines.scoring import loading
+from tests.helpers import made_runs
+from tests.helpers import processes
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+
+
+@pytest.mark.parametrize('name', ['[a] ', '\\*?'])
+def test_a_folder_may_have_any_name(tmp_path, name):
+    pytest.importorskip('lightgbm')
+    root = tmp_path / name
+    tile_records.write_splits(root / 'data')
+    trees, _ = tile_runs.train(root, model='Trees', model_kwargs_json='{"trees": 2}')
+    words = ['--cache_dir', root / 'cache', '--data_root', root / 'data']
+    for run in (trees, f'{root}/out/latest'):
+        output = root / 'ranking.csv'
+        assert processes.command('predict', run, '--output', output, *words) == 0
+        assert output.read_text().count('\n') == 5
+        output.unlink()
+    loading.load_predictor(
+        made_runs.make_tile_run(root), graph_source.SourceOptions()
+    )  # reads weights
