@@ -205,9 +205,10 @@ def construct(
     except Exception as error:
         if not kwargs and not isinstance(error, (TypeError, ValueError)):
             raise
+        cause = text.printable(cause_in_layer(error)) or type(error).__name__
         raise ValueError(
             f'--model_kwargs_json: {model_class.__name__} does not take '
-            f'{dict(kwargs)}: {cause_in_layer(error)[:400] or type(error).__name__}'
+            f'{text.printable(dict(kwargs))}: {cause}'
         ) from error
 
 
@@ -289,7 +290,7 @@ def load_models_file(
 def _shown(error: BaseException) -> str:
     """Returns the type and the text of an error."""
     name, message = type(error).__name__, text.message_of(error)
-    return name if message is None else f'{name}: {message}'
+    return name if message is None else f'{name}: {text.printable(message)}'
 
 
 def named_model(model: str, task: str) -> dict[str, str]:

@@ -103,7 +103,7 @@ def summarise(
     # Measure each graph once; groups and the overall figures are means of these.
     figures, groups = [], []
     for result in results:
-        with text.located(result.graph_id):
+        with text.located(text.printable(result.graph_id)):
             figures.append(_measure_graph(task_name, result, protocol))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
     by_group: dict[str, list[text.JsonObject]] = {
@@ -289,7 +289,7 @@ def data_title(summary: text.JsonObject) -> str:
     """
     parts = [f'{summary["split"]} of {summary["collection"]}']
     if summary.get('fold'):
-        parts.append(f'fold {summary["fold"]}')
+        parts.append(f'fold{"s" * ("," in summary["fold"])} {summary["fold"]}')
     if summary['collection'].startswith('layout'):
         parts.append(PROTOCOLS[summary['protocol']])
     return ', '.join(parts)

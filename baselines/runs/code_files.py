@@ -118,7 +118,7 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     if not of_model:  # a run of the published code, or of one that kept no copy
         if not models_file:
             text.note(
-                f'{trained_with}{text.printable(str(named))}; pass it here too if it '
+                f'{trained_with}{text.printable(named)}; pass it here too if it '
                 'is not ours'
             )
         return

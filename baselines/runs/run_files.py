@@ -128,14 +128,6 @@ class RunFile:
         return [os.path.join(folder, f'{name}.csv') for name in names]
 
     @property
-    def lock_file(self) -> str:
-        """The path of the lock that a training of its settings holds; '' if unknown."""
-        key = self.info.get('training_key')
-        if not isinstance(key, str) or not re.fullmatch(r'\w+', key):
-            return ''
-        return lock_file(os.path.dirname(self.model_dir), key)
-
-    @property
     def member_weights(self) -> list[float] | None:
         """The weights of graph model and trees in their mean; raises ValueError.
 
@@ -150,7 +142,7 @@ class RunFile:
         if weights not in [list(pair) for pair in pairs if formula or any(pair)]:
             raise ValueError(
                 f'{self.file}: member_weights should be two of 0, 0.5 and 1, '
-                f'not {text.printable(str(weights))[:80]}'
+                f'not {text.printable(weights)}'
             )
         return weights
 
@@ -171,7 +163,7 @@ class RunFile:
             return float(most)
         raise ValueError(
             f'{self.file}: most_multiply_adds should be a number of at least 0, '
-            f'not {text.printable(str(most))[:80]}'
+            f'not {text.printable(most)}'
         )
 
     @property
@@ -305,12 +297,12 @@ def _read(path: str) -> text.JsonObject:
     if not isinstance(kwargs, str):
         raise ValueError(
             f'the run file {path}: args.model_kwargs_json should be text, not '
-            f'{kwargs!r}'
+            f'{text.printable(kwargs)!r}'
         )
     if type(configs) is not int or configs < 1:  # True is an int as well
         raise ValueError(
             f'the run file {path}: args.configs should be a positive number, '
-            f'not {configs!r}'
+            f'not {text.printable(configs)}'
         )
     try:
         _check_numbers(info)

@@ -15,6 +15,7 @@ import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
 from baselines.core import registry
+from baselines.core import text
 from baselines.features import normalizer as normalizer_lib
 from baselines.tasks import examples
 from baselines.tasks import lookup
@@ -142,7 +143,7 @@ def _explained(beginning: str, model_class: type) -> Iterator[None]:
 def _one_line(error: BaseException, code: Callable) -> str:
     """Returns the type of an error, the first line of its cause, and its place."""
     cause = registry.cause_in_layer(error).strip().partition('\n')[0]
-    return f'{type(error).__name__}: {cause[:300]}{_place(error, code)}'
+    return f'{type(error).__name__}: {text.printable(cause)}{_place(error, code)}'
 
 
 def _place(error: BaseException, code: Callable) -> str:

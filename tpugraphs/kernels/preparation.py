@@ -10,6 +10,7 @@ from collections.abc import Callable
 import dataclasses
 import re
 
+from baselines.core import text
 from baselines.hlo import protos
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
@@ -114,7 +115,8 @@ def optimise(
     try:
         content = optimiser(module.SerializeToString())
     except ValueError as error:
-        raise ValueError(f'XLA cannot compile {program.name}: {error}') from error
+        name = text.printable(program.name)
+        raise ValueError(f'XLA cannot compile {name}: {error}') from error
     return protos.HloModuleProto.FromString(content)
 
 

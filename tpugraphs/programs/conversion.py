@@ -6,6 +6,7 @@ import re
 
 from google.protobuf import message
 
+from baselines.core import text
 from baselines.hlo import forms
 from baselines.hlo import protos
 from tpugraphs.programs import elided
@@ -83,4 +84,4 @@ def _line_of(error: Exception) -> str:
     lines = lines or [type(error).__name__]
     place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)
     marked = lines[place + 2 : place + 3] == ['^']
-    return ': '.join(lines[place : place + 1 + marked])
+    return text.printable(': '.join(lines[place : place + 1 + marked]))

@@ -7,6 +7,7 @@ outputs = program.outputs(program.place(arrays))
 
 import os
 
+from baselines.core import text
 from tpugraphs.measure.clock import machine
 from tpugraphs.programs import conversion
 from tpugraphs.programs import extras
@@ -99,4 +100,4 @@ class Backend:
         try:
             return self._client.compile(xla.to_stablehlo(module), options)
         except Exception as error:
-            raise CompileError(' '.join(str(error).split())[:300]) from error
+            raise CompileError(text.printable(error)) from error
