@@ -42,23 +42,14 @@ ELEMENT_TYPES = (
     ElementType('opaque_type', 14, 0),
     ElementType('token', 17, 0),
 )
-# Newer types, which have no columns.  Some take less than a byte, packed.
-NEWER_TYPES = (
-    ElementType('f8e5m2', 19, 1),
-    ElementType('f8e4m3fn', 20, 1),
-    ElementType('s4', 21, 1),
-    ElementType('u4', 22, 1),
-    ElementType('f8e4m3b11fnuz', 23, 1),
-    ElementType('f8e5m2fnuz', 24, 1),
-    ElementType('f8e4m3fnuz', 25, 1),
-    ElementType('s2', 26, 1),
-    ElementType('u2', 27, 1),
-    ElementType('f8e4m3', 28, 1),
-    ElementType('f8e3m4', 29, 1),
-    ElementType('s1', 30, 1),
-    ElementType('u1', 31, 1),
-    ElementType('f4e2m1fn', 32, 1),
-    ElementType('f8e8m0fnu', 33, 1),
+# Newer types, which have no columns; XLA numbers them from 19 on.  Some take less than
+# a byte, packed.
+_NEWER = (
+    'f8e5m2 f8e4m3fn s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 '
+    's1 u1 f4e2m1fn f8e8m0fnu'
+)
+NEWER_TYPES = tuple(
+    ElementType(name, number, 1) for number, name in enumerate(_NEWER.split(), 19)
 )
 
 
