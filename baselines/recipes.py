@@ -10,6 +10,7 @@ import json
 import os
 
 from baselines.core import files
+from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
@@ -29,8 +30,7 @@ RECIPES: Mapping[str, Mapping[str, text.JsonObject]] = {
             'averaging': 'ema:0.99',
             'early_stop': 100,
             'model': 'LateJoinResSAGE',
-            'estimate': True,
-            'tile_columns': True,
+            'columns': 'tile,estimate',
             'trees': True,
         },
         'layout': {
@@ -66,7 +66,7 @@ DATA = (
 _ONE_RUN = ('seed', 'run_id', 'test_mode', 'strategy', 'resume', 'memory_budget')
 
 # Settings that only make sense for the recipe's own model.
-_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns', 'trees')
+_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'columns', 'trees')
 
 
 def settings(
@@ -137,6 +137,7 @@ def _of_file(path: str, collection: str) -> text.JsonObject:
         ) from None
     if made_for != collection:
         raise ValueError(f'--recipe {path}: is for {made_for}, not for {collection}')
+    changes = old_columns.translate(changes, collection.startswith('tile'))
     for name, value in changes.items():
         if is_local(name, value):
             raise ValueError(

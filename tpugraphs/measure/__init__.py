@@ -13,7 +13,7 @@ _DOOR = {
     'CollectionOptions': 'collection_folder',
     'collect': 'collection',
     'load_random': 'random_programs',
-    'optimise': 'clock.session',
+    'optimise': 'clock.backend',
     'random_names': 'random_programs',
 }
 

@@ -82,7 +82,8 @@ def _trials(folder):
 def test_a_trial_is_the_mean_over_its_seeds_and_folds(tmp_path, capsys, trainings):
     own = {'losses': 'my.py:loss:1', 'models_file': 'my.py', 'toy_data': True}
     settings = {'seed': 5, 'model': 'MLP', 'data_root': '~/my data', **own}
-    first, second = _run(tmp_path, settings=settings, trials=2, seeds=2, folds=2)
+    options = {'settings': settings, 'trials': 2, 'seeds': 2, 'no_pruning': True}
+    first, second = _run(tmp_path, **options, folds=2)
     assert first.value == pytest.approx(first.params['lr'])
     # Steps 1 to 9 are those of the first training, 28 to 36 of the last one.
     assert set(first.intermediate_values) == set(range(1, 37))
@@ -104,9 +105,9 @@ def test_a_trial_is_the_mean_over_its_seeds_and_folds(tmp_path, capsys, training
     assert recipe['collection'] == 'tile:xla'
     assert recipe['settings'] == {'model': 'MLP', 'epochs': 9, **best.params}
     # The same sweep has nothing left to do; another one may not mix with it.
-    assert len(_run(tmp_path, settings=settings, trials=2, seeds=2, folds=2)) == 2
+    assert len(_run(tmp_path, **options, folds=2)) == 2
     with pytest.raises(ValueError, match="another sweep tile:xla: .*'folds': 2.*, not"):
-        _run(tmp_path, settings=settings, trials=2, seeds=2)
+        _run(tmp_path, **options)
 
 
 def test_trials_that_fall_behind_are_ended_early(tmp_path):
