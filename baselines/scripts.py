@@ -27,6 +27,7 @@ from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import hardware
+from baselines.runs import finding
 
 _AnyConfig = TypeVar('_AnyConfig')
 
@@ -132,6 +133,7 @@ def train(
 
     def work():
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
+        refuse_wrong_names(settings)
         from baselines.training import jobs
 
         command = command_line.this_command()
@@ -141,6 +143,25 @@ def train(
             print(next_steps(settings, model_dir))
 
     return command_line.guarded(work)
+
+
+def refuse_wrong_names(settings: config.AnyConfig) -> None:
+    """Raises ValueError for names that can be checked without TensorFlow.
+
+    They are those of a model, losses, and a run.
+    """
+    task = settings.collection.task
+    if not settings.models_file:
+        folder = {'tile': 'tiles'}.get(task, task)
+        names = dict.fromkeys([*registry.model_names(folder), registry.TREES])
+        registry.resolve(settings.model, names, 'model')
+    losses = registry.declared('baselines.training.losses', 'register')
+    for entry in settings.losses.split(','):
+        if '.py:' not in entry and not entry.strip().startswith('tfr.'):
+            registry.resolve(entry.strip().partition(':')[0], losses, 'loss')
+    if settings.init_from:
+        with finding.as_flag('--init_from'):
+            finding.find_one(settings.init_from, task)
 
 
 def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
