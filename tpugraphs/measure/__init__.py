@@ -13,7 +13,7 @@ _DOOR = {
     'CollectionOptions': 'collection_folder',
     'collect': 'collection',
     'load_random': 'random_programs',
-    'optimise': 'clock.backend',
+    'optimise': 'clock.session',
     'random_names': 'random_programs',
 }
 
