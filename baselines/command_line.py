@@ -147,7 +147,6 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     about = config.help_of(config.TileConfig, 'skip_bad_files').rstrip('.')
     about = f'{about} {of_run}'
     parser.add_argument('--skip_bad_files', action=Negatable, help=about)
-    add_beam_arguments(parser)
 
 
 def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> None:

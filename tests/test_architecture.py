@@ -117,7 +117,7 @@ _RUNS_WITH_TENSORFLOW = {
 
 def test_help_and_reports_do_not_wait_for_tensorflow():
     """Nor does an import define a flag, print, or start anything."""
-    late = {'tiles', 'layout', 'training', 'distribute'}
+    late = {'tiles', 'layout', 'training'}
     modules = sorted(
         source.module
         for source in _sources()

@@ -12,6 +12,7 @@ import sys
 
 from baselines import command_line
 from baselines.core import files
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.evaluation import comparison
 from baselines.evaluation import ensembles
@@ -21,8 +22,8 @@ from baselines.evaluation import tables
 from baselines.runs import differences
 from baselines.runs import finding
 from baselines.scoring import ensemble
+from baselines.scoring import graph_source
 from baselines.scoring import loading
-from tpugraphs.distribute import beam
 
 
 def evaluate_runs(args: argparse.Namespace) -> None:
@@ -34,8 +35,8 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     summaries: text.JsonObject = {}
-    names, options = command_line.runs_of(args), beam.data_options(args)
-    predictors = loading.load_predictors(names, options)
+    options = settings_lib.from_options(graph_source.SourceOptions, args)
+    predictors = loading.load_predictors(command_line.runs_of(args), options)
     labels = loading.labels_of(predictors)
     for model_dir in differences.in_order(labels):
         summary, _ = predictors[model_dir].measure(args.split, args.protocol)
@@ -65,7 +66,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     sides = _compared_runs(args)
-    options = beam.data_options(args)
+    options = settings_lib.from_options(graph_source.SourceOptions, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options)
@@ -86,7 +87,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     programs = set(map(group_of, scored.store.graph_ids))
     test = {
         'task': task,
-        **scored.first.describe(scored.store),
+        **scored.describe(),
         'graphs': scored.store.num_graphs,
         'programs': len(programs),
         **{
@@ -112,8 +113,7 @@ def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
     if args.runs:
         raise ValueError(
             f'--compare takes two names, and {len(args.compare) + len(args.runs)} were '
-            'given: if the shell has expanded a pattern, quote it, as in '
-            "--compare 'FOLDER/model_*' OTHER"
+            'given: a shared --run_id, or the name of a model, stands for all its seeds'
         )
     if args.protocol == report.PUBLISHED:
         raise ValueError('--compare is on all configurations: leave --protocol out')
@@ -158,7 +158,8 @@ def average_runs(args: argparse.Namespace) -> None:
         OSError: a file cannot be written.
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
-    predictors = ensemble.load(command_line.runs_of(args), beam.data_options(args))
+    options = settings_lib.from_options(graph_source.SourceOptions, args)
+    predictors = ensemble.load(command_line.runs_of(args), options)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json
     scored = ensemble.score(predictors, args.split, must_measure)

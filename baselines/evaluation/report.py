@@ -289,7 +289,7 @@ def data_title(summary: text.JsonObject) -> str:
     """
     parts = [f'{summary["split"]} of {summary["collection"]}']
     if summary.get('fold'):
-        parts.append(f'fold {summary["fold"]}')
+        parts.append(f'fold{"s" * ("," in summary["fold"])} {summary["fold"]}')
     if summary['collection'].startswith('layout'):
         parts.append(PROTOCOLS[summary['protocol']])
     return ', '.join(parts)

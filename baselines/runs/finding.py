@@ -5,7 +5,6 @@
     find('latest', 'tile')                             the last one of tiles
     find('0123')                                       the beginning of its hash
     find('wide')                                       its --run_id
-    find('model_*'), find('seed?')                     a pattern of either
     find('MLP')                                        all runs of a model
     find('pretrained')                                 the run that ships, of tiles
     load('latest')                                     its run file, read
@@ -16,8 +15,6 @@ precedes the name: `~/out/mine/latest`.  A folder alone names the only run in it
 
 from collections.abc import Iterable, Iterator, Sequence
 import contextlib
-import fnmatch
-import glob
 import os
 import pathlib
 import re
@@ -32,14 +29,13 @@ LATEST = 'latest'
 ESTIMATE = 'estimate'  # no run: formulas, for the commands that take them
 PRETRAINED = 'pretrained'  # the run that ships with the package
 FORMS = (
-    "a directory, 'latest', 'pretrained', the beginning of a hash, a --run_id, "
-    'a pattern or a model'
+    "a directory, 'latest', 'pretrained', the beginning of a hash, a --run_id "
+    'or a model'
 )
 
 _ABOUT = 'about.json'
 _INSTALL_AGAIN = 'install tpugraphs again'
 _SHORTEST = 4  # characters of a hash
-_MAGIC = re.compile(r'[*?[]')
 
 
 def default_folders() -> list[str]:
@@ -53,12 +49,6 @@ def pretrained_folder() -> str:
     `tools/measured_data/pretrain.py` makes both.
     """
     return str(pathlib.Path(__file__).with_name(PRETRAINED))
-
-
-def is_pretrained(model_dir: str) -> bool:
-    """Returns whether a model directory is the run that ships."""
-    folder = os.path.realpath(pretrained_folder())
-    return os.path.dirname(os.path.realpath(model_dir)) == folder
 
 
 def about_pretrained() -> str:
@@ -81,8 +71,10 @@ def about_pretrained() -> str:
 
 
 def in_folder(out_dir: str, name: str) -> str:
-    """Prefixes the name of a run with a folder, unless it already has one."""
-    return name if os.path.dirname(name) else os.path.join(out_dir, name)
+    """Prefixes the name of a run with a folder, unless it has one, or needs none."""
+    if os.path.dirname(name) or name in (ESTIMATE, PRETRAINED):
+        return name
+    return os.path.join(out_dir, name)
 
 
 @contextlib.contextmanager
@@ -103,8 +95,8 @@ def find(name: str, task: str = '') -> list[str]:
             says so where the last run of all is another.
 
     Returns:
-        At least one, absolute; several for a pattern or a shared --run_id, the
-        oldest first.
+        At least one, absolute; several for a shared --run_id or the name of a
+        model, the oldest first.
 
     Raises:
         ValueError: there is none, or the name is ambiguous; lists the runs.
@@ -133,15 +125,14 @@ def find(name: str, task: str = '') -> list[str]:
     folder, word = os.path.split(name.rstrip('/'))
     folders = default_folders()
     if folder:
-        there = files.expand(folder)  # brackets may be part of a folder's name
-        folders = [there] if os.path.isdir(there) else sorted(glob.glob(there))
-        if not any(map(os.path.isdir, folders)):
+        folders = [files.expand(folder)]
+        if not os.path.isdir(folders[0]):
             if word == LATEST:
                 raise ValueError(f'--dir: {no_runs_message([folder])}')
             raise ValueError(missing)
     model_dirs = [d for place in folders for d in run_files.list_dirs(place)]
     if not model_dirs:
-        if folder and word != LATEST and not _MAGIC.search(word):
+        if folder and word != LATEST:
             raise ValueError(missing)
         raise ValueError(f'--dir: {no_runs_message(folders, word)}')
     runs, damaged = _read(model_dirs)
@@ -241,16 +232,14 @@ def _by_hash(word: str, model_dirs: Sequence[str]) -> list[str]:
 def _by_name(
     word: str, runs: Sequence[run_files.RunFile], damaged: Sequence[str], task: str
 ) -> list[str]:
-    """Returns directories of runs of a --run_id, a pattern, a model, or the latest.
+    """Returns directories of runs of a --run_id or of a model, or the latest.
 
     Damaged runs, which may be among them, are named on stderr.
     """
     if word == LATEST:
         matches = _latest(runs, task)
-    elif _MAGIC.search(word):
-        matches = [run for run in runs if fnmatch.filter(_names_of(run), word)]
     else:
-        matches = [run for run in runs if word in _names_of(run)]
+        matches = [run for run in runs if word == run.args.get('run_id')]
         matches = matches or [run for run in runs if word == run.args['model']]
     if matches:
         for model_dir in damaged:
@@ -269,13 +258,6 @@ def _latest(runs: Sequence[run_files.RunFile], task: str) -> list[run_files.RunF
     return of_task[-1:]
 
 
-def _names_of(run: run_files.RunFile) -> list[str]:
-    """Returns the names of a run: its directory, its hash, its --run_id."""
-    names = [f'model_{run.hash}', run.hash]
-    run_id = run.args.get('run_id')
-    return [*names, run_id] if run_id and isinstance(run_id, str) else names
-
-
 def _only_run(folder: str) -> str:
     """Returns the only model directory in a folder; raises ValueError otherwise."""
     inside = run_files.list_dirs(folder)
@@ -284,7 +266,7 @@ def _only_run(folder: str) -> str:
     if len(inside) > 1:
         raise ValueError(
             f'--dir: {folder} is not called model_<hash>, and holds {len(inside)} '
-            f"runs: name one, or '{folder}/latest', or '{folder}/*'"
+            f"runs: name one, or '{folder}/latest'"
         )
     return inside[0]
 

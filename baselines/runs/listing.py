@@ -1,24 +1,30 @@
 """Lists the runs in folders, as a table or as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import itertools
 import os
 import re
 import textwrap
 from typing import NamedTuple
 
+import numpy as np
+
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
+from baselines.data import npz
 from baselines.runs import differences
 from baselines.runs import finding
-from baselines.runs import notes
 from baselines.runs import run_files
 
-_DIFFERS, _NOTE = 'differs from defaults', 'note'
-_LINE_WIDTH = 30  # characters of a line of settings, or of a note
+_DIFFERS = 'differs from defaults'
+_LINE_WIDTH = 30  # characters of a line of settings
 # The state of a training, or its lock.
 _UNFINISHED = re.compile(r'(unfinished_(\w+)\.npz|\.unfinished_(\w+)\.lock)')
 _NUMBERS = ('seed', 'valid', 'minutes')
+# The description in a state, which also holds arrays of any size.
+_STATE = {'json': npz.Field('u', ('n',), np.uint8)}
+_MOST_JSON, _MOST_STATE = 64 << 20, 1 << 40  # bytes
 
 
 class RunRow(NamedTuple):
@@ -34,7 +40,6 @@ class RunRow(NamedTuple):
     score: float | None
     minutes: float | None  # of the training; None where an old run does not say
     run_id: str  # the user's own label
-    note: str  # the user's own remark, see `notes`
     command: str  # the command line, where the run file has it
     path: str  # of the model directory
 
@@ -72,7 +77,6 @@ def row(run: run_files.RunFile) -> RunRow:
         score=score,
         minutes=None if run.seconds is None else run.seconds / 60,
         run_id=str(run.args.get('run_id') or ''),
-        note=notes.read(run.model_dir),
         command=str(run.info.get('command') or ''),
         path=run.model_dir,
     )
@@ -120,10 +124,10 @@ def table(rows: Sequence[RunRow]) -> list[str]:
 
 
 def _wrapped(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
-    """Breaks the settings and the note of a row into lines."""
+    """Breaks the settings of a row into lines."""
     columns = [
         textwrap.wrap(cell, _LINE_WIDTH, break_on_hyphens=False)
-        if name in (_DIFFERS, _NOTE)
+        if name == _DIFFERS
         else [cell]
         for name, cell in zip(head, row)
     ]
@@ -138,8 +142,8 @@ def in_words(run: run_files.RunFile) -> str:
     return f'{described.model} on {described.collection}, {when}: {path}'
 
 
-def note_unfinished(folders: Sequence[str]) -> None:
-    """Names the running and the interrupted trainings in folders on stderr."""
+def unfinished(folders: Sequence[str]) -> Iterator[str]:
+    """Yields a line for each training in folders that runs or was interrupted."""
     for folder in dict.fromkeys(map(files.expand, folders)):
         names = os.listdir(folder) if os.path.isdir(folder) else []
         matches = filter(None, map(_UNFINISHED.fullmatch, names))
@@ -147,12 +151,28 @@ def note_unfinished(folders: Sequence[str]) -> None:
             path = os.path.join(folder, f'unfinished_{key}.npz')
             process = files.holder(run_files.lock_file(folder, key))
             if process:
-                text.note(f'still training in {files.shown(folder)}: {process}')
+                yield f'still training in {files.shown(folder)}: {process}'
             elif os.path.exists(path):
-                text.note(
-                    f'unfinished: {files.shown(path)}; the command that trained it '
-                    'goes on with --resume'
-                )
+                yield f'unfinished: {_interrupted(path)}'
+
+
+def _interrupted(path: str) -> str:
+    """Describes the state of a training: its last epoch, and how it continues."""
+    try:
+        arrays = npz.read_arrays(path, _STATE, _MOST_JSON, None, _MOST_STATE)
+        described = untrusted.loads(arrays['json'].tobytes(), finite=False)
+        epochs = text.count(len(described['curve']['epoch']), 'epoch')
+        command = text.printable(str(described.get('command') or ''))
+    except (OSError, *untrusted.DAMAGE) as error:
+        return text.one_line(error, path)
+    where = f'{epochs} in {files.shown(os.path.dirname(path))}'
+    if not command:  # of an older version
+        return f'{where}; the command that trained it continues with --resume'
+    if command.endswith(')') and 'resume=' not in command:  # a call from Python
+        command = f'{command[:-1]}, resume=True)'
+    elif not command.endswith(')') and '--resume' not in command:
+        command += ' --resume'
+    return f'{where}; continue with: {command}'
 
 
 def cells(rows: Sequence[RunRow]) -> list[list[str]]:
@@ -166,8 +186,7 @@ def cells(rows: Sequence[RunRow]) -> list[list[str]]:
     first = 5 * (len({run.when[:4] for run in rows}) == 1)  # without the year
     has_seeds = any(run.seed is not None for run in rows)
     head = ['when', 'model', 'collection', *(['seed'] * has_seeds)]
-    has_notes = any(run.note for run in rows)
-    head += [_DIFFERS, *([_NOTE] * has_notes), 'valid', 'minutes', 'run']
+    head += [_DIFFERS, 'valid', 'minutes', 'run']
     lines = [head]
     for run in rows:
         folder, name = os.path.split(run.path)
@@ -185,7 +204,6 @@ def cells(rows: Sequence[RunRow]) -> list[list[str]]:
                 run.collection,
                 *([seed] * has_seeds),
                 differs,
-                *([run.note] * has_notes),
                 score,
                 text.cell(run.minutes, '.1f'),
                 name if folder in plain else os.path.join(files.shown(folder), name),

@@ -128,14 +128,6 @@ class RunFile:
         return [os.path.join(folder, f'{name}.csv') for name in names]
 
     @property
-    def lock_file(self) -> str:
-        """The path of the lock that a training of its settings holds; '' if unknown."""
-        key = self.info.get('training_key')
-        if not isinstance(key, str) or not re.fullmatch(r'\w+', key):
-            return ''
-        return lock_file(os.path.dirname(self.model_dir), key)
-
-    @property
     def member_weights(self) -> list[float] | None:
         """The weights of graph model and trees in their mean; raises ValueError.
 

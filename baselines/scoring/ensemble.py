@@ -28,6 +28,12 @@ class Scored(NamedTuple):
         """The first run: others read the same graphs, and write the same rows."""
         return next(iter(self.predictors.values()))
 
+    def describe(self) -> text.JsonObject:
+        """Describes the first model and the data, with the folds of all models."""
+        described = [p.describe(self.store) for p in self.predictors.values()]
+        folds = dict.fromkeys(d['fold'] for d in described if d['fold'])
+        return {**described[0], 'fold': ', '.join(folds)}
+
     def results(
         self, models: Sequence[Sequence[np.ndarray]]
     ) -> list[list[report.GraphResult]]:
@@ -53,7 +59,7 @@ class Scored(NamedTuple):
         store, task = self.store, self.first.collection.task
         # The same graphs, scored by the ensemble and by each of its members.
         ours, *members = self.results([averaged, *self.scores])
-        described = self.first.describe(store)
+        described = self.describe()
         described.update(model='ensemble', name=f'ensemble by {by}', by=by)
         labels = loading.labels_of(self.predictors)
         tests = comparison.paired_test(task, [ours], members)

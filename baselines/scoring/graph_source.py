@@ -1,11 +1,8 @@
 """Opens the splits that graphs to score come from."""
 
-from collections.abc import Sequence
 import dataclasses
 import os
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from baselines import config as config_lib
 from baselines.core import files
@@ -16,19 +13,6 @@ from baselines.data import folds
 from baselines.data.packed import splits
 from baselines.runs import run_files
 from baselines.tasks import lookup
-
-
-class Workers(Protocol):
-    """Scores splits in other processes than this one."""
-
-    def scores(
-        self, run: run_files.RunFile, source: 'Source', store: splits.PackedSplit
-    ) -> Sequence[np.ndarray]:
-        """Returns float32 [configurations] for each graph of a split.
-
-        Args:
-            source: of the split, which it has opened last.
-        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +28,6 @@ class SourceOptions:
             neither `data_root` nor `sample_data` is given.
         skip_bad_files: leave damaged files out; None: as the run, likewise.
         memory_budget: megabytes that scoring programs may take.
-        workers: other processes that score; None for this one.
         models_file: a models.py, or classes, next to ours.  The file that a run file
             names is never run: a run may come from someone else.
         task: of the latest run, or of the estimate; '' for any.
@@ -60,7 +43,6 @@ class SourceOptions:
     toy_data: bool | None = None
     skip_bad_files: bool | None = None
     memory_budget: int = config_lib.LayoutConfig.memory_budget
-    workers: Workers | None = None
     models_file: registry.Own = ''
     task: str = ''
     collection: str = ''

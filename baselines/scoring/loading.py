@@ -4,7 +4,7 @@ predictor = load_predictor('latest', graph_source.SourceOptions())
 write_predictions(['latest'], graph_source.SourceOptions(), 'test.csv')
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import os
 from typing import TYPE_CHECKING
@@ -211,8 +211,6 @@ def _fitted_scaling(
 
 def _of_estimate(options: graph_source.SourceOptions) -> prediction.Predictor:
     """Makes the untrained estimate ready to score."""
-    if options.workers:
-        raise ValueError('--runner is for runs: the estimate needs no workers')
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
     collection = collections.of_name(options.collection or of_task[0])
     return prediction.Predictor(
@@ -235,6 +233,7 @@ def write_predictions(
     options: graph_source.SourceOptions,
     output: str,
     split: str = 'test',
+    score: Callable[..., Iterable[np.ndarray]] | None = None,
 ) -> list[str]:
     """Ranks a split with each run and writes a CSV for each; returns their paths.
 
@@ -242,6 +241,8 @@ def write_predictions(
         options: where graphs are, a models.py, and the task of 'latest'.
         output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
             name, and of a run of several collections `_<source>_<search>`.
+        score: a function of a predictor and a split, which it has opened, that yields
+            the scores of each graph; None to score in this process.
 
     Raises:
         ValueError: a run or the data are unusable.
@@ -260,5 +261,6 @@ def write_predictions(
         files.check_file_writable(paths[name], 'output', [submission.HEADER])
     for name, predictor in predictors.items():
         store = predictor.open_split(split)
-        predictor.write(paths[name], store, predictor.score(store))
+        scored = score and score(predictor, store)
+        predictor.write(paths[name], store, predictor.score(store, scored))
     return list(paths.values())

@@ -126,18 +126,11 @@ class Predictor:
         self, store: splits.PackedSplit, protocol: str
     ) -> list[np.ndarray]:
         """Returns the configurations of each graph to measure on; [] for all."""
-        # By default only where the split is exactly the published one; workers score
-        # whole splits, so with them the default is all configurations.
+        # By default only where the split is exactly the published one.
         lists = published.validation_lists(self.collection.name)
         in_full = self.source.split == 'valid' and {*store.graph_ids} == {*lists}
-        if protocol == report.ALL or not (
-            protocol or in_full and not self.options.workers
-        ):
+        if protocol == report.ALL or not (protocol or in_full):
             return []
-        if self.options.workers:
-            raise ValueError(
-                '--protocol=published scores little, and that here: leave --runner out'
-            )
         for graph_id, count in zip(store.graph_ids, store.config_counts):
             if graph_id not in lists:
                 raise ValueError(
@@ -161,25 +154,23 @@ class Predictor:
         submission.write_predictions(path, rows)
         print(f'{path}: {text.count(len(rows), "row")}')
 
-    def score(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
+    def score(
+        self, store: splits.PackedSplit, scored: Iterable[np.ndarray] | None = None
+    ) -> Iterator[np.ndarray]:
         """Yields the scores of each graph's configurations; lower is faster.
 
         Prints a note if no score depends on the configuration.
 
+        Args:
+            scored: the scores, where other processes make them; None to score here.
+
         Raises:
             ValueError: the graphs cannot be scored; says why.
         """
-        return scorers.noting_ties(self.name, store, self._scores(store))
-
-    def _scores(self, store: splits.PackedSplit) -> Iterator[np.ndarray]:
-        """Yields the scores of each graph; workers score, if there are any."""
         self._note_unknown_opcodes(store)
-        workers = self.options.workers
-        if workers is None or self.run is None:
-            yield from map(self.scorer.mean, self.score_members(store))
-        else:
-            self.scorer.check(store)
-            yield from workers.scores(self.run, self.source, store)
+        if scored is None:
+            scored = map(self.scorer.mean, self.score_members(store))
+        return scorers.noting_ties(self.name, store, scored)
 
     def _note_unknown_opcodes(self, store: splits.PackedSplit) -> None:
         """Prints how many graphs have opcodes that the graph model does not know."""

@@ -75,7 +75,7 @@ class Task(abc.ABC, Generic[_Split]):
         model_noun: the noun for a model in messages.
         store_class: of its packed splits.
         configs_at_once: number of configurations for which starting a worker process
-            pays (`tpugraphs.distribute`).
+            pays (`tpugraphs.beam`).
         judged_by_tau: the best epoch has the highest Kendall's tau, not the highest
             ordered-pair accuracy.
         has_default: runtimes are known relative to the compiler's own choice.

@@ -49,6 +49,7 @@ class Unfinished:
         config: config_lib.AnyConfig,
         stores: Mapping[str, splits.PackedSplit],
         code: Sequence[code_files.CodeFile] = (),
+        command: str = '',
     ):
         self.key = config_lib.training_key(
             config, stores['train'].fingerprint, stores['valid'].fingerprint
@@ -59,6 +60,7 @@ class Unfinished:
         self._folder = files.expand(config.out_dir)
         self._path = os.path.join(self._folder, f'unfinished_{self.key}.npz')
         self._config = config
+        self._command = command  # shown by `tpugraphs runs`
         self._keeps = False  # whether the file, if there is one, is of this run
         self._resumed_at, self._seconds_before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
@@ -69,6 +71,7 @@ class Unfinished:
                 self.run_hash = str(described.pop('run_hash'))
                 self.started = int(described.pop('started'))
                 self._seconds_before = float(described.pop('seconds'))
+                described.pop('command', None)  # the one of this process replaces it
             except untrusted.DAMAGE as error:
                 raise _damaged(self._path, str(error)) from None
             if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
@@ -161,6 +164,7 @@ class Unfinished:
             run_hash=self.run_hash,
             started=self.started,
             seconds=self.seconds,
+            command=self._command,
             code=[[file.flag, file.path] for file in self.code],
         )
         for number, file in enumerate(self.code):

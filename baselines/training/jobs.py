@@ -91,7 +91,7 @@ def train(
     config = data.settings
     if graph_model is not None:
         trainer = graph_model.trainer(data)
-    checkpoint = checkpoints.Unfinished(config, data.stores, code)
+    checkpoint = checkpoints.Unfinished(config, data.stores, code, command)
     options = _tree_options(config)
     print(_describe(data, trainer, options))
     # Of several workers the chief writes files, and so holds the lock.

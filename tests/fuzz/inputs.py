@@ -80,7 +80,7 @@ OWN = {
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.notes.read': 'text; what is no UTF-8 is passed over',
     'baselines.runs.finding.about_pretrained': 'a file of the package',
-    'tpugraphs.distribute.beam._read_result': 'results of its own workers',
+    'tpugraphs.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.workers.parse_cluster': 'the variable TF_CONFIG',

@@ -1,7 +1,6 @@
 """Runs told apart, and listed."""
 
 import gzip
-import io
 import json
 import os
 import socket
@@ -12,6 +11,7 @@ from baselines.core import files
 from baselines.runs import differences
 from baselines.runs import listing
 from baselines.runs import run_files
+from baselines.training import checkpoints
 from tests.helpers import processes
 from tests.helpers import shapes
 
@@ -149,12 +149,29 @@ def test_the_same_as_json(folder, capsys):
     assert (first['score'], first['measure'], first['minutes']) == (0.7, 'OPA', 1.5)
 
 
-def test_an_interrupted_training_is_named(folder, capsys):
-    (folder / 'unfinished_0123.npz').touch()
-    assert processes.command('runs', '--out_dir', folder) == 0
-    assert capsys.readouterr().err == (
-        f'note: unfinished: {folder}/unfinished_0123.npz; the command that trained it '
-        'goes on with --resume\n'
+@pytest.mark.parametrize(
+    'command, continuing',
+    [
+        ('python tiles_train.py', 'continue with: python tiles_train.py --resume'),
+        ('tpugraphs.train(lr=1)', 'continue with: tpugraphs.train(lr=1, resume=True)'),
+        ('', 'the command that trained it continues with --resume'),
+    ],
+)
+def test_an_interrupted_training_is_listed(tmp_path, capsys, command, continuing):
+    described = {'curve': {'epoch': [0, 1]}, 'command': command}
+    checkpoints.write(str(tmp_path / 'unfinished_0123.npz'), {}, described)
+    assert processes.command('runs', '--out_dir', tmp_path) == 0
+    line = f'unfinished: 2 epochs in {tmp_path}; {continuing}\n'
+    assert capsys.readouterr() == (line, '')
+    assert processes.command('runs', '--out_dir', tmp_path, '--json') == 0
+    assert capsys.readouterr() == ('[]\n', line)
+
+
+def test_a_damaged_state_is_listed_as_such(tmp_path, capsys):
+    (tmp_path / 'unfinished_0123.npz').touch()
+    assert processes.command('runs', '--out_dir', tmp_path) == 0
+    assert capsys.readouterr().out.startswith(
+        f'unfinished: {tmp_path}/unfinished_0123.npz: '
     )
 
 
@@ -164,40 +181,8 @@ def test_a_running_training_is_not_called_interrupted(folder, capsys):
     with files.locked(lock, 'taken'):
         assert processes.command('runs', '--out_dir', folder) == 0
     process = f'process {os.getpid()} on {socket.gethostname()}'
-    assert capsys.readouterr().err == f'note: still training in {folder}: {process}\n'
-
-
-def test_a_note_is_kept_with_the_run(folder, capsys):
-    words = ('runs', 'aaaabbbb', '--out_dir', folder)
-    note = 'wide, for the report: too slow for more than one seed of it'
-    assert processes.command(*words, '--note', f' {note}\n') == 0
-    assert (folder / 'model_aaaabbbbcc' / 'note.txt').read_text() == f'{note}\n'
-    _, _, head, _, *lines = capsys.readouterr().out.splitlines()
-    place = head.index('note')
-    assert ' '.join(line[place : place + 30].strip() for line in lines) == note
-    assert processes.command('runs', '--out_dir', folder, '--json') == 0
-    listed = shapes.check('runs', capsys.readouterr().out)
-    assert [row['note'] for row in listed] == [note, '']
-    assert processes.command(*words, '--note', '') == 0
-    assert processes.listing(folder / 'model_aaaabbbbcc') == []
-
-
-@pytest.mark.parametrize(
-    'words, message',
-    [
-        (['--delete'], 'name the runs before --out_dir; each is'),
-        (['--note', 'x'], 'name the runs before --out_dir; each is'),
-        (['aaaabbbb', '--note', 'x' * 5000], '--note: 5,000 bytes; at most 4,095'),
-        (['aaaabbbb', '--delete'], '--delete: add --yes to delete 1 run'),
-        (['nothing', '--delete', '--yes'], "is called 'nothing'"),
-    ],
-)
-def test_what_runs_refuses(folder, capsys, monkeypatch, words, message):
-    monkeypatch.setattr('sys.stdin', io.StringIO())
-    before = processes.listing(folder)
-    assert processes.command('runs', *words, '--out_dir', folder) == 1
-    assert message in capsys.readouterr().err
-    assert processes.listing(folder) == before
+    out = capsys.readouterr().out
+    assert out.endswith(f'\nstill training in {folder}: {process}\n')
 
 
 def test_settings_are_wrapped_and_not_shortened():

@@ -1,12 +1,16 @@
 """Folds, families and ensembles in trainings and predictions, end to end."""
 
 import csv
+import os
 
 import numpy as np
 import pytest
 
 from baselines.data import families
 from baselines.evaluation import ensembles
+from baselines.evaluation import report
+from baselines.runs import run_files
+from baselines.scoring import ensemble
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.training import jobs
@@ -116,6 +120,12 @@ def test_a_run_file_says_its_fold(folded, plain):
     # The normaliser is of the training folds.
     highest = [run['normalizer']['node_max'][3] for run in info]
     assert highest[0] < _SCALED and highest[1] == _SCALED
+
+
+def test_an_ensemble_lists_its_folds(folded, data):
+    scored = ensemble.score(ensemble.load(folded, data), 'test')
+    title = report.data_title(scored.describe())
+    assert title == 'test of tile:xla, folds 1/2, 2/2'
 
 
 def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
@@ -263,7 +273,9 @@ def test_two_models_are_compared(root, plain, folded, run_command, capsys):
     train = ['--split', 'train']
     other = str(_train(root, 'other', lr=1e-6)[0])
     capsys.readouterr()
-    assert run_command('evaluate', '--compare', f'{root}/plain/*', other, *train) == 0
+    assert (
+        run_command('evaluate', '--compare', f'{root}/plain/Tiny', other, *train) == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == [
         'A: Tiny lr=.1 seed 0, Tiny lr=.1 seed 1',
@@ -282,17 +294,18 @@ def test_two_models_are_compared(root, plain, folded, run_command, capsys):
     assert test['a'] == {'names': names, 'dirs': plain}
     gain = test['measures']['opa']
     assert gain['gain'] == pytest.approx(gain['ours'] - gain['theirs'])
-    different = "[po]*/Tiny' names runs of different settings"
+    different = "mixed/Tiny' names runs of different settings"
+    (root / 'mixed').mkdir()
+    for model_dir in (plain[0], other):
+        for path in (model_dir, run_files.run_file(model_dir)):
+            (root / 'mixed' / os.path.basename(path)).symlink_to(path)
     for argv, words in (
-        ([plain[0], f'{root}/plain/*'], f'--compare: {plain[0]} is on both sides'),
-        ([f'{root}/[po]*/Tiny', folded[0]], different),
+        ([plain[0], f'{root}/plain/Tiny'], f'--compare: {plain[0]} is on both sides'),
+        ([f'{root}/mixed/Tiny', folded[0]], different),
         ([plain[0], f'{root}/none/gone'], '--compare: there is no directory'),
-        ([*plain, '--output', 'a.xls'], 'a.xls: should end in .json, .csv, .md'),
+        ([*plain, '--output', 'a.xls'], 'a.xls: should end in .json or .csv'),
         ([*plain, '--dir', plain[0]], '--compare names the runs itself: leave --dir'),
-        (
-            [*plain, other],
-            '--compare takes two names, and 3 were given: if the shell has',
-        ),
+        ([*plain, other], '--compare takes two names, and 3 were given: a shared'),
         ([plain[0], folded[0], '--split=valid'], '--compare: '),
         ([*plain, '--protocol=published'], '--compare is on all configurations'),
     ):

@@ -135,6 +135,8 @@ def test_predict_and_evaluate(data, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert printed.startswith('estimate on valid of tile:xla: ')
     assert 'estimate, untrained' not in printed  # it is not listed twice
+    assert commands.run('predict', [*words, '--runner=DirectRunner']) == 1
+    assert 'error: --runner is for runs' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,6 @@ def test_predict_and_evaluate(data, tmp_path, capsys):
             ['--dir', 'estimate', '--collection=layout:xla:rand'],
             "there is no collection 'layout:xla:rand'; did you mean 'layout:xla:r",
         ),
-        ('predict', ['--dir', 'estimate', '--runner=DirectRunner'], '--runner is for'),
         ('ensemble', ['estimate', 'latest'], "'estimate' is the untrained estimate"),
     ],
 )

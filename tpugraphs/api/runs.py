@@ -254,8 +254,8 @@ def load(
     """Loads a run.
 
     Args:
-        which: a model directory; or 'latest', the beginning of a hash, a run_id or a
-            pattern that fits one run alone; or 'estimate', which is untrained.
+        which: a model directory; or 'latest', 'pretrained', the beginning of a hash,
+            or a run_id; or 'estimate', which is untrained.
         model: the class of the run's model, or the file that has it, where it is
             not one of ours.
         out_dir: where to look; by default where trainings write.
@@ -267,12 +267,12 @@ def load(
             no such collection, or the run is not of it.
     """
     name = data_lib.path_of('which', which)
-    if name == finding.ESTIMATE and out_dir is None:
+    if name == finding.ESTIMATE:
         chosen = collections.of_name(collection or collections.NAMES[0])
         settings = {'model': finding.ESTIMATE, **chosen.flags}
         estimate = run_files.RunFile(finding.ESTIMATE, {'args': settings})
         return Run(estimate, collection=chosen.name)
-    if out_dir is not None:
+    if out_dir is not None and name != finding.PRETRAINED:
         name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
     run_file = run_files.read(finding.find_one(name))
     if collection:

@@ -8,16 +8,16 @@ score, for layouts tau and slowdown@1/10/100.  --json prints the same as JSON; f
 several runs it is an object with one entry for each run, and the table ends with a
 line for each, which says how it differs from the others.
 Runs that differ in nothing but seed or fold have their mean and standard deviation
-below.  --output writes these lines to a file, as .csv, .md or .tex, or the JSON, as
-.json.  By default the validation split is measured, for runs of a --fold their fold;
+below.  --output writes these lines to a file, as .csv, or the JSON, as .json.  By
+default the validation split is measured, for runs of a --fold their fold;
 the published test split has no runtimes.  Published figures of layouts are of 1,000
 fixed configurations of each validation graph: --protocol=published takes these, and is
 the default where the graphs are the published ones; --protocol=all takes all.
 
-  tpugraphs evaluate --compare 'wide*' latest
+  tpugraphs evaluate --compare wide latest
 
 tells whether one model is better than another, by a paired test over programs; a
-pattern, or the name of a model, names runs that differ in their seeds.
+shared --run_id, or the name of a model, names runs that differ in their seeds.
 """
 
 import argparse
@@ -34,14 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--compare',
         nargs=2,
         metavar=('A', 'B'),
-        help='test whether A is better than B: runs, patterns or names of models, '
-        'instead of --dir',
+        help='test whether A is better than B: runs, or a shared --run_id or model '
+        'for all its seeds, instead of --dir',
     )
     about = 'layouts: on the 1,000 published configurations of each graph, or on all'
     protocols = ('published', 'all')
     command_line.option(parser, '--protocol', '', about, choices=protocols)
     command_line.add_json(parser)
-    about = 'also write a table (.csv, .md, .tex) or the JSON (.json) to this file'
+    about = 'also write a table (.csv) or the JSON (.json) to this file'
     parser.add_argument('--output', help=about)
 
 

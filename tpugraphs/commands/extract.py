@@ -26,7 +26,7 @@ import argparse
 from baselines import command_line
 from baselines.core import settings as settings_lib
 from baselines.hlo import reading
-from tpugraphs import distribute
+import tpugraphs
 from tpugraphs import extract
 from tpugraphs.extract import splitting
 
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> int:
     """Extracts the files, and prints a summary."""
-    distribute.beam.check_arguments(args)
+    tpugraphs.beam.check_arguments(args)
     options = settings_lib.from_options(extract.extractor.ExtractionOptions, args)
     return extract.jobs.extract(
         args.inputs, options, args.runner, args.beam_options, args.split, args.by

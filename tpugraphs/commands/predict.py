@@ -16,12 +16,14 @@ import argparse
 
 from baselines import command_line
 from baselines import scoring
-from tpugraphs import distribute
+from baselines.core import settings as settings_lib
+import tpugraphs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_run_arguments(parser)
+    command_line.add_beam_arguments(parser)
     command_line.add_collection(parser)
     about = 'the CSV to write (default: %(default)s); with several runs the '
     output = 'predictions_output_model.csv'
@@ -31,5 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    names, options = command_line.runs_of(args), distribute.beam.data_options(args)
-    scoring.loading.write_predictions(names, options, args.output, args.split)
+    names, score = command_line.runs_of(args), tpugraphs.beam.scoring_of(args)
+    options = settings_lib.from_options(scoring.graph_source.SourceOptions, args)
+    scoring.loading.write_predictions(names, options, args.output, args.split, score)

@@ -1,7 +1,7 @@
 """Write a report of finished runs with pictures, as one HTML file.
 
   tpugraphs report --dir latest --output=report.html
-  tpugraphs report --dir 'wide*' latest
+  tpugraphs report --dir wide latest
 
 Models of one collection are side by side, the best first; runs that differ in seed or
 fold alone are one model, with mean and standard deviation.  Shown are a table of
@@ -17,8 +17,8 @@ from typing import cast
 from baselines import command_line
 from baselines import scoring
 from baselines.core import files
+from baselines.core import settings as settings_lib
 from baselines.runs import run_files
-from tpugraphs import distribute
 from tpugraphs import report
 
 
@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
-    names, options = command_line.runs_of(args), distribute.beam.data_options(args)
-    predictors = scoring.loading.load_alike(names, options)
+    options = settings_lib.from_options(scoring.graph_source.SourceOptions, args)
+    predictors = scoring.loading.load_alike(command_line.runs_of(args), options)
     labels = scoring.loading.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():

@@ -9,7 +9,6 @@ import functools
 import os
 import re
 import sys
-import uuid
 
 from baselines.core import files
 from baselines.core import phases
@@ -18,7 +17,7 @@ from baselines.data import collections
 from baselines.data import raw as raw_lib
 from baselines.data import shares as shares_lib
 from baselines.hlo import reading
-from tpugraphs.distribute import beam
+from tpugraphs import beam
 from tpugraphs.extract import extractor
 from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
@@ -127,9 +126,8 @@ def _through_beam(
     beam_options: str,
 ) -> Iterable[outcomes.Outcome]:
     """Extracts raw files on the workers of Beam."""
-    folder = os.path.join(options.output, f'.outcomes_{uuid.uuid4().hex}')
     work = functools.partial(_extract_file, options=dataclasses.asdict(options))
-    results = beam.map_items(work, paths, folder, runner, beam_options, 'extract')
+    results = beam.map_items(work, paths, options.output, runner, beam_options)
     return [outcomes.Outcome(**outcome) for outcome in results]
 
 

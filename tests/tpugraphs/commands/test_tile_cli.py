@@ -38,6 +38,6 @@ def test_prediction_without_a_directory(tmp_path):
     assert done.returncode == 1
     assert done.stderr == (
         "error: --dir is missing: name a run, which is a directory, 'latest', "
-        "'pretrained', the beginning of a hash, a --run_id, a pattern or a model\n"
+        "'pretrained', the beginning of a hash, a --run_id or a model\n"
     )
     assert processes.listing(tmp_path) == []

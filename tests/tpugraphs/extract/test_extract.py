@@ -20,8 +20,8 @@ from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
 from tests.helpers.hlo_modules import tile_run
+from tpugraphs import beam
 from tpugraphs import commands
-from tpugraphs.distribute import beam
 from tpugraphs.extract import outcomes
 
 _SHARED = hlo_modules.SHARED
@@ -386,7 +386,7 @@ def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
     many = [_write(tmp_path / f'in/{i}.pb', b'') for i in range(65)]
     taken = []
 
-    def instead(work, items, folder, runner, beam_options, title):
+    def instead(work, items, folder, runner, beam_options):
         taken.append((len(items), runner, beam_options))
         return []
 
