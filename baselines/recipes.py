@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 import os
 
 from baselines.core import files
+from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
@@ -28,8 +29,7 @@ RECIPES: Mapping[str, Mapping[str, text.JsonObject]] = {
             'averaging': 'ema:0.99',
             'early_stop': 100,
             'model': 'LateJoinResSAGE',
-            'estimate': True,
-            'tile_columns': True,
+            'columns': 'tile,estimate',
             'trees': True,
         },
         'layout': {
@@ -57,7 +57,7 @@ RECIPES: Mapping[str, Mapping[str, text.JsonObject]] = {
 LOCAL = 'models_file init_from data_root cache_dir out_dir results_csv'.split()
 
 # Settings that only make sense for the recipe's own model.
-_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns', 'trees')
+_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'columns', 'trees')
 
 
 def settings(
@@ -128,6 +128,7 @@ def _of_file(path: str, collection: str) -> text.JsonObject:
         ) from None
     if made_for != collection:
         raise ValueError(f'--recipe {path}: is for {made_for}, not for {collection}')
+    changes = old_columns.translate(changes, collection.startswith('tile'))
     for name, value in changes.items():
         if is_local(name, value):
             raise ValueError(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import json
+import re
 import shlex
 import sys
 import textwrap
@@ -19,6 +20,7 @@ from absl import flags
 from baselines import command_line
 from baselines import config
 from baselines.core import files
+from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
@@ -34,8 +36,7 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
-        *('tile_columns', 'loop_columns', 'release_columns'),
-        *('estimate', 'trees'),
+        *('columns', 'estimate', 'trees'),
         'init_from',
     ),
     'training': (
@@ -101,7 +102,11 @@ def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         shown = help_text(doc or '', key_flags, whole=HELP_ALL in argv)
         sys.exit(command_line.guarded(lambda: print(shown)))
-    app.run(main, [sys.argv[0], *as_absl(argv, flags.FLAGS)])
+    try:
+        argv = as_absl(argv, flags.FLAGS)
+    except ValueError as error:
+        sys.exit(f'error: {error}')
+    app.run(main, [sys.argv[0], *argv])
 
 
 def train_script(config_class: type, doc: str | None) -> None:
@@ -180,7 +185,14 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
 
 
 def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
-    """Writes --no-x as --nox, which absl knows, where x is a flag."""
+    """Writes --no-x as --nox, which absl knows, where x is a flag.
+
+    Raises:
+        ValueError: a flag is one of an earlier version; says what to write instead.
+    """
+    if 'columns' in values:
+        flags_given = (re.match('--?(?:no-?)?([a-z_]+)', word) for word in argv)
+        old_columns.refuse(match[1] for match in flags_given if match)
     start = '--no-'
     return [
         f'--no{word[len(start) :]}'
@@ -223,6 +235,7 @@ def from_toml(config_class: type, path: str) -> text.JsonObject:
         OSError: it cannot be read.
     """
     content = settings_lib.read_toml(path, 'config')
+    content = old_columns.translate(content, config_class is config.TileConfig)
     with text.located(f'--config: {path}'):
         return settings_lib.typed(config_class, content, 'flag')
 

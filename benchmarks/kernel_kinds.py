@@ -22,8 +22,8 @@ import time_saved
 
 from baselines.data import hardware
 from baselines.data.tile import store as tile_store
-from baselines.features import release_columns
-from baselines.features import tile_table
+from baselines.features import tree_table
+from baselines.features.cpu import release_columns
 from baselines.tasks import lookup
 from baselines.trees import booster
 from baselines.trees import growing
@@ -53,7 +53,7 @@ def main() -> None:
         for seed in args.seeds:
             trees = grower.grow(kept, seed)
             for place, (test, store) in enumerate(zip(judged, stores)):
-                columns = tile_table.TreeTable(store, trees.used)
+                columns = tree_table.TreeTable(store, trees.used)
                 scores = [*scoring.scores(trees, columns)]
                 of_all = judging.figures('tile', test.graphs, scores)
                 figures[place].append(of_all[:, 1:3])
@@ -109,7 +109,7 @@ def rows_of(
     Args:
         weight: what each kernel counts.
     """
-    task, table = lookup.TASKS['tile'], tile_table.TreeTable(store)
+    task, table = lookup.TASKS['tile'], tree_table.TreeTable(store)
     everything, rng = np.arange(store.num_graphs), np.random.default_rng(0)
     rows = growing.draw(rng, task, store, table, everything, 1 << 30, weight)
     return table.names, rows

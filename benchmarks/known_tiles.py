@@ -19,7 +19,7 @@ import results
 
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
-from baselines.features import tile_table
+from baselines.features import tree_table
 from baselines.trees import growing
 from baselines.trees import scoring
 
@@ -51,7 +51,7 @@ def main() -> None:
         cells = []
         for rows in parts:
             trees, _ = growing.fit(names, growing.OF_TILES, rows, valid, seed)
-            table = tile_table.TreeTable(store, trees.used)
+            table = tree_table.TreeTable(store, trees.used)
             cells.append(opa(graphs, known, [*scoring.scores(trees, table)]))
         of_seeds.append([*cells, opa(graphs, known, judging.of_the_clock(graphs))])
     results.head('tiles of the same kernel that are trained on', 'OPA of the others')

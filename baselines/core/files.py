@@ -328,5 +328,6 @@ def plain_path(folder: str) -> Iterator[str]:
 def environment() -> dict[str, str]:
     """Returns the variables of a process that is to import this package."""
     root = str(pathlib.Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get('PYTHONPATH')]))
-    return {**os.environ, 'PYTHONPATH': path}
+    # An empty entry would be the current folder.
+    given = filter(None, os.environ.get('PYTHONPATH', '').split(os.pathsep))
+    return {**os.environ, 'PYTHONPATH': os.pathsep.join([root, *given])}

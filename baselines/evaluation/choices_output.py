@@ -31,7 +31,7 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
         times = [['measured', 'noise', 'x default', 'outcome'], *map(_times, rows)]
         cells = [[*row[:-1], *more, row[-1]] for row, more in zip(cells, times)]
     lines = [
-        f'{ranked.module}  {text.count(ranked.nodes, "node")}, '
+        f'{text.printable(ranked.module)}  {text.count(ranked.nodes, "node")}, '
         f'{text.count(len(ranked.scores), "configuration")}',
         *text.table(cells, '>' * (len(cells[0]) - 1) + '<', indent=2),
     ]

@@ -63,12 +63,13 @@ def extract_configs(
         ValueError: the module is not usable, or has more than MAX_CONFIGS.
     """
     reason = why_unusable(tuning) if measured else None
+    name = text.printable(repr(tuning.module.name))
     if reason:
-        raise ValueError(f'module {tuning.module.name!r} has {reason}')
+        raise ValueError(f'module {name} has {reason}')
     usable = _usable(tuning, measured)
     if len(usable) > MAX_CONFIGS:
         raise ValueError(
-            f'module {tuning.module.name!r} has {len(usable):,} usable runs, '
+            f'module {name} has {len(usable):,} usable runs, '
             f'more than the {MAX_CONFIGS:,} allowed'
         )
     errors = sum(run.error for run in tuning.runs)

@@ -78,6 +78,7 @@ class Target(NamedTuple):
 OWN = {
     'baselines.data.packed.columns.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
+    'baselines.runs.code_files._ours': 'code of the package, as bytes',
     'baselines.runs.notes.read': 'text; what is no UTF-8 is passed over',
     'baselines.runs.finding.about_pretrained': 'a file of the package',
     'tpugraphs.beam._read_result': 'results of its own workers',

@@ -91,9 +91,9 @@ def product(*bounds, first='left'):
     return kernel(nodes, [(2, 0), (2, 1)], configs(*bounds))
 
 
-def columns(record, part):
-    """Returns {name: values of the configurations}, of a part of the tile table."""
-    table = tile_table.TileTable(store(record), [part])
+def columns(record, column_set):
+    """Returns {name: values of the configurations} of a column set."""
+    table = tile_table.TileTable(store(record), [column_set])
     rows = table.rows(np.arange(record.num_configs))
     assert rows.shape == (record.num_configs, len(set(table.names)))
     assert rows.dtype == np.float32

@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'write everything to FILE, *.csv or *.json'
     option('--output', str, about, metavar='FILE')
     option('--module', str, 'rank only the module of that name', metavar='NAME')
+    command_line.add_reading(parser)
     command_line.add_models_file(parser)
     about = 'of programs: time the first N choices and the default of each kernel here'
     option('--measure', int, about, metavar='N')

@@ -77,11 +77,12 @@ def _extract_module(
     nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
-    notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
+    name = text.printable(repr(tuning.module.name))
+    notes = [f'module {name}: {warning}' for warning in nodes.warnings]
     configs = raw_lib.configs_of(raw.kind, tuning, nodes)
     if configs.normalizer is None:
         notes.append(
-            f'module {tuning.module.name!r}: no usable default run; its '
+            f'module {name}: no usable default run; its '
             'runs are kept, since layouts need no normaliser'
         )
     if len(configs.config_runtime) < 2:

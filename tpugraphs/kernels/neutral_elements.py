@@ -1,5 +1,7 @@
 """Neutral elements: the values from which a partial result of a reduction starts."""
 
+import re
+
 from tpugraphs.kernels import building
 
 
@@ -8,7 +10,13 @@ def _elements(name: str) -> dict[str, float]:
 
     Args:
         name: NumPy's name of the type.
+
+    Returns:
+        {} for types whose partial results are not joined: complex numbers, 4 bits,
+        and floats of 8 bits, some of which have no infinity.
     """
+    if not re.fullmatch('bool|u?int(8|16|32|64)|b?float(16|32|64)', name):
+        return {}
     if 'float' in name:
         infinity = float('inf')
         # 0 + -0 is 0, and -0 + -0 is -0.

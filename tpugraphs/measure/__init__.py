@@ -15,7 +15,7 @@ _DOOR = {
     'WorkerError': 'clock.session',
     'collect': 'collection',
     'load_random': 'random_programs',
-    'optimise': 'clock.session',
+    'optimise': 'clock.backend',
     'random_names': 'random_programs',
     'time_choices': 'choice_times',
 }

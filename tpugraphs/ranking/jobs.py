@@ -48,7 +48,9 @@ def rank_modules(args: argparse.Namespace) -> int:
         inputs = [*paths, args.candidates or '']
         files.check_file_writable(args.output, 'output', [kind.beginning], inputs)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    sources = sources_lib.read_sources(paths)  # before a model, which takes seconds
+    options = reader.Options(args.batch_size, args.seconds)
+    # Before a model, which takes seconds.
+    sources = sources_lib.read_sources(paths, options)
     if args.measure is not None:
         measured_choices.check(args.measure, paths, sources)
         if candidates is not None:
@@ -69,7 +71,7 @@ def rank_modules(args: argparse.Namespace) -> int:
             written = files.write_atomically(args.output, encoding='utf-8', newline='')
             writers.append(kind(stack.enter_context(written), predictor.name))
         modules = ranking.rank_files(
-            paths, predictor, outcome, args.module, candidates, sources
+            paths, predictor, outcome, args.module, candidates, sources, options
         )
         if args.measure is not None:
             modules = measured_choices.timed(modules, args.measure)

@@ -134,6 +134,7 @@ def rank_files(
     module: str | None = None,
     candidates: sources_lib.Candidates = None,
     sources: Mapping[str, sources_lib.Source] | None = None,
+    options: reader.Options = reader.Options(),
 ) -> Iterator[choices.RankedModule]:
     """Ranks the configurations of every module of raw files.
 
@@ -147,6 +148,7 @@ def rank_files(
         candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
         sources: those of `paths` that `sources.read_sources` has read.
+        options: for reading programs.
 
     Yields:
         Modules in the order of the files.
@@ -155,7 +157,9 @@ def rank_files(
         ValueError: there is no such module, or a candidate is not as it should be.
     """
     kind, whole = predictor.collection.task, candidates is not None
-    modules = sources_lib.modules(paths, kind, module, outcome, whole, sources or {})
+    modules = sources_lib.modules(
+        paths, kind, module, outcome, whole, sources or {}, options
+    )
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 

@@ -10,8 +10,8 @@ log = true
 [model]
 choices = ["EarlyJoinSAGE", "LateJoinResSAGE"]
 
-[estimate]
-choices = [true, false]
+[columns]
+choices = ["tile,estimate", "tile"]
 when = { model = "LateJoinResSAGE" }
 
 [model_kwargs.num_gnns]            # an argument of the model
@@ -32,6 +32,7 @@ from optuna import distributions
 
 from baselines import config as config_lib
 from baselines import recipes
+from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
@@ -126,7 +127,7 @@ class Space:
                 settings[name] = value
         if kwargs:
             settings['model_kwargs_json'] = json.dumps(kwargs, sort_keys=True)
-        return settings
+        return old_columns.translate(settings, isinstance(base, config_lib.TileConfig))
 
     def most_epochs(self, base: config_lib.AnyConfig) -> int:
         """Returns the most epochs that a training may have."""
@@ -272,8 +273,9 @@ def _typed(name: str, value: Value, config_class: type) -> Value:
         if type(value) not in (int, float, bool, str):
             raise ValueError(f'{name}: {value!r} is no number, text, true or false')
         return value
-    settings = settings_lib.typed(config_class, {name: value})
+    today = old_columns.translate({name: value}, config_class is config_lib.TileConfig)
+    settings = settings_lib.typed(config_class, today)
     if recipes.is_local(name, value):
         raise ValueError(f'{name}: a space cannot name a file: use --{name}')
     config_lib.checked(config_class(**settings))
-    return settings[name]
+    return settings.get(name, value)

@@ -235,6 +235,7 @@ _REDUCERS = {
 _DTYPES = {
     number: np.dtype(getattr(ml_dtypes, name, name))
     for number, name in building.NUMPY_TYPES.items()
+    if neutral_elements.TABLE[number]
 }
 
 

@@ -51,7 +51,7 @@ def test_ranges_choices_and_conditions():
         'lr': 1e-3,
         'batch': 4,
         'model': 'MLP',
-        'estimate': True,
+        'columns': 'estimate',  # of 0.3
         'model_kwargs_json': '{"hidden_dim": 8, "num_gnns": 2}',
     }
     assert drawn.asked['lr'] == (1e-3, 1.0, None, True)
@@ -82,7 +82,7 @@ def test_a_given_setting_is_not_searched():
     base = config.TileConfig(model='MLP', epochs=1)
     drawn = _Drawn(estimate=False)
     # The condition model = "MLP" holds, by the given value.
-    assert set(left.suggest(drawn, base)) == {'lr', 'batch', 'estimate'}
+    assert set(left.suggest(drawn, base)) == {'lr', 'batch', 'columns'}
     assert left.most_epochs(base) == 1
     assert 'model' not in left.source and 'lr' in left.source
     with pytest.raises(ValueError, match='nothing to search'):
@@ -95,12 +95,7 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
     )
     base = config.TileConfig(model='MLP', model_kwargs_json='{"num_gnns": 9}')
     # configs is 10, out of range; num_gnns waits for estimate, which is False.
-    assert found.defaults(base) == {
-        'lr': 1e-3,
-        'batch': 10,
-        'model': 'MLP',
-        'estimate': False,
-    }
+    assert found.defaults(base) == {'lr': 1e-3, 'batch': 10, 'model': 'MLP'}
 
 
 @pytest.mark.parametrize(
@@ -192,9 +187,9 @@ def test_the_space_of_the_documents(tmp_path):
     path.write_text(block.text)
     drawn = _Drawn(model='LateJoinResSAGE', lr=0.01)
     found = space.read(str(path), config.TileConfig).suggest(drawn, config.TileConfig())
-    assert {k: found[k] for k in ('epochs', 'lr', 'model', 'estimate')} == {
+    assert {k: found[k] for k in ('epochs', 'lr', 'model', 'columns')} == {
         'epochs': 30,
         'lr': 0.01,
         'model': 'LateJoinResSAGE',
-        'estimate': True,
+        'columns': 'tile,estimate',
     }

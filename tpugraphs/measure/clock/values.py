@@ -17,7 +17,8 @@ def draw_array(
     if type == 'bool':
         return rng.random(dims) < 0.5
     if type.startswith(('int', 'uint')):
-        high = min(high, 100) if '8' in type else high
+        bits = int(type.lstrip('uint'))
+        high = min(high, 100, 1 << bits - 1) if bits <= 8 else high
         return rng.integers(0, high, dims).astype(type)
     return rng.uniform(0.1, 1.1, dims).astype(np.float32).astype(type)
 
@@ -63,6 +64,14 @@ def tamer(array: np.ndarray, attempt: int) -> np.ndarray:
         return array
     inputs = math.prod(array.shape[:-1])
     return (np.abs(array) / max(1, inputs)).astype(array.dtype)
+
+
+def halved(array: np.ndarray) -> np.ndarray:
+    """Returns numbers that are half as large, of the same type; booleans stay."""
+    if array.dtype.kind == 'b':
+        return array
+    half = array // array.dtype.type(2) if array.dtype.kind in 'iu' else wide(array) / 2
+    return half.astype(array.dtype)
 
 
 def are_close(

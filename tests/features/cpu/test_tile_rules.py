@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from baselines.features import node_tiles
+from baselines.features import kernel_nodes
+from baselines.features.cpu import node_tiles
 from baselines.hlo import graph
 from baselines.hlo import schema
 from tests.helpers import hlo_kernels
@@ -43,7 +44,7 @@ def _node_tiles(store):
         np.asarray(store.config_max[:, block])
         for block in (schema.OUTPUT_BOUNDS, schema.KERNEL_BOUNDS)
     ]
-    return node_tiles.NodeTiles(store, *whole)
+    return node_tiles.NodeTiles(kernel_nodes.KernelNodes(store), *whole)
 
 
 def _tiles(opcode, operands, result, reduced=(), **fields):
@@ -183,5 +184,5 @@ def test_any_columns_give_tiles(opcode):
     store = hlo_kernels.store(record).with_extra()
     sizes = np.full((1, 6), 2)
     with np.errstate(all='ignore'):
-        tiles = node_tiles.NodeTiles(store, sizes, sizes)
+        tiles = node_tiles.NodeTiles(kernel_nodes.KernelNodes(store), sizes, sizes)
     assert ((tiles.source >= 0) & (tiles.source <= _W)).all()

@@ -28,7 +28,10 @@ The columns are natural logarithms of trips, padded / real elements of the loop 
 
 import numpy as np
 
-from baselines.features import kernel_facts as facts_lib
+from baselines.features import column_sets
+from baselines.features import kernel_nodes
+from baselines.features import tiling
+from baselines.features.tpu import kernel_facts
 from baselines.hlo import schema
 
 _CLOCK_GHZ = 0.94
@@ -40,9 +43,10 @@ _VECTOR_MEMORY_BYTES = 16 * 2**20
 _NS_PER_TILE = 250.0
 
 
-class Estimate:
-    """The columns of G kernels' configurations, from facts of the kernels."""
+class Columns(column_sets.ColumnSet):
+    """A textbook estimate of the time on a TPU v3, its logarithm last."""
 
+    position = 4  # the last: some models read the estimated time as the last column
     names = (
         'log_tiles',
         'log_padding',
@@ -53,43 +57,41 @@ class Estimate:
         'log_time',
     )
 
-    def __init__(self, facts: facts_lib.KernelFacts):
-        self._facts = facts
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        self._facts = nodes.shared(kernel_facts.KernelFacts)
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns of configurations; see `tile_table.PARTS`."""
+        """Computes the columns of configurations; see `ColumnSet`."""
         facts = self._facts.rows(kernels)
-        tile, trips = facts_lib.tiling(
-            facts.loop_units, configs[:, schema.OUTPUT_BOUNDS]
-        )
-        part, parts = facts_lib.tiling(
+        tile, trips = tiling.tiling(facts.loop_units, configs[:, schema.OUTPUT_BOUNDS])
+        part, parts = tiling.tiling(
             facts.summed_units, configs[:, schema.KERNEL_BOUNDS]
         )
         summed = [
-            facts_lib.product(np.where(is_kind, parts, 1))[:, np.newaxis]
+            tiling.product(np.where(is_kind, parts, 1))[:, np.newaxis]
             for is_kind in (~facts.is_window, facts.is_window)
         ]
         loops = np.concatenate([trips, *summed], axis=1)  # [rows, 8]
-        total = facts_lib.product(loops)
+        total = tiling.product(loops)
 
-        padded = facts_lib.product(np.where(tile > 0, trips * tile * facts.unit, 1))
+        padded = tiling.product(np.where(tile > 0, trips * tile * facts.unit, 1))
         again = np.ones(facts.read.shape)  # [rows, groups]
-        for loop in range(facts_lib.LOOPS):
+        for loop in range(kernel_facts.LOOPS):
             again *= np.where(facts.follows[:, :, loop], 1, loops[:, [loop]])
         # A result is written once, whatever loops it does not follow.
-        moved = facts_lib.total(facts.read * again + facts.written)
+        moved = tiling.total(facts.read * again + facts.written)
         # One tile's part of every tensor: 1 / the trips of the loops it follows.
-        footprint = facts_lib.total((facts.read + facts.written) * again) / total
+        footprint = tiling.total((facts.read + facts.written) * again) / total
         # Vector instructions work on whole registers of whole tiles.
         whole = np.where(facts.loop_units > 0, facts.loop_units * facts.unit, 1)
-        waste = padded / facts_lib.product(whole)
-        vector = facts_lib.total(facts.operations * again) * waste
+        waste = padded / tiling.product(whole)
+        vector = tiling.total(facts.operations * again) * waste
         # The matrix unit sums over 128 at a time.
         depth = part * facts.summed_unit
         depth = np.where(
             facts.is_window, depth, -(-depth // _MATRIX_SIDE) * _MATRIX_SIDE
         )
-        sums = facts_lib.product(np.where(part > 0, parts * depth, 1))
+        sums = tiling.product(np.where(part > 0, parts * depth, 1))
         matrix = np.where(facts.has_product, 2 * padded * sums, 0)
 
         memory_ns = moved / _HBM_BYTES_PER_NS

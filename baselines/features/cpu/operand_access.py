@@ -1,7 +1,7 @@
 """How the rounds of a tile go through the operands of a kernel, as columns.
 
-`loop_columns` see the output, what is reduced and the largest operand; these follow a
-tile through all nodes (`features.node_tiles`) to every operand.  Shares are of the
+`element_tiles` see the output, what is reduced and the largest operand; these follow a
+tile through all nodes (`node_tiles`) to every operand.  Shares are of the
 bytes of operands that a round reads:
 
     turns         share of operands whose dimensions, of those above 1 in their tile,
@@ -31,9 +31,9 @@ Columns that end in `change` are less their value of the untiled kernel.  `moved
 
 import numpy as np
 
-from baselines.features import kernel_facts
-from baselines.features import node_groups
-from baselines.features import node_tiles
+from baselines.features import tiling
+from baselines.features.cpu import node_groups
+from baselines.features.cpu import node_tiles
 from baselines.hlo import schema
 
 _LOOP = ('inner', 'tail_8', 'tail_32', 'jumps', 'stays', 'splits', 'fast')
@@ -54,7 +54,7 @@ _VECTORS = (8, 32)
 _CHANGED = [_OWN.index(name) for name in _CHANGING]
 
 
-class AccessColumns:
+class OperandAccess:
     """The columns of a split's configurations.
 
     Args:
@@ -74,7 +74,7 @@ class AccessColumns:
         self._untiled = untiled[:, _CHANGED]
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns of configurations; see `tile_table.PARTS`."""
+        """Computes the columns of configurations; see `ColumnSet`."""
         own = self._own(kernels, node_groups.bounds_of(configs))
         change = own[:, _CHANGED] - self._untiled[kernels]
         return np.concatenate([own, change], axis=1)
@@ -96,8 +96,8 @@ class AccessColumns:
         operations, again = groups.operations[kernels], is_cut.any(axis=2)
         work = (operations * elements * np.where(again, rounds, 1)).sum(axis=1)
         whole_work = (operations * size.prod(axis=2)).sum(axis=1)
-        output = kernel_facts.product(np.maximum(whole[:, :_RANK], 1))
-        written = kernel_facts.product(tile[:, :_RANK]) * groups.result_width[kernels]
+        output = tiling.product(np.maximum(whole[:, :_RANK], 1))
+        written = tiling.product(tile[:, :_RANK]) * groups.result_width[kernels]
         # Elements are contiguous along a dimension if all faster ones are whole: `kept`
         # [rows, 8, 5] is that for dimensions 0 to 4; dimension 5 always counts.
         kept = np.cumprod(~is_cut[..., :0:-1], axis=2)[..., ::-1]

@@ -1,6 +1,6 @@
 """Computes the part of each node's array that a tile needs, from raw columns.
 
-    tiles = NodeTiles(store)
+    tiles = NodeTiles(nodes, output, reduced)
     tile = min(size, ceil(bounds[source] x times) + plus)   # of a node's dimension
 
 As `tpugraphs.kernels.propagation` for one tile and instruction, but for all kernels of
@@ -15,7 +15,7 @@ import numpy as np
 
 from baselines.data.packed import splits
 from baselines.features import kernel_nodes
-from baselines.features import tile_rules
+from baselines.features.cpu import tile_rules
 from baselines.hlo import schema
 
 _RANK = schema.RANK
@@ -32,7 +32,6 @@ class NodeTiles:
     """Tiles of N nodes as functions of the bounds of configurations.
 
     Attributes:
-        nodes: the nodes.
         source: int64 [N, 6], the bound that cuts a dimension, or `WHOLE`.
         times: float64 [N, 6], elements for each element of the bound.
         plus: float64 [N, 6], elements that a window reaches further.
@@ -40,21 +39,22 @@ class NodeTiles:
         root: int64 [kernels with a root], the nodes of the results.
 
     Args:
+        nodes: the nodes.
         output: int64 [kernels, 6], sizes of the whole output as bounds have them.
         reduced: int64 [kernels, 6], sizes of the reduced dimensions.
     """
 
     def __init__(
-        self, store: splits.PackedSplit, output: np.ndarray, reduced: np.ndarray
+        self, nodes: kernel_nodes.KernelNodes, output: np.ndarray, reduced: np.ndarray
     ):
-        self.nodes = kernel_nodes.KernelNodes(store)
-        self._raw, self._kernel = self.nodes.raw, self.nodes.kernel
+        self._nodes = nodes
+        self._raw, self._kernel = self._nodes.raw, self._nodes.kernel
         self._reduced, count = reduced, len(self._raw)
         has_extra = self._raw.shape[1] == len(schema.NODE_AND_EXTRA)
         self._is_exact = np.full(count, has_extra)  # bool [N]
         if not has_extra:
-            self._raw, self._is_exact = _with_extra(store)
-        dims = self.nodes.dims
+            self._raw, self._is_exact = _with_extra(nodes.store)
+        dims = self._nodes.dims
         self.source = np.full((count, _RANK), WHOLE)
         self.times = np.ones((count, _RANK))
         self.plus = np.zeros((count, _RANK))
@@ -62,23 +62,23 @@ class NodeTiles:
 
         # Start at the results: a tile cuts the output as its bounds say, if these are
         # of an array of that shape.
-        self.root = self.nodes.root[self.nodes.root >= 0]
+        self.root = self._nodes.root[self._nodes.root >= 0]
         tiled = (dims[self.root] == output[self._kernel[self.root]]).all(axis=1)
         self.source[self.root[tiled]] = _PLACE
         self.reached[self.root] = True
 
-        for consumers, producers in _by_level(self.nodes.edges, count):
+        for consumers, producers in _by_level(self._nodes.edges, count):
             # From results to operands; a node that several consumers need keeps the
             # tile of the first level that reaches it.
             first = self.reached[consumers] & ~self.reached[producers]
             consumers, producers = consumers[first], producers[first]
-            opcodes = self.nodes.opcodes[consumers]
+            opcodes = self._nodes.opcodes[consumers]
             for is_exact in (False, True):
                 alike = self._is_exact[consumers] == is_exact
                 for opcode in np.unique(opcodes[alike]):
                     chosen = alike & (opcodes == opcode)
-                    nodes = consumers[chosen], producers[chosen]
-                    self._pass(int(opcode), is_exact, *nodes)
+                    pairs = consumers[chosen], producers[chosen]
+                    self._pass(int(opcode), is_exact, *pairs)
 
     def _pass(
         self, opcode: int, is_exact: bool, consumers: np.ndarray, producers: np.ndarray
@@ -107,7 +107,7 @@ class NodeTiles:
         self, consumers: np.ndarray, producers: np.ndarray, is_exact: bool
     ) -> tile_rules.Pairs:
         """Returns what rules read of nodes and an operand of each."""
-        raw, dims = self._raw[consumers], self.nodes.dims
+        raw, dims = self._raw[consumers], self._nodes.dims
         axes = np.clip(raw[:, schema.AXES], 0, _RANK - 1).astype(np.int64)
         number = np.full(len(raw), -1)
         if is_exact:

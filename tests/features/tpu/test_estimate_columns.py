@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.features import tile_table
+from baselines.features import tree_table
 from tests.helpers import hlo_kernels
 from tests.helpers import tile_records
 from tests.helpers.hlo_kernels import configs
@@ -273,15 +274,15 @@ def test_any_columns_give_finite_estimates(seed, pad):
         record.config_feat[rng.random(record.config_feat.shape) < 0.3] = pad
     store = hlo_kernels.store(*kernels)
     of_row = np.repeat(np.arange(3), store.config_counts)
-    table = tile_table.TileTable(store, ['tile_columns', 'estimate'])
+    table = tile_table.TileTable(store, ['tile', 'estimate'])
     columns = table.rows(np.arange(len(of_row)))
     assert np.isfinite(columns).all()
     assert (columns[:, table.names.index('log_tiles')] >= 0).all()
     # Each row by itself, in whatever company.
     order = rng.permutation(len(of_row))
-    again = tile_table.TileTable(store, table.parts)
+    again = tile_table.TileTable(store, table.sets)
     np.testing.assert_array_equal(again.rows(order), columns[order])
-    alone = tile_table.TileTable(hlo_kernels.store(kernels[1]), table.parts)
+    alone = tile_table.TileTable(hlo_kernels.store(kernels[1]), table.sets)
     np.testing.assert_array_equal(
         alone.rows(np.arange(kernels[1].num_configs)), columns[of_row == 1]
     )
@@ -292,13 +293,13 @@ def test_other_columns_are_refused():
     with pytest.raises(
         ValueError,
         match=(
-            'here: node_feat has 113 columns, but --estimate reads the 140 '
+            'here: node_feat has 113 columns, but --columns=estimate reads the 140 '
             'published ones'
         ),
     ):
         _value_range(store)
     store = hlo_kernels.store(*tile_records.make_records(1, config_features=8))
-    for make in (_value_range, tile_table.TreeTable):
+    for make in (_value_range, tree_table.TreeTable):
         with pytest.raises(ValueError, match='config_feat has 8 columns, but --'):
             make(store)
 

@@ -8,14 +8,12 @@ of its trips.  Which one does what is read off shapes and opcodes alone
 """
 
 import copy
-import functools
 
 import numpy as np
 
-from baselines.data.packed import splits
 from baselines.features import kernel_nodes
-from baselines.features import physical_shapes as shapes_lib
-from baselines.hlo import arrays
+from baselines.features import tiling
+from baselines.features.tpu import physical_shapes
 from baselines.hlo import schema
 
 # Loops: one for each dimension of the loop tensor, slowest first, then those
@@ -24,19 +22,6 @@ LOOPS = schema.RANK + 2
 _WINDOW = schema.RANK + 1
 
 GROUPS = 6  # of tensors that follow the same loops, per kernel
-
-_PRODUCTS = ('convolution', 'dot')
-# Need nothing of the vector unit.
-_FREE = (
-    *'parameter constant tuple get-tuple-element fusion bitcast reshape'.split(),
-    *('call', 'while', 'after-all', *_PRODUCTS),
-)
-# A function of this kind is evaluated as a polynomial: ten operations, roughly.
-_TRANSCENDENTAL = tuple(
-    'exponential exponential-minus-one log log-plus-one tanh logistic power sine '
-    'cosine atan2 tan divide sqrt rsqrt cbrt'.split()
-)
-_TRANSCENDENTAL_COST = 10.0
 
 
 class KernelFacts:
@@ -59,8 +44,8 @@ class KernelFacts:
         operations: float64 [G, 6], vector operations of a group, in registers.
     """
 
-    def __init__(self, store: splits.PackedSplit):
-        reader = _Reader(store)
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        reader = _Reader(nodes)
         shapes, loop, right = reader.shapes, reader.loop, reader.right
 
         def of_loop(values: np.ndarray) -> np.ndarray:
@@ -83,40 +68,17 @@ class KernelFacts:
         return facts
 
 
-def product(rows: np.ndarray) -> np.ndarray:
-    """Multiplies the columns of each row, [rows, few]; faster than along an axis."""
-    return functools.reduce(np.multiply, rows.T)
-
-
-def total(rows: np.ndarray) -> np.ndarray:
-    """Adds up the columns of each row, [rows, few]; faster than along an axis."""
-    return functools.reduce(np.add, rows.T)
-
-
-def tiling(units: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a tile's units per dimension, and trips; absent bounds mean all."""
-    tile = np.where(bounds > 0, np.minimum(bounds, units), units)
-    return tile, np.maximum(np.ceil(units / np.maximum(tile, 1)), 1)
-
-
-def vector_operations(opcodes: np.ndarray) -> np.ndarray:
-    """Returns the operations for an element of a result: float64 [n] of opcodes [n]."""
-    is_transcendental = np.isin(opcodes, arrays.opcode_numbers(_TRANSCENDENTAL))
-    cost = np.where(is_transcendental, _TRANSCENDENTAL_COST, 1.0)
-    return np.where(np.isin(opcodes, arrays.opcode_numbers(_FREE)), 0.0, cost)
-
-
 class _Reader:
-    """Computes the facts of all kernels of a split at once."""
+    """Computes the facts of all kernels at once."""
 
-    def __init__(self, store: splits.PackedSplit):
-        self._nodes = kernel_nodes.KernelNodes(store)
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        self._nodes = nodes
         self._features, self._kernel = self._nodes.raw, self._nodes.kernel
-        self._count = store.num_graphs
+        self._count = len(nodes.root)
         self._consumer, self._producer = self._nodes.edges.T
-        self.shapes = shapes_lib.PhysicalShapes(self._nodes)
+        self.shapes = physical_shapes.PhysicalShapes(self._nodes)
         self._parameters, self._results = self._ends()
-        products = self._consumer[self._nodes.have(_PRODUCTS)[self._consumer]]
+        products = self._consumer[self._nodes.have(tiling.PRODUCTS)[self._consumer]]
         self.product = self._nodes.last(np.unique(products))
         self.loop = self._loop_nodes()
         self._left, self.right = self._operands()
@@ -124,7 +86,7 @@ class _Reader:
 
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
         """Adds up bytes read, bytes written and operations by loops; see `_grouped`."""
-        costs = vector_operations(self._nodes.opcodes)
+        costs = tiling.vector_operations(self._nodes.opcodes)
         computed = np.flatnonzero((costs > 0) & self.shapes.is_array)
         parts = self._parameters, self._results, computed
         nodes, kind = np.concatenate(parts), np.repeat([0, 1, 2], [*map(len, parts)])
@@ -225,8 +187,8 @@ class _Reader:
         # A `dot` has no dimension numbers here: sizes must do.
         is_dot = self._nodes.have(('dot',))[product][:, np.newaxis]
         of_product, sizes = shapes.sizes[product], shapes.sizes
-        rows_of_dot, _ = shapes_lib.match(of_product, sizes[left], True)
-        columns_of_dot, kept = shapes_lib.match(of_product, sizes[right], False)
+        rows_of_dot, _ = physical_shapes.match(of_product, sizes[left], True)
+        columns_of_dot, kept = physical_shapes.match(of_product, sizes[right], False)
         summed = np.where(is_dot, in_right & ~kept, summed)
         window &= ~is_dot
         exists = (product >= 0)[:, np.newaxis]
@@ -242,7 +204,7 @@ class _Reader:
         Tensors `before` a product follow the loops of its operand of their shape.
         """
         kernel, sizes, loop = self._kernel[nodes], self.shapes.sizes, self.loop
-        follows, _ = shapes_lib.match(sizes[loop[kernel]], sizes[nodes], False)
+        follows, _ = physical_shapes.match(sizes[loop[kernel]], sizes[nodes], False)
         follows = _with_sums(follows)
         whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
         operands = (self.right, self._of_right), (self._left, self._of_left)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from baselines.features import node_tiles
+from baselines.features import kernel_nodes
+from baselines.features.cpu import node_tiles
 from baselines.hlo import schema
 from tests.helpers import hlo_kernels
 
@@ -27,7 +28,7 @@ def _tiles(nodes, edges, reduced=()):
     sizes[0, : len(reduced)] = reduced
     rows = hlo_kernels.configs((output[0].tolist(), reduced))
     store = hlo_kernels.store(hlo_kernels.kernel(nodes, edges, rows))
-    return node_tiles.NodeTiles(store, output, sizes)
+    return node_tiles.NodeTiles(kernel_nodes.KernelNodes(store), output, sizes)
 
 
 def _of_operand(operand, result, opcode, reduced=(), **columns):

@@ -5,19 +5,21 @@ import dataclasses
 import numpy as np
 import pytest
 
-from baselines.features import cost_columns
-from baselines.features import node_groups
+from baselines.features import kernel_nodes
 from baselines.features import tile_table
+from baselines.features.cpu import loop_costs
+from baselines.features.cpu import node_groups
 from baselines.hlo import schema
 from tests.helpers import hlo_kernels
 
 
-def _counts(nodes, edges, *bounds):
+def _counts(raw, edges, *bounds):
     """Counts of (output, kernel) bounds, the untiled ones first."""
-    record = hlo_kernels.kernel(nodes, edges, hlo_kernels.configs(*bounds))
-    groups = node_groups.NodeGroups(hlo_kernels.store(record))
+    record = hlo_kernels.kernel(raw, edges, hlo_kernels.configs(*bounds))
+    nodes = kernel_nodes.KernelNodes(hlo_kernels.store(record))
+    groups = node_groups.NodeGroups(nodes)
     rows = node_groups.bounds_of(record.config_feat.astype(np.float64))
-    columns = cost_columns.CostColumns(groups)
+    columns = loop_costs.LoopCosts(groups)
     return columns.counts(np.zeros(len(rows), np.int64), rows)
 
 
@@ -32,7 +34,7 @@ def test_terms_of_a_loop():
         hlo_kernels.node('exponential', [60, 100], root=True),
     ]
     counts = _counts(nodes, [(1, 0)], ([60, 100], []), ([6, 100], []), ([60, 12], []))
-    assert [*counts] == [*cost_columns.NANOSECONDS]
+    assert [*counts] == [*loop_costs.NANOSECONDS]
     _equal(
         counts,
         call=[1, 1, 1],
@@ -119,14 +121,16 @@ def test_columns_are_a_time_its_change_and_shares():
         for release in (4030, 12000)
     ]
     store = hlo_kernels.store(*kernels)
-    columns = tile_table.TileTable(store, ['exact_cost_columns'])
-    assert columns.names[:2] == ('exact_cost_time', 'exact_cost_change')
-    table = columns.rows(np.arange(4)).astype(float)
+    whole = tile_table.TileTable(store, ['loop'])
+    names = loop_costs.LoopCosts.names
+    assert names[:2] == ('exact_cost_time', 'exact_cost_change')
+    assert whole.names[-len(names) :] == names
+    table = whole.rows(np.arange(4)).astype(float)[:, -len(names) :]
     assert table[:, 2:].sum(axis=1) == pytest.approx(np.ones(4), abs=1e-5)
     assert table[[0, 2], 1].tolist() == [0, 0]
     assert table[1, 1] == pytest.approx(table[1, 0] - table[0, 0], abs=1e-5)
-    call = columns.names.index('exact_cost_call')
+    call = names.index('exact_cost_call')
     for row, since in ((0, False), (2, True)):  # the release decides what a call costs
         taken = np.exp(table[row, 0]) * table[row, call]
-        rates = cost_columns.NANOSECONDS['call']
+        rates = loop_costs.NANOSECONDS['call']
         assert taken == pytest.approx(rates[since], rel=1e-4)

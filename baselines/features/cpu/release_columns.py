@@ -8,30 +8,33 @@ releases compiled it to one function.  The two rank the tiles of a kernel differ
 import numpy as np
 
 from baselines.data.packed import splits
+from baselines.features import column_sets
+from baselines.features import kernel_nodes
 
 FIRST_WITH_THUNKS = 4032  # 0.4.32
 
 
-class ReleaseColumns:
-    """The column of a split's configurations.
+class Columns(column_sets.ColumnSet):
+    """Whether a kernel was measured on a CPU since XLA has thunks.
 
     Kernels without a release count as measured by the earlier runtime: they were
     collected before `collect` wrote the release.
     """
 
+    position = 3
     names = ('release_thunks',)
 
-    def __init__(self, store: splits.PackedSplit):
-        self._thunks = have_thunks(store)
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        self._thunks = have_thunks(nodes.store)
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes float32 [rows, 1]; see `tile_table.PARTS`."""
+        """Computes float32 [rows, 1]; see `ColumnSet`."""
         return self._thunks[kernels, np.newaxis].astype(np.float32)
 
-
-def differ(store: splits.PackedSplit) -> bool:
-    """Tells whether kernels of a split were measured by both runtimes."""
-    return len(np.unique(have_thunks(store))) > 1
+    @classmethod
+    def is_useful(cls, store: splits.PackedSplit) -> bool:
+        """Returns whether both runtimes measured kernels of a split."""
+        return len(np.unique(have_thunks(store))) > 1
 
 
 def have_thunks(store: splits.PackedSplit) -> np.ndarray:

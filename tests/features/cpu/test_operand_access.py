@@ -10,8 +10,8 @@ from tests.helpers import hlo_kernels
 def _columns(nodes, edges, *bounds):
     """Columns of (output, kernel) bounds, by name; the untiled ones first."""
     record = hlo_kernels.kernel(nodes, edges, hlo_kernels.configs(*bounds))
-    found = hlo_kernels.columns(record, 'exact_access_columns')
-    return {name[len('exact_access_') :]: x for name, x in found.items()}
+    found = hlo_kernels.columns(record, 'loop')
+    return {name.removeprefix('exact_access_'): x for name, x in found.items()}
 
 
 def _near(found, **expected):

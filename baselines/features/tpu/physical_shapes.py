@@ -7,6 +7,7 @@ in the next, 1 in all others; 1,024 where there is one dimension alone.
 import numpy as np
 
 from baselines.features import kernel_nodes
+from baselines.features import tiling
 from baselines.hlo import schema
 
 LANES = 128
@@ -35,7 +36,7 @@ class PhysicalShapes:
         layout = np.clip(nodes.raw[:, schema.MINOR_TO_MAJOR], 0, schema.RANK - 1)
         layout = layout.astype(np.int64)
         # The layout names the fastest dimension first.
-        turned, exists = reverse(dims)
+        turned, exists = tiling.reverse(dims)
         order = np.take_along_axis(layout, turned, axis=1)
         self.logical = np.where(exists, order, -1)
         self.sizes = np.where(exists, np.take_along_axis(dims, order, axis=1), 0)
@@ -58,19 +59,6 @@ class PhysicalShapes:
         return np.where(
             (dimension >= 0) & (dimension < schema.RANK), self.dims[node, inside], 0
         )
-
-
-def reverse(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Reverses lists of dimensions: the last one that is above 0 comes first.
-
-    Args:
-        sizes: [n, 6], those above 0 first.
-
-    Returns:
-        int64 [n, 6], the places in `sizes`, and bool [n, 6], which of them exist.
-    """
-    place, rank = np.arange(schema.RANK), (sizes > 0).sum(axis=1)[:, np.newaxis]
-    return np.clip(rank - 1 - place, 0, schema.RANK - 1), place < rank
 
 
 def match(

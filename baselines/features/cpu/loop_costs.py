@@ -43,8 +43,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.features import node_groups
-from baselines.features import node_tiles
+from baselines.features.cpu import node_groups
+from baselines.features.cpu import node_tiles
 from baselines.hlo import schema
 
 _RANK = schema.RANK
@@ -103,7 +103,7 @@ NANOSECONDS: dict[str, tuple[float, float]] = {
 }
 
 
-class CostColumns:
+class LoopCosts:
     """The columns of a split's configurations.
 
     Args:
@@ -134,7 +134,7 @@ class CostColumns:
         self._untiled = np.log(untiled.sum(axis=1))
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns of configurations; see `tile_table.PARTS`."""
+        """Computes the columns of configurations; see `ColumnSet`."""
         times = self._times(kernels, node_groups.bounds_of(configs))
         total = times.sum(axis=1, keepdims=True)
         logs = np.log(total)

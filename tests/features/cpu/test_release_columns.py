@@ -8,6 +8,7 @@ import pytest
 from baselines import config
 from baselines.data import hardware
 from baselines.features import tile_table
+from baselines.features import tree_table
 from baselines.training import task_data
 from tests.helpers import hlo_kernels
 
@@ -44,19 +45,21 @@ def test_releases_have_numbers(version, number):
 def test_the_column_of_each_configuration():
     store = _store(0, 4030, 4032, 12000)
     assert store.record(3).xla_release == 12000
-    table = tile_table.TileTable(store, ['release_columns'])
+    table = tile_table.TileTable(store, ['release'])
     assert table.names == ('release_thunks',)
     assert table.rows(np.arange(8))[:, 0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert 'release_thunks' in tile_table.TreeTable(store).names
+    assert 'release_thunks' in tree_table.TreeTable(store).names
 
 
 def test_a_recipe_adds_the_column_where_releases_differ(capsys):
-    settings = config.TileConfig(recipe='strong', tile_columns=True, configs=2, batch=1)
-    assert not task_data.completed(settings, _store(5003, 12000)).release_columns
+    settings = config.TileConfig(recipe='strong', columns='tile', configs=2, batch=1)
+    without = dataclasses.replace(settings, columns='')
+    assert task_data.completed(without, _store(4030, 12000)) == without
+    completed = task_data.completed(settings, _store(5003, 12000))
+    assert completed.column_sets == ['tile', 'loop']
     capsys.readouterr()
     completed = task_data.completed(settings, _store(4030, 12000))
-    assert completed.release_columns
-    printed = capsys.readouterr().out
-    assert 'adding --loop_columns --release_columns' in printed
+    assert completed.column_sets == ['tile', 'loop', 'release']
+    assert 'tiles of a CPU; adding --columns=loop,release' in capsys.readouterr().out
     data = task_data.TileData(completed, {'train': _store(4030, 12000)})
-    assert 'release_columns' in data.normalizer.table_parts
+    assert data.normalizer.column_sets == ('tile', 'loop', 'release')

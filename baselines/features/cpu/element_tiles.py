@@ -44,10 +44,8 @@ and, as XLA compiles another operation where a tile needs less,
 
 import numpy as np
 
-from baselines.data.packed import splits
-from baselines.features import kernel_facts
 from baselines.features import kernel_nodes
-from baselines.features import physical_shapes
+from baselines.features import tiling
 from baselines.hlo import schema
 
 _PLACES = 4
@@ -76,22 +74,7 @@ _GROUPS = schema.NODE.at('feature_group_count')
 _STRIDES = schema.NODE.at('window_stride_product')
 
 
-def fits(store: splits.PackedSplit) -> bool:
-    """Returns whether the bounds of most kernels of a split count elements.
-
-    They do where the largest output tile is the whole output; counted in registers of
-    8 x 128, its bounds are a thousandth of the output's size.
-    """
-    if store.node_feat.shape[1] < len(schema.NODE):
-        return False
-    nodes = kernel_nodes.KernelNodes(store)
-    elements = np.maximum(nodes.dims[nodes.root], 1)
-    bounds = np.maximum(store.config_max[:, _BOUNDS['output']], 1)
-    of_tiles, of_results = (x.prod(axis=1, dtype=float) for x in (bounds, elements))
-    return bool(np.mean(of_tiles == of_results) > 0.5)
-
-
-class LoopColumns:
+class ElementTiles:
     """The columns of a split's configurations.
 
     They are logarithms, but for truth values and numbers of dimensions.
@@ -102,16 +85,16 @@ class LoopColumns:
         *(f'loop_{name}' for name in _TOGETHER),
     )
 
-    def __init__(self, store: splits.PackedSplit):
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        bounds, place = nodes.store.config_max, np.arange(_RANK)
         self._whole = {
-            name: np.asarray(store.config_max[:, block], np.float64)
+            name: np.asarray(bounds[:, block], np.float64)
             for name, block in _BOUNDS.items()
         }
-        nodes, place = kernel_nodes.KernelNodes(store), np.arange(_RANK)
         # A reduction applies operations of scalars to two elements at a time.
         extremes = nodes.have(('maximum', 'minimum')) & (nodes.dims[:, 0] == 0)
         self._extremes, self._reduces = (  # bool [kernels]: whether any node is one
-            np.logical_or.reduceat(chosen, store.node_offsets[:-1])
+            np.logical_or.reduceat(chosen, nodes.store.node_offsets[:-1])
             for chosen in (extremes, nodes.have(('reduce',)))
         )
         # Dimensions of the output that a window moves along, and that are joined.
@@ -157,7 +140,7 @@ class LoopColumns:
         return rows
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns of configurations; see `tile_table.PARTS`."""
+        """Computes the columns of configurations; see `ColumnSet`."""
         blocks = {
             name: _Block(configs[:, block], self._whole[name][kernels])
             for name, block in _BOUNDS.items()
@@ -251,13 +234,13 @@ class _Block:
     """
 
     def __init__(self, bounds: np.ndarray, whole: np.ndarray):
-        order, exists = physical_shapes.reverse(whole)
+        order, exists = tiling.reverse(whole)
         whole, bounds = (
             np.where(exists, np.take_along_axis(x, order, axis=1), 1)
             for x in (whole, bounds)
         )
         whole = np.maximum(whole, 1)
-        tile, trips = kernel_facts.tiling(whole, bounds)
+        tile, trips = tiling.tiling(whole, bounds)
         self._cut = trips > 1
         self._by_vectors = tile[:, 0] % _VECTOR == 0
         self.tile, self.trips = np.log(tile), np.log(trips)

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from baselines.features import loop_columns
-from baselines.features import tile_table
 from baselines.hlo import schema
 from tests.helpers import hlo_kernels
-from tests.helpers import tile_records
 
 
 def _rows(*bounds):
@@ -29,8 +26,8 @@ def _sum(*bounds):
 
 
 def _columns(record):
-    found = hlo_kernels.columns(record, 'loop_columns')
-    return {name[len('loop_') :]: x for name, x in found.items()}
+    found = hlo_kernels.columns(record, 'loop')
+    return {name.removeprefix('loop_'): x for name, x in found.items()}
 
 
 def test_a_sum_over_the_slowest_dimension():
@@ -161,16 +158,3 @@ def test_a_transpose_of_what_is_left():
     # A reshape before it: which dimensions are turned is not known.
     bounds = [([60, 2], [], taken) for taken in ([8, 15], [1, 15])]
     assert _bits('straight', nodes, *bounds) == [0, 0]
-
-
-def test_bounds_in_elements_are_told_from_those_in_registers():
-    store = hlo_kernels.store(_sum())
-    assert loop_columns.fits(store)
-    table = tile_table.TreeTable(store)
-    assert table.names[0] == loop_columns.LoopColumns.names[0]
-    assert table.names[-1] == 'release_thunks'  # no columns of nodes behind them
-    nodes = [hlo_kernels.node('parameter', [60, 300], root=True)]
-    registers = hlo_kernels.kernel(nodes, [], hlo_kernels.configs(([8, 3], [])))
-    assert not loop_columns.fits(hlo_kernels.store(registers))
-    few = tile_records.make_records(2, node_features=9)
-    assert not loop_columns.fits(hlo_kernels.store(*few))

@@ -1,6 +1,6 @@
 """How the tile of a configuration relates to the arrays of its kernel, as columns.
 
-    columns = tile_table.TileTable(store, ['tile_columns']).rows(rows)
+    columns = tile_table.TileTable(store, ['tile']).rows(rows)
 
 The raw columns hold the tile's size and the nodes the arrays' sizes; what
 matters is their quotient, dimension by dimension: how often a loop runs, how
@@ -15,14 +15,16 @@ that of 128 lanes say, whatever the kernel's rank.
                  innermost loop that the tensor follows, which it does not follow
 
 A tensor is not read again while only loops inside tick: `visited` assumes that
-loops run in memory order, sums innermost, where `--estimate` assumes that
+loops run in memory order, sums innermost, where `estimate` assumes that
 nothing stays.
 """
 
 import numpy as np
 
-from baselines.features import kernel_facts as facts_lib
-from baselines.features import physical_shapes
+from baselines.features import column_sets
+from baselines.features import kernel_nodes
+from baselines.features import tiling
+from baselines.features.tpu import kernel_facts
 from baselines.hlo import schema
 
 _PLACES = ('lanes', 'sublanes', 'third', 'fourth', 'fifth', 'sixth')
@@ -32,12 +34,13 @@ _RANK = schema.RANK
 _MATRIX_SIDE = 128
 
 
-class TileColumns:
-    """The columns of G kernels' configurations, from facts of the kernels.
+class Columns(column_sets.ColumnSet):
+    """Tiles of a TPU against their arrays: trips, waste, traffic.
 
     All are natural logarithms.
     """
 
+    position = 1
     names = (
         *(f'log_tile_{place}' for place in _PLACES),
         *(f'log_trips_{loop}' for loop in _LOOP_NAMES),
@@ -51,10 +54,11 @@ class TileColumns:
         'log_visited_bytes',
     )
 
-    def __init__(self, facts: facts_lib.KernelFacts):
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        facts = nodes.shared(kernel_facts.KernelFacts)
         units = facts.loop_units
         # Facts have the slowest dimension first, columns the fastest: [G, 6] each.
-        self._order, exists = physical_shapes.reverse(units)
+        self._order, exists = tiling.reverse(units)
         fastest_first = lambda x, fill: np.where(
             exists, np.take_along_axis(x, self._order, axis=1), fill
         )
@@ -83,15 +87,15 @@ class TileColumns:
         self._share = followed.sum(axis=1) / total
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns of configurations; see `tile_table.PARTS`."""
+        """Computes the columns of configurations; see `ColumnSet`."""
         g = kernels
         units, unit = self._units[g], self._unit[g]  # [rows, 6], fastest first
         bounds = np.take_along_axis(
             configs[:, schema.OUTPUT_BOUNDS], self._order[g], axis=1
         )
         bounds = np.where(self._exists[g], bounds, 0)
-        tile, trips = facts_lib.tiling(units, bounds)  # [rows, 6]
-        part, parts = facts_lib.tiling(
+        tile, trips = tiling.tiling(units, bounds)  # [rows, 6]
+        part, parts = tiling.tiling(
             self._summed_units[g], configs[:, schema.KERNEL_BOUNDS]
         )
         part_elements = part * self._summed_unit[g]
@@ -102,15 +106,15 @@ class TileColumns:
         tiles_summed = []  # [rows] each: elements of the tile
         for i, mask in enumerate(self._summed):
             mask = mask[g]
-            all_trips[:, _RANK + i] = facts_lib.product(np.where(mask, parts, 1))
-            tiles_summed.append(facts_lib.product(np.where(mask, part_elements, 1)))
+            all_trips[:, _RANK + i] = tiling.product(np.where(mask, parts, 1))
+            tiles_summed.append(tiling.product(np.where(mask, part_elements, 1)))
         depth = tiles_summed[0]
         padded_depth = np.ceil(depth / _MATRIX_SIDE) * _MATRIX_SIDE
         log_tile = np.log(tile * unit)
         log_trips = np.log(all_trips)
         log_waste = log_tile + log_trips[:, :_RANK] - self._log_sizes[g]  # [rows, 6]
         has_depth = self._has_depth[g]
-        elements = facts_lib.total(log_tile)
+        elements = tiling.total(log_tile)
         # A piece goes on into the next dimension where all faster are whole.
         whole = np.cumprod(trips == 1, axis=1)
         inside = np.concatenate([np.ones((len(g), 1)), whole[:, :-1]], axis=1)
@@ -130,8 +134,8 @@ class TileColumns:
         last = (
             elements,
             elements - np.log(self._loop_elements[g]),
-            facts_lib.total(log_tile * inside),
-            np.log1p(facts_lib.total(bytes_ * visits)),
+            tiling.total(log_tile * inside),
+            np.log1p(tiling.total(bytes_ * visits)),
         )
         blocks = (
             log_tile,

@@ -1,6 +1,6 @@
 """Groups the nodes of each kernel that a tile cuts in the same way.
 
-groups = NodeGroups(store)
+groups = NodeGroups(nodes)
 cut = groups.cut(kernels, bounds)
 cut.part   # of each row's groups: the elements of a tile along each dimension
 
@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.data.packed import splits
-from baselines.features import kernel_facts
 from baselines.features import kernel_nodes
-from baselines.features import node_tiles
-from baselines.features import release_columns
+from baselines.features import tiling
+from baselines.features.cpu import node_tiles
+from baselines.features.cpu import release_columns
 from baselines.hlo import schema
 
 BOUNDS = (schema.OUTPUT_BOUNDS, schema.KERNEL_BOUNDS)  # columns of configurations
@@ -60,33 +59,34 @@ class NodeGroups:
         have_thunks: bool [G], whether they were measured since XLA has thunks.
 
     Args:
-        store: a split of kernels.
+        nodes: the nodes of the kernels.
     """
 
-    def __init__(self, store: splits.PackedSplit):
-        output, reduced = (np.asarray(store.config_max[:, block]) for block in BOUNDS)
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        bounds = nodes.store.config_max
+        output, reduced = (np.asarray(bounds[:, block]) for block in BOUNDS)
         self.whole = np.concatenate([output, reduced], axis=1).astype(np.float64)
-        tiles = node_tiles.NodeTiles(store, output, reduced)
-        self.nodes: kernel_nodes.KernelNodes = tiles.nodes
-        self.have_thunks = release_columns.have_thunks(store)
-        self._group(store.num_graphs, tiles)
+        self.nodes = nodes
+        self.have_thunks = release_columns.have_thunks(nodes.store)
+        self._group(node_tiles.NodeTiles(nodes, output, reduced))
 
-    def _group(self, count: int, tiles: node_tiles.NodeTiles) -> None:
+    def _group(self, tiles: node_tiles.NodeTiles) -> None:
         """Groups nodes and adds up their weights.
 
         Shapes below: N nodes of all kernels, n of them that count, G groups.
         """
-        kernel, width = tiles.nodes.kernel, tiles.nodes.element_bytes
-        is_operand = tiles.nodes.have(('parameter',))
-        operations = kernel_facts.vector_operations(tiles.nodes.opcodes)
+        kernel, width = self.nodes.kernel, self.nodes.element_bytes
+        count = len(self.nodes.root)
+        is_operand = self.nodes.have(('parameter',))
+        operations = tiling.vector_operations(self.nodes.opcodes)
         # [N]: bytes per element for operands, operations per element for the others.
         weight = np.where(is_operand, width, operations)
         self.result_width = np.zeros(count)
         self.result_width[kernel[tiles.root]] = width[tiles.root]
 
-        is_array = tiles.nodes.dims[:, 0] > 0
+        is_array = self.nodes.dims[:, 0] > 0
         nodes = np.flatnonzero(tiles.reached & is_array & (weight > 0))  # [n]
-        cut = (tiles.source, tiles.nodes.dims, tiles.times, tiles.plus)
+        cut = (tiles.source, self.nodes.dims, tiles.times, tiles.plus)
         keys = [kernel[nodes, np.newaxis], is_operand[nodes, np.newaxis]]
         keys += [values[nodes] for values in cut]
         # Rows of 1 + 1 + 4 x 6 numbers: [n, 26] -> groups [G, 26], group of each [n].
@@ -130,7 +130,7 @@ class NodeGroups:
     def cut(self, kernels: np.ndarray, bounds: np.ndarray) -> Cut:
         """Returns how bounds, float64 [R, 12], cut kernels, int [R]."""
         whole = self.whole[kernels]
-        tile, trips = kernel_facts.tiling(
+        tile, trips = tiling.tiling(
             np.maximum(whole, 1), np.where(whole > 0, bounds, 1)
         )
         # Bound 12 is infinite: dimensions with the source `WHOLE` are clamped to their
@@ -141,7 +141,7 @@ class NodeGroups:
         # 7 x 75 x (1 / 75) is a little above 7.
         part = np.ceil(part.reshape(size.shape) * self.times[kernels] - 1e-9)
         part = np.maximum(np.minimum(part + self.plus[kernels], size), 1)
-        return Cut(tile, kernel_facts.product(trips), part, part < size)
+        return Cut(tile, tiling.product(trips), part, part < size)
 
 
 def bounds_of(configs: np.ndarray) -> np.ndarray:
