@@ -415,23 +415,29 @@ def to_json(config: Optimisation) -> text.JsonObject:
     return dataclasses.asdict(config)
 
 
-# Settings that say which data a training reads.
-DATA = (
-    *('data_root', 'cache_dir', 'source', 'search', 'sample_data', 'toy_data'),
-    'skip_bad_files',
-)
+def changed(config: Optimisation) -> text.JsonObject:
+    """Returns the settings that are not the defaults, by name."""
+    defaults = to_json(type(config)())
+    return {n: value for n, value in to_json(config).items() if value != defaults[n]}
 
 
 def as_flags(config: Optimisation, names: Collection[str]) -> list[str]:
     """Returns the flags of named settings that are not the defaults."""
-    flags = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if field.name in names and value != field.default:
-            flags.append(
-                f'--{field.name}' if value is True else f'--{field.name}={value}'
-            )
-    return flags
+    return [
+        f'--{name}' if value is True else f'--{name}={value}'
+        for name, value in changed(config).items()
+        if name in names
+    ]
+
+
+def data_flags(config: Optimisation) -> list[str]:
+    """Returns the flags that name data and files, without those of results."""
+    names = {
+        name
+        for name, value in to_json(config).items()
+        if name in recipes.DATA or recipes.is_local(name, value)
+    }
+    return as_flags(config, names - {'out_dir', 'results_csv'})
 
 
 def training_key(config: Optimisation, *more: str) -> str:

@@ -37,7 +37,7 @@ from baselines.data import hardware
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.features import tree_table
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
 from tpugraphs.measure import collection
@@ -234,7 +234,7 @@ def models(args: argparse.Namespace) -> None:
         for release, times in runs.items():
             table = tree_table.TreeTable(stores[release], trees.used)
             shares = []
-            for scores, of in zip(scoring.scores(trees, table), times.values()):
+            for scores, of in zip(tree_scores.scores(trees, table), times.values()):
                 judge = np.array(of['halves'][1])
                 right, pairs = metrics.ordered_pairs(scores[of['kept']], judge)
                 shares.append(right / max(pairs, 1))

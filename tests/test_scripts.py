@@ -157,22 +157,14 @@ def test_a_switch_has_two_opposites():
     for words in (['--notrees'], ['--no-trees']):
         assert not settings_flags.parsed('--trees', *words).trees
     assert settings_flags.parsed('--trees').trees
-    parser = commands.parser('sweep')
-    for words, wanted in (
-        (['--trees'], True),
-        (['--notrees'], False),
-        (['--no-trees'], False),
-    ):
-        assert parser.parse_args(['tile', *words]).trees is wanted
 
 
 def test_help_of_a_sweep_shows_its_own_options(capsys):
+    pytest.importorskip('optuna')
     for word, is_shown in (('--help', False), ('--help-all', True)):
-        with pytest.raises(SystemExit) as caught:
-            commands.run('sweep', [word])
+        assert commands.run('sweep', ['tile', word]) == 0
         shown = capsys.readouterr().out
-        assert caught.value.code == 0 and '--trials' in shown
-        assert ('--clip_norm' in shown) is is_shown
+        assert '--trials' in shown and ('--clip_norm' in shown) is is_shown
 
 
 def test_train_refuses_in_one_line(capsys):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterable
-import fractions
 import functools
 import hashlib
 import math
 from typing import Any
+
+import numpy as np
 
 from baselines.core import text
 from baselines.hlo import protos
@@ -55,9 +56,8 @@ def describe(program: reader.Program) -> text.JsonObject:
     module, origin = program.module, 'as the module has them'
     described = _facts(module)
     if _has_unknown_sizes(module):
-        unknown = 'unknown: sizes are not fixed'
-        none = {'multiply_adds': None, 'unknown_loops': 0, 'kernels': []}
-        return {**described, 'origin': unknown, **none}
+        described.update(multiply_adds=None, unknown_loops=0, kernels=[])
+        return {**described, 'origin': 'unknown: sizes are not fixed'}
     if not preparation.is_optimised(module):
         module, origin = _optimised(program)
     try:
@@ -306,21 +306,22 @@ class _MultiplyAdds:
         """Counts the multiply-adds of an instruction and of computations it calls."""
         if instruction.opcode not in ('dot', 'convolution'):
             return sum(map(self.of_computation, instruction.called_computation_ids))
+        terms = building.elements(instruction.shape)
         if instruction.opcode == 'dot':
             left = values[instruction.operand_ids[0]].shape.dimensions
             numbers = instruction.dot_dimension_numbers
-            terms = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
-        else:
-            kernel = values[instruction.operand_ids[1]].shape.dimensions
-            roles = instruction.convolution_dimension_numbers
-            terms = kernel[roles.kernel_input_feature_dimension]
-            terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
-            window = instruction.window.dimensions
-            places = zip(window, roles.output_spatial_dimensions)
-            for dimension, output in places:
-                size = instruction.shape.dimensions[output]
-                terms = terms * _dense_share(dimension, size)
-        return round(terms * building.elements(instruction.shape))
+            return terms * math.prod(
+                left[d] for d in numbers.lhs_contracting_dimensions
+            )
+        kernel = values[instruction.operand_ids[1]].shape.dimensions
+        roles = instruction.convolution_dimension_numbers
+        terms *= kernel[roles.kernel_input_feature_dimension]
+        terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
+        spatial = zip(instruction.window.dimensions, roles.output_spatial_dimensions)
+        for window, dimension in spatial:
+            dense, size = _dense_steps(window, instruction.shape.dimensions[dimension])
+            terms = terms * dense // size
+        return terms
 
     def of_computation(self, number: int) -> int:
         """Counts the multiply-adds of the computation with id `number`."""
@@ -330,21 +331,20 @@ class _MultiplyAdds:
         return self._counted[number]
 
 
-def _dense_share(window: Any, size: int) -> fractions.Fraction:
-    """Returns the share of multiplications without the zeros that dilation puts in.
+def _dense_steps(window: Any, size: int) -> tuple[int, int]:
+    """Counts the multiplications along a dimension of a convolution.
 
     Args:
-        window: the WindowDimension of a spatial dimension of a convolution.
-        size: of its output.
+        window: its WindowDimension.
+        size: of the output along it.
+
+    Returns:
+        Those without the zeros that dilation puts in; and all.
     """
     dilation = max(1, window.base_dilation)
-    if dilation == 1:
-        return fractions.Fraction(1)
-    # Places of the dilated input, which repeat after `dilation` steps.
-    steps = [
-        n * max(1, window.stride) + k * max(1, window.window_dilation)
-        for n in range(size)
-        for k in range(window.size)
-    ]
-    dense = sum((place - window.padding_low) % dilation == 0 for place in steps)
-    return fractions.Fraction(dense, max(1, len(steps)))
+    if dilation == 1 or not size * window.size:
+        return 1, 1
+    # [size, window], the place in the dilated input.
+    places = np.arange(size)[:, None] * max(1, window.stride) - window.padding_low
+    places = places + np.arange(window.size) * max(1, window.window_dilation)
+    return int((places % dilation == 0).sum()), places.size

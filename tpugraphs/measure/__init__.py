@@ -15,7 +15,7 @@ _DOOR = {
     'WorkerError': 'clock.session',
     'collect': 'collection',
     'load_random': 'random_programs',
-    'optimise': 'clock.backend',
+    'optimise': 'clock.session',
     'random_names': 'random_programs',
     'time_choices': 'choice_times',
 }

@@ -97,12 +97,11 @@ def is_cut_off(content: str) -> bool:
 def _groups_of(iota: re.Match[str]) -> str:
     """Writes out groups of devices, which are numbered along dimensions."""
     groups, dims, order = (
-        [int(n) for n in numbers.split(',')] if numbers else None
-        for numbers in iota.groups()
+        [int(n) for n in (numbers or '').split(',') if n] for numbers in iota.groups()
     )
     if math.prod(groups) != math.prod(dims) or math.prod(dims) > _MOST_DEVICES:
         return iota[0]  # XLA says what is wrong
-    numbers = np.arange(math.prod(dims)).reshape(dims).transpose(order)
+    numbers = np.arange(math.prod(dims)).reshape(dims).transpose(order or None)
     rows = numbers.reshape(groups).tolist()
     return f'replica_groups={rows}'.translate(str.maketrans('[]', '{}', ' '))
 

@@ -205,7 +205,7 @@ def _add_constant(operation: ir.Operation) -> list[ir.Value]:
         attributes={'value': operation.attributes['value']},
         ip=ir.InsertionPoint(operation),
     )
-    return [*constant.results]
+    return [constant.results[0]]
 
 
 def _take_region(module: ir.Module, manual: list[Any]) -> None:

@@ -28,7 +28,7 @@ from baselines.hlo import graph as graph_lib
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.hlo import tile as hlo_tile
+from baselines.hlo import tile_configs
 from baselines.scoring import prediction
 from baselines.scoring import scorers
 from tpugraphs.extract import outcomes
@@ -215,7 +215,7 @@ def _graph_of(
     """Returns the graph of a ModuleTuningData; raises Skip if none can be ranked."""
     kind, variant = predictor.collection.task, predictor.scorer.variant
     if kind == reading.TILE:
-        reason = hlo_tile.why_unusable(tuning, measured=False)
+        reason = tile_configs.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
     extra = predictor.scorer.reads_extra
@@ -312,7 +312,7 @@ def with_configs(record: _Record, configs: Any) -> _Record:
     if isinstance(record, tile_records.TileRecord):
         is_list = isinstance(configs, (list, tuple)) and len(configs) > 0
         if is_list and isinstance(configs[0], Mapping):
-            rows = hlo_tile.columns_of(configs, record.pad)
+            rows = tile_configs.columns_of(configs, record.pad)
         else:
             rows = _rows_of(configs, '[c, 24]')
         return dataclasses.replace(

@@ -5,13 +5,8 @@ program = backend.compile(module.SerializeToString())
 outputs = program.outputs(program.place(arrays))
 """
 
-import os
-
 from baselines.core import text
-from tpugraphs.measure.clock import machine
-from tpugraphs.programs import conversion
 from tpugraphs.programs import extras
-from tpugraphs.programs import isolated
 from tpugraphs.programs import xla
 
 # Times are comparable with one thread alone.
@@ -38,28 +33,6 @@ _FOR_READING = {
     'xla_backend_optimization_level': 0,
     'xla_llvm_disable_expensive_passes': True,
 }
-
-
-def optimise(module: bytes, seconds: int = 600) -> bytes:
-    """Returns a serialised module after XLA's passes, in a process of its own.
-
-    Args:
-        module: a serialised HloModuleProto; see `kernels.preparation.prepare`.
-        seconds: of CPU time.
-
-    Raises:
-        ValueError: XLA cannot compile it, or takes longer.
-    """
-    function = f'{__name__}.optimise_here'
-    return isolated.call(function, [], module, conversion.MEMORY, seconds)[1]
-
-
-def optimise_here(module: bytes) -> tuple[list[str], bytes]:
-    """Returns no notes, and a serialised module after XLA's passes."""
-    os.environ.update(VARIABLES)
-    # XLA makes other kernels for several cores.
-    os.sched_setaffinity(0, {machine.chosen_core(-1)})
-    return [], Backend().compile(module, plain=True).optimised()
 
 
 class CompileError(ValueError):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import dataclasses
 import math
 import multiprocessing
+import os
 import subprocess
 import tempfile
 import time
@@ -22,6 +23,7 @@ from tpugraphs.measure.clock import machine
 from tpugraphs.measure.clock import timing
 from tpugraphs.programs import children
 from tpugraphs.programs import conversion
+from tpugraphs.programs import isolated
 
 _WORKER = 'tpugraphs.measure.clock.worker'
 # A kernel is given up when the process has ended this often on it.
@@ -42,6 +44,28 @@ class WorkerError(ValueError):
 
 class _Died(WorkerError):
     """The worker process has ended; the text says why."""
+
+
+def optimise(module: bytes, seconds: int = 600) -> bytes:
+    """Returns a serialised module after XLA's passes, in a process of its own.
+
+    Args:
+        module: a serialised HloModuleProto; see `kernels.preparation.prepare`.
+        seconds: of CPU time.
+
+    Raises:
+        ValueError: XLA cannot compile it, or takes longer.
+    """
+    function = f'{__name__}.optimise_here'
+    return isolated.call(function, [], module, conversion.MEMORY, seconds)[1]
+
+
+def optimise_here(module: bytes) -> tuple[list[str], bytes]:
+    """Returns no notes, and a serialised module after XLA's passes."""
+    os.environ.update(backend.VARIABLES)
+    # XLA makes other kernels for several cores.
+    os.sched_setaffinity(0, {machine.chosen_core(-1)})
+    return [], backend.Backend().compile(module, plain=True).optimised()
 
 
 def clock_of(platform: str) -> str:
