@@ -1,21 +1,17 @@
 """Compiles and times configurations in a process of jaxlib and NumPy alone.
 
-`python -m tpugraphs.measure.clock.worker HANDLE` answers a `session.Session` at the
-other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
-('error', text).  XLA ends its process on certain modules; so before each compilation
-the worker sends ('compile', number), and the last number sent is the culprit.
+`serve` answers a `session.Session` at the other end of a pipe: (method of `Worker`,
+arguments) -> ('done', result) or ('error', text).  XLA ends its process on certain
+modules; so before each compilation the worker sends ('compile', number), and the last
+number sent is the culprit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-import contextlib
-import ctypes
 import functools
 from multiprocessing import connection
 import os
-import signal
-import sys
 import time
 from typing import Any
 
@@ -31,8 +27,6 @@ from tpugraphs.programs import xla
 _LEAST_FINITE = 0.99
 _TAMER_DRAWS = 4  # tried when results are not finite
 _DRAWS = 3  # of inputs that show how much rounding changes a value
-
-_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 class Worker:
@@ -86,8 +80,8 @@ class Worker:
 
         Raises:
             CompileError, RuntimeError: of XLA, for the default.
-            ValueError: there are other modules, and the default's results are not
-                finite; or the default takes too long for the protocol.
+            ValueError: there are other modules, and the default's results cannot be
+                compared; or the default takes too long for the protocol.
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
@@ -114,7 +108,7 @@ class Worker:
                 if default is None:
                     default = Default(program, inputs, rng, tolerance)
                     if len(modules) > 1:
-                        default.check_finite()
+                        default.check_comparable()
                     most = default.most_configs(protocol, compiling)
                     protocol = protocol.for_default(default.taken_ns)
                 else:
@@ -170,12 +164,19 @@ class Default:
         tolerance: float,
     ):
         self._program, self._rng, self._tolerance = program, rng, tolerance
-        self._take([values.draw_array(rng, **spec) for spec in inputs])
-        for attempt in range(_TAMER_DRAWS):
+        self._inputs = inputs
+        for self._tamings in range(_TAMER_DRAWS + 1):
+            self._take(self._draw())
             if self._finite >= _LEAST_FINITE:
                 break
-            self._take([values.tamer(array, attempt) for array in self._arrays])
         self.taken_ns = timing.time_once(self.run_of(program))
+
+    def _draw(self) -> list[np.ndarray]:
+        """Draws inputs, made tamer `_tamings` times."""
+        arrays = [values.draw_array(self._rng, **spec) for spec in self._inputs]
+        for attempt in range(self._tamings):
+            arrays = [values.tamer(array, attempt) for array in arrays]
+        return arrays
 
     def _take(self, arrays: list[np.ndarray]) -> None:
         """Runs the default on inputs."""
@@ -217,12 +218,23 @@ class Default:
             raise ValueError(timing.TOO_LARGE)
         return most
 
-    def check_finite(self) -> None:
-        """Raises ValueError if more than a hundredth of a result is not finite."""
+    def check_comparable(self) -> None:
+        """Raises ValueError if agreement with the results would show nothing.
+
+        More than a hundredth of them is not finite, or they are the same for other
+        inputs.
+        """
         if self._finite < _LEAST_FINITE:
             raise ValueError(
-                f'only {self._finite:.0%} of a result are finite numbers, so no '
-                'configuration can be checked'
+                f'{timing.NOT_COMPARABLE}: only {self._finite:.0%} of a result are '
+                'finite numbers'
+            )
+        # The maximum of many numbers is the same in every draw of one size.
+        arrays = [values.halved(array) for array in self._draw()]
+        others = self._program.outputs(self._program.place(arrays))
+        if any(a.tobytes() == b.tobytes() for a, b in zip(self._expected, others)):
+            raise ValueError(
+                f'{timing.NOT_COMPARABLE}: a result does not change with the inputs'
             )
 
     def check(self, program: xla.CompiledModule) -> None:
@@ -241,19 +253,9 @@ class Default:
         return taken
 
 
-def _end_with_parent() -> None:
-    """Asks Linux to kill this process when its parent process ends."""
-    parent = os.getppid()
-    with contextlib.suppress(AttributeError, OSError):  # there on Linux alone
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
-
-
-def main(handle: int) -> None:
+def serve(handle: str) -> None:
     """Serves requests on a pipe until the session closes it."""
-    _end_with_parent()
-    pipe = connection.Connection(handle)
+    pipe = connection.Connection(int(handle))
     worker = Worker(pipe.send)
     while True:
         try:
@@ -268,7 +270,3 @@ def main(handle: int) -> None:
                 text = f'{type(error).__name__}: {text}'
             answer = ('error', ' '.join(text.split()))
         pipe.send(answer)
-
-
-if __name__ == '__main__':
-    main(int(sys.argv[1]))
