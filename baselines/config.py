@@ -185,7 +185,7 @@ class _Config(Optimisation):
     @property
     def collection(self) -> collections.Collection:
         """The collection that the flags choose; raises ValueError if there is none."""
-        return collections.of_flags(to_json(self))
+        return collections.collection_from_flags(to_json(self))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -181,7 +181,7 @@ def _folder(options: CompetitionOptions, name: str) -> str:
 
 def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     """Trains on a collection, or takes a run; ranks test and measures valid."""
-    collection = collections.of_name(name)
+    collection = collections.collection_by_name(name)
     print(f'\n{name}')
     # Layout settings name their subfolder by --source and --search, tiles have one.
     root = os.path.join(files.expand(options.data_root), collection.task)

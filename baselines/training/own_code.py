@@ -212,7 +212,7 @@ def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _B
     task = lookup.of(settings.collection)
     rng = np.random.default_rng(0)
     records = [task.example_record(rng, configs) for _ in range(graphs)]
-    store = task.store_class.of_records('made up', records)
+    store = task.store_class.from_records('made up', records)
     defaults = type(settings)(batch=graphs, configs=configs)
     data, numbers = task_data.make(defaults, {'train': store}), np.arange(graphs)
     packed = data.pack(numbers[np.newaxis], np.tile(np.arange(configs), (1, graphs, 1)))

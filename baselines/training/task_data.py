@@ -385,7 +385,7 @@ def completed(
         given = settings.column_sets
         takes = 'tile' in given and not {*given} & {*registry.column_sets('cpu')}
         if takes and column_sets.machine_of(train) == 'cpu':
-            sets = column_sets.of_machine('cpu').items()
+            sets = column_sets.find_for('cpu').items()
             added = [name for name, columns in sets if columns.is_useful(train)]
             changes['columns'] = ','.join([*given, *added])
             print(

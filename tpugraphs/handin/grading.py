@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 _SCRIPT = 'tiles_gen_predictions_csv.py'
 _MODELS = 'baselines/tiles/models.py'
 # Settings whose runs the published tree cannot read: trees, and other columns.
-_COLUMNS = ('tile_columns', 'loop_columns', 'release_columns', 'estimate', 'extra')
-_ONLY_HERE = ('trees', *_COLUMNS)
+_ONLY_HERE = ('trees', 'columns', 'extra')
 
 _Rows = dict[str, tuple[int, ...]]  # ID -> the best configurations
 
