@@ -5,6 +5,7 @@ from collections.abc import Collection
 import dataclasses
 import hashlib
 import json
+import math
 from typing import Any, TypeVar, Union
 
 from baselines import recipes
@@ -185,7 +186,7 @@ class _Config(Optimisation):
     @property
     def collection(self) -> collections.Collection:
         """The collection that the flags choose; raises ValueError if there is none."""
-        return collections.of_flags(to_json(self))
+        return collections.collection_from_flags(to_json(self))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -356,12 +357,40 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     """
     settings.check_ranges(config, '--')
     model_kwargs(config.model_kwargs_json)
+    parse_averaging(config.averaging)
     if isinstance(config, TileConfig):
         for name in config.column_sets:
             registry.resolve(name, registry.column_sets(), '--columns')
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     check_data('' if is_default else config.data_root, config.sample_data)
     return config
+
+
+def parse_averaging(text: str) -> float | None:
+    """Reads --averaging.
+
+    Args:
+        text: '', or 'ema:d': an exponential moving average with decay d per step.
+
+    Returns:
+        The decay; None for no average.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not text:
+        return None
+    kind, _, number = text.partition(':')
+    try:
+        decay = float(number)
+    except ValueError:
+        decay = math.nan
+    if kind != 'ema' or not 0 <= decay < 1:
+        raise ValueError(
+            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            f'not {text!r}'
+        )
+    return decay
 
 
 def check_data(data_root: str, sample_data: bool) -> None:
@@ -415,23 +444,29 @@ def to_json(config: Optimisation) -> text.JsonObject:
     return dataclasses.asdict(config)
 
 
-# Settings that say which data a training reads.
-DATA = (
-    *('data_root', 'cache_dir', 'source', 'search', 'sample_data', 'toy_data'),
-    'skip_bad_files',
-)
+def changed(config: Optimisation) -> text.JsonObject:
+    """Returns the settings that are not the defaults, by name."""
+    defaults = to_json(type(config)())
+    return {n: value for n, value in to_json(config).items() if value != defaults[n]}
 
 
 def as_flags(config: Optimisation, names: Collection[str]) -> list[str]:
     """Returns the flags of named settings that are not the defaults."""
-    flags = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if field.name in names and value != field.default:
-            flags.append(
-                f'--{field.name}' if value is True else f'--{field.name}={value}'
-            )
-    return flags
+    return [
+        f'--{name}' if value is True else f'--{name}={value}'
+        for name, value in changed(config).items()
+        if name in names
+    ]
+
+
+def data_flags(config: Optimisation) -> list[str]:
+    """Returns the flags that name data and files, without those of results."""
+    names = {
+        name
+        for name, value in to_json(config).items()
+        if name in recipes.DATA or recipes.is_local(name, value)
+    }
+    return as_flags(config, names - {'out_dir', 'results_csv'})
 
 
 def training_key(config: Optimisation, *more: str) -> str:

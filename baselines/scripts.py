@@ -4,6 +4,7 @@ A setting of `config` becomes an absl flag; --help shows the flags by theme; a T
 file (--config) stands in for flags that are not given.
 """
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
@@ -19,12 +20,14 @@ from absl import flags
 
 from baselines import command_line
 from baselines import config
+from baselines import recipes
 from baselines.core import files
 from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import hardware
+from baselines.runs import finding
 
 _AnyConfig = TypeVar('_AnyConfig')
 
@@ -55,6 +58,7 @@ _FILES = """\
 flags from files:
   --config=run.toml    {}
   --flagfile=FILE      A text file with a --flag=value on each line."""
+_PREDICT = 'tiles_gen_predictions_csv.py'
 _WIDE = 20  # columns of a flag
 HELP_ALL = '--help-all'
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
@@ -100,7 +104,7 @@ def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     argv = sys.argv[1:]
     if any(word in _HELP_WORDS for word in argv):
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
-        shown = help_text(doc or '', key_flags, whole=HELP_ALL in argv)
+        shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else _BASIC)
         sys.exit(command_line.guarded(lambda: print(shown)))
     try:
         argv = as_absl(argv, flags.FLAGS)
@@ -129,19 +133,43 @@ def train(
 
     def work():
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
+        refuse_wrong_names(settings)
         from baselines.training import jobs
 
         command = command_line.this_command()
         with command_line.logged(short=True):
             model_dir = jobs.train(settings, command=command)
         if model_dir:  # of the chief alone
-            print(next_steps(settings))
+            print(next_steps(settings, model_dir))
 
     return command_line.guarded(work)
 
 
-def next_steps(settings: config.AnyConfig) -> str:
-    """Returns commands to try after a training, as text."""
+def refuse_wrong_names(settings: config.AnyConfig) -> None:
+    """Raises ValueError for names that can be checked without TensorFlow.
+
+    They are those of a model, losses, and a run.
+    """
+    task = settings.collection.task
+    if not settings.models_file:
+        folder = {'tile': 'tiles'}.get(task, task)
+        names = dict.fromkeys([*registry.model_names(folder), registry.TREES])
+        registry.resolve(settings.model, names, 'model')
+    losses = registry.declared('baselines.training.losses', 'register')
+    for entry in settings.losses.split(','):
+        if '.py:' not in entry and not entry.strip().startswith('tfr.'):
+            registry.resolve(entry.strip().partition(':')[0], losses, 'loss')
+    if settings.init_from:
+        with finding.as_flag('--init_from'):
+            finding.find_one(settings.init_from, task)
+
+
+def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
+    """Returns commands to try after a training, as text.
+
+    Args:
+        model_dir: that it has written.
+    """
     task = settings.collection.task
     latest = ['--dir', 'latest']
     if settings.out_dir != type(settings).out_dir:
@@ -152,13 +180,25 @@ def next_steps(settings: config.AnyConfig) -> str:
     flag = ['--collection', first.name] if others else []
     commands = [['rank', 'FILE.pb', *latest, *flag]]
     root = files.expand(settings.data_root)
+    lines = []
     if settings.sample_data or len(hardware.splits_at(root, first)) > 1:
         commands.insert(0, ['evaluate', *latest])
+        if task == 'tile':
+            own = ['--models_file', settings.models_file] * bool(settings.models_file)
+            words = [_PREDICT, '--dir', files.shown(model_dir), *own]
+            lines.append('python ' + ' '.join(map(_quoted, words)))
     if not settings.recipe:
-        data = config.as_flags(settings, config.DATA)
+        data = config.as_flags(settings, recipes.DATA)
         commands.append(['train', task, *data, '--recipe=strong'])
-    lines = [shlex.join(['tpugraphs', *command]) for command in commands]
+    lines += [shlex.join(['tpugraphs', *command]) for command in commands]
     return 'next:    ' + '\n         '.join(lines)
+
+
+def _quoted(word: str) -> str:
+    """Quotes a word for a shell, in which ~ is the home folder."""
+    return (
+        word if shlex.quote(word[1:]) == word[1:] else shlex.quote(files.expand(word))
+    )
 
 
 def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) -> int:
@@ -167,12 +207,41 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
     Raises:
         ValueError: a flag is unknown, or its value is of another type.
     """
+    values = parse_flags([config_class], name, doc, argv, _BASIC)
+    return 0 if values is None else train(config_class, [name], values)
+
+
+def add_flags(parser: argparse.ArgumentParser, about: str) -> None:
+    """Declares the rest of a command line as `flags`, for `parse_flags`."""
+    rest = {'nargs': argparse.REMAINDER, 'metavar': '--flag=value'}
+    # Not required, or an error about another word asks for flags, too.
+    parser.add_argument('flags', help=f'settings; {about}', **rest).required = False
+
+
+def parse_flags(
+    kinds: Sequence[type],
+    name: str,
+    doc: str,
+    argv: Sequence[str],
+    basic: Sequence[str],
+) -> flags.FlagValues | None:
+    """Parses the flags of a command; prints help instead, and returns None.
+
+    Args:
+        kinds: dataclasses whose fields are flags; those of a training come first.
+        basic: the flags that --help shows.
+
+    Raises:
+        ValueError: a flag is unknown, or its value is of another type.
+    """
     values = flags.FlagValues()
-    define_flags(config_class, values=values)
+    define_flags(kinds[0], values=values)
+    for kind in kinds[1:]:
+        define_flags(kind, [field.name for field in dataclasses.fields(kind)], values)
     if any(word in _HELP_WORDS for word in argv):
         defined = [values[flag] for flag in values]
-        print(help_text(doc, defined, name, whole=HELP_ALL in argv))
-        return 0
+        print(help_text(doc, defined, name, () if HELP_ALL in argv else basic))
+        return None
     try:
         rest = values([name, *as_absl(argv, values)])
     except flags.UnrecognizedFlagError as error:
@@ -181,7 +250,8 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
         raise ValueError(f'there is no flag --{flag}{nearest}') from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
-    return train(config_class, rest, values)
+    command_line.refuse_arguments(rest)
+    return values
 
 
 def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
@@ -202,7 +272,7 @@ def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
     ]
 
 
-def from_flags(config_class: type[_AnyConfig], values: text.JsonObject) -> _AnyConfig:
+def from_flags(config_class: type[_AnyConfig], values: flags.FlagValues) -> _AnyConfig:
     """Reads the settings from parsed flags and --config, checked.
 
     Raises:
@@ -273,7 +343,7 @@ def to_toml(settings: text.JsonObject) -> str:
 
 
 def help_text(
-    doc: str, defined: Sequence[flags.Flag], name: str = '', whole: bool = True
+    doc: str, defined: Sequence[flags.Flag], name: str = '', basic: Sequence[str] = ()
 ) -> str:
     """Writes the text of --help.
 
@@ -281,15 +351,15 @@ def help_text(
         doc: the docstring of the script.
         defined: the absl flags that it defines.
         name: of the command; by default the script's.
-        whole: whether all flags of a training are shown, not the basic ones alone.
+        basic: the flags of a training that are shown; all by default.
     """
     name = name or f'python {sys.argv[0]}'
     lines = [f'usage: {name} [--flag=value ...]\n', doc.strip(), '']
     by_name = {flag.name: flag for flag in defined}
     trains = 'epochs' in by_name
-    if trains and not whole:
-        number = len(by_name)
-        by_name = {flag: by_name[flag] for flag in _BASIC if flag in by_name}
+    number = len(by_name)
+    if trains and basic:
+        by_name = {flag: by_name[flag] for flag in basic if flag in by_name}
     order = {n: theme for theme, names in THEMES.items() for n in names}
     order.update({n: _REST for n in by_name if n not in order})
     by_name.pop('config', None)  # described below
@@ -297,7 +367,7 @@ def help_text(
         inside = [n for n in order if n in by_name and order[n] == theme]
         if inside:
             lines += [f'{theme}:', *(_flag_help(by_name[n]) for n in inside), '']
-    if trains and whole:
+    if trains and not basic:
         lines.append(_FILES.format(_indented(_CONFIG_HELP).lstrip()))
     elif trains:
         lines.append(f'{HELP_ALL} shows all {number} flags.')

@@ -27,7 +27,7 @@ from baselines.features.cpu import release_columns
 from baselines.tasks import lookup
 from baselines.trees import booster
 from baselines.trees import growing
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 
 _OPTIONS = dataclasses.replace(growing.OF_TILES, trees=200, learning_rate=0.12)
 _SMALLEST = time_saved.SIZE_CLASSES[0]
@@ -54,7 +54,7 @@ def main() -> None:
             trees = grower.grow(kept, seed)
             for place, (test, store) in enumerate(zip(judged, stores)):
                 columns = tree_table.TreeTable(store, trees.used)
-                scores = [*scoring.scores(trees, columns)]
+                scores = [*tree_scores.scores(trees, columns)]
                 of_all = judging.figures('tile', test.graphs, scores)
                 figures[place].append(of_all[:, 1:3])
         cells = []

@@ -21,7 +21,7 @@ from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.features import tree_table
 from baselines.trees import growing
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 
 _WEIGHTS = (1.0, 3.0, 10.0)
 
@@ -52,7 +52,7 @@ def main() -> None:
         for rows in parts:
             trees, _ = growing.fit(names, growing.OF_TILES, rows, valid, seed)
             table = tree_table.TreeTable(store, trees.used)
-            cells.append(opa(graphs, known, [*scoring.scores(trees, table)]))
+            cells.append(opa(graphs, known, [*tree_scores.scores(trees, table)]))
         of_seeds.append([*cells, opa(graphs, known, judging.of_the_clock(graphs))])
     results.head('tiles of the same kernel that are trained on', 'OPA of the others')
     titles = [f'half, {weight:g} times the weight' for weight in _WEIGHTS]
@@ -75,7 +75,7 @@ def known_tiles(
             record = store.record(number)
             parts = {name: getattr(record, name)[mask] for name in per_tile}
             kernels.append(dataclasses.replace(record, **parts))
-    return tile_store.TileStore.of_records('known', kernels)
+    return tile_store.TileStore.from_records('known', kernels)
 
 
 def joined(first: growing.Rows, second: growing.Rows) -> growing.Rows:

@@ -37,7 +37,7 @@ from baselines.data import hardware
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.features import tree_table
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
 from tpugraphs.measure import collection
@@ -222,7 +222,7 @@ def models(args: argparse.Namespace) -> None:
     for release, times in runs.items():
         places = [args.folder / 'kernels' / name for name in times]
         records = [xla_versions.record_of(place, release) for place in places]
-        stores[release] = tile_store.TileStore.of_records(release, records)
+        stores[release] = tile_store.TileStore.from_records(release, records)
     grower = kernel_kinds.Grower()
     early = np.array([kernel_kinds.is_early(graph) for graph in grower.graphs])
     everything = np.ones_like(early)
@@ -234,7 +234,7 @@ def models(args: argparse.Namespace) -> None:
         for release, times in runs.items():
             table = tree_table.TreeTable(stores[release], trees.used)
             shares = []
-            for scores, of in zip(scoring.scores(trees, table), times.values()):
+            for scores, of in zip(tree_scores.scores(trees, table), times.values()):
                 judge = np.array(of['halves'][1])
                 right, pairs = metrics.ordered_pairs(scores[of['kept']], judge)
                 shares.append(right / max(pairs, 1))

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from baselines.data.packed import splits
-from baselines.hlo import arrays
+from baselines.hlo import ragged
 from baselines.hlo import schema
 
 _T = TypeVar('_T')
@@ -21,7 +21,7 @@ class KernelNodes:
         store: the split of the kernels.
         raw: float32 [N, F], their columns.
         opcodes: int32 [N].
-        kernel: int64 [N], the kernel of each.
+        kernel: int64 [N], the number of a node's kernel.
         edges: int64 [M, 2], rows (consumer, producer).
         is_root: bool [N], whether a computation returns it.
         root: int64 [G], the result of each kernel: its last root, or -1.
@@ -61,4 +61,4 @@ class KernelNodes:
 
     def have(self, names: Sequence[str]) -> np.ndarray:
         """Marks the nodes with one of the named opcodes: bool [N]."""
-        return np.isin(self.opcodes, arrays.opcode_numbers(names))
+        return np.isin(self.opcodes, ragged.opcode_numbers(names))

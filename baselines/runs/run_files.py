@@ -54,7 +54,7 @@ class RunFile:
     def collection(self) -> collections.Collection:
         """Returns the collection that it was trained on; raises ValueError for none."""
         with text.located(self.file):
-            return collections.of_flags(self.args)
+            return collections.collection_from_flags(self.args)
 
     @property
     def hash(self) -> str:

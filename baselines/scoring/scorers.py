@@ -19,7 +19,7 @@ from baselines.runs import scaling as scaling_lib
 from baselines.tasks import lookup
 from baselines.tasks import protocol
 from baselines.trees import booster
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -136,7 +136,7 @@ class Models(NamedTuple):
             parts.append(self.graph_model.scores(graphs, numbers))
         if self.trees is not None:
             table = self.task.table(store, self.trees.used, graphs)
-            parts.append(scoring.scores(self.trees, table, numbers))
+            parts.append(tree_scores.scores(self.trees, table, numbers))
         return zip(*parts)
 
     @property

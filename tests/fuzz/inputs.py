@@ -30,10 +30,10 @@ from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import candidates
 from baselines.hlo import graph
-from baselines.hlo import layout
+from baselines.hlo import layout_configs
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.hlo import tile
+from baselines.hlo import tile_configs
 from baselines.runs import finding
 from baselines.runs import listing
 from baselines.runs import run_files
@@ -284,7 +284,7 @@ def _read_tiles(path: str) -> None:
 
 def _normalizer() -> dict[str, Any]:
     kernels = tile_records.make_records(3)
-    store = tile_store.TileStore.of_records('memory', kernels)
+    store = tile_store.TileStore.from_records('memory', kernels)
     return normalizer_lib.Normalizer.fit(store).to_json()
 
 
@@ -393,9 +393,9 @@ def _extract(path: str) -> None:
     for tuning in file.modules:
         nodes = graph.extract_graph(tuning.module, extra=True)
         if file.kind == 'tile':
-            tile.extract_configs(tuning)
+            tile_configs.extract_configs(tuning)
         else:
-            layout.extract_configs(tuning, len(nodes.node_opcode))
+            layout_configs.extract_configs(tuning, len(nodes.node_opcode))
 
 
 def _run_file() -> bytes:

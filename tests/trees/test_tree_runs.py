@@ -23,7 +23,7 @@ from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.training import jobs
 from baselines.trees import growing
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 from tests.helpers import finished_runs
 from tests.helpers import layout_runs
 from tests.helpers import places
@@ -209,7 +209,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(both)
     trees = predictor.scorer.models.trees
     table = predictor.task.table(store, trees.used, None)
-    of_trees = list(scoring.scores(trees, table))
+    of_trees = list(tree_scores.scores(trees, table))
     members = list(predictor.score_members(store))
     for mean, (one, other), of_tree in zip(together, members, of_trees):
         np.testing.assert_array_equal(other, of_tree)

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 _SCRIPT = 'tiles_gen_predictions_csv.py'
 _MODELS = 'baselines/tiles/models.py'
 # Settings whose runs the published tree cannot read: trees, and other columns.
-_COLUMNS = ('tile_columns', 'loop_columns', 'release_columns', 'estimate', 'extra')
-_ONLY_HERE = ('trees', *_COLUMNS)
+_ONLY_HERE = ('trees', 'columns', 'extra')
 
 _Rows = dict[str, tuple[int, ...]]  # ID -> the best configurations
 
@@ -58,6 +57,8 @@ def check(
     path, colon, name = models_file.rpartition(':')
     path, name = (path, name) if colon else (models_file, '')
     path = os.path.abspath(files.expand(path))
+    if not os.path.isfile(path):
+        raise ValueError(f'there is no file {path}')
     run = finding.load(model_dir, 'tile') if model_dir else None
     starting.start_tensorflow()
     from tpugraphs.handin import conformance

@@ -11,10 +11,13 @@ from typing import Any
 # Name -> the module that has it, which is imported when the name is first used.
 _DOOR = {
     'CollectionOptions': 'collection_folder',
+    'Session': 'clock.session',
+    'WorkerError': 'clock.session',
     'collect': 'collection',
     'load_random': 'random_programs',
     'optimise': 'clock.session',
     'random_names': 'random_programs',
+    'time_choices': 'choice_times',
 }
 
 

@@ -28,7 +28,7 @@ from baselines.hlo import graph as graph_lib
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.hlo import tile as hlo_tile
+from baselines.hlo import tile_configs
 from baselines.scoring import prediction
 from baselines.scoring import scorers
 from tpugraphs.extract import outcomes
@@ -54,6 +54,8 @@ class _Graph:
     run_index: np.ndarray  # int64 [c], the position of each among the file's runs
     runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
     default: int | None = None  # the index of the compiler's default
+    # the HloModuleProto; None of a record
+    hlo: protos.HloModuleProto | None = None
 
     def ranked(
         self, members: scorers.Members, scorer: scorers.Scorer
@@ -75,6 +77,7 @@ class _Graph:
             as_json=as_json,
             runtimes=self.runtimes,
             default=self.default,
+            hlo=self.hlo,
             agreement=ensembles.agreement(members) if both else None,
         )
 
@@ -197,7 +200,7 @@ def _score(
 ) -> Iterator[choices.RankedModule]:
     """Scores graphs together, and yields their rankings."""
     records = [graph.record for graph in group]
-    store = predictor.task.store_class.of_records(source, records)
+    store = predictor.task.store_class.from_records(source, records)
     for members, graph in zip(predictor.score_members(store), group):
         yield graph.ranked(members, predictor.scorer)
 
@@ -212,7 +215,7 @@ def _graph_of(
     """Returns the graph of a ModuleTuningData; raises Skip if none can be ranked."""
     kind, variant = predictor.collection.task, predictor.scorer.variant
     if kind == reading.TILE:
-        reason = hlo_tile.why_unusable(tuning, measured=False)
+        reason = tile_configs.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
     extra = predictor.scorer.reads_extra
@@ -236,6 +239,7 @@ def _graph_of(
         run_index=configs.run_index,
         runtimes=configs.config_runtime,
         default=configs.default,
+        hlo=tuning.module,
     )
 
 
@@ -308,7 +312,7 @@ def with_configs(record: _Record, configs: Any) -> _Record:
     if isinstance(record, tile_records.TileRecord):
         is_list = isinstance(configs, (list, tuple)) and len(configs) > 0
         if is_list and isinstance(configs[0], Mapping):
-            rows = hlo_tile.columns_of(configs, record.pad)
+            rows = tile_configs.columns_of(configs, record.pad)
         else:
             rows = _rows_of(configs, '[c, 24]')
         return dataclasses.replace(

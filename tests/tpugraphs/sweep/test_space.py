@@ -62,7 +62,6 @@ def test_ranges_choices_and_conditions():
         'epochs lr batch model'.split()
     )
     assert 'estimate' not in other.asked
-    assert found.most_epochs(config.TileConfig()) == 7
 
 
 @pytest.mark.parametrize('later', ['lr', 'batch'])
@@ -78,15 +77,14 @@ def test_a_condition_names_no_setting_that_is_drawn_later(later):
 
 
 def test_a_given_setting_is_not_searched():
-    left = space.parse(_SPACE, config.TileConfig).without(['model', 'epochs'])
+    left = space.parse(_SPACE, config.TileConfig, given=['model', 'epochs'])
     base = config.TileConfig(model='MLP', epochs=1)
     drawn = _Drawn(estimate=False)
     # The condition model = "MLP" holds, by the given value.
     assert set(left.suggest(drawn, base)) == {'lr', 'batch', 'columns'}
-    assert left.most_epochs(base) == 1
     assert 'model' not in left.source and 'lr' in left.source
     with pytest.raises(ValueError, match='nothing to search'):
-        left.without([parameter.name for parameter in left.parameters])
+        space.parse(_SPACE, config.TileConfig, given=_SPACE)
 
 
 def test_defaults_are_tried_first_where_they_can_be_drawn():
@@ -102,30 +100,24 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
     'changes, message',
     [
         ({'lrr': 1}, "there is no setting 'lrr'; did you mean 'lr'?"),
-        ({'fold': '1/2'}, 'fold is not for a space: use --folds'),
-        ({'models_file': 'a.py'}, 'models_file is not for a space: use --models_file'),
+        ({'fold': '1/2'}, 'a space cannot set fold'),
+        ({'models_file': 'a.py'}, 'models_file: a space cannot name a file'),
         ({'losses': 'a.py:f:1'}, 'losses: a space cannot name a file: use --losses'),
         ({'lr': 10**400}, 'lr: 1000.* is too large'),
         ({'lr': {'low': 1, 'high': 10**400}}, r'\[lr\]: lr: 1000.* is too large'),
         ({'lr': {'low': '1', 'high': 2}}, r"\[lr\]: lr should be a number, not '1'"),
         ({'lr': datetime.date(2020, 1, 1)}, r'lr should be a number, not datetime'),
-        ({'lr': {'low': 1, 'hihg': 2}}, r"\[lr\]: has no 'hihg'; did you mean 'high'?"),
-        ({'lr': {'low': 1}}, r'\[lr\]: needs low and high, or choices'),
+        (
+            {'lr': {'low': 1, 'hihg': 2}},
+            r"\[lr\]: needs low and high.*; not .*'hihg': 2",
+        ),
         ({'lr': {'low': 2, 'high': 1}}, r'\[lr\]: `low <= high` must hold'),
         ({'lr': {'low': -1, 'high': 1}}, '--lr should be more than 0, not -1'),
         ({'batch': {'low': 1, 'high': 2.5}}, 'batch should be a whole number, not 2.5'),
         ({'batch': {'low': 1, 'high': 3, 'step': 0}}, '`step > 0` must hold'),
-        (
-            {'batch': {'low': 1, 'high': 3, 'step': 0.5}},
-            'step should be a number, not 0.5',
-        ),
+        ({'batch': {'low': 1, 'high': 3, 'step': 0.5}}, 'step should not be 0.5'),
         ({'warmup': {'low': 0, 'high': 1, 'log': True}}, '`low > 0` must hold'),
-        ({'lr': {'choices': []}}, 'choices should be a list of values'),
-        ({'lr': {'choices': [1.0, 1.0]}}, 'choices has a value twice'),
-        (
-            {'lr': {'choices': [1.0], 'low': 1}},
-            "has no 'low'; there are: choices, when",
-        ),
+        ({'lr': {'choices': []}}, 'or choices, a list; not'),
         ({'schedule': {'choices': ['cosin']}}, 'one of constant, cosine, not'),
         ({'epochs': 0}, '--epochs should be at least 1, not 0'),
         ({'model': {'choices': [3]}}, 'model should be text, not 3'),
@@ -133,7 +125,7 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ({'model_kwargs': {'a': [1]}}, r'model_kwargs.a: \[1\] is no number'),
         (
             {'estimate': {'choices': [True, False], 'when': {'model': 'GCN'}}},
-            r"when wants model = 'GCN', which \[model\] cannot be",
+            "when wants model = 'GCN', which it cannot be",
         ),
         (
             {'estimate': {'choices': [True, False], 'when': {'model_kwargs.x': 1}}},
@@ -141,11 +133,11 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ),
         (
             {'estimate': {'choices': [True, False], 'when': {'epochs': 'x'}}},
-            r"\[estimate\]: when: epochs should be a whole number, not 'x'",
+            r"\[estimate\]: epochs should be a whole number, not 'x'",
         ),
         (
             {'estimate': {'choices': [True, False], 'when': 'MLP'}},
-            'when should be a table such as',
+            'when should be a table, not',
         ),
     ],
 )
@@ -175,7 +167,7 @@ def test_a_file_that_is_not_toml_is_named(tmp_path):
 @pytest.mark.parametrize('task', config.CONFIGS)
 def test_both_tasks_have_a_space_with_their_defaults(task):
     config_class = config.CONFIGS[task]
-    found = space.read(space.shipped(task), config_class)
+    found = space.read('', config_class)
     assert {'lr', 'model', 'batch'} <= set(found.defaults(config_class()))
 
 

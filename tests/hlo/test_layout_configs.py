@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 
-from baselines.hlo import layout
+from baselines.hlo import layout_configs
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import layout_run
 
 
 def _extract(runs, ids=(2,), num_nodes=3):
-    return layout.extract_configs(
+    return layout_configs.extract_configs(
         hlo_modules.tuning(runs=runs, config_index_to_node=ids), num_nodes
     )
 
@@ -86,6 +86,6 @@ def test_what_is_refused(runs, ids, message):
 
 
 def test_sizes_are_checked_before_memory_is_taken(monkeypatch):
-    monkeypatch.setattr(layout, 'MAX_BYTES', 143)
+    monkeypatch.setattr(layout_configs, 'MAX_BYTES', 143)
     with pytest.raises(ValueError, match='2 runs of 1 nodes take 144 bytes'):
         _extract([layout_run([[]]), layout_run([[]])])

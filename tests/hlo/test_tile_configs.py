@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from baselines.hlo import protos
-from baselines.hlo import tile
+from baselines.hlo import tile_configs
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import tile_run
 
 
 def _extract(*runs, pad=0):
-    return tile.extract_configs(hlo_modules.tuning(runs=runs), pad)
+    return tile_configs.extract_configs(hlo_modules.tuning(runs=runs), pad)
 
 
 def test_runs_in_order_without_errors_and_unmeasured_ones():
@@ -88,9 +88,9 @@ def _no_module():
     ],
 )
 def test_modules_that_are_passed_over(tuning, reason):
-    assert tile.why_unusable(tuning) == reason
+    assert tile_configs.why_unusable(tuning) == reason
     with pytest.raises(ValueError, match=reason):
-        tile.extract_configs(tuning)
+        tile_configs.extract_configs(tuning)
 
 
 def test_one_good_run_beside_an_error_is_usable():
@@ -100,13 +100,13 @@ def test_one_good_run_beside_an_error_is_usable():
 
 
 def test_too_many_runs_are_refused(monkeypatch):
-    monkeypatch.setattr(tile, 'MAX_CONFIGS', 2)
+    monkeypatch.setattr(tile_configs, 'MAX_CONFIGS', 2)
     with pytest.raises(ValueError, match='3 usable runs, more than the 2'):
-        tile.extract_configs(hlo_modules.good_tile())
+        tile_configs.extract_configs(hlo_modules.good_tile())
 
 
 def test_candidates_need_no_measurement():
-    found = tile.extract_configs(
+    found = tile_configs.extract_configs(
         hlo_modules.tuning(
             runs=[
                 tile_run(0, kernel_bounds=[2]),
@@ -136,7 +136,7 @@ def test_candidates_need_no_measurement():
     ],
 )
 def test_default_of_candidates_is_a_measured_one_if_there_is(runs, default, normalizer):
-    found = tile.extract_configs(hlo_modules.tuning(runs=runs), measured=False)
+    found = tile_configs.extract_configs(hlo_modules.tuning(runs=runs), measured=False)
     assert (found.default, found.normalizer) == (default, normalizer)
 
 
@@ -155,4 +155,4 @@ def test_default_of_candidates_is_a_measured_one_if_there_is(runs, default, norm
     ],
 )
 def test_modules_with_nothing_to_rank(tuning, reason):
-    assert tile.why_unusable(tuning, measured=False) == reason
+    assert tile_configs.why_unusable(tuning, measured=False) == reason
