@@ -180,6 +180,7 @@ def test_train_refuses_in_one_line(capsys):
         (
             config.TileConfig(sample_data=True, toy_data=True, model='MLP'),
             [
+                "python tiles_gen_predictions_csv.py --dir '/my out/model_0'",
                 'tpugraphs evaluate --dir latest',
                 'tpugraphs rank FILE.pb --dir latest',
                 'tpugraphs train tile --sample_data --toy_data --recipe=strong',
@@ -198,6 +199,8 @@ def test_train_refuses_in_one_line(capsys):
                 model='Mine', models_file='my.py', sample_data=True, recipe='strong'
             ),
             [
+                "python tiles_gen_predictions_csv.py --dir '/my out/model_0' "
+                '--models_file my.py',
                 'tpugraphs evaluate --dir latest --models_file my.py',
                 'tpugraphs rank FILE.pb --dir latest --models_file my.py',
             ],
@@ -205,15 +208,22 @@ def test_train_refuses_in_one_line(capsys):
     ],
 )
 def test_a_training_says_what_to_try_next(settings, lines):
-    found = scripts.next_steps(settings).splitlines()
+    found = scripts.next_steps(settings, '/my out/model_0').splitlines()
     assert found[0][:9] == 'next:    '
     assert [line[9:] for line in found] == lines
+
+
+def test_the_first_next_step_is_for_a_shell(monkeypatch):
+    monkeypatch.setenv('HOME', '/home/me')
+    settings = config.TileConfig(sample_data=True)
+    [first, *_] = scripts.next_steps(settings, '/home/me/out/model_0').splitlines()
+    assert first == 'next:    python tiles_gen_predictions_csv.py --dir ~/out/model_0'
 
 
 def test_without_a_validation_split_no_evaluation_is_proposed(tmp_path):
     (tmp_path / 'train').mkdir()
     (tmp_path / 'measured.json').touch()
     settings = config.TileConfig(data_root=str(tmp_path), recipe='strong')
-    assert scripts.next_steps(settings) == (
+    assert scripts.next_steps(settings, 'model_0') == (
         'next:    tpugraphs rank FILE.pb --dir latest'
     )

@@ -287,7 +287,7 @@ def _read_tiles(path: str) -> None:
 
 def _normalizer() -> dict[str, Any]:
     kernels = tile_records.make_records(3)
-    store = tile_store.TileStore.of_records('memory', kernels)
+    store = tile_store.TileStore.from_records('memory', kernels)
     return normalizer_lib.Normalizer.fit(store).to_json()
 
 

@@ -155,6 +155,36 @@ def test_a_loss_that_overflows(refused, data):
     refused('the loss is not finite: lower --lr', **changes)
 
 
+_BLIND = """
+from tests.helpers import tiny_models
+import tensorflow as tf
+
+class Blind(tiny_models.Tiny):
+    def forward(self, graph, num_configs, training=False):
+        scores = super().forward(graph, num_configs, training)
+        return tf.reduce_mean(scores, axis=1, keepdims=True) + 0.0 * scores
+
+class Begun(tiny_models.Tiny):
+    def build_weights(self, width):
+        super().build_weights(width)
+        self.w.assign(tf.zeros_like(self.w))
+"""
+
+
+def test_a_model_that_ignores_configurations(train, refused, data, tmp_path):
+    """One that begins with weights of 0 learns, and is none."""
+    path = tmp_path / 'data' / 'models.py'  # of what `refused` leaves out
+    path.write_text(_BLIND)
+    changes = dict(models_file=str(path), epochs=2)
+    refused(
+        'Blind gives all configurations of a graph the same score after an epoch: its '
+        'scores do not depend on the features of configurations',
+        model='Blind',
+        **changes,
+    )
+    assert train(model='Begun', **changes) == 0
+
+
 @pytest.mark.parametrize(
     'changes, words',
     [

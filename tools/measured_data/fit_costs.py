@@ -84,7 +84,7 @@ def counts_of(store: tile_store.TileStore) -> tuple[np.ndarray, tuple[str, ...]]
     columns = loop_costs.LoopCosts(node_groups.NodeGroups(nodes))
     rows = np.arange(store.config_offsets[-1])
     kernels = np.searchsorted(store.config_offsets, rows, 'right') - 1
-    bounds = node_groups.bounds_of(store.config_feat[rows].astype(np.float64))
+    bounds = node_groups.bounds_in(store.config_feat[rows].astype(np.float64))
     parts = [
         columns.counts(kernels[start : start + _ROWS], bounds[start : start + _ROWS])
         for start in range(0, len(rows), _ROWS)

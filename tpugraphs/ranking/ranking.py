@@ -200,7 +200,7 @@ def _score(
 ) -> Iterator[choices.RankedModule]:
     """Scores graphs together, and yields their rankings."""
     records = [graph.record for graph in group]
-    store = predictor.task.store_class.of_records(source, records)
+    store = predictor.task.store_class.from_records(source, records)
     for members, graph in zip(predictor.score_members(store), group):
         yield graph.ranked(members, predictor.scorer)
 

@@ -107,7 +107,7 @@ class LoopCosts:
     """The columns of a split's configurations.
 
     Args:
-        groups: of nodes of its kernels.
+        groups: the groups of the kernels' nodes.
     """
 
     names = tuple(f'exact_cost_{name}' for name in ('time', 'change', *NANOSECONDS))
@@ -135,7 +135,7 @@ class LoopCosts:
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations; see `ColumnSet`."""
-        times = self._times(kernels, node_groups.bounds_of(configs))
+        times = self._times(kernels, node_groups.bounds_in(configs))
         total = times.sum(axis=1, keepdims=True)
         logs = np.log(total)
         change = logs - self._untiled[kernels, np.newaxis]
@@ -152,7 +152,7 @@ class LoopCosts:
 
         Args:
             kernels: int [rows].
-            bounds: float64 [rows, 12], of the output and of what is reduced.
+            bounds: float64 [rows, 12], the bounds of the output and of what is reduced.
 
         Returns:
             Term -> float64 [rows].
@@ -219,7 +219,7 @@ class LoopCosts:
 
         Args:
             kernels: int [rows].
-            cut: of the rows.
+            cut: the tiles of the rows, and their rounds.
             inside: float64 [rows], iterations of a round.
 
         Returns:
@@ -308,7 +308,7 @@ class _Boxes:
 
     Args:
         line: bytes.
-        size: float64 [N, 6], of the arrays.
+        size: float64 [N, 6], elements of the arrays along their dimensions.
         steps: float64 [N, 6], bytes from an element to the next one.
     """
 

@@ -30,7 +30,7 @@ class Cut(NamedTuple):
     Attributes:
         tile: float64 [R, 12], sizes in the output's and in the reduced dimensions; 1
             where there is none.
-        rounds: float64 [R], of the loop over tiles.
+        rounds: float64 [R], iterations of the loop over tiles.
         part: float64 [R, 8, 6], sizes of a tile of each group of nodes.
         is_cut: bool [R, 8, 6], where it is not the whole dimension.
     """
@@ -144,6 +144,6 @@ class NodeGroups:
         return Cut(tile, tiling.product(trips), part, part < size)
 
 
-def bounds_of(configs: np.ndarray) -> np.ndarray:
+def bounds_in(configs: np.ndarray) -> np.ndarray:
     """Returns the bounds of raw configurations, [R, >= 24] -> [R, 12]."""
     return np.concatenate([configs[:, block] for block in BOUNDS], axis=1)

@@ -58,7 +58,7 @@ class OperandAccess:
     """The columns of a split's configurations.
 
     Args:
-        groups: of nodes of its kernels.
+        groups: the groups of the kernels' nodes.
     """
 
     names = (
@@ -75,7 +75,7 @@ class OperandAccess:
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations; see `ColumnSet`."""
-        own = self._own(kernels, node_groups.bounds_of(configs))
+        own = self._own(kernels, node_groups.bounds_in(configs))
         change = own[:, _CHANGED] - self._untiled[kernels]
         return np.concatenate([own, change], axis=1)
 

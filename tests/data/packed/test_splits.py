@@ -141,7 +141,7 @@ def test_columns_are_mapped_and_counted_within_graphs(tmp_path, task):
 def test_graphs_in_memory_are_packed_as_their_files_are(tmp_path, task):
     graphs = task.files.write_split(tmp_path / 'train', task.make(5))
     opened = _open(tmp_path / 'train', task.kind)
-    made = task.kind.of_records('here', graphs)
+    made = task.kind.from_records('here', graphs)
     for name, column in opened.arrays.items():
         assert made.arrays[name].dtype == column.dtype
         np.testing.assert_array_equal(made.arrays[name], column, name)
@@ -167,10 +167,10 @@ def test_the_default_is_what_runtimes_are_divided_by():
         config_runtime_normalizers=np.full(3, 20),
     )
     test = tile_records.make_record(rng, 'test', is_test=True)
-    store = tile_store.TileStore.of_records('here', [known, test])
+    store = tile_store.TileStore.from_records('here', [known, test])
     assert [store.default_of(i) for i in (0, 1)] == [1, None]
     programs = layout_files.make_programs(1)
-    assert layout_store.LayoutStore.of_records('here', programs).default_of(0) is None
+    assert layout_store.LayoutStore.from_records('here', programs).default_of(0) is None
 
 
 def test_limit_takes_the_first_by_name(split):

@@ -61,7 +61,7 @@ def _scores(model_dir, modules, pad=0):
     """What prediction says of the same modules, in stored order."""
     predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
     records = made_runs.kernel_records(modules, pad)
-    store = tile_store.TileStore.of_records('here', records)
+    store = tile_store.TileStore.from_records('here', records)
     return list(predictor.score(store))
 
 
