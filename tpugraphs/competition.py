@@ -131,7 +131,7 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     if unused:
         raise ValueError(f'--dir: no data of {unused[0]} in {folders[unused[0]]}')
     if options.sample:
-        _check_sample(options, [*map(collections.of_name, found)])
+        _check_sample(options, [*map(collections.collection_by_name, found)])
     missing = [name for name in collections.KAGGLE_NAMES if name not in found]
     if missing:
         text.note(f'no data of {", ".join(missing)}: left out')

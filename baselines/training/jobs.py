@@ -112,7 +112,7 @@ def train(
                 run = _save(config, checkpoint, content, trainer, trees)
         if run:
             _write_ranking(run, config)
-            checkpoint.remove()
+            checkpoint.move_to(run)
     return run.model_dir if run and is_chief else ''
 
 
