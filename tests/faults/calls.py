@@ -114,3 +114,11 @@ def fill(name):
     """Has a standard stream take nothing."""
     number = {'stdout': 1, 'stderr': 2}[name]
     os.dup2(os.open('/dev/full', os.O_WRONLY), number)
+
+
+def more_memory(size):
+    """Lets the process take `size` bytes beyond what it has."""
+    with open('/proc/self/status', encoding='ascii') as stream:
+        [line] = [line for line in stream if line.startswith('VmData:')]
+    limit = 1024 * int(line.split()[1]) + size
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
