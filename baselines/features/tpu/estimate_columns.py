@@ -77,8 +77,8 @@ class Columns(column_sets.ColumnSet):
         total = tiling.product(loops)
 
         padded = tiling.product(np.where(tile > 0, trips * tile * facts.unit, 1))
-        # How often a group's tensors come again: [rows, groups], the product of the trips
-        # of the loops that they do not follow.
+        # How often a group's tensors come again: [rows, groups], the product of the
+        # trips of the loops that they do not follow.
         again = np.ones(facts.read.shape)
         for loop in range(kernel_facts.LOOPS):
             again *= np.where(facts.follows[:, :, loop], 1, loops[:, [loop]])
