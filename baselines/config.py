@@ -164,7 +164,7 @@ class _Config(Optimisation):
     resume: bool = settings.setting(
         False,
         'Go on with an interrupted run of the same settings, if there is one in '
-        '--out_dir.',
+        '--out_dir, or with a finished one that has fewer --epochs.',
         shapes=False,
     )
     strategy: str = settings.setting(

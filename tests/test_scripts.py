@@ -1,6 +1,5 @@
 """Flags of the scripts and of `tpugraphs train`: --help, --config, --flagfile."""
 
-import os
 import re
 
 import pytest
@@ -95,19 +94,6 @@ def test_no_toml(toml):
         settings_flags.parsed(f'--config={toml("lr 0.5")}')
     with pytest.raises(ValueError, match='is not TOML: too many nested brackets'):
         settings_flags.parsed(f'--config={toml("a = " + 100_000 * "[")}')
-
-
-def test_a_toml_that_never_ends(tmp_path, capsys):
-    fifo, many = tmp_path / 'fifo', tmp_path / 'many'
-    os.mkfifo(fifo)
-    many.write_bytes(bytes(2 << 20))
-    for path, message in (
-        (fifo, 'not a regular file'),
-        ('/dev/zero', 'not a regular file'),
-        (many, '2,097,152 bytes are more than the 1,048,576 that such a file may have'),
-    ):
-        assert commands.run('train', ['tile', f'--config={path}']) == 1
-        assert capsys.readouterr().err == f'error: --config: {path}: {message}\n'
 
 
 @pytest.mark.parametrize('kind', _KINDS)

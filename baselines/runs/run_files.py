@@ -236,6 +236,11 @@ def weights_path(model_dir: str) -> str:
     return os.path.join(model_dir, 'variables', 'variables')
 
 
+def state_path(model_dir: str) -> str:
+    """Returns the path of the state with which a run's graph model can train on."""
+    return os.path.join(model_dir, 'training_state.npz')
+
+
 def trees_path(model_dir: str) -> str:
     """Returns the path of the trees in a model directory."""
     return os.path.join(model_dir, 'trees.txt')

@@ -23,7 +23,7 @@ from baselines.features import tile_table
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.scoring import prediction
-from tests.fuzz import strategies
+from tests.faults import strategies
 from tests.helpers import disks
 from tests.helpers import layout_files
 from tests.helpers import made_runs
