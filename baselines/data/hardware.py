@@ -70,6 +70,11 @@ def release_number(version: str) -> int:
     return 1000 * int(match[1]) + int(match[2]) if match else 0
 
 
+def release_name(number: int) -> str:
+    """Returns the release of jaxlib of a number: 4030 -> '0.4.30'."""
+    return f'0.{number // 1000}.{number % 1000}'
+
+
 def _processor(part: text.JsonObject) -> str:
     """Returns the processor that a source in a sidecar names."""
     if part['collection'].get('platform') == 'gpu':

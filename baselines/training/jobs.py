@@ -343,6 +343,12 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
     }
 
 
+def _xla_releases(store: splits.PackedSplit) -> list[int]:
+    """Returns numbers of the releases of jaxlib that measured a split, if any did."""
+    releases = store.arrays.get('xla_release', np.zeros(0, np.int64))
+    return [int(number) for number in np.unique(releases) if number]
+
+
 def _validation_score(
     data: task_data.TaskData, scored: Sequence[np.ndarray]
 ) -> text.JsonObject | None:

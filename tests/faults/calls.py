@@ -87,16 +87,21 @@ def full_disk(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def kill_at(stage):
-    """Kills the process before the so-manieth change of what names stand for."""
+def kill():
+    """Kills the process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def at_stage(stage, fault, *args):
+    """Has a fault come before the so-manieth change of what names stand for."""
     left = [stage]
 
     def counted(function):
-        def call(*args, **kwargs):
+        def call(*call_args, **kwargs):
             left[0] -= 1
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*args, **kwargs)
+            if left[0] == -1:
+                fault(*args)
+            return function(*call_args, **kwargs)
 
         return call
 
@@ -114,3 +119,11 @@ def fill(name):
     """Has a standard stream take nothing."""
     number = {'stdout': 1, 'stderr': 2}[name]
     os.dup2(os.open('/dev/full', os.O_WRONLY), number)
+
+
+def more_memory(size):
+    """Lets the process take `size` bytes beyond what it has."""
+    with open('/proc/self/status', encoding='ascii') as stream:
+        [line] = [line for line in stream if line.startswith('VmData:')]
+    limit = 1024 * int(line.split()[1]) + size
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

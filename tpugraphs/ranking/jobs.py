@@ -13,6 +13,7 @@ from baselines import command_line
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import text
+from baselines.data import hardware
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
 from baselines.hlo import candidates as candidates_lib
@@ -22,8 +23,10 @@ from baselines.runs import listing
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.scoring import prediction
+from tpugraphs import measure
 from tpugraphs.extract import outcomes
 from tpugraphs.programs import reader
+from tpugraphs.programs import xla
 from tpugraphs.ranking import measured_choices
 from tpugraphs.ranking import ranking
 from tpugraphs.ranking import sources as sources_lib
@@ -133,7 +136,27 @@ def _load_predictor(
     predictor = loading.load_predictor(name, options)
     if os.path.basename(name) == finding.LATEST and predictor.run:
         text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
+    if predictor.run and (other := _other_hardware(name, predictor.run.info)):
+        print(f'warning: {other}', file=sys.stderr)
     return predictor
+
+
+def _other_hardware(name: str, info: text.JsonObject) -> str:
+    """Says how this machine is not that of a run's measurements; '' where it is.
+
+    Args:
+        info: of the run file; runs of published data name no processor.
+    """
+    trained = str(info.get('measured_on') or '')
+    here = measure.processor()
+    if trained not in ('', hardware.GPU, here):
+        return f'{name} is for {text.printable(trained)}, and this is {here}'
+    releases, installed = info.get('xla_releases') or [], xla.release()
+    if releases and installed not in releases:
+        numbers = ' and '.join(map(hardware.release_name, releases))
+        here = hardware.release_name(installed)
+        return f'{name} is for jaxlib {numbers}, and {here} is installed'
+    return ''
 
 
 def _print_errors(messages: Sequence[str]) -> None:

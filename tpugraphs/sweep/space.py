@@ -136,6 +136,8 @@ def parse(
     content: Mapping[str, Value], config_class: type, given: Collection[str] = ()
 ) -> Space:
     """Makes a space of the content of a TOML file; as `read`."""
+    if 'columns' in given:
+        given = {*given, *old_columns.SETS}
     content = {name: value for name, value in content.items() if name not in given}
     fixed: dict[str, Value] = {}
     above: dict[str, Parameter] = {}

@@ -20,7 +20,8 @@ def _counts(raw, edges, *bounds):
     groups = node_groups.NodeGroups(nodes)
     rows = node_groups.bounds_in(record.config_feat.astype(np.float64))
     columns = loop_costs.LoopCosts(groups)
-    return columns.counts(np.zeros(len(rows), np.int64), rows)
+    kernels = np.zeros(len(rows), np.int64)
+    return columns.counts(kernels, groups.cut(kernels, rows))
 
 
 def _equal(counts, **expected):
