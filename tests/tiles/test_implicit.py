@@ -159,7 +159,6 @@ def _evaluate(expression, feed, matrix):
 
 
 @pytest.mark.slow
-@hypothesis.settings(max_examples=40)
 @hypothesis.given(_graphs(), _EXPRESSIONS)
 def test_any_expression_is_its_matrix(drawn, expression):
     sizes, edges = drawn
