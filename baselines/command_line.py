@@ -8,7 +8,6 @@ is a bug of this package and keeps its traceback.
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
-import io
 import logging
 import math
 import os
@@ -50,6 +49,15 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
 def switch(parser: _Options, flag: str, about: str) -> None:
     """Declares an option without a value."""
     parser.add_argument(flag, action='store_true', help=about)
+
+
+def add_reading(parser: _Options) -> None:
+    """Declares how programs are read, as `programs.reader.Options` has it."""
+    about = 'first size of inputs of a program that do not say it'
+    option(parser, '--batch_size', int, about, metavar='N')
+    about = 'processor time that each of reading and compiling a program may take '
+    about += '(default: 30 for texts, 600 for Python and SavedModels)'
+    option(parser, '--seconds', int, about, metavar='S')
 
 
 def add_json(parser: argparse.ArgumentParser, instead: str = 'a table') -> None:
@@ -201,14 +209,20 @@ def logged(short: bool = False) -> Iterator[None]:
         logger.propagate = True
 
 
-class _Printable:
-    """A stream of text that passes on `text.printable_lines`."""
+class _Output:
+    """Standard output: passes on `text.printable_lines`.
 
-    def __init__(self, stream: TextIO):
-        self._stream = stream
+    Attributes:
+        is_lost: whether something could not be written.
+    """
+
+    def __init__(self, stream: TextIO, is_closed: bool):
+        self._stream, self._is_closed = stream, is_closed
+        self.is_lost = False
 
     def write(self, content: str) -> int:
         """Writes text; returns its number of characters."""
+        self.is_lost |= self._is_closed
         self._stream.write(text.printable_lines(content))
         return len(content)
 
@@ -216,23 +230,48 @@ class _Printable:
         return getattr(self._stream, name)
 
 
+class _Messages(_Output):
+    """Standard error: what it does not take is dropped, so that results still come."""
+
+    def write(self, content: str) -> int:
+        self.is_lost |= self._is_closed
+        try:
+            self._stream.write(content)
+            self._stream.flush()
+        except OSError as error:
+            self.is_lost |= not isinstance(error, BrokenPipeError)
+            _discard(self._stream)
+        return len(content)
+
+
 def guarded(work: Callable[[], int | None]) -> int:
     """Runs `work` and returns an exit code; user errors become one line.
 
     Its output may quote an untrusted file: control characters are escaped,
-    so that none reaches the terminal.
+    so that none reaches the terminal.  The code is 1 if something could not be written.
     """
-    _open_closed_streams()
+    closed = _open_closed_streams()
+    output = _Output(sys.stdout, 'stdout' in closed)
+    messages = _Messages(sys.stderr, 'stderr' in closed)
+    with contextlib.redirect_stdout(cast(TextIO, output)):
+        with contextlib.redirect_stderr(cast(TextIO, messages)):
+            code = _run(work)
+            if output.is_lost:
+                text.note('standard output is closed')
+    return code or int(output.is_lost or messages.is_lost)
+
+
+def _run(work: Callable[[], int | None]) -> int:
+    """Runs `work` and returns its exit code; user errors become one line."""
     try:
-        if isinstance(sys.stdout, io.TextIOWrapper):
+        if hasattr(sys.stdout, 'reconfigure'):
             sys.stdout.reconfigure(line_buffering=True)  # a log is read while it grows
-        with contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))):
-            code = work() or 0
+        code = work() or 0
         _flush_output()
         return code
     except BrokenPipeError:
         # The reader (`head`, a pager) has left; nothing is wrong.
-        _discard_output()
+        _discard(sys.stdout)
         return 141
     except (KeyboardInterrupt, Exception) as error:
         if text.is_interrupt(error):
@@ -244,24 +283,29 @@ def guarded(work: Callable[[], int | None]) -> int:
         is_of_user = isinstance(error, (ValueError, OSError))
         if not is_of_user or os.environ.get('TPUGRAPHS_DEBUG'):
             raise
-        message = text.one_line(error)
-        print(f'error: {message}', file=sys.stderr)
+        print(f'error: {text.one_line(error)}', file=sys.stderr)
         with contextlib.suppress(OSError):
             _flush_output()  # or drops what a full disk does not take
         return 1
 
 
-def _open_closed_streams() -> None:
+def _open_closed_streams() -> list[str]:
     """Opens standard streams that the process was started without, as by `>&-`.
 
     Else Python has None there, and the next files that are opened take their numbers:
     what libraries print would go into them.
+
+    Returns:
+        Their names.
     """
+    closed = []
     for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode)  # takes the lowest free number
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
+            closed.append(name)
+    return closed
 
 
 def this_command(*flags: str) -> str:
@@ -280,10 +324,10 @@ def _flush_output() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        _discard_output()
+        _discard(sys.stdout)
         raise
 
 
-def _discard_output() -> None:
+def _discard(stream: TextIO) -> None:
     """Prevents Python from writing, and failing, again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -18,8 +18,8 @@ from tpugraphs import commands
 from tpugraphs.commands import __main__ as main
 
 _ROOT = places.ROOT
-_WITHOUT_FLAGS = {'setup.py', 'echo_download_commands.py'}
-_SCRIPTS = sorted({path.name for path in _ROOT.glob('*.py')} - _WITHOUT_FLAGS)
+_NO_FLAGS = ('setup.py', 'echo_download_commands.py')
+_SCRIPTS = sorted(p.name for p in _ROOT.glob('*.py') if p.name not in _NO_FLAGS)
 _COMMANDS = commands.names()
 
 
@@ -160,21 +160,58 @@ sys.exit(command_line.guarded(work))
 
 
 def test_streams_closed_at_the_start_get_nothing(tmp_path):
-    """A file that is opened next is not taken for them."""
+    """A file that is opened next is not taken for them; the code says what is lost."""
     path = tmp_path / 'file'
     command = [sys.executable, '-c', _AS_A_LIBRARY, str(path)]
     closed = ['sh', '-c', 'exec "$@" <&- >&- 2>&-', 'sh', *command]
-    assert subprocess.run(closed, cwd=_ROOT, check=False).returncode == 0
+    assert subprocess.run(closed, cwd=_ROOT, check=False).returncode == 1
     assert path.read_bytes() == b''
 
 
-def test_full_disk_behind_stdout_is_an_error():
+_SAYS = """
+import sys
+from baselines import command_line
+def work():
+    print('message', file=sys.stderr)
+    print('result')
+    if sys.argv[1:]:
+        raise ValueError('wrong')
+sys.exit(command_line.guarded(work))
+"""
+
+
+@pytest.mark.parametrize(
+    'behind, words, expected',
+    [
+        ('2> /dev/full', '', (1, 'result\n', '')),
+        ('2>&-', '', (1, 'result\n', '')),
+        ('2> /dev/full', 'x', (1, 'result\n', '')),
+        ('>&-', '', (1, '', 'message\nnote: standard output is closed\n')),
+        (
+            '> /dev/full',
+            '',
+            (
+                *(
+                    1,
+                    '',
+                    'message\nerror: No space left on device; free some space, or ',
+                ),
+                'name a path on another disk\n',
+            ),
+        ),
+        ('| true', '', (0, '', 'message\n')),
+    ],
+)
+def test_streams_that_take_nothing(behind, words, expected):
     if not os.path.exists('/dev/full'):
         pytest.skip('there is no /dev/full')
-    with open('/dev/full', 'w', encoding='utf-8') as full:
-        done = _python('-c', _PRINTS, '10', stdout=full)
-    assert done.returncode == 1
-    assert done.stderr.startswith('error: No space left on device; free some space')
+    shell = ['sh', '-c', f'"$@" {words} {behind}', 'sh', sys.executable, '-c', _SAYS]
+    done = subprocess.run(shell, cwd=_ROOT, check=False, capture_output=True, text=True)
+    code, output, *messages = expected
+    assert (done.returncode, done.stdout, done.stderr) == (
+        *(code, output),
+        ''.join(messages),
+    )
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,26 @@ def declared(module: str, decorator: str) -> dict[str, str]:
     return lines
 
 
+def column_sets(machine: str = '') -> dict[str, str]:
+    """Finds the column sets for tiles of a machine, without importing them.
+
+    Args:
+        machine: 'tpu' or 'cpu', a package of `baselines.features`; '' for all.
+
+    Returns:
+        By name: the full name of the module, which is called `<name>_columns`.
+    """
+    spec: Any = importlib.util.find_spec('baselines.features')
+    [folder] = spec.submodule_search_locations
+    end, found = '_columns', {}
+    for package in [machine] if machine else ['tpu', 'cpu']:
+        for module in pkgutil.iter_modules([os.path.join(folder, package)]):
+            if module.name.endswith(end):
+                full = f'baselines.features.{package}.{module.name}'
+                found[module.name[: -len(end)]] = full
+    return found
+
+
 def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> None:
     """Raises ValueError for the name of an option that a model does not have."""
     for name in names:
@@ -205,9 +225,10 @@ def construct(
     except Exception as error:
         if not kwargs and not isinstance(error, (TypeError, ValueError)):
             raise
+        cause = text.printable(cause_in_layer(error)) or type(error).__name__
         raise ValueError(
             f'--model_kwargs_json: {model_class.__name__} does not take '
-            f'{dict(kwargs)}: {cause_in_layer(error)[:400] or type(error).__name__}'
+            f'{text.printable(dict(kwargs))}: {cause}'
         ) from error
 
 
@@ -289,7 +310,7 @@ def load_models_file(
 def _shown(error: BaseException) -> str:
     """Returns the type and the text of an error."""
     name, message = type(error).__name__, text.message_of(error)
-    return name if message is None else f'{name}: {message}'
+    return name if message is None else f'{name}: {text.printable(message)}'
 
 
 def named_model(model: str, task: str) -> dict[str, str]:

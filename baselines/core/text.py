@@ -12,6 +12,8 @@ from typing import Any
 
 WIDTH = 100  # characters of a line
 TERMINAL = 80  # of a training, which is watched
+_MOST = 200  # characters that are shown of a text from a file
+_MOST_LINE = 1000  # of a message, which may quote several
 _NAMED = 5
 _NO_LINE = re.compile(r'[^\n\t]+')
 # JSON as `json.dumps` takes it, and `json.loads` returns it.
@@ -44,6 +46,7 @@ def table(
     """Lays out rows of one length in columns, two spaces apart.
 
     Args:
+        rows: the cells; see `printable`.
         align: '<' or '>' for each column; the last one is for all that follow.
         rules: numbers of the rows that a line of dashes goes before.
         width: the most characters of a line; the first column is shortened to it.
@@ -51,6 +54,7 @@ def table(
     Returns:
         Lines, without spaces at their ends.
     """
+    rows = [[*map(printable, row)] for row in rows]
     # The first column, of names, gives way when the line would be too long.
     widths = [max(map(len, column)) for column in zip(*rows)]
     if width:
@@ -147,8 +151,8 @@ def located(where: str) -> Iterator[None]:
 
 
 def note(message: str) -> None:
-    """Prints a note on stderr."""
-    print(f'note: {message}', file=sys.stderr)
+    """Prints a note on stderr; see `printable`."""
+    print(f'note: {printable(message, _MOST_LINE)}', file=sys.stderr)
 
 
 def cell(value: float | None, show: str) -> str:
@@ -201,16 +205,14 @@ def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
 
 
 def one_line(error: BaseException, where: str = '') -> str:
-    """Returns an error's text in one line that names `where` it was.
-
-    Characters that a terminal does not show, such as control characters, are escaped.
-    """
+    """Returns an error's text in one `printable` line that names `where` it was."""
     message = str(error)
     if isinstance(error, OSError) and error.errno in _ADVICE:
         message = with_advice(error)
         if error.filename is not None:
             message = f'{error.filename}: {message}'
-    line = printable(' '.join(message.split())) or type(error).__name__
+    line = printable(' '.join(shortened(message, 2 * _MOST_LINE).split()), _MOST_LINE)
+    line = line or type(error).__name__
     return line if where in line else f'{where}: {line}'
 
 
@@ -238,21 +240,30 @@ def cause_of(error: BaseException) -> str:
         return type(error).__name__
     named = [line for line in lines if _NAMED_ERROR.match(line)]
     if named:
-        return named[-1]
+        return printable(named[-1])
     if isinstance(error, ValueError):
-        return lines[0]
-    return f'{type(error).__name__}: {lines[0]}'
+        return printable(lines[0])
+    return printable(f'{type(error).__name__}: {lines[0]}')
 
 
 def without_folders(content: str) -> str:
-    """Returns `printable` text in which only the last name of absolute paths is left.
+    """Returns escaped text in which only the last name of absolute paths is left.
 
     For text that leaves this machine: '--data_root=/home/me/data' has '.../data'.
     """
-    return _FOLDERS.sub(r'\1.../', printable(content))
+    return _FOLDERS.sub(r'\1.../', _escaped(content))
 
 
-def printable(content: str) -> str:
+def printable(content: object, most: int = _MOST) -> str:
+    """Returns text from a file as messages and tables quote it: escaped, and cut.
+
+    Names of modules, runs and graphs, values and other libraries' errors may be of any
+    length, and hold line ends and escape sequences.
+    """
+    return shortened(_escaped(shortened(str(content), most)), most)
+
+
+def _escaped(content: str) -> str:
     """Escapes everything but letters, digits, punctuation and spaces."""
     if content.isprintable():
         return content
@@ -262,5 +273,5 @@ def printable(content: str) -> str:
 
 
 def printable_lines(content: str) -> str:
-    """Escapes as `printable` does, but keeps line ends and tabs."""
-    return _NO_LINE.sub(lambda line: printable(line[0]), content)
+    """Escapes as `printable` does, but keeps line ends and tabs, and cuts nothing."""
+    return _NO_LINE.sub(lambda line: _escaped(line[0]), content)

@@ -26,7 +26,7 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
     if ranked.fastest is None:
         cells = [row[:3] + row[5:] for row in cells]
     lines = [
-        f'{ranked.module}  {text.count(ranked.nodes, "node")}, '
+        f'{text.printable(ranked.module)}  {text.count(ranked.nodes, "node")}, '
         f'{text.count(len(ranked.scores), "configuration")}',
         *text.table(cells, '>' * (len(cells[0]) - 1) + '<', indent=2),
     ]

@@ -103,7 +103,7 @@ def summarise(
     # Measure each graph once; groups and the overall figures are means of these.
     figures, groups = [], []
     for result in results:
-        with text.located(result.graph_id):
+        with text.located(text.printable(result.graph_id)):
             figures.append(_measure_graph(task_name, result, protocol))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
     by_group: dict[str, list[text.JsonObject]] = {

@@ -7,6 +7,7 @@ that commands that only list runs are quick.
 
 import dataclasses
 import datetime
+import functools
 import gzip
 import hashlib
 import itertools
@@ -16,6 +17,7 @@ import os
 import re
 import zlib
 
+from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
@@ -38,10 +40,11 @@ class RunFile:
     model_dir: str  # the model directory, absolute
     info: text.JsonObject  # the run file's JSON object
 
-    @property
+    @functools.cached_property
     def args(self) -> text.JsonObject:
-        """The flags of the training."""
-        return self.info['args']
+        """The flags of the training, by today's names."""
+        args = self.info['args']
+        return old_columns.translate(args, 'source' not in args)
 
     @property
     def task(self) -> str:
@@ -142,7 +145,7 @@ class RunFile:
         if weights not in [list(pair) for pair in pairs if formula or any(pair)]:
             raise ValueError(
                 f'{self.file}: member_weights should be two of 0, 0.5 and 1, '
-                f'not {text.printable(str(weights))[:80]}'
+                f'not {text.printable(weights)}'
             )
         return weights
 
@@ -163,7 +166,7 @@ class RunFile:
             return float(most)
         raise ValueError(
             f'{self.file}: most_multiply_adds should be a number of at least 0, '
-            f'not {text.printable(str(most))[:80]}'
+            f'not {text.printable(most)}'
         )
 
     @property
@@ -297,12 +300,12 @@ def _read(path: str) -> text.JsonObject:
     if not isinstance(kwargs, str):
         raise ValueError(
             f'the run file {path}: args.model_kwargs_json should be text, not '
-            f'{kwargs!r}'
+            f'{text.printable(kwargs)!r}'
         )
     if type(configs) is not int or configs < 1:  # True is an int as well
         raise ValueError(
             f'the run file {path}: args.configs should be a positive number, '
-            f'not {configs!r}'
+            f'not {text.printable(configs)}'
         )
     try:
         _check_numbers(info)

@@ -132,7 +132,8 @@ def _opened(model_dir: str) -> Iterator[Any]:
         TypeError,
         ValueError,
     ) as error:  # the reader's choice differs with the damage
-        raise ValueError(f'{model_dir}: the weights cannot be read: {error}') from None
+        reason = text.printable(error)
+        raise ValueError(f'{model_dir}: the weights cannot be read: {reason}') from None
 
 
 def _note_version(run: run_files.RunFile) -> None:
@@ -145,7 +146,7 @@ def _note_version(run: run_files.RunFile) -> None:
     ):
         text.note(
             f'{run.model_dir} was trained with TensorFlow '
-            f'{text.printable(str(trained_with))}; here is {tf.__version__}'
+            f'{text.printable(trained_with)}; here is {tf.__version__}'
         )
 
 

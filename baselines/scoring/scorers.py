@@ -13,13 +13,13 @@ from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.evaluation import ensembles
 from baselines.evaluation import metrics
-from baselines.features import tile_table
+from baselines.features import column_sets
 from baselines.hlo import schema
 from baselines.runs import scaling as scaling_lib
 from baselines.tasks import lookup
 from baselines.tasks import protocol
 from baselines.trees import booster
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -136,7 +136,7 @@ class Models(NamedTuple):
             parts.append(self.graph_model.scores(graphs, numbers))
         if self.trees is not None:
             table = self.task.table(store, self.trees.used, graphs)
-            parts.append(scoring.scores(self.trees, table, numbers))
+            parts.append(tree_scores.scores(self.trees, table, numbers))
         return zip(*parts)
 
     @property
@@ -272,8 +272,8 @@ class RunScorer:
         self.num_ops, self.keras_model = scaling.num_ops, keras_model
         self.reads_opcodes = keras_model is not None
         columns = models.trees.used if models.trees else ()
-        self.reads_extra = variant.extra or tile_table.reads_extra(
-            [*scaling.normalizer.table_parts, *columns]
+        self.reads_extra = variant.extra or column_sets.read_extra(
+            [*scaling.normalizer.column_sets, *columns]
         )
         self.estimate, self.flag = estimate, flag
 
@@ -309,7 +309,7 @@ class RunScorer:
 class EstimateScorer:
     """Scores graphs by formulas of a TPU v3 alone: `--dir estimate`.
 
-    Tiles by `features.estimate`, layouts by `layout.estimate`.
+    Tiles by `features.tpu.estimate_columns`, layouts by `layout.estimate`.
 
     Attributes:
         variant: the published columns.

@@ -12,7 +12,7 @@ from baselines.data import raw as raw_lib
 from baselines.hlo import graph
 from baselines.hlo import protos
 from baselines.hlo import reading
-from baselines.hlo import tile
+from baselines.hlo import tile_configs
 from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
 
@@ -62,7 +62,7 @@ def _extract_module(
 ) -> None:
     """Writes the npz file of a module, and adds the result; raises Skip or errors."""
     if raw.kind == reading.TILE:
-        reason = tile.why_unusable(tuning)
+        reason = tile_configs.why_unusable(tuning)
         if reason:
             raise outcomes.Skip(reason)
     stem = raw_lib.graph_id(tuning)
@@ -77,11 +77,12 @@ def _extract_module(
     nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
-    notes = [f'module {tuning.module.name!r}: {w}' for w in nodes.warnings]
+    name = text.printable(repr(tuning.module.name))
+    notes = [f'module {name}: {warning}' for warning in nodes.warnings]
     configs = raw_lib.configs_of(raw.kind, tuning, nodes)
     if configs.normalizer is None:
         notes.append(
-            f'module {tuning.module.name!r}: no usable default run; its '
+            f'module {name}: no usable default run; its '
             'runs are kept, since layouts need no normaliser'
         )
     if len(configs.config_runtime) < 2:

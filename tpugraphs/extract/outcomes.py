@@ -53,8 +53,7 @@ class Outcome:
     @contextlib.contextmanager
     def noting(self, path: str, module: str) -> Iterator[None]:
         """Records a `Skip` or ValueError of the block, which is about a module."""
-        # Raw text may hold control characters; repr shows them harmlessly.
-        shown = repr(module)
+        shown = text.printable(repr(module))
         try:
             yield
         except Skip as reason:

@@ -18,7 +18,7 @@ _HEAD = 'module nodes edges configs repeated dropped fastest default slowest'.sp
 
 def describe(content: contents.Content) -> str:
     """Describes one graph and its configurations, in lines."""
-    lines = [f'{content.name} ({content.kind})']
+    lines = [f'{text.printable(content.name)} ({content.kind})']
     if content.opcodes or not content.problem:
         lines.append(
             f'  graph           {text.count(len(content.opcodes), "node")}, '

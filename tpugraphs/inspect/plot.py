@@ -82,7 +82,8 @@ def draw(content: contents.Content, path: str) -> None:
         drawings.append(_Runtimes(content))
     if not drawings:
         raise ValueError(
-            f'{content.name}: has {len(content.opcodes):,} nodes, of which '
+            f'{text.printable(content.name)}: has '
+            f'{len(content.opcodes):,} nodes, of which '
             f'{layers.MOST} are drawn, and no runtimes'
         )
     widths, heights = zip(*(drawing.size for drawing in drawings))
@@ -119,7 +120,7 @@ class _Graph:
         ]
         # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
-        with text.located(content.name):
+        with text.located(text.printable(content.name)):
             self._layer = layers.layers(len(room), content.edges)
         self._x, self._paths = layers.place(self._layer, content.edges, room)
         # At least as high as the histogram next to it.

@@ -5,6 +5,7 @@ program = backend.compile(module.SerializeToString())
 outputs = program.outputs(program.place(arrays))
 """
 
+from baselines.core import text
 from tpugraphs.programs import extras
 from tpugraphs.programs import xla
 
@@ -72,4 +73,4 @@ class Backend:
         try:
             return self._client.compile(xla.to_stablehlo(module), options)
         except Exception as error:
-            raise CompileError(' '.join(str(error).split())[:300]) from error
+            raise CompileError(text.printable(error)) from error
