@@ -110,16 +110,9 @@ def test_graphs_that_are_not_published(root, monkeypatch, capsys):
         data=root, cache_dir=str(root / 'cache'), protocol=protocol
     )
     assert measure('')['protocol'] == 'all'
-    refusals.assert_refused(
-        lambda: measure('x'), "there is no protocol 'x'; there are: all, published"
-    )
-    refusals.assert_refused(
-        lambda: measure('published'), 'protocol=published: there is no list for a;'
-    )
+    refusals.assert_refused(lambda: measure('x'), "there is no protocol 'x'; there are")
+    refusals.assert_refused(lambda: measure('published'), 'protocol=published: there i')
     lists = {'a': np.array([5, 12]), 'b': np.array([0]), 'c': np.array([0])}
     monkeypatch.setattr(published, 'validation_lists', lambda collection: lists)
     assert measure('')['protocol'] == 'all'  # c is not there
-    refusals.assert_refused(
-        lambda: measure('published'),
-        'a has 12 configurations, and its list has number 12',
-    )
+    refusals.assert_refused(lambda: measure('published'), 'a has 12 configurations, an')

@@ -321,10 +321,7 @@ def test_records(root):
         (lambda root: tpugraphs.open(root / 'data', 'vaild'), "did you mean 'valid'?"),
         (lambda root: tpugraphs.train('tiles'), "did you mean 'tile'?"),
         (lambda root: tpugraphs.train(epoch=3), "there is no setting 'epoch'; did you"),
-        (
-            lambda root: tpugraphs.train(epochs='3'),
-            'epochs should be a whole number, n',
-        ),
+        (lambda root: tpugraphs.train(epochs='3'), 'epochs should be a whole number, '),
         (lambda root: tpugraphs.load(3), 'which should be a path or a name, not 3'),
         (lambda root: tpugraphs.train(model=3), 'model should be a name, a file or'),
         (lambda root: tpugraphs.train(loss=3), 'loss should be a function or text'),

@@ -124,10 +124,7 @@ def test_weights_are_shares():
         ('ListMLE', "no loss 'ListMLE'; did you mean 'ListMLELoss'? There are: "),
         ('MSE:1,', "there is no loss ''"),
         ('MSE:1,MSE:2', "--losses: 'MSE' stands twice in 'MSE:1,MSE:2'"),
-        (
-            'MSE:x',
-            "the weight of 'MSE' in 'MSE:x' should be a positive number, not 'x'",
-        ),
+        ('MSE:x', "the weight of 'MSE' in 'MSE:x' should be a positive number, not 'x"),
         ('MSE:0', "not '0'"),
         ('none.py:gap:1', '--losses: there is no file '),
         ('mine.py:gip:1', "there is no function in mine.py 'gip'; did you mean 'gap'?"),

@@ -151,32 +151,16 @@ def test_the_template_is_looked_for_at_home(folder):
 @pytest.mark.parametrize(
     'run, words, message',
     [
-        (
-            _combine,
-            ['none.csv', '--no_template'],
-            'file; `tpugraphs predict` makes one',
-        ),
-        (
-            _combine,
-            ['tile.csv', '--sample', 'none.csv'],
-            '--sample none.csv: there is n',
-        ),
-        (
-            _combine,
-            ['tile.csv'],
-            'sample_submission.csv is neither in the current fold',
-        ),
+        (_combine, ['none.csv', '--no_template'], 'file; `tpugraphs predict` makes on'),
+        (_combine, ['tile.csv', '--sample', 'none.csv'], '--sample none.csv: there is'),
+        (_combine, ['tile.csv'], 'sample_submission.csv is neither in the current fol'),
         (
             _combine,
             ['tile.csv', '--no_template', '--output', './tile.csv'],
             '--output ./tile.csv would replace its own input',
         ),
         (_script, ['--inputcsv=,'], '--inputcsv names no file'),
-        (
-            _script,
-            ['--inputcsv=tile.csv'],
-            'runtime/data and give its path as --sample',
-        ),
+        (_script, ['--inputcsv=tile.csv'], 'runtime/data and give its path as --sampl'),
         (_script, ['my.csv'], "'my.csv' is not a flag: input files are named by"),
     ],
 )

@@ -12,16 +12,8 @@ from tpugraphs.extract import splitting
 @pytest.mark.parametrize(
     'by, modules, message',
     [
-        (
-            'program',
-            {'a': ['a_0'], 'b': ['a_1', 'a_2']},
-            '1 program for 3 splits: use -',
-        ),
-        (
-            'file',
-            {'a': ['a_0', 'b_0', 'c_0']},
-            '1 file for 3 splits: use --by program,',
-        ),
+        ('program', {'a': ['a_0'], 'b': ['a_1', 'a_2']}, '1 program for 3 splits: use'),
+        ('file', {'a': ['a_0', 'b_0', 'c_0']}, '1 file for 3 splits: use --by program'),
         ('module', {'a': ['a_0'], 'b': ['b_0']}, '2 modules for 3 splits: give more'),
     ],
 )
