@@ -212,7 +212,7 @@ def _fitted_scaling(
 def _of_estimate(options: graph_source.SourceOptions) -> prediction.Predictor:
     """Makes the untrained estimate ready to score."""
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
-    collection = collections.of_name(options.collection or of_task[0])
+    collection = collections.collection_by_name(options.collection or of_task[0])
     return prediction.Predictor(
         scorers.EstimateScorer(collection), graph_source.Source(collection, options)
     )

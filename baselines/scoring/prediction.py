@@ -118,7 +118,7 @@ class Predictor:
         published_columns = variants.Variant(
             config_features=self.collection.config_columns
         )
-        if not self.run or variants.Variant.of(store) != published_columns:
+        if not self.run or variants.Variant.from_store(store) != published_columns:
             return None
         return self.task.estimates(store)
 
@@ -212,5 +212,5 @@ class Predictor:
         if not isinstance(record, store_class.record_class):
             wanted, given = store_class.record_class.__name__, type(record).__name__
             raise ValueError(f'the run ranks {wanted}s, not {given}')
-        store = store_class.of_records(str(record.graph_id), [record.checked()])
+        store = store_class.from_records(str(record.graph_id), [record.checked()])
         return next(self.score_members(store))

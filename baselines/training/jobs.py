@@ -112,7 +112,7 @@ def train(
                 run = _save(config, checkpoint, content, trainer, trees)
         if run:
             _write_ranking(run, config)
-            checkpoint.remove()
+            checkpoint.move_to(run)
     return run.model_dir if run and is_chief else ''
 
 
@@ -325,11 +325,17 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
         'measured_on': hardware.measured_on(
             settings.data_root, task_name if settings.sample_data else ''
         ),
-        **variants.Variant.of(stores['train']).to_json(),
+        **variants.Variant.from_store(stores['train']).to_json(),
         'versions': versions(),
         'normalizer': data.normalizer.to_json(),
         'num_ops': data.num_ops,
     }
+
+
+def _xla_releases(store: splits.PackedSplit) -> list[int]:
+    """Returns numbers of the releases of jaxlib that measured a split, if any did."""
+    releases = store.arrays.get('xla_release', np.zeros(0, np.int64))
+    return [int(number) for number in np.unique(releases) if number]
 
 
 def _validation_score(

@@ -24,7 +24,7 @@ def _home(tmp_path_factory):
     'flags, toy_files', [({}, 100), ({'source': 'xla', 'search': 'random'}, 5)]
 )
 def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
-    collection = collections.of_flags(flags)
+    collection = collections.collection_from_flags(flags)
     options = graph_source.SourceOptions(
         cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
     )
@@ -34,7 +34,8 @@ def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
 
 
 def test_layouts_that_were_not_measured():
-    collection = collections.of_flags({'source': 'nlp', 'search': 'random'})
+    flags = {'source': 'nlp', 'search': 'random'}
+    collection = collections.collection_from_flags(flags)
     options = graph_source.SourceOptions(sample_data=True)
     with pytest.raises(ValueError, match='^no measured layout:nlp:random ships with t'):
         lookup.of(collection).open_split(collection, options, 'train')
@@ -51,6 +52,8 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     found = graph_source.with_training_data(
         run_files.read(run), graph_source.SourceOptions()
     )
-    resolved = graph_source.Source(collections.of_name('tile:xla'), found).options
+    resolved = graph_source.Source(
+        collections.collection_by_name('tile:xla'), found
+    ).options
     assert resolved.sample_data and resolved.data_root == ''
     assert capsys.readouterr().err == ''
