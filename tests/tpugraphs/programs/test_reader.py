@@ -95,10 +95,6 @@ def test_what_is_used_has_to_be_there(damage, message):
             program_forms.STABLEHLO.replace('.tanh', '.tan'),
             'the MLIR text cannot be read: .*custom op .*stablehlo.tan.* is unkno',
         ),
-        (
-            program_forms.STABLEHLO.replace('@main', '@other'),
-            'MLIR text cannot be read: .*requires module with `main` function',
-        ),
     ],
 )
 def test_text_that_does_not_parse_has_the_line_of_xla(text, message):
