@@ -43,7 +43,7 @@ _KWARGS = 'model_kwargs'
 _LARGEST = 2**53  # whole numbers above are not exact as float64, which samplers use
 # What the sweep itself sets, and what a table [model_kwargs.NAME] sets.
 _NOT_SEARCHED = {'fold', 'folds', 'seed', 'seeds', 'resume', 'recipe'}
-_NOT_SEARCHED |= {'model_kwargs_json'}
+_NOT_SEARCHED |= {'fold_epochs', 'model_kwargs_json'}
 
 
 class Parameter(NamedTuple):
