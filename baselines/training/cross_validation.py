@@ -125,7 +125,7 @@ def _cross_validate(
         best = _best_epochs(runs)
         last = _SAME.format(best)
         # Without validation a training keeps its last epoch.
-        same = {'epochs': best, 'validate_batches': 0}
+        same: text.JsonObject = {'epochs': best, 'validate_batches': 0}
         trained = [jobs.train(dataclasses.replace(fold, **same)) for fold in folds]
         runs = [finding.load(model_dir) for model_dir in trained]
     scored = [_score(run, config) for run in runs]
