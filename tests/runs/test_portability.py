@@ -58,18 +58,13 @@ def _root(tmp_path_factory):
         record.config_feat[:, 0] = 0
     # Fewer than the ten configurations of a training step: it does not count
     # for minimum, maximum and the number of opcodes, nor are columns varied.
-    small = tile_records.make_record(
-        np.random.default_rng(2), 'program_0_small', configs=9, **width
-    )
+    rng = np.random.default_rng(2)
+    small = tile_records.make_record(rng, 'program_0_small', configs=9, **width)
     small.node_feat[:] *= 10
     small.node_opcode[:] = 250
     valid = tile_records.make_records(3, seed=3, **width)
     # A small kernel of another split does count for the number of opcodes.
-    valid.append(
-        tile_records.make_record(
-            np.random.default_rng(4), 'program_9_small', configs=4, **width
-        )
-    )
+    valid.append(tile_records.make_record(rng, 'program_9_small', configs=4, **width))
     valid[-1].node_opcode[:] = 199
     test = tile_records.make_records(
         5, seed=5, configs=[2, 7, 12, 30, 40], is_test=True, **width
@@ -340,9 +335,8 @@ def test_imports_that_the_published_tree_lacks(line, name, tmp_path):
 
 
 def test_the_published_layout_models_find_two_layers_in_our_tile_models():
-    defined = {
-        getattr(node, 'name', ''): node for node in ast.parse(_MODELS.read_text()).body
-    }
+    body = ast.parse(_MODELS.read_text()).body
+    defined = {getattr(node, 'name', ''): node for node in body}
     make = defined['_OpEmbedding'].body[1]
     taken = {
         '_mlp': ast.unparse(defined['_mlp'].args),

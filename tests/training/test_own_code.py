@@ -198,10 +198,6 @@ def test_what_works_is_let_through(kind, module):
     def make(num_ops, normalizer):
         return module.Tiny(7, num_ops)
 
-    loss = losses.CombinedLoss('MSE')
-    own_code.check_model(kind(batch=64, configs=7), module.Tiny, make, loss)
-
-
-def test_losses_of_ours_are_not_the_users():
     loss = losses.CombinedLoss('MSE:1,mine:1', own={'mine': _squares})
     assert list(loss.own) == ['mine']
+    own_code.check_model(kind(batch=64, configs=7), module.Tiny, make, loss)

@@ -69,7 +69,8 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
             if is_argument and not building.is_array(instruction.shape):
                 shown = building.shape_text(instruction.shape)
                 raise ValueError(
-                    f'{where}: parameter %{instruction.name} is {shown}; '
+                    f'{where}: parameter %{text.printable(instruction.name)} is '
+                    f'{shown}; '
                     'kernels take arrays of numbers, of fixed size'
                 )
     result = cutting.root_of(cutting.entry_of(module)).shape
@@ -84,9 +85,12 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
 
 
 def is_optimised(module: protos.HloModuleProto) -> bool:
-    """Returns whether a module is optimised: it has fusions or XLA's own tiles."""
+    """Returns whether a module is optimised: has fusions, bitcasts or XLA's own tiles.
+
+    XLA takes neither fusions nor bitcasts again.
+    """
     return any(
-        instruction.opcode == 'fusion' or tpu_tiles.of(instruction)
+        instruction.opcode in ('fusion', 'bitcast') or tpu_tiles.of(instruction)
         for computation in module.computations
         for instruction in computation.instructions
     )

@@ -79,7 +79,7 @@ def read_program(
     elif callable(x):
         own = getattr(x, '__name__', '') or getattr(x, 'name', '') or type(x).__name__
         size = options.batch_size
-        module = functions.trace(x, args or None, own, batch_size=size).module
+        module = functions.trace(x, args or None, own, size)
         program = Program(own, module, FUNCTION, own)
     else:
         raise ValueError(
@@ -140,7 +140,11 @@ def _from_path(source: str, args: Sequence[object] | None, options: Options) -> 
     saved = _saved_model_of(source)
     if saved:
         folder, name = saved
-        module = functions.from_saved_model(folder, name, args, *options)
+        if args is None:
+            module = functions.from_file(folder, name, *options)
+        else:
+            size = options.batch_size
+            module = functions.trace_saved_model(folder, name, args, size)
         return Program(os.path.basename(folder), module, SAVED_MODEL, source)
     path, name = _named_part(source) or (source, '')
     stem = os.path.splitext(os.path.basename(path))[0]
@@ -213,14 +217,14 @@ def _check(module: protos.HloModuleProto) -> None:
     for computation in module.computations:
         inside = {instruction.id for instruction in computation.instructions}
         for instruction in computation.instructions:
+            name = text.printable(instruction.name)
             if not inside.issuperset(instruction.operand_ids):
-                raise ValueError(f'an operand of %{instruction.name} is not there')
+                raise ValueError(f'an operand of %{name} is not there')
             if not callees.issuperset(instruction.called_computation_ids):
-                raise ValueError(
-                    f'%{instruction.name} calls a computation that is not there'
-                )
+                raise ValueError(f'%{name} calls a computation that is not there')
         if computation.root_id not in inside:
-            raise ValueError(f'computation {computation.name!r} has no root')
+            name = text.printable(computation.name)
+            raise ValueError(f'computation {name!r} has no root')
         callees.add(computation.id)
 
 
