@@ -125,15 +125,9 @@ def _cross_validate(
         best = _best_epochs(runs)
         last = _SAME.format(best)
         # Without validation a training keeps its last epoch.
-<<<<<<< HEAD
-        same = {'epochs': best, 'validate_batches': 0}
+        same: text.JsonObject = {'epochs': best, 'validate_batches': 0}
         shared = [dataclasses.replace(fold, **same) for fold in folds]
         runs = [finding.load(run_training.train(fold)) for fold in shared]
-=======
-        same: text.JsonObject = {'epochs': best, 'validate_batches': 0}
-        trained = [jobs.train(dataclasses.replace(fold, **same)) for fold in folds]
-        runs = [finding.load(model_dir) for model_dir in trained]
->>>>>>> main
     scored = [_score(run, config) for run in runs]
     pooled = [result for fold in scored for result in fold.results]
     name = hashlib.sha256(' '.join(run.hash for run in runs).encode()).hexdigest()[:32]
