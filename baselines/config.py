@@ -152,16 +152,14 @@ class _Config(Optimisation):
     )
     folds: int = settings.setting(
         0,
-        'Cross-validation: trains on each of so many folds, and prints the mean and '
-        'the out-of-fold figures (docs/guide/compare.md).',
+        'Trains on all of so many folds; out-of-fold figures (docs/guide/compare.md).',
         low=2,
         also=0,
         shapes=False,
     )
     fold_epochs: str = settings.setting(
         '',
-        'same: trains all folds again, for the number of epochs that is best on '
-        'average; by default each fold keeps its own best epoch.',
+        'same: trains all folds again, for the epochs that are best on average.',
         choices=('', 'same'),
         shapes=False,
     )
@@ -451,12 +449,9 @@ def as_flags(config: Optimisation, names: Collection[str]) -> list[str]:
 
 def data_flags(config: Optimisation) -> list[str]:
     """Returns the flags that name data and files, without those of results."""
-    names = {
-        name
-        for name, value in to_json(config).items()
-        if name in recipes.DATA or recipes.is_local(name, value)
-    }
-    return as_flags(config, names - {'out_dir', 'results_csv'})
+    settings = to_json(config).items()
+    local = {name for name, value in settings if recipes.is_local(name, value)}
+    return as_flags(config, local.union(recipes.DATA) - {'out_dir', 'results_csv'})
 
 
 def training_key(config: Optimisation, *more: str) -> str:
