@@ -56,13 +56,10 @@ def main(argv: Sequence[str]) -> int:
         dirs = [*values.dir, *values.dirs]
         if not dirs:
             raise ValueError(f'--dir is missing: name a run, which is {finding.FORMS}')
-        from baselines.scoring import graph_source
-        from baselines.scoring import loading
+        from baselines.scoring import prediction
 
-        options = settings_lib.from_options(
-            graph_source.SourceOptions, values, task='tile'
-        )
-        loading.write_predictions(dirs, options, values.output)
+        options = settings_lib.from_options(prediction.Options, values, task='tile')
+        prediction.write_predictions(dirs, options, values.output)
 
     return command_line.guarded(work)
 

@@ -110,11 +110,10 @@ def run_of(out_dir: str) -> str:
 
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:
-    """Returns the predictor of a run on data; see `graph_source.SourceOptions`."""
-    from baselines.scoring import graph_source
-    from baselines.scoring import loading
+    """Returns the predictor of a run on data; see `prediction.Options`."""
+    from baselines.scoring import prediction
 
-    return loading.load_predictor(model_dir, graph_source.SourceOptions(*data, **more))
+    return prediction.load(model_dir, prediction.Options(*data, **more))
 
 
 # Statistics -------------------------------------------------------------------

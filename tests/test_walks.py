@@ -14,8 +14,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.tasks import lookup
 from baselines.training import loop
 from baselines.training import losses
@@ -96,8 +95,8 @@ def test_a_prediction_of_tiles(tmp_path):
     model_dir = made_runs.make_tile_run(tmp_path)
     rng = np.random.default_rng(0)
     tile_records.write_split(tmp_path / 'test', [tile_records.make_record(rng)])
-    options = graph_source.SourceOptions(str(tmp_path), str(tmp_path / 'cache'))
-    predictor = loading.load_predictor(model_dir, options)
+    options = prediction.Options(str(tmp_path), str(tmp_path / 'cache'))
+    predictor = prediction.load(model_dir, options)
     store = predictor.open_split('test')
     output = str(tmp_path / 'test.csv')
     walked = _walked(lambda: predictor.write(output, store, predictor.score(store)))

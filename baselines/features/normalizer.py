@@ -9,6 +9,7 @@ request, the columns of a tile configuration's table are added after (`tile_tabl
 from collections.abc import Sequence
 import dataclasses
 import functools
+from typing import NamedTuple, Optional
 
 import numpy as np
 
@@ -245,3 +246,24 @@ def _column_values(described: text.JsonObject, key: str, kind: type) -> np.ndarr
     if not np.isfinite(array).all():
         raise ValueError(f'normalizer: {key} has a value that is not finite')
     return array
+
+
+class Scaling(NamedTuple):
+    """How features are scaled, and the opcodes that a model knows: below `num_ops`."""
+
+    normalizer: Normalizer
+    num_ops: int
+
+    @classmethod
+    def from_json(cls, info: text.JsonObject) -> Optional['Scaling']:
+        """Reads the scaling in a run file's object; None for a published one.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        if 'normalizer' not in info:
+            return None
+        num_ops = info.get('num_ops')
+        if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
+            raise ValueError(f'num_ops should be a number up to 65536, not {num_ops!r}')
+        return cls(Normalizer.from_json(info['normalizer']), num_ops)

@@ -154,7 +154,7 @@ def _place(error: BaseException, code: Callable) -> str:
 
 def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:
     """Makes up `graphs` graphs of `configs` configurations, packed as for a step."""
-    task = lookup.of(settings.collection)
+    task = lookup.TASKS[settings.collection.task]
     rng = np.random.default_rng(0)
     records = [task.example_record(rng, configs) for _ in range(graphs)]
     store = task.store_class.of_records('made up', records)

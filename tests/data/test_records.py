@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from baselines.data import npz
+from baselines.core import npz
 from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records as tile_records_lib

@@ -35,8 +35,7 @@ from baselines.core import text
 from baselines.data import shipped
 from baselines.data.tile import records
 from baselines.hlo import graph
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from tpugraphs.extract import outcomes
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
@@ -128,8 +127,8 @@ def _programs(pool: str) -> list[str]:
 
 def rank(args: argparse.Namespace) -> None:
     """Gives the candidates of a pool their scores."""
-    source = graph_source.SourceOptions(sample_data=True)
-    predictor = loading.load_predictor(args.dir, source)
+    source = prediction.Options(sample_data=True)
+    predictor = prediction.load(args.dir, source)
     names = {kernel['name'] for kernel in _read_list(args.pool)}
     listed: list[dict[str, Any]] = []
     numbers: list[np.ndarray] = []

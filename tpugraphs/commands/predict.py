@@ -34,5 +34,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
     names, score = command_line.runs_of(args), tpugraphs.beam.scoring_of(args)
-    options = settings_lib.from_options(scoring.graph_source.SourceOptions, args)
-    scoring.loading.write_predictions(names, options, args.output, args.split, score)
+    options = settings_lib.from_options(scoring.prediction.Options, args)
+    scoring.prediction.write_predictions(names, options, args.output, args.split, score)
