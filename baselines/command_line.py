@@ -51,6 +51,15 @@ def switch(parser: _Options, flag: str, about: str) -> None:
     parser.add_argument(flag, action='store_true', help=about)
 
 
+def add_reading(parser: _Options) -> None:
+    """Declares how programs are read, as `programs.reader.Options` has it."""
+    about = 'first size of inputs of a program that do not say it'
+    option(parser, '--batch_size', int, about, metavar='N')
+    about = 'processor time that each of reading and compiling a program may take '
+    about += '(default: 30 for texts, 600 for Python and SavedModels)'
+    option(parser, '--seconds', int, about, metavar='S')
+
+
 def add_json(parser: argparse.ArgumentParser, instead: str = 'a table') -> None:
     """Declares --json, for commands whose result `show` prints."""
     switch(parser, '--json', f'print JSON instead of {instead} (docs/guide/json.md)')

@@ -33,6 +33,15 @@ def _help_on_losses() -> str:
     )
 
 
+def _help_on_columns() -> str:
+    return (
+        'Sets of columns that are computed of configurations and added to theirs, '
+        f'separated by commas: {", ".join(sorted(registry.column_sets()))}.  '
+        '`tpugraphs models --columns` says what they are; a recipe adds those that '
+        'fit the data.'
+    )
+
+
 def _help_on_toy_data(collection: str) -> str:
     [count] = [c.toy_files for c in collections.COLLECTIONS if c.name == collection]
     return f'Use only the first {count} files of each split.'
@@ -211,24 +220,7 @@ class TileConfig(_Config):
     eval_every: int = settings.setting(
         5, 'Deprecated: every epoch is validated.', shapes=False
     )
-    tile_columns: bool = settings.setting(
-        False, 'Add columns that relate tiles to arrays (docs/guide/features.md).'
-    )
-    loop_columns: bool = settings.setting(
-        False,
-        'Add columns of tiles in elements, as `collect` has them on CPUs '
-        '(docs/guide/features.md); a recipe adds them where they fit.',
-    )
-    release_columns: bool = settings.setting(
-        False,
-        "Add a column that tells XLA's CPU runtimes before and since jaxlib 0.4.32 "
-        'apart; a recipe adds it to data of both.',
-    )
-    estimate: bool = settings.setting(
-        False,
-        'Add an analytical estimate of each configuration as columns, its '
-        'logarithmic time last (docs/guide/features.md).',
-    )
+    columns: str = settings.setting('', _help_on_columns)
     configs: int = settings.setting(
         10,
         'Configurations drawn per kernel and step; kernels with fewer are not '
@@ -245,6 +237,11 @@ class TileConfig(_Config):
         'the same ones, so that epochs can be compared.',
         low=2,
     )
+
+    @property
+    def column_sets(self) -> list[str]:
+        """The names in --columns."""
+        return [name for name in self.columns.split(',') if name]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -359,6 +356,9 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     """
     settings.check_ranges(config, '--')
     model_kwargs(config.model_kwargs_json)
+    if isinstance(config, TileConfig):
+        for name in config.column_sets:
+            registry.resolve(name, registry.column_sets(), '--columns')
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     check_data('' if is_default else config.data_root, config.sample_data)
     return config
@@ -415,23 +415,29 @@ def to_json(config: Optimisation) -> text.JsonObject:
     return dataclasses.asdict(config)
 
 
-# Settings that say which data a training reads.
-DATA = (
-    *('data_root', 'cache_dir', 'source', 'search', 'sample_data', 'toy_data'),
-    'skip_bad_files',
-)
+def changed(config: Optimisation) -> text.JsonObject:
+    """Returns the settings that are not the defaults, by name."""
+    defaults = to_json(type(config)())
+    return {n: value for n, value in to_json(config).items() if value != defaults[n]}
 
 
 def as_flags(config: Optimisation, names: Collection[str]) -> list[str]:
     """Returns the flags of named settings that are not the defaults."""
-    flags = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if field.name in names and value != field.default:
-            flags.append(
-                f'--{field.name}' if value is True else f'--{field.name}={value}'
-            )
-    return flags
+    return [
+        f'--{name}' if value is True else f'--{name}={value}'
+        for name, value in changed(config).items()
+        if name in names
+    ]
+
+
+def data_flags(config: Optimisation) -> list[str]:
+    """Returns the flags that name data and files, without those of results."""
+    names = {
+        name
+        for name, value in to_json(config).items()
+        if name in recipes.DATA or recipes.is_local(name, value)
+    }
+    return as_flags(config, names - {'out_dir', 'results_csv'})
 
 
 def training_key(config: Optimisation, *more: str) -> str:

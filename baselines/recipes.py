@@ -6,9 +6,11 @@ docs/findings/leaderboard.md how good they are.
 """
 
 from collections.abc import Callable, Collection, Mapping
+import json
 import os
 
 from baselines.core import files
+from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
@@ -28,8 +30,7 @@ RECIPES: Mapping[str, Mapping[str, text.JsonObject]] = {
             'averaging': 'ema:0.99',
             'early_stop': 100,
             'model': 'LateJoinResSAGE',
-            'estimate': True,
-            'tile_columns': True,
+            'columns': 'tile,estimate',
             'trees': True,
         },
         'layout': {
@@ -56,8 +57,16 @@ RECIPES: Mapping[str, Mapping[str, text.JsonObject]] = {
 # else's, sets none of them.
 LOCAL = 'models_file init_from data_root cache_dir out_dir results_csv'.split()
 
+# Settings that say which data a training reads.
+DATA = (
+    *('data_root', 'cache_dir', 'source', 'search', 'sample_data', 'toy_data'),
+    'skip_bad_files',
+)
+# Settings of one training alone.
+_ONE_RUN = ('seed', 'run_id', 'test_mode', 'strategy', 'resume', 'memory_budget')
+
 # Settings that only make sense for the recipe's own model.
-_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'tile_columns', 'trees')
+_OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'columns', 'trees')
 
 
 def settings(
@@ -128,6 +137,7 @@ def _of_file(path: str, collection: str) -> text.JsonObject:
         ) from None
     if made_for != collection:
         raise ValueError(f'--recipe {path}: is for {made_for}, not for {collection}')
+    changes = old_columns.translate(changes, collection.startswith('tile'))
     for name, value in changes.items():
         if is_local(name, value):
             raise ValueError(
@@ -135,3 +145,24 @@ def _of_file(path: str, collection: str) -> text.JsonObject:
                 f'may not name files or code; give --{name} yourself'
             )
     return changes
+
+
+def write(
+    path: str, collection: str, changes: text.JsonObject, found_by: text.JsonObject
+) -> None:
+    """Writes settings as a file for --recipe, without those of data and of one run.
+
+    Args:
+        found_by: where they come from, for whoever reads the file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    kept = {
+        name: value
+        for name, value in changes.items()
+        if name not in DATA + _ONE_RUN and not is_local(name, value)
+    }
+    content = {'collection': collection, 'settings': kept, 'found_by': found_by}
+    with files.write_atomically(path, encoding='utf-8') as stream:
+        json.dump(content, stream, indent=1)

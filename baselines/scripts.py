@@ -4,10 +4,12 @@ A setting of `config` becomes an absl flag; --help shows the flags by theme; a T
 file (--config) stands in for flags that are not given.
 """
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import json
+import re
 import shlex
 import sys
 import textwrap
@@ -18,7 +20,9 @@ from absl import flags
 
 from baselines import command_line
 from baselines import config
+from baselines import recipes
 from baselines.core import files
+from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
@@ -34,8 +38,7 @@ THEMES: Mapping[str, Sequence[str]] = {
     ),
     'model': (
         *('dir', 'dirs', 'model', 'model_kwargs_json', 'models_file'),
-        *('tile_columns', 'loop_columns', 'release_columns'),
-        *('estimate', 'trees'),
+        *('columns', 'estimate', 'trees'),
         'init_from',
     ),
     'training': (
@@ -99,9 +102,13 @@ def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     argv = sys.argv[1:]
     if any(word in _HELP_WORDS for word in argv):
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
-        shown = help_text(doc or '', key_flags, whole=HELP_ALL in argv)
+        shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else _BASIC)
         sys.exit(command_line.guarded(lambda: print(shown)))
-    app.run(main, [sys.argv[0], *as_absl(argv, flags.FLAGS)])
+    try:
+        argv = as_absl(argv, flags.FLAGS)
+    except ValueError as error:
+        sys.exit(f'error: {error}')
+    app.run(main, [sys.argv[0], *argv])
 
 
 def train_script(config_class: type, doc: str | None) -> None:
@@ -150,7 +157,7 @@ def next_steps(settings: config.AnyConfig) -> str:
     if settings.sample_data or len(hardware.splits_at(root, first)) > 1:
         commands.insert(0, ['evaluate', *latest])
     if not settings.recipe:
-        data = config.as_flags(settings, config.DATA)
+        data = config.as_flags(settings, recipes.DATA)
         commands.append(['train', task, *data, '--recipe=strong'])
     lines = [shlex.join(['tpugraphs', *command]) for command in commands]
     return 'next:    ' + '\n         '.join(lines)
@@ -162,12 +169,41 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
     Raises:
         ValueError: a flag is unknown, or its value is of another type.
     """
+    values = parse_flags([config_class], name, doc, argv, _BASIC)
+    return 0 if values is None else train(config_class, [name], values)
+
+
+def add_flags(parser: argparse.ArgumentParser, about: str) -> None:
+    """Declares the rest of a command line as `flags`, for `parse_flags`."""
+    rest = {'nargs': argparse.REMAINDER, 'metavar': '--flag=value'}
+    # Not required, or an error about another word asks for flags, too.
+    parser.add_argument('flags', help=f'settings; {about}', **rest).required = False
+
+
+def parse_flags(
+    kinds: Sequence[type],
+    name: str,
+    doc: str,
+    argv: Sequence[str],
+    basic: Sequence[str],
+) -> flags.FlagValues | None:
+    """Parses the flags of a command; prints help instead, and returns None.
+
+    Args:
+        kinds: dataclasses whose fields are flags; those of a training come first.
+        basic: the flags that --help shows.
+
+    Raises:
+        ValueError: a flag is unknown, or its value is of another type.
+    """
     values = flags.FlagValues()
-    define_flags(config_class, values=values)
+    define_flags(kinds[0], values=values)
+    for kind in kinds[1:]:
+        define_flags(kind, [field.name for field in dataclasses.fields(kind)], values)
     if any(word in _HELP_WORDS for word in argv):
         defined = [values[flag] for flag in values]
-        print(help_text(doc, defined, name, whole=HELP_ALL in argv))
-        return 0
+        print(help_text(doc, defined, name, () if HELP_ALL in argv else basic))
+        return None
     try:
         rest = values([name, *as_absl(argv, values)])
     except flags.UnrecognizedFlagError as error:
@@ -176,11 +212,19 @@ def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) 
         raise ValueError(f'there is no flag --{flag}{nearest}') from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
-    return train(config_class, rest, values)
+    command_line.refuse_arguments(rest)
+    return values
 
 
 def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
-    """Writes --no-x as --nox, which absl knows, where x is a flag."""
+    """Writes --no-x as --nox, which absl knows, where x is a flag.
+
+    Raises:
+        ValueError: a flag is one of an earlier version; says what to write instead.
+    """
+    if 'columns' in values:
+        flags_given = (re.match('--?(?:no-?)?([a-z_]+)', word) for word in argv)
+        old_columns.refuse(match[1] for match in flags_given if match)
     start = '--no-'
     return [
         f'--no{word[len(start) :]}'
@@ -190,7 +234,7 @@ def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
     ]
 
 
-def from_flags(config_class: type[_AnyConfig], values: text.JsonObject) -> _AnyConfig:
+def from_flags(config_class: type[_AnyConfig], values: flags.FlagValues) -> _AnyConfig:
     """Reads the settings from parsed flags and --config, checked.
 
     Raises:
@@ -223,6 +267,7 @@ def from_toml(config_class: type, path: str) -> text.JsonObject:
         OSError: it cannot be read.
     """
     content = settings_lib.read_toml(path, 'config')
+    content = old_columns.translate(content, config_class is config.TileConfig)
     with text.located(f'--config: {path}'):
         return settings_lib.typed(config_class, content, 'flag')
 
@@ -260,7 +305,7 @@ def to_toml(settings: text.JsonObject) -> str:
 
 
 def help_text(
-    doc: str, defined: Sequence[flags.Flag], name: str = '', whole: bool = True
+    doc: str, defined: Sequence[flags.Flag], name: str = '', basic: Sequence[str] = ()
 ) -> str:
     """Writes the text of --help.
 
@@ -268,15 +313,15 @@ def help_text(
         doc: the docstring of the script.
         defined: the absl flags that it defines.
         name: of the command; by default the script's.
-        whole: whether all flags of a training are shown, not the basic ones alone.
+        basic: the flags of a training that are shown; all by default.
     """
     name = name or f'python {sys.argv[0]}'
     lines = [f'usage: {name} [--flag=value ...]\n', doc.strip(), '']
     by_name = {flag.name: flag for flag in defined}
     trains = 'epochs' in by_name
-    if trains and not whole:
-        number = len(by_name)
-        by_name = {flag: by_name[flag] for flag in _BASIC if flag in by_name}
+    number = len(by_name)
+    if trains and basic:
+        by_name = {flag: by_name[flag] for flag in basic if flag in by_name}
     order = {n: theme for theme, names in THEMES.items() for n in names}
     order.update({n: _REST for n in by_name if n not in order})
     by_name.pop('config', None)  # described below
@@ -284,7 +329,7 @@ def help_text(
         inside = [n for n in order if n in by_name and order[n] == theme]
         if inside:
             lines += [f'{theme}:', *(_flag_help(by_name[n]) for n in inside), '']
-    if trains and whole:
+    if trains and not basic:
         lines.append(_FILES.format(_indented(_CONFIG_HELP).lstrip()))
     elif trains:
         lines.append(f'{HELP_ALL} shows all {number} flags.')

@@ -22,12 +22,12 @@ import time_saved
 
 from baselines.data import hardware
 from baselines.data.tile import store as tile_store
-from baselines.features import release_columns
-from baselines.features import tile_table
+from baselines.features import tree_table
+from baselines.features.cpu import release_columns
 from baselines.tasks import lookup
 from baselines.trees import booster
 from baselines.trees import growing
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 
 _OPTIONS = dataclasses.replace(growing.OF_TILES, trees=200, learning_rate=0.12)
 _SMALLEST = time_saved.SIZE_CLASSES[0]
@@ -53,8 +53,8 @@ def main() -> None:
         for seed in args.seeds:
             trees = grower.grow(kept, seed)
             for place, (test, store) in enumerate(zip(judged, stores)):
-                columns = tile_table.TreeTable(store, trees.used)
-                scores = [*scoring.scores(trees, columns)]
+                columns = tree_table.TreeTable(store, trees.used)
+                scores = [*tree_scores.scores(trees, columns)]
                 of_all = judging.figures('tile', test.graphs, scores)
                 figures[place].append(of_all[:, 1:3])
         cells = []
@@ -109,7 +109,7 @@ def rows_of(
     Args:
         weight: what each kernel counts.
     """
-    task, table = lookup.TASKS['tile'], tile_table.TreeTable(store)
+    task, table = lookup.TASKS['tile'], tree_table.TreeTable(store)
     everything, rng = np.arange(store.num_graphs), np.random.default_rng(0)
     rows = growing.draw(rng, task, store, table, everything, 1 << 30, weight)
     return table.names, rows

@@ -19,9 +19,9 @@ import results
 
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
-from baselines.features import tile_table
+from baselines.features import tree_table
 from baselines.trees import growing
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 
 _WEIGHTS = (1.0, 3.0, 10.0)
 
@@ -51,8 +51,8 @@ def main() -> None:
         cells = []
         for rows in parts:
             trees, _ = growing.fit(names, growing.OF_TILES, rows, valid, seed)
-            table = tile_table.TreeTable(store, trees.used)
-            cells.append(opa(graphs, known, [*scoring.scores(trees, table)]))
+            table = tree_table.TreeTable(store, trees.used)
+            cells.append(opa(graphs, known, [*tree_scores.scores(trees, table)]))
         of_seeds.append([*cells, opa(graphs, known, judging.of_the_clock(graphs))])
     results.head('tiles of the same kernel that are trained on', 'OPA of the others')
     titles = [f'half, {weight:g} times the weight' for weight in _WEIGHTS]

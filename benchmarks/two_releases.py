@@ -36,8 +36,8 @@ from baselines.data import families
 from baselines.data import hardware
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
-from baselines.features import tile_table
-from baselines.trees import scoring
+from baselines.features import tree_table
+from baselines.trees import tree_scores
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import tile_choices
 from tpugraphs.measure import collection
@@ -232,9 +232,9 @@ def models(args: argparse.Namespace) -> None:
         trees = grower.grow(mask, 0)
         cells = []
         for release, times in runs.items():
-            table = tile_table.TreeTable(stores[release], trees.used)
+            table = tree_table.TreeTable(stores[release], trees.used)
             shares = []
-            for scores, of in zip(scoring.scores(trees, table), times.values()):
+            for scores, of in zip(tree_scores.scores(trees, table), times.values()):
                 judge = np.array(of['halves'][1])
                 right, pairs = metrics.ordered_pairs(scores[of['kept']], judge)
                 shares.append(right / max(pairs, 1))

@@ -112,6 +112,7 @@ _RUNS_WITH_TENSORFLOW = {
     'baselines/runs/raw_scoring.py',
     'baselines/runs/weights.py',
     'baselines/trees/growing.py',
+    'tpugraphs/handin/conformance.py',
 }
 
 

@@ -18,7 +18,8 @@ from tpugraphs import commands
 from tpugraphs.commands import __main__ as main
 
 _ROOT = places.ROOT
-_SCRIPTS = sorted(path.name for path in _ROOT.glob('*.py') if path.name != 'setup.py')
+_NO_FLAGS = ('setup.py', 'echo_download_commands.py')
+_SCRIPTS = sorted(p.name for p in _ROOT.glob('*.py') if p.name not in _NO_FLAGS)
 _COMMANDS = commands.names()
 
 

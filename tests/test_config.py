@@ -182,7 +182,7 @@ def test_a_recipe_stands_in_for_defaults(capsys):
     assert settings == config.TileConfig(
         recipe='strong', **recipes.settings('strong', 'tile:xla')
     )
-    assert settings.model == 'LateJoinResSAGE' and settings.tile_columns
+    assert settings.model == 'LateJoinResSAGE' and settings.columns == 'tile,estimate'
     printed = capsys.readouterr().out
     assert printed.startswith('--recipe=strong: ')
     assert '--model=LateJoinResSAGE' in printed
@@ -216,7 +216,7 @@ def test_what_is_given_goes_before_the_recipe():
     # Given, though it is the default.
     assert settings.configs == 10 and settings.model == 'LateJoinResSAGE'
     other = settings_flags.parsed('--recipe=strong', '--model=MLP')
-    assert other.model == 'MLP' and not other.tile_columns
+    assert other.model == 'MLP' and not other.columns
     assert other.schedule == 'cosine'
 
 

@@ -1,6 +1,6 @@
 """Paths as users write them, and files that appear whole or not at all."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import fcntl
 import os
@@ -144,26 +144,6 @@ def holder(path: str) -> str:
         except BlockingIOError:
             return os.read(handle, 200).decode(errors='replace')
     return ''
-
-
-@contextlib.contextmanager
-def joined(folder: str, clean_up: Callable[[], None]) -> Iterator[None]:
-    """Holds a folder together with other processes, until the end of the block.
-
-    Args:
-        clean_up: called first, if no living process holds the folder; those that join
-            meanwhile wait.
-    """
-    with _opened(os.path.realpath(folder)) as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # it is held, or some network file system has no locks
-            pass
-        else:
-            clean_up()
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_SH)
-        yield
 
 
 def warn_without_locks(path: str) -> None:
@@ -328,5 +308,6 @@ def plain_path(folder: str) -> Iterator[str]:
 def environment() -> dict[str, str]:
     """Returns the variables of a process that is to import this package."""
     root = str(pathlib.Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get('PYTHONPATH')]))
-    return {**os.environ, 'PYTHONPATH': path}
+    # An empty entry would be the current folder.
+    given = filter(None, os.environ.get('PYTHONPATH', '').split(os.pathsep))
+    return {**os.environ, 'PYTHONPATH': os.pathsep.join([root, *given])}

@@ -104,6 +104,26 @@ def declared(module: str, decorator: str) -> dict[str, str]:
     return lines
 
 
+def column_sets(machine: str = '') -> dict[str, str]:
+    """Finds the column sets for tiles of a machine, without importing them.
+
+    Args:
+        machine: 'tpu' or 'cpu', a package of `baselines.features`; '' for all.
+
+    Returns:
+        By name: the full name of the module, which is called `<name>_columns`.
+    """
+    spec: Any = importlib.util.find_spec('baselines.features')
+    [folder] = spec.submodule_search_locations
+    end, found = '_columns', {}
+    for package in [machine] if machine else ['tpu', 'cpu']:
+        for module in pkgutil.iter_modules([os.path.join(folder, package)]):
+            if module.name.endswith(end):
+                full = f'baselines.features.{package}.{module.name}'
+                found[module.name[: -len(end)]] = full
+    return found
+
+
 def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> None:
     """Raises ValueError for the name of an option that a model does not have."""
     for name in names:

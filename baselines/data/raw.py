@@ -10,12 +10,12 @@ import numpy as np
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records
 from baselines.hlo import graph
-from baselines.hlo import layout
+from baselines.hlo import layout_configs
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.hlo import tile
+from baselines.hlo import tile_configs
 
-Configs = tile.TileConfigs | layout.LayoutConfigs
+Configs = tile_configs.TileConfigs | layout_configs.LayoutConfigs
 Record = records.TileRecord | layout_records.LayoutRecord
 
 # File systems allow 255 bytes; hash, ending and temporary names need some.
@@ -48,11 +48,12 @@ def configs_of(
 ) -> Configs:
     """Returns the configurations of a 'tile' or 'layout' module, its usable runs.
 
-    Args and errors are those of `extract_configs` in `hlo.tile` and `hlo.layout`.
+    Args and errors are those of `extract_configs` in `hlo.tile_configs` and
+    `hlo.layout_configs`.
     """
     if kind == reading.TILE:
-        return tile.extract_configs(tuning, nodes.pad, measured)
-    return layout.extract_configs(tuning, len(nodes.node_opcode), measured)
+        return tile_configs.extract_configs(tuning, nodes.pad, measured)
+    return layout_configs.extract_configs(tuning, len(nodes.node_opcode), measured)
 
 
 def record_of(
@@ -78,7 +79,7 @@ def record_of(
         pad=nodes.pad,
         node_feat_extra=nodes.node_feat_extra,
     )
-    if isinstance(configs, tile.TileConfigs):
+    if isinstance(configs, tile_configs.TileConfigs):
         # Where no default run was measured there is nothing to divide by.
         normalizers = np.full_like(configs.config_runtime, configs.normalizer or 1)
         return records.TileRecord(
@@ -110,5 +111,5 @@ def write_record(
     record = record_of(name, nodes, configs, False, xla_release)
     if isinstance(record, records.TileRecord):
         record.write(path)
-    elif isinstance(configs, layout.LayoutConfigs):
+    elif isinstance(configs, layout_configs.LayoutConfigs):
         layout_records.write_program(path, record, configs.blocks())

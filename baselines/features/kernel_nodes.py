@@ -1,12 +1,15 @@
 """The nodes of all kernels of a split, numbered one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from baselines.data.packed import splits
-from baselines.hlo import arrays
+from baselines.hlo import ragged
 from baselines.hlo import schema
+
+_T = TypeVar('_T')
 
 _ELEMENT_BYTES = np.array([kind.bytes for kind in schema.ELEMENT_TYPES], np.float64)
 
@@ -15,6 +18,7 @@ class KernelNodes:
     """The N nodes of G kernels.
 
     Attributes:
+        store: the split of the kernels.
         raw: float32 [N, F], their columns.
         opcodes: int32 [N].
         kernel: int64 [N], the kernel of each.
@@ -25,6 +29,8 @@ class KernelNodes:
     """
 
     def __init__(self, store: splits.PackedSplit):
+        self.store = store
+        self._shared: dict[Any, Any] = {}
         self.raw = np.asarray(store.node_feat)
         self.opcodes = np.asarray(store.node_opcode)
         self._count = store.num_graphs
@@ -35,6 +41,12 @@ class KernelNodes:
         self.root = self.last(np.flatnonzero(self.is_root))
         dims = np.maximum(self.raw[:, schema.DIMENSIONS].astype(np.int64), 0)
         self.dims = dims * np.cumprod(dims > 0, axis=1)
+
+    def shared(self, make: Callable[['KernelNodes'], _T]) -> _T:
+        """Returns `make(self)`, which is made once for all column sets."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        return self._shared[make]
 
     @property
     def element_bytes(self) -> np.ndarray:
@@ -49,4 +61,4 @@ class KernelNodes:
 
     def have(self, names: Sequence[str]) -> np.ndarray:
         """Marks the nodes with one of the named opcodes: bool [N]."""
-        return np.isin(self.opcodes, arrays.opcode_numbers(names))
+        return np.isin(self.opcodes, ragged.opcode_numbers(names))

@@ -13,8 +13,10 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
+from baselines.core import old_columns
 from baselines.core import text
 from baselines.data.packed import splits
+from baselines.features import column_sets
 from baselines.features import tile_table
 
 _PARTS = ('node', 'config')
@@ -37,8 +39,8 @@ class Normalizer:
     config_used: np.ndarray  # bool [K]
     config_min: np.ndarray  # float32 [K]
     config_max: np.ndarray  # float32 [K]
-    # minima and maxima, float32 each, of the parts of a tile configuration's table that
-    # a model sees; by name, as `PARTS` has them
+    # minima and maxima, float32 each, of the columns of a tile configuration's table
+    # that a model sees; by column set
     table_ranges: dict[str, _Range] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -92,8 +94,8 @@ class Normalizer:
         return len(self.scales['config'][0]) + len(self._table_scale[0])
 
     @property
-    def table_parts(self) -> tuple[str, ...]:
-        """The parts of the table that a model sees, in order."""
+    def column_sets(self) -> tuple[str, ...]:
+        """The column sets of the table that a model sees, in order."""
         return tuple(self.table_ranges)
 
     def nodes(self, features: np.ndarray) -> np.ndarray:
@@ -118,8 +120,8 @@ class Normalizer:
         values = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
-        for part, (low, high) in values.pop('table_ranges').items():
-            values.update({f'{part}_min': low, f'{part}_max': high})
+        for name, (low, high) in values.pop('table_ranges').items():
+            values.update({f'{name}_min': low, f'{name}_max': high})
         return {key: array.tolist() for key, array in values.items()}
 
     @classmethod
@@ -127,6 +129,7 @@ class Normalizer:
         """Makes a normaliser of the lists of `to_json`; raises ValueError."""
         if not isinstance(described, dict):
             raise ValueError('normalizer: expected an object with six lists')
+        described = old_columns.translate_ranges(described)
         fields: text.JsonObject = {}
         for part in _PARTS:
             used, low, high = (
@@ -148,16 +151,10 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
             )
-        for part in tile_table.WITHDRAWN:
-            if f'{part}_min' in described:
-                raise ValueError(
-                    f'normalizer: the model reads {part}, which were withdrawn; train '
-                    'it again'
-                )
         fields['table_ranges'] = {
-            part: _table_range(described, part)
-            for part in tile_table.PARTS
-            if f'{part}_min' in described or f'{part}_max' in described
+            name: _table_range(described, name, len(columns.names))
+            for name, columns in column_sets.find().items()
+            if f'{name}_min' in described or f'{name}_max' in described
         }
         return cls(**fields)
 
@@ -175,7 +172,7 @@ class Normalizer:
     def _table_scale(self) -> _Range:
         """Minima and ranges of the table's columns."""
         none = np.empty(0, np.float32)
-        # Each part has its own range; together they are the columns of the table.
+        # Each column set has its own range; together they are the columns of the table.
         ends = zip((none, none), *self.table_ranges.values())
         low, high = (np.concatenate(parts) for parts in ends)
         # A constant column becomes 0, and keeps its place: models read by position.
@@ -210,20 +207,19 @@ def num_ops(*max_opcodes: np.ndarray) -> int:
     return 1 + int(opcodes.max())
 
 
-def _table_range(described: text.JsonObject, part: str) -> _Range:
-    """Reads the ranges of a part of the table from a normaliser's JSON."""
-    names = tile_table.PARTS[part].names
+def _table_range(described: text.JsonObject, name: str, count: int) -> _Range:
+    """Reads the ranges of a column set of `count` columns from a normaliser's JSON."""
     low, high = (
-        _column_values(described, f'{part}_{end}', float) for end in ('min', 'max')
+        _column_values(described, f'{name}_{end}', float) for end in ('min', 'max')
     )
     for end, values in (('min', low), ('max', high)):
-        if len(values) != len(names):
+        if len(values) != count:
             raise ValueError(
-                f'normalizer: {part}_{end} has {len(values)} entries, but --{part} '
-                f'has {len(names)} columns'
+                f'normalizer: {name}_{end} has {len(values)} entries, but '
+                f'--columns={name} has {count} columns'
             )
     if (low > high).any():
-        raise ValueError(f'normalizer: {part}_min is above {part}_max')
+        raise ValueError(f'normalizer: {name}_min is above {name}_max')
     return low, high
 
 

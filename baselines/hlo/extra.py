@@ -9,9 +9,9 @@ from typing import Any
 from google.protobuf import message
 import numpy as np
 
-from baselines.hlo import arrays
 from baselines.hlo import edges
 from baselines.hlo import gather
+from baselines.hlo import ragged
 from baselines.hlo import schema
 
 _ABSENT = -1
@@ -39,7 +39,7 @@ def extra_features(instructions: gather.Fields) -> np.ndarray:
 
     operands = instructions.lists('operand_ids')
     places = edges.positions(instructions.scalars('id'), operands.flat)
-    distances = arrays.Ragged(operands.row_numbers() - places, operands.lengths)
+    distances = ragged.Ragged(operands.row_numbers() - places, operands.lengths)
     block = schema.EXTRA.block('operand_distance')
     features[:, block] = distances.columns(tuple(range(block.stop - block.start)), 0)
 

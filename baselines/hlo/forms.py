@@ -39,7 +39,10 @@ _OTHERS = {
 }
 _COMMENT = re.compile(r'\s*(//[^\n]*(\n|$)|/\*.*?\*/)', re.DOTALL)
 _TEXTS = {
-    HLO_TEXT: re.compile(r'\s*(HloModule|ENTRY)\b'),
+    # The second form is a computation, by its first lines.
+    HLO_TEXT: re.compile(
+        r'\s*((HloModule|ENTRY)\b|%?[\w.-]+ [^{\n]*\{\n\s*(ROOT )?%?[\w.-]+ = )'
+    ),
     MLIR_TEXT: re.compile(
         r'\s*("?builtin\.module\b|module\b|func\.func\b|[#!]\w+\s*=)'
     ),

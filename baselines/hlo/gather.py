@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from google.protobuf import message
 import numpy as np
 
-from baselines.hlo import arrays
+from baselines.hlo import ragged
 from baselines.hlo import schema
 
 _TYPES = np.array([kind.number for kind in schema.ELEMENT_TYPES])
@@ -41,14 +41,14 @@ class Fields:
         out[rows] = np.fromiter(values, np.int64, len(messages))
         return out
 
-    def lists(self, path: str) -> arrays.Ragged:
+    def lists(self, path: str) -> ragged.Ragged:
         """Returns lists of integers, empty where their sub-message is absent."""
         parent, _, field = path.rpartition('.')
         rows, messages = self.submessages(parent)
         if parent.endswith('[]'):
-            lists = arrays.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
+            lists = ragged.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
         else:
-            lists = arrays.Ragged.of(getattr(m, field)[:] for m in messages)
+            lists = ragged.Ragged.of(getattr(m, field)[:] for m in messages)
         return lists.spread(len(self.messages), rows)
 
     def write(

@@ -8,10 +8,10 @@ import itertools
 from google.protobuf import message
 import numpy as np
 
-from baselines.hlo import arrays
 from baselines.hlo import edges
 from baselines.hlo import extra as extra_lib
 from baselines.hlo import gather
+from baselines.hlo import ragged
 from baselines.hlo import schema
 
 # 560 bytes of features come from as little as two bytes of protobuf, so a small
@@ -61,7 +61,7 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     is_root = fields.scalars('id') == np.repeat(roots, sizes)
     edge_index, warnings = edges.find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
-    node_opcode = arrays.opcode_numbers(names_of_opcodes)
+    node_opcode = ragged.opcode_numbers(names_of_opcodes)
     unknown = collections.Counter(
         names_of_opcodes[row]
         for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)

@@ -1,7 +1,8 @@
-"""The user's own models and losses files: copies in a run directory, and their hashes.
+"""The code of models and losses: copies in a run directory, and their hashes.
 
-The copies are for the user to read, and to pass as --models_file.  They are never
-executed otherwise, as a run may come from someone else.
+These are the user's own files and, where its model is in it, the models.py of this
+package, which people edit.  The copies are for the user to read, and to pass as
+--models_file.  They are never executed otherwise, as a run may come from someone else.
 """
 
 from collections.abc import Sequence
@@ -18,16 +19,18 @@ from baselines.core import text
 from baselines.core import untrusted
 from baselines.runs import run_files
 
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 _FOLDER = 'code'  # in a model directory
+_OURS = 'models.py'  # stands for a flag: the models.py of this package
 _MAX_BYTES = 16 << 20
 _LOSS_FILE = re.compile(r'(?:^|,)\s*([^,]*\.py):')
 
 
 class CodeFile(NamedTuple):
-    """A user's file with its content at the start of a training."""
+    """A file of code with its content at the start of a training."""
 
-    flag: str  # that named it: 'models_file' or 'losses'
-    path: str  # absolute
+    flag: str  # that named it: 'models_file', 'losses', or `_OURS`
+    path: str  # absolute; of ours, below the folder that has the package
     content: bytes  # its bytes
 
     @property
@@ -36,8 +39,14 @@ class CodeFile(NamedTuple):
         return hashlib.sha256(self.content).hexdigest()
 
 
-def read(models_file: registry.Own, losses: str) -> list[CodeFile]:
-    """Reads the files that two settings name; none for classes, or a missing file.
+def read(
+    models_file: registry.Own, losses: str, model: str = '', task: str = ''
+) -> list[CodeFile]:
+    """Reads the files that settings name; none for classes, or a missing file.
+
+    Args:
+        model: the model's name; without a `models_file` it may be in ours.
+        task: 'tile' or 'layout'.
 
     Raises:
         ValueError: a file is too large, or not a regular file.
@@ -51,7 +60,16 @@ def read(models_file: registry.Own, losses: str) -> list[CodeFile]:
         if os.path.isfile(path):  # or else its import says what is wrong
             content = untrusted.read(path, _MAX_BYTES)
             code.append(CodeFile(flag, path, content))
-    return code
+    return code if models_file or not model else [*_ours(model, task), *code]
+
+
+def _ours(model: str, task: str) -> list[CodeFile]:
+    """Returns the models.py of this package, if a model of this name is in it."""
+    path = f'baselines/{"tiles" if task == "tile" else task}/models.py'
+    content = untrusted.read(os.path.join(_ROOT, path), _MAX_BYTES)
+    pattern = rf'^(class )?{re.escape(model)}\b'.encode()
+    is_there = re.search(pattern, content, re.MULTILINE)
+    return [CodeFile(_OURS, path, content)] if is_there else []
 
 
 def save(code: Sequence[CodeFile], folder: str) -> None:
@@ -105,11 +123,14 @@ def refuse(path: str, copy: str) -> None:
 
 
 def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
-    """Prints a line if a run's own models file is not the one that is used now.
+    """Prints a line if a run's models file is not the one that is used now.
 
     Args:
         models_file: the file that the user has named, or classes.
     """
+    for stored in _stored(run):
+        if stored['flag'] == _OURS and not models_file:
+            return _note_change(run, stored)
     of_model = [stored for stored in _stored(run) if stored['flag'] == 'models_file']
     named = run.args.get('models_file')
     if not named or not isinstance(models_file, str):
@@ -136,6 +157,25 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
         )
 
 
+def _note_change(run: run_files.RunFile, stored: dict[str, str]) -> None:
+    """Prints a line if the models.py of this package is not that of the training."""
+    hashes = [file.sha256 for file in _ours(run.args['model'], run.task)]
+    if stored['sha256'] in hashes:
+        return
+    trained, here = run.info['code'].get('package'), baselines.version('tpugraphs')
+    if trained != here:
+        version = text.printable(str(trained))
+        text.note(
+            f'{run.model_dir} was trained with tpugraphs {version}; here is {here}'
+        )
+        return
+    copy = os.path.join(run.model_dir, stored['copy'])
+    text.note(
+        f'{text.printable(stored["path"])} is not the file that {run.model_dir} was '
+        f'trained with; a copy of that is --models_file={text.printable(copy)}'
+    )
+
+
 def _has_hash(models_file: str, sha256: str) -> bool:
     """Returns whether a models file exists and has this hash."""
     return [file.sha256 for file in read(models_file, '')] == [sha256]
@@ -159,12 +199,11 @@ def _stored(run: run_files.RunFile) -> list[dict[str, str]]:
 def _commit() -> str:
     """Returns the commit of this checkout, with '-dirty' for changes; '' elsewhere."""
     command = ['git', 'describe', '--always', '--dirty', '--abbrev=40', '--exclude=*']
-    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    if not os.path.exists(os.path.join(root, '.git')):
+    if not os.path.exists(os.path.join(_ROOT, '.git')):
         return ''
     try:
         done = subprocess.run(
-            command, cwd=root, capture_output=True, text=True, timeout=10, check=True
+            command, cwd=_ROOT, capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ''

@@ -26,7 +26,7 @@ _NO_SETTINGS = (
 # The settings that a run of trees alone depends on.
 _OF_TREES = (
     *('model', 'model_kwargs_json', 'extra', 'validation_configs'),
-    *('family_temperature', *config.DATA, *REPEATS),
+    *('family_temperature', *recipes.DATA, *REPEATS),
 )
 # Settings that labels and tables show separately.
 _APART = ('model', 'source', 'search', *REPEATS)

@@ -6,7 +6,7 @@ c configurations, k configurable nodes) and the output `scores`, float32 [c]:
     tile    node_feat [n, F], node_opcode [n], edge_index [m, 2], config_feat [c, 24]
     layout  the first three, node_config_ids [k], node_config_feat [c, k, 18]
 
-A tile model with computed columns (--estimate, --tile_columns, --loop_columns) has one
+A tile model with computed columns (--columns) has one
 more input, `config_table` [c, T]: see `features.tile_table`, which needs no TensorFlow.
 So has a layout model with --estimate: `prior` [c], see `tasks.layout.prior`.
 

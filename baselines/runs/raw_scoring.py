@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from baselines.data import collections
 from baselines.data.packed import variants
+from baselines.features import column_sets
 from baselines.features import normalizer as normalizer_lib
-from baselines.features import tile_table
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import graphs as layout_graphs
@@ -44,8 +44,8 @@ class GraphModel(NamedTuple):
 
 def table_columns(exported: GraphModel) -> list[str]:
     """Names the columns that `features.tile_table` computes for a model, in order."""
-    parts = exported.scaling.normalizer.table_parts
-    return [name for part in parts for name in tile_table.PARTS[part].names]
+    sets = column_sets.find(exported.scaling.normalizer.column_sets)
+    return [name for columns in sets.values() for name in columns.names]
 
 
 def input_specs(exported: GraphModel) -> dict[str, tf.TensorSpec]:

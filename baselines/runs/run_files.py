@@ -7,6 +7,7 @@ that commands that only list runs are quick.
 
 import dataclasses
 import datetime
+import functools
 import gzip
 import hashlib
 import itertools
@@ -16,6 +17,7 @@ import os
 import re
 import zlib
 
+from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
@@ -38,10 +40,11 @@ class RunFile:
     model_dir: str  # the model directory, absolute
     info: text.JsonObject  # the run file's JSON object
 
-    @property
+    @functools.cached_property
     def args(self) -> text.JsonObject:
-        """The flags of the training."""
-        return self.info['args']
+        """The flags of the training, by today's names."""
+        args = self.info['args']
+        return old_columns.translate(args, 'source' not in args)
 
     @property
     def task(self) -> str:

@@ -96,7 +96,7 @@ class Predictor:
         self.name = run.model_dir if run else finding.ESTIMATE
         self.model_name = run.args['model'] if run else finding.ESTIMATE
         self.task = lookup.TASKS[collection.task]
-        self.options = _resolve(options, collection, run)
+        self.options = resolve(options, collection, run)
         toy_data = bool(self.options.toy_data)
         self._is_own_data = (
             run is not None
@@ -238,7 +238,7 @@ class Predictor:
         print(f'{path}: {text.count(len(rows), "row")}')
 
 
-def _resolve(
+def resolve(
     options: Options, collection: collections.Collection, run: run_files.RunFile | None
 ) -> Options:
     """Returns options with the run's training data, unless they name other data.

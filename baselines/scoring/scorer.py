@@ -16,15 +16,15 @@ from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.packed import variants
 from baselines.evaluation import ensembles
+from baselines.features import column_sets
 from baselines.features import normalizer as normalizer_lib
-from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.tasks import lookup
 from baselines.tasks import protocol
 from baselines.trees import booster
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -83,9 +83,9 @@ class Scorer:
     @property
     def reads_extra(self) -> bool:
         """Whether it reads `node_feat_extra` of graphs that have it."""
-        parts = self.scaling.normalizer.table_parts if self.scaling else ()
+        sets = self.scaling.normalizer.column_sets if self.scaling else ()
         columns = self.trees.used if self.trees else ()
-        return self.variant.extra or tile_table.reads_extra([*parts, *columns])
+        return self.variant.extra or column_sets.read_extra([*sets, *columns])
 
     @property
     def is_formula_alone(self) -> bool:
@@ -185,7 +185,7 @@ class Scorer:
             parts.append(self.graph_model.scores(graphs, numbers))
         if self.trees is not None:
             table = self.task.table(store, self.trees.used, graphs)
-            parts.append(scoring.scores(self.trees, table, numbers))
+            parts.append(tree_scores.scores(self.trees, table, numbers))
         return zip(*parts)
 
 
@@ -249,8 +249,7 @@ def read(
         ValueError: the run is incomplete or does not fit the model's code.
     """
     task = lookup.TASKS[collection.task]
-    if run.args.get('models_file'):
-        code_files.note_difference(run, models_file)
+    code_files.note_difference(run, models_file)
     with text.located(run.file):
         variant = variants.Variant.from_json(run.info, collection.config_columns)
         scaling = normalizer_lib.Scaling.from_json(run.info)

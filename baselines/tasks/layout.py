@@ -71,10 +71,10 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         begin_with_estimate: bool,
         table: tile_table.TileTable | None = None,
     ) -> protocol.Graphs:
-        from baselines.layout import programs
+        from baselines.layout import stored_programs
 
         prior = _prior_of_groups if begin_with_estimate else None
-        return programs.StoredPrograms(store, normalizer, training, prior)
+        return stored_programs.StoredPrograms(store, normalizer, training, prior)
 
     def table(
         self,

@@ -11,6 +11,7 @@ from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
+from baselines.features import tree_table
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.tasks import examples
@@ -69,9 +70,9 @@ class Tile(protocol.Task[tile_store.TileStore]):
         store: tile_store.TileStore,
         names: Sequence[str] | None,
         graphs: protocol.Graphs,
-    ) -> tile_table.TreeTable:
+    ) -> tree_table.TreeTable:
         shared = None if graphs is None else graphs.table
-        return tile_table.TreeTable(store, names, shared)
+        return tree_table.TreeTable(store, names, shared)
 
     def scorer(
         self, model: 'tf.keras.Model', memory_budget: int, once: bool
@@ -84,7 +85,7 @@ class Tile(protocol.Task[tile_store.TileStore]):
     def estimates(
         self, store: tile_store.TileStore, numbers: np.ndarray | None = None
     ) -> Iterator[np.ndarray]:
-        """Yields logarithms of the times that `features.estimate` gives tiles."""
+        """Yields logarithms of the times that column set `estimate` gives tiles."""
         table = tile_table.TileTable(store, ['estimate'])
         time = table.names.index('log_time')
         for number in range(len(store)) if numbers is None else numbers:

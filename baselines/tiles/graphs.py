@@ -203,8 +203,8 @@ class TileGraphs:
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
-        if table is None and normalizer.table_parts:
-            table = tile_table.TileTable(store, normalizer.table_parts)
+        if table is None and normalizer.column_sets:
+            table = tile_table.TileTable(store, normalizer.column_sets)
         self.table = table
 
     def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
@@ -325,7 +325,7 @@ class TileGraphs:
         """Scales configuration features; the table's columns come last."""
         raw = self.store.config_feat[rows]
         scaled = self._normalizer.configs(raw)
-        if self.table is None or not self.table.parts:
+        if self.table is None or not self.table.sets:
             return scaled
         columns = self._normalizer.table(self.table.rows(rows, raw))
         return np.concatenate([scaled, columns], axis=1)

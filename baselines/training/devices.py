@@ -146,8 +146,14 @@ def of(name: str) -> Devices:
         devices = devices or tf.config.list_logical_devices('CPU')
         return Devices(tf.distribute.MirroredStrategy([d.name for d in devices]))
     if name == 'workers':
-        addresses, rank = workers.parse_cluster(os.environ.get('TF_CONFIG', ''))
-        workers.wait_for_all(addresses, rank)
-        with workers.interruptible():
-            return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
+        rank = workers.parse_cluster(os.environ.get('TF_CONFIG', ''))
+        print('waiting for all workers of TF_CONFIG', flush=True)
+        try:
+            with workers.interruptible():
+                return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
+        except tf.errors.OpError as error:  # its port is in use, say
+            raise ValueError(
+                f'TF_CONFIG: worker {rank} cannot start: {error.message}; is '
+                'its port in use?'
+            ) from None
     return Devices()

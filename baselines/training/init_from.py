@@ -1,5 +1,7 @@
 """--init_from: starts from another run's weights, with that run's scaling."""
 
+from typing import Any
+
 from baselines import config as config_lib
 from baselines.core import registry
 from baselines.data.packed import splits
@@ -9,7 +11,7 @@ from baselines.runs import finding
 from baselines.runs import run_files
 
 # Settings that determine the shapes and the meaning of weights.
-_ALIKE = ('model', 'model_kwargs_json', 'estimate', 'tile_columns')
+_ALIKE = ('model', 'model_kwargs_json', 'estimate', 'columns')
 
 
 def read(
@@ -51,7 +53,7 @@ def read(
     for name, wanted in config_lib.to_json(config).items():
         if name in _ALIKE:
             stored = run.args.get(name, defaults[name])
-            if stored != wanted:
+            if _comparable(name, stored) != _comparable(name, wanted):
                 raise ValueError(
                     f'{where} has --{name}={stored}, not {wanted}; pass the same'
                 )
@@ -72,3 +74,14 @@ def read(
     variant = variants.Variant.from_json(run.info, collection.config_columns)
     variant.check(train, f'{run.model_dir} was trained on')
     return run, scaling
+
+
+def _comparable(name: str, value: Any) -> Any:
+    """Returns what has to be equal of a setting in `_ALIKE`.
+
+    Of --columns the sets for a TPU: a recipe adds those for a CPU where the data are,
+    and the weights keep the columns that they were trained with.
+    """
+    if name != 'columns':
+        return value
+    return sorted({*str(value).split(',')} & {*registry.column_sets('tpu')})

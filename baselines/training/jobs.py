@@ -81,7 +81,8 @@ def train(
         OSError: something cannot be written.
     """
     models = config.models_file if models is None else models
-    code = code_files.read(models, config.losses)
+    task = config.collection.task
+    code = code_files.read(models, config.losses, config.model, task)
     _check(config_lib.checked(config))
     graph_model, trainer = _graph_model(config, models, own_losses), None
     _check_writable(config)  # makes folders, so after all that may be refused

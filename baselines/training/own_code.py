@@ -4,9 +4,10 @@ Mistakes that a training would show after minutes, or never, become errors of on
 scores of a wrong shape, a variable without a gradient, a loss that ignores the scores.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import sys
+import traceback
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ def check_loss(name: str, loss: Loss) -> None:
         except Exception as error:
             raise ValueError(
                 f'--losses: {name}({_LABELS}), both float32 [4, 10], raised '
-                f'{_one_line(error, loss)}'
+                f'{one_line(error, loss)}'
             ) from error
     if not np.isfinite(values):
         raise ValueError(f'--losses: {name}({_LABELS}) returned {values:.3g}')
@@ -69,6 +70,50 @@ def check_loss(name: str, loss: Loss) -> None:
         )
     if not np.isfinite(gradient).all():
         raise ValueError(f'--losses: the gradient of {name} is not finite')
+
+
+@contextlib.contextmanager
+def noting_layers(code: Callable) -> Iterator[dict[str, tf.keras.layers.Layer]]:
+    """Notes layers with variables that a user's code makes while the block runs.
+
+    Layers that are made inside a layer's `build`, as Keras wants it, do not count.
+
+    Args:
+        code: a class or function of the user's file.
+
+    Yields:
+        A dict that is filled at the end of the block: place in the file -> layer.
+    """
+    made: list[tuple[str, tf.keras.layers.Layer]] = []
+    noted: dict[str, tf.keras.layers.Layer] = {}
+    path = _file_of(code)
+    layer_class = tf.keras.layers.Layer
+    original = layer_class.__init__
+
+    def init(self: tf.keras.layers.Layer, *args: object, **kwargs: object) -> None:
+        original(self, *args, **kwargs)
+        for frame in reversed(traceback.extract_stack()):
+            if frame.name == '_maybe_build':
+                return
+            if frame.filename == path:
+                made.append((f'{path}, line {frame.lineno}', self))
+                return
+
+    setattr(layer_class, '__init__', init)  # noqa: B010  mypy knows no other way
+    try:
+        yield noted
+    finally:
+        setattr(layer_class, '__init__', original)  # noqa: B010
+    noted.update((place, layer) for place, layer in made if layer.variables)
+
+
+def describe_layers(name: str, noted: Mapping[str, tf.keras.layers.Layer]) -> str:
+    """Says where layers were made that are lost after the call that made them."""
+    place, layer = next(iter(noted.items()))
+    return (
+        f'{name} makes a {type(layer).__name__} layer while it is called ({place}): '
+        'make layers in __init__, so that they are trained and saved'
+    )
 
 
 def check_model(
@@ -94,8 +139,13 @@ def check_model(
     with _explained(f'{name} raised', model_class):
         model = make(examples.OPCODES, several.normalizer)
     with tf.GradientTape() as tape:
-        with _explained(f'{name}.call raised', model_class):
+        with (
+            _explained(f'{name}.call raised', model_class),
+            noting_layers(model_class) as layers,
+        ):
             scores = model(several.graph, training=True)
+        if layers:
+            raise ValueError(describe_layers(name, layers))
         # `call` usually returns what `forward` does.
         _check_scores(f'{name}.forward', scores, several.labels)
         total = tf.add_n([loss(several.labels, scores), *model.losses])
@@ -137,10 +187,10 @@ def _explained(beginning: str, model_class: type) -> Iterator[None]:
         if str(error).startswith('--model'):
             first = str(error).partition('\n')[0]
             raise ValueError(f'{first}{_place(error, model_class)}') from error
-        raise ValueError(f'{beginning} {_one_line(error, model_class)}') from error
+        raise ValueError(f'{beginning} {one_line(error, model_class)}') from error
 
 
-def _one_line(error: BaseException, code: Callable) -> str:
+def one_line(error: BaseException, code: Callable) -> str:
     """Returns the type of an error, the first line of its cause, and its place."""
     cause = registry.cause_in_layer(error).strip().partition('\n')[0]
     return f'{type(error).__name__}: {text.printable(cause)}{_place(error, code)}'
@@ -148,8 +198,13 @@ def _one_line(error: BaseException, code: Callable) -> str:
 
 def _place(error: BaseException, code: Callable) -> str:
     """Returns the file and line in a user's file that an error comes from, or ''."""
+    return registry.place_of(error, _file_of(code))
+
+
+def _file_of(code: Callable) -> str:
+    """Returns the path of the file that a user's class or function is in, or ''."""
     module = sys.modules.get(getattr(code, '__module__', None) or '')
-    return registry.place_of(error, getattr(module, '__file__', None) or '')
+    return getattr(module, '__file__', None) or ''
 
 
 def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:

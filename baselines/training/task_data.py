@@ -25,9 +25,8 @@ from baselines.data.packed import splits
 from baselines.data.tile import sampling as tile_sampling
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
-from baselines.features import loop_columns
+from baselines.features import column_sets
 from baselines.features import normalizer as normalizer_lib
-from baselines.features import release_columns
 from baselines.features import tile_table
 from baselines.hlo import reading
 from baselines.runs import run_files
@@ -105,7 +104,7 @@ class TaskData(abc.ABC):
                     store,
                     self.normalizer,
                     split == 'train',
-                    settings.estimate,
+                    self.has_prior,
                     table if split == 'train' else None,
                 )
                 for split, store in stores.items()
@@ -247,13 +246,9 @@ class TileData(TaskData):
         super().__init__(settings, stores)
 
     def _table(self) -> tile_table.TileTable | None:
-        settings = self.settings
-        parts = ['estimate'] * settings.estimate
-        parts += ['tile_columns'] * settings.tile_columns
-        parts += tile_table.LOOPS * settings.loop_columns
-        parts += ['release_columns'] * settings.release_columns
+        sets = self.settings.column_sets
         train = cast(tile_store.TileStore, self.stores['train'])
-        return tile_table.TileTable(train, parts) if parts else None
+        return tile_table.TileTable(train, sets) if sets else None
 
     @property
     def steps_per_epoch(self) -> int:
@@ -376,9 +371,9 @@ def completed(
 ) -> config_lib.AnyConfig:
     """Returns the settings of a recipe, fitted to the data; prints what changed.
 
-    Tiles of a CPU get --loop_columns, and --release_columns if both of XLA's runtimes
-    measured them.  If fewer than half of the graphs have --configs configurations,
-    --configs becomes the number that 85 % have.
+    Tiles of a CPU get the column sets for it that are useful.  If fewer than half of
+    the graphs have --configs configurations, --configs becomes the number that 85 %
+    have.
 
     Args:
         settings: of the training; those without a recipe stay as they are.
@@ -387,12 +382,16 @@ def completed(
         return settings
     changes: dict[str, Any] = {}
     if isinstance(settings, config_lib.TileConfig):
-        takes = settings.tile_columns and not settings.loop_columns
-        if takes and loop_columns.fits(train):
-            changes['loop_columns'] = True
-            changes['release_columns'] = release_columns.differ(train)
-            added = ' '.join(f'--{name}' for name, on in changes.items() if on)
-            print(f'note: --recipe={settings.recipe}: tiles of a CPU; adding {added}')
+        given = settings.column_sets
+        takes = 'tile' in given and not {*given} & {*registry.column_sets('cpu')}
+        if takes and column_sets.machine_of(train) == 'cpu':
+            sets = column_sets.of_machine('cpu').items()
+            added = [name for name, columns in sets if columns.is_useful(train)]
+            changes['columns'] = ','.join([*given, *added])
+            print(
+                f'note: --recipe={settings.recipe}: tiles of a CPU; adding '
+                f'--columns={",".join(added)}'
+            )
     # With the recipe's number most graphs would not be trained on at all.
     drawable = lookup.TASKS[settings.collection.task].drawable(train, settings)
     if np.mean(drawable >= settings.configs) < 0.5:

@@ -19,7 +19,7 @@ from baselines.evaluation import ensembles
 from baselines.tasks import protocol
 from baselines.trees import booster as trees_lib
 from baselines.trees import nodes
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 
 _CELLS = 1 << 27  # of a table to train on: 512 MB
 
@@ -152,7 +152,7 @@ def draw(
     rows = np.repeat(graphs, shares), np.concatenate(configs)
     columns = np.empty((len(rows[0]), len(table.names)), np.float32)
     start = 0
-    for part in scoring.slices(table, *rows):
+    for part in tree_scores.slices(table, *rows):
         columns[start : start + len(part)] = part
         start += len(part)
     prior = None

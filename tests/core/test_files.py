@@ -222,19 +222,6 @@ def test_a_lock_names_who_holds_it(tmp_path, monkeypatch):
         assert f'process {os.getpid()}' in (tmp_path / 'lock').read_text()
 
 
-def test_who_joins_a_folder_alone_cleans_up(tmp_path):
-    (tmp_path / 'link').symlink_to(tmp_path)
-    calls = []
-
-    def joined(name):
-        return files.joined(str(tmp_path / 'link'), lambda: calls.append(name))
-
-    with joined('first'), joined('second'):
-        assert calls == ['first']
-    with joined('third'):
-        assert calls == ['first', 'third']
-
-
 def test_paths_are_shown_as_users_write_them(monkeypatch):
     monkeypatch.setenv('HOME', '/home/me')
     assert files.shown('/home/me/out/a b') == '~/out/a b'
@@ -248,8 +235,6 @@ def test_a_file_system_without_locks_says_so(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(fcntl, 'flock', flock)
     path = str(tmp_path / 'lock')
-    with files.joined(str(tmp_path), lambda: pytest.fail('others may be there')):
-        pass
     with files.locked(path, 'busy'), files.locked(path, 'busy'):
         pass
     with files.write_atomically(str(tmp_path / 'file')) as stream:

@@ -30,10 +30,10 @@ from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import candidates
 from baselines.hlo import graph
-from baselines.hlo import layout
+from baselines.hlo import layout_configs
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.hlo import tile
+from baselines.hlo import tile_configs
 from baselines.runs import finding
 from baselines.runs import listing
 from baselines.runs import run_files
@@ -78,6 +78,7 @@ class Target(NamedTuple):
 OWN = {
     'baselines.data.packed.columns.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
+    'baselines.runs.code_files._ours': 'code of the package, as bytes',
     'baselines.runs.notes.read': 'text; what is no UTF-8 is passed over',
     'baselines.runs.finding.about_pretrained': 'a file of the package',
     'tpugraphs.beam._read_result': 'results of its own workers',
@@ -392,9 +393,9 @@ def _extract(path: str) -> None:
     for tuning in file.modules:
         nodes = graph.extract_graph(tuning.module, extra=True)
         if file.kind == 'tile':
-            tile.extract_configs(tuning)
+            tile_configs.extract_configs(tuning)
         else:
-            layout.extract_configs(tuning, len(nodes.node_opcode))
+            layout_configs.extract_configs(tuning, len(nodes.node_opcode))
 
 
 def _run_file() -> bytes:

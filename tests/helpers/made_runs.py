@@ -13,7 +13,7 @@ from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 from baselines.hlo import graph
-from baselines.hlo import tile as hlo_tile
+from baselines.hlo import tile_configs
 from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.runs import weights
@@ -44,7 +44,7 @@ def kernel_records(modules, pad):
         raw_lib.record_of(
             raw_lib.graph_id(m),
             graph.extract_graph(m.module, pad),
-            hlo_tile.extract_configs(m, pad, measured=False),
+            tile_configs.extract_configs(m, pad, measured=False),
         )
         for m in modules
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from baselines.hlo import candidates
 from baselines.hlo import config_text
-from baselines.hlo import layout
+from baselines.hlo import layout_configs
 from tests.helpers import hlo_modules
 from tests.helpers import refusals
 
@@ -34,7 +34,11 @@ def test_layouts_come_back_as_they_went_in():
     tuning = candidates.tuning_data(hlo_modules.tuning(), given, 'layout')
     assert list(tuning.config_index_to_node) == [0, 2]
     assert [config_text.layout_json(run, [0, 2]) for run in tuning.runs] == given
-    assert layout.extract_configs(tuning, 3, False).node_config_feat.shape == (2, 2, 18)
+    assert layout_configs.extract_configs(tuning, 3, False).node_config_feat.shape == (
+        2,
+        2,
+        18,
+    )
 
 
 @pytest.mark.parametrize(

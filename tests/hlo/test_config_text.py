@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from baselines.hlo import config_text
-from baselines.hlo import tile
+from baselines.hlo import tile_configs
 from tests.helpers import hlo_modules
 
 
@@ -45,7 +45,7 @@ def test_layouts():
 def test_rows_of_features_say_the_same(pad):
     run = hlo_modules.tile_run(output_bounds=[8, 128], kernel_bounds=[256])
     tuning = hlo_modules.tuning(runs=[run, run])
-    row = tile.extract_configs(tuning, pad, measured=False).config_feat[0]
+    row = tile_configs.extract_configs(tuning, pad, measured=False).config_feat[0]
     assert config_text.tile_row_json(row, pad) == config_text.tile_json(tuning.runs[0])
     rows = np.full((1, 18), -1.0)
     rows[0, :2], rows[0, 6] = [1, 0], 0

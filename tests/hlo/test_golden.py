@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from baselines.hlo import graph
-from baselines.hlo import layout
+from baselines.hlo import layout_configs
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.hlo import tile
+from baselines.hlo import tile_configs
 from tests.helpers import hlo_modules
 
 _SHARED = hlo_modules.SHARED
@@ -46,7 +46,9 @@ def test_layout_files_match(raw, arrays):
     assert file.kind == 'layout'
     with np.load(_SHARED / arrays) as golden:
         _check_graph(file.modules[0].module, golden)
-        configs = layout.extract_configs(file.modules[0], len(golden['node_opcode']))
+        configs = layout_configs.extract_configs(
+            file.modules[0], len(golden['node_opcode'])
+        )
         for key in ('node_config_ids', 'node_config_feat', 'config_runtime'):
             _same(getattr(configs, key), golden[key])
         assert (golden['config_runtime_normalizers'] == configs.normalizer).all()
@@ -60,7 +62,7 @@ def test_tile_file_matches():
     for tuning, path in zip(file.modules, goldens):
         with np.load(path) as golden:
             _check_graph(tuning.module, golden)
-            configs = tile.extract_configs(tuning)
+            configs = tile_configs.extract_configs(tuning)
             _same(configs.config_feat, golden['config_feat'])
             _same(configs.config_runtime, golden['config_runtime'])
             assert (golden['config_runtime_normalizers'] == configs.normalizer).all()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from baselines.hlo import arrays
+from baselines.hlo import ragged
 from baselines.hlo import schema
 from tests.helpers import hlo_modules
 
@@ -31,5 +31,5 @@ def test_positions():
 
 def test_numbers_of_opcodes():
     assert len(schema.OPCODES) == 120 and schema.OPCODES[-1] == 'tan'
-    found = arrays.opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])
+    found = ragged.opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])
     assert found.tolist() == [1, 26, 0, 0, 120]

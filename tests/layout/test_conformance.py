@@ -35,7 +35,7 @@ class LayoutTask(conformance.Task):
             'all_configurable': program(3, nodes=4, configurable=4),
         }
 
-    def graph(self, pieces):
+    def merged(self, pieces):
         return layout_programs.merged(pieces, range(pieces[0].num_configs))[0]
 
     def choose(self, piece, configs):
@@ -74,7 +74,7 @@ class TestLayoutModels(conformance.ModelSuite):
         # One for all, as it is compiled once for all sizes.
         score = scoring.LayoutScorer(model, memory_budget=1).score
         for piece in task.pieces.values():
-            whole = model.forward(task.graph([piece]), piece.num_configs)
+            whole = model.forward(task.merged([piece]), piece.num_configs)
             conformance.assert_close(
                 score(piece), whole.numpy()[0], task.rounding(name)
             )

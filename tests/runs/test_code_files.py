@@ -75,6 +75,36 @@ def test_notes_of_another_file(saved, tmp_path, capsys):
     )
 
 
+def test_notes_of_an_edited_models_py(tmp_path, monkeypatch, capsys):
+    """Of the package itself, which the course's handout has people edit."""
+    folder = tmp_path / 'baselines/tiles'
+    folder.mkdir(parents=True)
+    ours, model_dir = folder / 'models.py', tmp_path / 'model_0'
+    ours.write_text('class Mine(Model):\n    pass\n')
+    model_dir.mkdir()
+    monkeypatch.setattr(code_files, '_ROOT', str(tmp_path))
+    assert code_files.read('', 'MSE', 'Min', 'tile') == []  # of the zoo
+    code = code_files.read('', 'MSE', 'Mine', 'tile')
+    code_files.save(code, str(model_dir))
+    info = {'args': {'model': 'Mine'}, 'code': code_files.described(code)}
+    run = run_files.RunFile(str(model_dir), info)
+    code_files.note_difference(run, '')
+    assert capsys.readouterr().err == ''
+    ours.write_text('class Mine(Model):\n    x = 1\n')
+    code_files.note_difference(run, '')
+    assert capsys.readouterr().err == (
+        f'note: baselines/tiles/models.py is not the file that {model_dir} was trained '
+        f'with; a copy of that is --models_file={model_dir}/code/models.py\n'
+    )
+    assert (model_dir / 'code/models.py').read_text().endswith('pass\n')
+    info['code']['package'] = '0.3.1'
+    code_files.note_difference(run, '')
+    assert capsys.readouterr().err == (
+        f'note: {model_dir} was trained with tpugraphs 0.3.1; here is '
+        f'{tpugraphs.__version__}\n'
+    )
+
+
 def test_a_finished_run_of_other_code_is_not_resumed(saved):
     run, path = saved
     losses = run.info['code']['files'][1]['path'], run.info['code']['files'][2]['path']

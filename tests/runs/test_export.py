@@ -18,6 +18,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.data.tile import store as tile_store
+from baselines.features import column_sets
 from baselines.features import tile_table
 from baselines.scoring import prediction
 from tests.fuzz import strategies
@@ -118,7 +119,7 @@ def test_raw_features_give_the_scores_of_the_run(exported):
 def test_computed_columns_are_an_input(tmp_path, capsys):
     model_dir = made_runs.make_tile_run(tmp_path, estimate=True)
     assert processes.command('export', model_dir, tmp_path / 'served') == 0
-    names = tile_table.PARTS['estimate'].names
+    names = column_sets.find()['estimate'].names
     assert f'  config_table [?, {len(names)}]' in capsys.readouterr().out.splitlines()
     [record, _] = made_runs.kernel_records([made_runs.FIRST, made_runs.SECOND], 0)
     store = tile_store.TileStore.of_records('kernel', [record])

@@ -21,7 +21,7 @@ def _run(run_hash='abcdef0123', info=None, **args):
     return run_files.RunFile(f'/out/model_{run_hash}', {'args': args, **(info or {})})
 
 
-_WIDE = dict(model_kwargs_json='{"hidden_dim": 64}', estimate=True)
+_WIDE = dict(model_kwargs_json='{"hidden_dim": 64}', columns='estimate')
 _PLACES = dict(out_dir='/b', cache_dir='/c', run_id='mine', resume=True)
 
 
@@ -37,7 +37,10 @@ _PLACES = dict(out_dir='/b', cache_dir='/c', run_id='mine', resume=True)
         # Places do not tell runs apart.
         ([_run(), _run(seed=1, **_PLACES)], ['MLP seed 0', 'MLP seed 1']),
         ([_run(fold='1/2'), _run(fold='2/2')], ['MLP fold 1/2', 'MLP fold 2/2']),
-        ([_run(), _run(**_WIDE)], ['MLP no estimate', 'MLP estimate hidden_dim=64']),
+        (
+            [_run(), _run(**_WIDE)],
+            ['MLP columns=', 'MLP columns=estimate hidden_dim=64'],
+        ),
         ([_run('aaaabbbbcc'), _run('ccccddddee')], ['MLP aaaabbbb', 'MLP ccccdddd']),
         # Models are told apart by their names.
         (
@@ -80,10 +83,12 @@ def test_runs_of_a_group_are_ordered_by_seed_and_fold():
 
 
 def test_settings_that_a_recipe_sets_are_said_by_its_name():
-    run = _run(model='LateJoinResSAGE', recipe='strong', estimate=True, configs=64)
+    run = _run(
+        model='LateJoinResSAGE', recipe='strong', columns='tile,estimate', configs=64
+    )
     found = differences.from_defaults(run)
     assert found['recipe'] == 'strong'
-    assert not {'estimate', 'configs'} & set(found)
+    assert not {'columns', 'configs'} & set(found)
     assert differences.from_defaults(_run(lr=0.01, seed=7, fold='1/2')) == {'lr': 0.01}
 
 

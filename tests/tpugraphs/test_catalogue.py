@@ -31,6 +31,14 @@ def test_models_of_all_tasks(capsys):
     refusals.assert_refused(lambda: tpugraphs.models('tiles'), "mean 'tile'?")
 
 
+def test_column_sets(capsys):
+    found = tpugraphs.api.catalogue.columns()
+    assert list(found) == ['tile', 'loop', 'release', 'estimate']
+    assert all(line.endswith('.') for line in found.values())
+    assert processes.command('models', '--columns') == 0
+    assert capsys.readouterr().out.rstrip('\n') == repr(found)
+
+
 def test_losses(capsys):
     found = tpugraphs.losses()
     assert set(found) - {'tfr.<class>'} == set(losses.names())

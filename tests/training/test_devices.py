@@ -1,10 +1,7 @@
-"""Shares of a batch, TF_CONFIG, and workers that do not come."""
+"""Shares of a batch, and TF_CONFIG."""
 
-import contextlib
 import json
 import signal
-import socket
-import threading
 import types
 
 import numpy as np
@@ -102,50 +99,6 @@ def test_tf_config_that_cannot_be_used(monkeypatch, text, message):
     with pytest.raises(ValueError, match=message) as error:
         devices.of('workers')
     assert '\n' not in str(error.value)
-
-
-def _free_addresses(count):
-    with contextlib.ExitStack() as stack:
-        doors = [
-            stack.enter_context(socket.create_server(('127.0.0.1', 0)))
-            for _ in range(count)
-        ]
-        return [f'127.0.0.1:{door.getsockname()[1]}' for door in doors]
-
-
-def test_a_worker_that_does_not_come_is_named(monkeypatch):
-    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.05')
-    here, missing = _free_addresses(2)
-    with socket.create_server(('127.0.0.1', 0)) as taken:
-        mine = f'127.0.0.1:{taken.getsockname()[1]}'
-        with pytest.raises(ValueError, match='worker 0 cannot listen at .* in use'):
-            workers.wait_for_all([mine, here], 0)
-    with pytest.raises(ValueError) as error:
-        workers.wait_for_all([here, missing], 0)
-    assert str(error.value) == (
-        f'--strategy=workers: worker 1 ({missing}) of TF_CONFIG did not come '
-        'within 0.05 s (TPUGRAPHS_WORKER_SECONDS)'
-    )
-    for bad in ('soon', 'nan', '0'):
-        monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', bad)
-        with pytest.raises(ValueError, match=f'a number above 0, not {bad}'):
-            workers.wait_for_all([here], 0)
-
-
-def test_workers_meet_though_other_programs_listen_and_call(monkeypatch):
-    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '30')
-    addresses = _free_addresses(2)
-    other = threading.Thread(target=workers.wait_for_all, args=(addresses, 1))
-    other.start()
-    workers.send_greeting(addresses[1], bytes(32))
-    workers.wait_for_all(addresses, 0)
-    other.join(30)
-    assert not other.is_alive()
-    monkeypatch.setenv('TPUGRAPHS_WORKER_SECONDS', '0.1')
-    with socket.create_server(('127.0.0.1', 0)) as other_program:
-        listening = f'127.0.0.1:{other_program.getsockname()[1]}'
-        with pytest.raises(ValueError, match=r'worker 1 .* did not come within 0\.1 s'):
-            workers.wait_for_all([addresses[0], listening], 0)
 
 
 def test_ctrl_c_ends_the_process_while_tensorflow_waits():

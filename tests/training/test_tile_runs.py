@@ -1,6 +1,5 @@
 """The tile collection's jobs from end to end, on small random data."""
 
-import dataclasses
 import json
 import types
 
@@ -115,7 +114,7 @@ def test_run_files_that_do_not_fit(data, run, change, words):
 
 
 def test_a_run_with_our_features_predicts_what_training_did(root, tmp_path):
-    flags = dict(estimate=True, tile_columns=True, loop_columns=True)
+    flags = dict(columns='estimate,tile,loop')
     changes = dict(tile_runs.TINY, **flags, epochs=1, out_dir=str(tmp_path))
     model_dir, _ = tile_runs.train(root, **changes)
     info = finished_runs.info_of(model_dir)
@@ -161,20 +160,6 @@ def test_the_scaling_and_the_training_read_one_table(monkeypatch):
     monkeypatch.setattr(tile_table, 'TileTable', Counted)
     bounds = hlo_kernels.configs(([60, 100], []), ([6, 100], []))
     store = hlo_kernels.store(hlo_kernels.addition([60, 100], bounds))
-    settings = config.TileConfig(tile_columns=True, configs=2, batch=1)
+    settings = config.TileConfig(columns='tile', configs=2, batch=1)
     data = task_data.TileData(settings, {'train': store})
     assert made == [data.graphs['train'].table]
-
-
-def test_a_recipe_adds_loop_columns_for_a_processor_and_keeps_that(capsys):
-    # One tile is the whole output: bounds count elements, not registers.
-    bounds = hlo_kernels.configs(([60, 100], []), ([6, 100], []))
-    store = hlo_kernels.store(hlo_kernels.addition([60, 100], bounds))
-    settings = config.TileConfig(recipe='strong', configs=2, batch=1)
-    assert task_data.completed(settings, store) == settings
-    settings = dataclasses.replace(settings, tile_columns=True)
-    settings = task_data.completed(settings, store)
-    assert settings.loop_columns  # of the run file, so that a replay has them
-    data = task_data.TileData(settings, {'train': store})
-    assert 'loop_columns' in data.normalizer.table_parts
-    assert 'tiles of a CPU; adding --loop_columns' in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 
 from baselines.trees import booster as trees_lib
 from baselines.trees import growing
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 from tests.helpers import finished_runs
 from tests.helpers import refusals
 from tests.helpers import shapes
@@ -164,7 +164,7 @@ def test_a_prior_is_corrected(tmp_path):
     )
     trees.save(str(tmp_path / 'trees.txt'))
     for kept in (trees, trees_lib.Trees.read(str(tmp_path / 'trees.txt'))):
-        first, second = scoring.scores(kept, table)
+        first, second = tree_scores.scores(kept, table)
         assert first == pytest.approx([-0.3372, 0.3372], abs=1e-4)
         assert second == pytest.approx([3, 3, 3], abs=1e-4)
 

@@ -22,7 +22,7 @@ from baselines.runs import run_files
 from baselines.scoring import prediction
 from baselines.training import jobs
 from baselines.trees import growing
-from baselines.trees import scoring
+from baselines.trees import tree_scores
 from tests.helpers import finished_runs
 from tests.helpers import layout_runs
 from tests.helpers import places
@@ -208,7 +208,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(both)
     trees = predictor.scorer.trees
     table = predictor.task.table(store, trees.used, None)
-    of_trees = list(scoring.scores(trees, table))
+    of_trees = list(tree_scores.scores(trees, table))
     members = list(predictor.score_members(store))
     for mean, (one, other), of_tree in zip(together, members, of_trees):
         np.testing.assert_array_equal(other, of_tree)
@@ -280,8 +280,7 @@ def test_its_settings_are_those_that_a_report_shows(tiles, tmp_path):
     others = dict(lr=0.5, clip_norm=1.0, clip='global', weight_decay=0.1, batch=2)
     others.update(schedule='cosine', warmup=0.5, averaging='ema:0.9', losses='MSE')
     others.update(loss_noise=0.5, epochs=3, early_stop=1, early_stop_steps=1)
-    others.update(configs=3, validate_batches=1, estimate=True, tile_columns=True)
-    others.update(loop_columns=True, release_columns=True)
+    others.update(configs=3, validate_batches=1, columns='tile,loop')
     others.update(trees=True, eval_every=2)
     other, _ = tile_runs.train(root, out_dir=str(tmp_path), **_TREES, **others)
     assert (other / 'trees.txt').read_text() == (model_dir / 'trees.txt').read_text()

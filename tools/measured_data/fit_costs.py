@@ -1,4 +1,4 @@
-"""Fits the nanoseconds of `baselines/features/cost_columns.py` to measured kernels.
+"""Fits the nanoseconds of `baselines/features/cpu/loop_costs.py` to measured kernels.
 
   python tools/measured_data/fit_costs.py
   python tools/measured_data/fit_costs.py --judge
@@ -24,10 +24,11 @@ import judging
 import results
 
 from baselines.data.tile import store as tile_store
-from baselines.features import cost_columns
-from baselines.features import node_groups
-from baselines.features import release_columns
+from baselines.features import kernel_nodes
 from baselines.features import tile_table
+from baselines.features.cpu import loop_costs
+from baselines.features.cpu import node_groups
+from baselines.features.cpu import release_columns
 
 _ABSOLUTE = 0.1  # weight of the error of a kernel's mean
 _LEAST = 1e-4  # nanoseconds to start from
@@ -69,7 +70,8 @@ def judge() -> None:
         graphs = judging.load(archive, split)
         store = judging.store_of(graphs)
         rows = np.arange(store.config_offsets[-1])
-        times = tile_table.TileTable(store, ['exact_cost_columns']).rows(rows)[:, 0]
+        table = tile_table.TileTable(store, ['loop'])
+        times = table.rows(rows)[:, table.names.index('exact_cost_time')]
         scores = np.split(times, store.config_offsets[1:-1])
         figures = judging.figures('tile', graphs, scores).mean(axis=0)
         name = f'{archive}, {split}'
@@ -78,7 +80,8 @@ def judge() -> None:
 
 def counts_of(store: tile_store.TileStore) -> tuple[np.ndarray, tuple[str, ...]]:
     """Returns the counts of all configurations, [rows, terms], and the terms."""
-    columns = cost_columns.CostColumns(node_groups.NodeGroups(store))
+    nodes = kernel_nodes.KernelNodes(store)
+    columns = loop_costs.LoopCosts(node_groups.NodeGroups(nodes))
     rows = np.arange(store.config_offsets[-1])
     kernels = np.searchsorted(store.config_offsets, rows, 'right') - 1
     bounds = node_groups.bounds_of(store.config_feat[rows].astype(np.float64))

@@ -1,4 +1,4 @@
-"""Models and losses by name, with a line about each."""
+"""Models, column sets and losses by name, with a line about each."""
 
 import importlib.util
 import inspect
@@ -8,6 +8,7 @@ from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
+from baselines.features import column_sets
 from baselines.tasks import lookup
 from baselines.trees import booster
 
@@ -37,6 +38,14 @@ def models(task: str = 'tile') -> Catalogue:
             name: (inspect.getdoc(model) or '').partition('\n')[0]
             for name, model in {**classes, registry.TREES: booster.Trees}.items()
         }
+    )
+
+
+def columns() -> Catalogue:
+    """Returns the column sets of --columns, and the first lines of their docstrings."""
+    sets = column_sets.find().items()
+    return Catalogue(
+        {name: (inspect.getdoc(s) or '').partition('\n')[0] for name, s in sets}
     )
 
 

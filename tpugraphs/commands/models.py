@@ -2,6 +2,7 @@
 
     tpugraphs models
     tpugraphs models layout
+    tpugraphs models --columns
 
 docs/guide/models.md says more, and how to write one.
 """
@@ -17,11 +18,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     tasks = tuple(config.CONFIGS)
     parser.add_argument('task', nargs='?', choices=tasks, help='only those of one task')
+    about = 'list the sets of columns that --columns takes instead'
+    command_line.switch(parser, '--columns', about)
     command_line.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints a table for each task."""
+    if args.columns:
+        columns = api.catalogue.columns()
+        return command_line.show(args, columns, lambda: columns)
     tasks = [args.task] if args.task else list(config.CONFIGS)
     found = {task: api.catalogue.models(task) for task in tasks}
 

@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'write everything to FILE, *.csv or *.json'
     option('--output', str, about, metavar='FILE')
     option('--module', str, 'rank only the module of that name', metavar='NAME')
+    command_line.add_reading(parser)
     command_line.add_models_file(parser)
     needed = 'Needed for runs of the published code only, which do not hold their '
     for name in ('data_root', 'cache_dir'):

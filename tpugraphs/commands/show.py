@@ -28,13 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--module', str, about)
     about = f'draw the graph (up to {layers.MOST} nodes) and the runtimes; also '
     command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
+    command_line.add_reading(parser)
     command_line.add_json(parser, 'text')
 
 
 @command_line.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
-    found = inspect.jobs.describe(args.file, args.module, args.plot)
+    limits = args.batch_size, args.seconds
+    found = inspect.jobs.describe(args.file, args.module, args.plot, *limits)
     command_line.show(args, found.to_json(), found.to_text)
     if args.plot:
         print(f'drawn: {args.plot}', file=sys.stderr if args.json else sys.stdout)

@@ -18,13 +18,7 @@ from baselines import scripts
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument('task', choices=tuple(config.CONFIGS), help='what is ranked')
-    flags = parser.add_argument(
-        'flags',
-        nargs=argparse.REMAINDER,
-        metavar='--flag=value',
-        help='settings; `tpugraphs train tile --help` shows them',
-    )
-    flags.required = False  # else its error asks for flags, too
+    scripts.add_flags(parser, '`tpugraphs train tile --help` shows them')
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from baselines.data import raw as raw_lib
 from baselines.hlo import graph
 from baselines.hlo import protos
 from baselines.hlo import reading
-from baselines.hlo import tile
+from baselines.hlo import tile_configs
 from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
 
@@ -62,7 +62,7 @@ def _extract_module(
 ) -> None:
     """Writes the npz file of a module, and adds the result; raises Skip or errors."""
     if raw.kind == reading.TILE:
-        reason = tile.why_unusable(tuning)
+        reason = tile_configs.why_unusable(tuning)
         if reason:
             raise outcomes.Skip(reason)
     stem = raw_lib.graph_id(tuning)

@@ -39,7 +39,11 @@ class Description:
 
 
 def describe(
-    path: str, module: str | None = None, picture: str | None = None
+    path: str,
+    module: str | None = None,
+    picture: str | None = None,
+    batch_size: int | None = None,
+    seconds: int | None = None,
 ) -> Description:
     """Describes the graphs and configurations of a file, and draws one on request.
 
@@ -47,6 +51,8 @@ def describe(
         path: an npz file, or a program as of `reader.read_program`.
         module: the name or number of the module to describe; None for all.
         picture: the file to draw it to; the ending tells the format.
+        batch_size: see `reader.Options`.
+        seconds: see `reader.Options`.
 
     Raises:
         ValueError: the file holds no graph, or no such module, or several graphs of
@@ -62,7 +68,8 @@ def describe(
     elif module is not None:
         raise ValueError(f'{path}: is one program; leave out --module')
     else:
-        program = reader.read_program(path)
+        options = reader.Options(batch_size, seconds)
+        program = reader.read_program(path, options=options)
         graphs = [contents.describe_program(program)]
         kernels = kernel_table.describe(program)
     if not graphs:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable
 import functools
+import hashlib
 import math
+from typing import Any
+
+import numpy as np
 
 from baselines.core import text
 from baselines.hlo import protos
@@ -15,23 +19,22 @@ from tpugraphs.kernels import cutting
 from tpugraphs.kernels import preparation
 from tpugraphs.kernels import removal
 from tpugraphs.kernels import tpu_tiles
+from tpugraphs.kernels import trip_counts
 from tpugraphs.programs import extras
 from tpugraphs.programs import reader
 
 _MOST_ROWS = 20
+# Of CPU time for XLA, which takes many minutes for tens of thousands of instructions.
+_SECONDS = 30
 _WIDTH = 40  # characters of a shape
-_HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles"]
+_HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles", '']
 
 
-def describe(program: reader.Program, seconds: float = 30) -> text.JsonObject:
+def describe(program: reader.Program) -> text.JsonObject:
     """Describes the parameters and kernels of a program.
 
     An optimized module has its kernels already.  Others are compiled for the CPU; if
     jaxlib is missing or XLA cannot compile them, their instructions are listed.
-
-    Args:
-        seconds: that XLA may take: for tens of thousands of instructions it takes many
-            minutes.
 
     Returns:
         A dict, as `tpugraphs show --json` prints it:
@@ -40,9 +43,12 @@ def describe(program: reader.Program, seconds: float = 30) -> text.JsonObject:
           custom_calls: numbers of the others, by name.
           origin: where the kernels are from, or why there are none.
           multiply_adds: of all dots and convolutions; None if sizes are unknown.
+          unknown_loops: the number of loops that are counted as one round, since the
+            module does not say how many they have.
           kernels: the most multiply-adds first, equal ones together; dicts with the
-            `name` of the first, how many `times` there are equal ones, the `shape` of
-            the result, `multiply_adds` of one, and XLA's `own_tiles` or ''.
+            `name` of the first, how many `times` equal ones run, the `shape` of
+            the result, `multiply_adds` of one, XLA's `own_tiles` or '', and the
+            `reason` why they have no tiles to choose, or ''.
 
     Raises:
         ValueError: the instructions contradict each other.
@@ -50,18 +56,25 @@ def describe(program: reader.Program, seconds: float = 30) -> text.JsonObject:
     module, origin = program.module, 'as the module has them'
     described = _facts(module)
     if _has_unknown_sizes(module):
-        unknown = 'unknown: sizes are not fixed'
-        return {**described, 'origin': unknown, 'multiply_adds': None, 'kernels': []}
+        described.update(multiply_adds=None, unknown_loops=0, kernels=[])
+        return {**described, 'origin': 'unknown: sizes are not fixed'}
     if not preparation.is_optimised(module):
-        module, origin = _optimised(program, seconds)
+        module, origin = _optimised(program)
     try:
-        kernels = _kernels(module)
+        runs, unknown_loops = trip_counts.count_runs(module)
+        kernels = _kernels(module, runs)
     except LookupError as error:
         raise ValueError(
             f'{program.source}: an instruction lacks a field of its opcode ({error})'
         ) from error
     total = sum(kernel['multiply_adds'] * kernel['times'] for kernel in kernels)
-    return {**described, 'origin': origin, 'multiply_adds': total, 'kernels': kernels}
+    return {
+        **described,
+        'origin': origin,
+        'multiply_adds': total,
+        'unknown_loops': unknown_loops,
+        'kernels': kernels,
+    }
 
 
 def lines(described: text.JsonObject) -> list[str]:
@@ -85,6 +98,11 @@ def lines(described: text.JsonObject) -> list[str]:
         f'                  {text.count(total, "multiply-add")} in dots and '
         'convolutions',
     ]
+    if described['unknown_loops']:
+        loops = text.count(described['unknown_loops'], 'loop')
+        shown.append(
+            f'                  {loops} of unknown length: one round is counted'
+        )
     cells = [_HEAD]
     for kernel in kernels[:_MOST_ROWS]:
         all_of_them = kernel['multiply_adds'] * kernel['times']
@@ -96,10 +114,12 @@ def lines(described: text.JsonObject) -> list[str]:
                 f'{kernel["multiply_adds"]:,}',
                 f'{100 * all_of_them / total:.1f} %' if total else '-',
                 kernel['own_tiles'],
+                kernel['reason'],
             ]
         )
-    if not any(row[-1] for row in cells[1:]):
-        cells = [row[:-1] for row in cells]
+    for place in (6, 5):
+        if not any(row[place] for row in cells[1:]):
+            cells = [row[:place] + row[place + 1 :] for row in cells]
     if kernels:
         shown += text.table(cells, '<><>><', indent=4)
     rest = sum(kernel['times'] for kernel in kernels[_MOST_ROWS:])
@@ -118,13 +138,12 @@ def _has_unknown_sizes(module: protos.HloModuleProto) -> bool:
     )
 
 
-def _optimised(
-    program: reader.Program, seconds: float
-) -> tuple[protos.HloModuleProto, str]:
+def _optimised(program: reader.Program) -> tuple[protos.HloModuleProto, str]:
     """Returns the module to cut, and the origin of its kernels, as text."""
     if not extras.has_jaxlib():
         origin = f'instructions before fusion; for kernels run {extras.INSTALL}'
         return program.module, origin
+    seconds = program.seconds or _SECONDS
     optimiser = functools.partial(measure.optimise, seconds=seconds)
     try:
         optimised = preparation.optimise(program, optimiser)
@@ -138,11 +157,12 @@ def _facts(module: protos.HloModuleProto) -> text.JsonObject:
     entry = cutting.entry_of(module)
     parameters = [i for i in entry.instructions if i.opcode == 'parameter']
     parameters.sort(key=lambda i: i.parameter_number)
-    instructions = [i for c in module.computations for i in c.instructions]
+    cut_out = {i.id for c in module.computations for i in removal.outside(c)}
     calls = collections.Counter(
         i.custom_call_target
-        for i in instructions
-        if i.custom_call_target in removal.CUSTOM_CALLS
+        for c in module.computations
+        for i in c.instructions
+        if i.opcode == 'custom-call' and i.id not in cut_out
     )
     return {
         'parameters': [_shape_text(i.shape) for i in parameters],
@@ -152,27 +172,80 @@ def _facts(module: protos.HloModuleProto) -> text.JsonObject:
     }
 
 
-def _kernels(module: protos.HloModuleProto) -> list[text.JsonObject]:
-    """Returns the kernels of a module as `describe` does."""
-    multiply_adds = _MultiplyAdds(module)
-    # Layers repeat: kernels that look the same are one row.
-    alike: dict[tuple[int, int, str, str, str], list[str]] = {}
+def _kernels(
+    module: protos.HloModuleProto, runs: dict[int, int]
+) -> list[text.JsonObject]:
+    """Returns the kernels of a module as `describe` does.
+
+    `runs` are those of its computations, by id.
+    """
+    multiply_adds, contents = _MultiplyAdds(module), _Contents(module)
+    runs_of = {
+        i.id: runs[c.id]
+        for c in module.computations
+        if c.id in runs
+        for i in c.instructions
+    }
+    # Layers repeat: equal kernels are one row.
+    rows: dict[tuple[bytes, str], text.JsonObject] = {}
+    sizes: dict[str, int] = {}  # name -> elements of the result
     for values, pieces in cutting.pieces_of(module):
-        root, count = pieces[-1], multiply_adds.of_all(pieces, values)
-        key = count, _elements(root.shape), root.opcode, _shape_text(root.shape)
-        alike.setdefault((*key, _own_tiles_text(root)), []).append(root.name)
+        root, own = pieces[-1], _own_tiles_text(pieces[-1])
+        row = rows.setdefault(
+            (contents.of_all(pieces, values), own),
+            {
+                'name': root.name,
+                'times': 0,
+                'shape': _shape_text(root.shape),
+                'multiply_adds': multiply_adds.of_all(pieces, values),
+                'own_tiles': own,
+                'reason': next(filter(None, map(cutting.problem_of, pieces)), ''),
+            },
+        )
+        row['times'] += runs_of[root.id]
+        sizes[root.name] = _elements(root.shape)
     # The most multiply-adds of all places first, then the largest result.
-    rows = sorted(alike.items(), key=lambda row: (-row[0][0] * len(row[1]), -row[0][1]))
-    return [
-        {
-            'name': names[0],
-            'times': len(names),
-            'shape': shape,
-            'multiply_adds': count,
-            'own_tiles': own,
-        }
-        for (count, _, _, shape, own), names in rows
-    ]
+    order = lambda row: (-row['multiply_adds'] * row['times'], -sizes[row['name']])
+    return sorted(rows.values(), key=order)
+
+
+class _Contents:
+    """Computes digests of instructions that are equal for equal ones."""
+
+    def __init__(self, module: protos.HloModuleProto):
+        self._bodies = {c.id: c for c in module.computations}
+        self._digests: dict[int, bytes] = {}
+
+    def of_all(
+        self,
+        instructions: Iterable[protos.HloInstructionProto],
+        values: dict[int, protos.HloInstructionProto],
+    ) -> bytes:
+        """Returns the digest of instructions; `values` are all of the computation."""
+        digest = hashlib.sha256()
+        places: dict[int, int] = {}  # id -> the order in which it is met
+        for value in instructions:
+            copy = type(value).FromString(value.SerializeToString())
+            building.clear_fields(copy)
+            copy.name = ''
+            copy.operand_ids[:] = [
+                places.setdefault(o, len(places)) for o in value.operand_ids
+            ]
+            copy.id = places.setdefault(value.id, len(places))
+            del copy.called_computation_ids[:]
+            digest.update(copy.SerializeToString(deterministic=True))
+            for operand in value.operand_ids:
+                digest.update(building.shape_text(values[operand].shape).encode())
+            for number in value.called_computation_ids:
+                digest.update(self._of_computation(number))
+        return digest.digest()
+
+    def _of_computation(self, number: int) -> bytes:
+        """Returns the digest of the computation with id `number`."""
+        if number not in self._digests:
+            values = {i.id: i for i in self._bodies[number].instructions}
+            self._digests[number] = self.of_all(values.values(), values)
+        return self._digests[number]
 
 
 def _own_tiles_text(root: protos.HloInstructionProto) -> str:
@@ -207,8 +280,7 @@ def _shape_text(shape: protos.ShapeProto) -> str:
 class _MultiplyAdds:
     """Counts the multiply-adds of a module's dots and convolutions.
 
-    Called computations count, too; the body of a loop counts once, since the module
-    does not say how often it runs.
+    Called computations count, too; the body of a loop counts once.
     """
 
     def __init__(self, module: protos.HloModuleProto):
@@ -234,16 +306,22 @@ class _MultiplyAdds:
         """Counts the multiply-adds of an instruction and of computations it calls."""
         if instruction.opcode not in ('dot', 'convolution'):
             return sum(map(self.of_computation, instruction.called_computation_ids))
+        terms = building.elements(instruction.shape)
         if instruction.opcode == 'dot':
             left = values[instruction.operand_ids[0]].shape.dimensions
             numbers = instruction.dot_dimension_numbers
-            terms = math.prod(left[d] for d in numbers.lhs_contracting_dimensions)
-        else:
-            kernel = values[instruction.operand_ids[1]].shape.dimensions
-            roles = instruction.convolution_dimension_numbers
-            terms = kernel[roles.kernel_input_feature_dimension]
-            terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
-        return terms * building.elements(instruction.shape)
+            return terms * math.prod(
+                left[d] for d in numbers.lhs_contracting_dimensions
+            )
+        kernel = values[instruction.operand_ids[1]].shape.dimensions
+        roles = instruction.convolution_dimension_numbers
+        terms *= kernel[roles.kernel_input_feature_dimension]
+        terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
+        spatial = zip(instruction.window.dimensions, roles.output_spatial_dimensions)
+        for window, dimension in spatial:
+            dense, size = _dense_steps(window, instruction.shape.dimensions[dimension])
+            terms = terms * dense // size
+        return terms
 
     def of_computation(self, number: int) -> int:
         """Counts the multiply-adds of the computation with id `number`."""
@@ -251,3 +329,22 @@ class _MultiplyAdds:
             values = {i.id: i for i in self._bodies[number].instructions}
             self._counted[number] = self.of_all(values.values(), values)
         return self._counted[number]
+
+
+def _dense_steps(window: Any, size: int) -> tuple[int, int]:
+    """Counts the multiplications along a dimension of a convolution.
+
+    Args:
+        window: its WindowDimension.
+        size: of the output along it.
+
+    Returns:
+        Those without the zeros that dilation puts in; and all.
+    """
+    dilation = max(1, window.base_dilation)
+    if dilation == 1 or not size * window.size:
+        return 1, 1
+    # [size, window], the place in the dilated input.
+    places = np.arange(size)[:, None] * max(1, window.stride) - window.padding_low
+    places = places + np.arange(window.size) * max(1, window.window_dilation)
+    return int((places % dilation == 0).sum()), places.size

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 import functools
 import itertools
 import math
+import re
 from typing import TypeVar
 
 from baselines.hlo import protos
@@ -24,17 +25,25 @@ from baselines.hlo import schema
 Message = TypeVar('Message', bound='protos.Message')
 
 # XLA's PrimitiveTypes.
-_NUMBERS = {kind.name: kind.number for kind in schema.ELEMENT_TYPES}
-_KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES}
+_KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES + schema.NEWER_TYPES}
+_NUMBERS = {kind.name: kind.number for kind in _KINDS.values()}
 TUPLE = _NUMBERS['tuple']
-_KIND_OF_PREFIX = {'s': 'int', 'u': 'uint', 'f': 'float', 'b': 'bfloat'}
-# NumPy's names of the types that can be measured.
+# NumPy's names of types begin otherwise, and have `_` before the bits of exponents.
+_PREFIXES = {'s': 'int', 'u': 'uint', 'f': 'float', 'bf': 'bfloat', 'c': 'complex'}
+_TYPE_NAME = re.compile(r'([a-z]+)(\d+)(\w*)')
+
+
+def _numpy_name(name: str) -> str:
+    """Returns NumPy's name of a type, or that of the package ml_dtypes."""
+    if name == 'pred':
+        return 'bool'
+    prefix, bits, rest = _TYPE_NAME.findall(name)[0]
+    return f'{_PREFIXES[prefix]}{bits}' + (f'_{rest}' if rest else '')
+
+
+# Types of numbers -> NumPy's names.
 NUMPY_TYPES = {
-    number: 'bool'
-    if kind.name == 'pred'
-    else _KIND_OF_PREFIX[kind.name[0]] + str(8 * kind.bytes)
-    for number, kind in _KINDS.items()
-    if kind.bytes and not kind.name.startswith('c')
+    number: _numpy_name(kind.name) for number, kind in _KINDS.items() if kind.bytes
 }
 
 
@@ -57,7 +66,7 @@ def tuple_of(shapes: Sequence[protos.ShapeProto]) -> protos.ShapeProto:
 
 
 def is_array(shape: protos.ShapeProto) -> bool:
-    """Returns whether a shape is an array of fixed size that can be measured."""
+    """Returns whether a shape is an array of numbers, of fixed size."""
     return shape.element_type in NUMPY_TYPES and not any(shape.is_dynamic_dimension)
 
 
@@ -83,6 +92,36 @@ def fresh_ids(module: protos.HloModuleProto) -> Iterator[int]:
     ids = [i.id for c in module.computations for i in c.instructions]
     ids += [c.id for c in module.computations]
     return itertools.count(1 + max(ids, default=0))
+
+
+def renumber(module: protos.HloModuleProto) -> None:
+    """Gives all instructions and computations ids and names that occur once.
+
+    XLA takes the lower 32 bits of an id for the place in its computation, so that
+    `fresh_ids` are not enough.
+    """
+    ids = itertools.count(1)
+    names: set[str] = set()
+    computations: dict[int, int] = {}
+
+    def distinct(name: str, number: int) -> str:
+        while name in names:
+            name = f'{name}.{number}'
+        names.add(name)
+        return name
+
+    # Callees come before their callers.
+    for computation in module.computations:
+        new = {i.id: next(ids) for i in computation.instructions}
+        for i in computation.instructions:
+            i.id, i.name = new[i.id], distinct(i.name, new[i.id])
+            i.operand_ids[:] = [new[o] for o in i.operand_ids]
+            i.called_computation_ids[:] = [
+                computations[c] for c in i.called_computation_ids
+            ]
+        computation.root_id = new[computation.root_id]
+        computations[computation.id] = computation.id = next(ids)
+    module.entry_computation_id = computations[module.entry_computation_id]
 
 
 def shape_text(shape: protos.ShapeProto) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from baselines.hlo import protos
 from tpugraphs.kernels import building
+from tpugraphs.kernels import removal
 
 # An element of their results depends on the operands' elements at its place alone.
 ELEMENTWISE = frozenset(
@@ -22,7 +23,7 @@ ELEMENTWISE = frozenset(
     'power remainder and or not xor negate abs sign exponential '
     'exponential-minus-one log log-plus-one logistic tanh sqrt rsqrt cbrt '
     'cosine sine tan atan2 floor ceil round-nearest-afz round-nearest-even '
-    'is-finite popcnt clz shift-left shift-right-arithmetic '
+    'is-finite real imag complex popcnt clz shift-left shift-right-arithmetic '
     'shift-right-logical erf bitcast-convert reduce-precision copy'.split()
 )
 # Operations that run as a kernel of their own, outside of fusions.
@@ -112,8 +113,10 @@ def pieces_of(
     numbers = [module.entry_computation_id]
     for number in numbers:
         values = {i.id: i for i in bodies[number].instructions}
+        cut_out = {i.id for i in removal.outside(bodies[number])}
         for pieces in _group(bodies, values, bodies[number].root_id):
-            yield values, pieces
+            if pieces[-1].id not in cut_out:
+                yield values, pieces
         for value in values.values():
             if value.opcode in _CALLERS:
                 called = dict.fromkeys(value.called_computation_ids)
@@ -197,6 +200,17 @@ def _is_pointwise(
     return {i.opcode for i in bodies[number].instructions} <= ELEMENTWISE | free
 
 
+def problem_of(piece: protos.HloInstructionProto) -> str:
+    """Returns why an instruction cannot become a kernel, as far as it shows, or ''."""
+    try:
+        _check_supported(piece, inside=False)
+    except Unsupported as reason:
+        return str(reason)
+    if piece.opcode == 'fusion' or piece.opcode in _ALONE:
+        return ''
+    return f'{piece.custom_call_target or piece.opcode} has no tiles'
+
+
 def _check_supported(value: protos.HloInstructionProto, inside: bool) -> None:
     """Raises Unsupported for an instruction that kernels, or fusions, cannot have."""
     if value.shape.element_type == building.TUPLE:
@@ -270,7 +284,8 @@ class _RowMajor:
             pieces: the kernel's instructions, the last one its root.
         """
         for piece in pieces:
-            _check_supported(piece, inside=False)
+            if reason := problem_of(piece):
+                raise Unsupported(reason)
             for number in dict.fromkeys(piece.operand_ids):
                 if number not in self._values:
                     _check_supported(values[number], inside=False)
@@ -278,11 +293,8 @@ class _RowMajor:
             if piece.opcode == 'fusion':
                 [number] = piece.called_computation_ids
                 self._inline(piece, bodies[number])
-            elif piece.opcode in _ALONE:
-                self._write(piece)
             else:
-                name = piece.custom_call_target or piece.opcode
-                raise Unsupported(f'{name} has no tiles')
+                self._write(piece)
         root, _ = self._values[pieces[-1].id]
         if root.opcode == 'parameter':
             raise Unsupported('nothing to compute')

@@ -38,6 +38,7 @@ def prepare(program: reader.Program) -> reader.Program:
     """
     module = protos.HloModuleProto()
     module.CopyFrom(program.module)
+    removal.drop_placements(module)
     counts = program.cut_out
     if not counts:
         counts = removal.counts(module)
@@ -54,8 +55,7 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
     so kernels would depend on the functions that were traced before.
 
     Raises:
-        ValueError: a parameter is no array of fixed size and of one of
-            `building.NUMPY_TYPES`.
+        ValueError: a parameter is no array of fixed size, or nothing is computed.
     """
     for place, computation in enumerate(module.computations):
         entry = computation.id == module.entry_computation_id
@@ -70,7 +70,7 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
                 shown = building.shape_text(instruction.shape)
                 raise ValueError(
                     f'{where}: parameter %{instruction.name} is {shown}; '
-                    'programs to measure take arrays of fixed size'
+                    'kernels take arrays of numbers, of fixed size'
                 )
     result = cutting.root_of(cutting.entry_of(module)).shape
     if result.element_type == building.TUPLE and not result.tuple_shapes:
@@ -79,6 +79,7 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
         _widen_products(module, computation)
     for field in ('input_output_alias', 'id', 'schedule', 'stack_frame_index'):
         module.ClearField(field)
+    building.renumber(module)
     return module
 
 

@@ -3,7 +3,7 @@
 There is a rule for every opcode that can be tiled: a function from the result's region
 (`_Part`) to the same operation on regions of its operands (`Step`).
 
-`baselines.features.node_tiles` estimates the same sizes for all tiles at once.  Its
+`baselines.features.cpu.node_tiles` estimates the same sizes for all tiles at once.  Its
 columns have no dimension numbers of dots, convolutions and gathers and no starts, so
 neither can replace the other without changing measurements or features.
 """

@@ -1,6 +1,7 @@
 """Cuts out of a program what cannot run here, so that the rest can be compiled.
 
 Custom calls run native code, and collectives, sends and receives need other devices.
+Those that only say where data lie are replaced by their operands.
 Each becomes an infeed, which yields its results, and outfeeds, which take its
 operands: XLA knows nothing of the values of the first, and removes neither as dead
 code, in the bodies of loops as well.  The rewritten program is compiled, to cut kernels
@@ -17,10 +18,14 @@ from baselines.hlo import protos
 from baselines.hlo import schema
 from tpugraphs.kernels import building
 
-# Custom calls that XLA itself uses as annotations.
-CUSTOM_CALLS = frozenset(
-    ('LayoutConstraint', 'Sharding', 'SPMDFullToShardShape', 'SPMDShardToFullShape')
+# Custom calls that only say where data lie, unless they change the shape.
+_PLACEMENTS = frozenset(
+    'Sharding SPMDFullToShardShape SPMDShardToFullShape ShardBarrierFrom '
+    'ShardBarrierTo MoveToHost MoveToDevice PinToDevice PinToDeviceSram '
+    'annotate_device_placement'.split()
 )
+_PLACEMENT_PREFIX = 'xla.sdy.'
+LAYOUT = 'LayoutConstraint'  # which XLA fulfils
 _FEEDS = frozenset(('infeed', 'outfeed'))
 # Operations that exchange arrays with other devices or with the host; those that only
 # wait for the end of one are not counted.
@@ -41,10 +46,10 @@ _NO_DATA = frozenset(kind.number for kind in schema.ELEMENT_TYPES if not kind.by
 def counts(module: protos.HloModuleProto) -> dict[str, int]:
     """Counts the operations of a module that cannot run here, by their names."""
     return collections.Counter(
-        _name_of(instruction)
+        name_of(instruction)
         for computation in module.computations
-        for instruction in computation.instructions
-        if _is_outside(instruction) and instruction.opcode not in _WAITS
+        for instruction in outside(computation)
+        if instruction.opcode not in _WAITS
     )
 
 
@@ -62,19 +67,67 @@ def cut_out(module: protos.HloModuleProto) -> None:
     """Replaces the operations of an HloModuleProto that cannot run here by feeds."""
     fresh = building.fresh_ids(module)
     for computation in module.computations:
-        if any(map(_is_outside, computation.instructions)):
+        if outside(computation):
             _Writer(computation, fresh).rewrite()
     _drop_uncalled(module)
 
 
-def _is_outside(instruction: protos.HloInstructionProto) -> bool:
-    """Returns whether an operation cannot run here."""
-    if instruction.opcode == 'custom-call':
-        return instruction.custom_call_target not in CUSTOM_CALLS
-    return instruction.opcode in _EXCHANGES | _FEEDS
+def drop_placements(module: protos.HloModuleProto) -> None:
+    """Replaces operations that only say where data lie by their operands."""
+    for computation in module.computations:
+        values = {i.id: i for i in computation.instructions}
+        operands = {
+            i.id: i.operand_ids[0]
+            for i in computation.instructions
+            if _is_placement(i, values)
+        }
+        if not operands:
+            continue
+        sources: dict[int, int] = {}  # they come after their operands
+        for number, operand in operands.items():
+            sources[number] = sources.get(operand, operand)
+        kept = [i for i in computation.instructions if i.id not in sources]
+        for i in kept:
+            i.operand_ids[:] = [sources.get(o, o) for o in i.operand_ids]
+        computation.root_id = sources.get(computation.root_id, computation.root_id)
+        building.set_repeated(computation.instructions, kept)
 
 
-def _name_of(instruction: protos.HloInstructionProto) -> str:
+def _is_placement(
+    instruction: protos.HloInstructionProto,
+    values: Mapping[int, protos.HloInstructionProto],
+) -> bool:
+    """Returns whether an operation only says where its operand lies.
+
+    `values` are all instructions of the computation, by id.
+    """
+    target = instruction.custom_call_target
+    is_known = target in _PLACEMENTS or target.startswith(_PLACEMENT_PREFIX)
+    if not is_known or not instruction.operand_ids:
+        return False
+    own, operand = instruction.shape, values[instruction.operand_ids[0]].shape
+    if own.element_type == building.TUPLE:  # a group of shardings has no result
+        return not own.tuple_shapes
+    same = own.element_type == operand.element_type
+    return same and own.dimensions == operand.dimensions
+
+
+def outside(
+    computation: protos.HloComputationProto,
+) -> list[protos.HloInstructionProto]:
+    """Returns the operations of a computation that cannot run here."""
+    values = {i.id: i for i in computation.instructions}
+    return [
+        i
+        for i in values.values()
+        if i.opcode in _EXCHANGES | _FEEDS
+        or i.opcode == 'custom-call'
+        and i.custom_call_target != LAYOUT
+        and not _is_placement(i, values)
+    ]
+
+
+def name_of(instruction: protos.HloInstructionProto) -> str:
     """Returns an operation's name for `counts`."""
     if instruction.opcode == 'custom-call':
         return f'custom call of {instruction.custom_call_target!r}'
@@ -91,8 +144,9 @@ class _Writer:
 
     def rewrite(self) -> None:
         """Rewrites the computation."""
+        cut_out = {i.id for i in outside(self._computation)}
         for instruction in self._computation.instructions:
-            if instruction.opcode in _FEEDS or not _is_outside(instruction):
+            if instruction.opcode in _FEEDS or instruction.id not in cut_out:
                 self._written.append(instruction)
                 continue
             for number in instruction.operand_ids:

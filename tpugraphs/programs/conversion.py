@@ -6,6 +6,7 @@ import re
 
 from google.protobuf import message
 
+from baselines.core import text
 from baselines.hlo import forms
 from baselines.hlo import protos
 from tpugraphs.programs import elided
@@ -18,12 +19,17 @@ MEMORY = 12 << 30  # bytes that a process that runs programs may use
 _DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.]+)'")
 
 
-def module_of(data: bytes, form: str) -> tuple[protos.HloModuleProto, list[str]]:
+def module_of(
+    data: bytes, form: str, title: str, name: str = '', seconds: int | None = None
+) -> tuple[protos.HloModuleProto, list[str]]:
     """Converts a text or bytecode to an HloModuleProto.
 
     Args:
         data: the text, UTF-8, or the bytecode.
         form: HLO_TEXT, MLIR_TEXT or MLIR_BYTECODE of `baselines.hlo.forms`.
+        title: the name of a module that has none.
+        name: of the function of MLIR; '' for `main`, or the only public one.
+        seconds: of CPU time that it may take; None for those of `isolated.call`.
 
     Returns:
         The module, and notes for the user on what was dropped or drawn.
@@ -33,7 +39,12 @@ def module_of(data: bytes, form: str) -> tuple[protos.HloModuleProto, list[str]]
     """
     extras.require(form)
     try:
-        notes, content = isolated.call(__name__, 'convert', [form], data)
+        notes, content = isolated.call(
+            f'{__name__}.convert',
+            [form, title, name],
+            data,
+            seconds=seconds or isolated.SECONDS,
+        )
         module = protos.HloModuleProto.FromString(content)
     except message.DecodeError as error:
         raise ValueError(
@@ -44,20 +55,22 @@ def module_of(data: bytes, form: str) -> tuple[protos.HloModuleProto, list[str]]
     return module, [*notes, *elided.fill(module)]
 
 
-def convert(form: str, data: bytes) -> tuple[list[str], bytes]:
+def convert(form: str, title: str, name: str, data: bytes) -> tuple[list[str], bytes]:
     """Converts a text or bytecode to notes and a serialised HloModuleProto.
 
     Runs in the child process; see `module_of`.
     """
     try:
         if form == forms.HLO_TEXT:
-            return hlo_text.parse(data.decode('utf-8-sig'))
-        return stablehlo.parse(data)
+            return hlo_text.parse(data.decode('utf-8-sig'), title)
+        return stablehlo.parse(data, name)
     except ValueError:
         raise
     except Exception as error:
         if 'bad_alloc' in str(error):
             raise MemoryError from error
+        if form != forms.MLIR_BYTECODE and hlo_text.is_cut_off(data.decode()):
+            raise ValueError('it ends in the middle: brackets are open') from error
         raise ValueError(_line_of(error)) from error
 
 
@@ -71,4 +84,4 @@ def _line_of(error: Exception) -> str:
     lines = lines or [type(error).__name__]
     place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)
     marked = lines[place + 2 : place + 3] == ['^']
-    return ': '.join(lines[place : place + 1 + marked])
+    return text.printable(': '.join(lines[place : place + 1 + marked]))

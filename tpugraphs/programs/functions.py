@@ -46,6 +46,7 @@ def trace(
     args: Sequence[object] | None,
     where: str,
     keep_unused: bool = False,
+    batch_size: int | None = None,
 ) -> Traced:
     """Traces a function to an HloModuleProto.
 
@@ -57,11 +58,34 @@ def trace(
         where: the source that errors name.
         keep_unused: whether arguments that a function of JAX does not use stay
             parameters.
+        batch_size: the first size of arguments that do not say it.
 
     Raises:
-        ValueError: there are no arguments, or one of dynamic shape; or it cannot be
-            traced, with the last line of the cause.
+        ValueError: there are no arguments, or one of dynamic shape; it returns no
+            array that it computes; or it cannot be traced, with the last line of the
+            cause.
     """
+    traced = _trace(function, args, where, keep_unused, batch_size)
+    entry = traced.module.computations[-1]
+    made = {i.id: i for i in entry.instructions}
+    root = made[entry.root_id]
+    results = root.operand_ids if root.opcode == 'tuple' else [root.id]
+    if all(made[number].opcode == 'constant' for number in results):
+        raise ValueError(
+            f'{where} returns no array that it computes, but None or plain numbers; '
+            'return a tensor'
+        )
+    return traced
+
+
+def _trace(
+    function: Callable,
+    args: Sequence[object] | None,
+    where: str,
+    keep_unused: bool,
+    batch_size: int | None,
+) -> Traced:
+    """Traces a function, whatever it returns; see `trace`."""
     if _is_jax(function, args):
         if args is None:
             raise ValueError(
@@ -77,35 +101,46 @@ def trace(
             f'{where} has neither an input signature nor example arguments; {_HOW}'
         )
     if hasattr(function, 'python_function') or 'jax' not in sys.modules:
-        return _trace_tensorflow(function, args, where)
+        return _trace_tensorflow(function, args, where, batch_size)
     return _trace_either(function, args, where, keep_unused)
 
 
-def from_file(path: str, name: str) -> protos.HloModuleProto:
+def from_file(
+    path: str, name: str, batch_size: int | None = None, seconds: int | None = None
+) -> protos.HloModuleProto:
     """Traces a function of a Python file, which is run in a child process.
 
-    See `trace_file` for the arguments.
+    Args:
+        path: the file.
+        name: of the function; see `trace_file`.
+        batch_size: see `trace`.
+        seconds: of CPU time that it may take; None for 600.
 
     Raises:
         ValueError: the file does not run, ends its process, or see `trace`.
         OSError: the file cannot be read.
     """
     untrusted.open_regular(path).close()
-    return _traced_apart('trace_file', path, name)
+    return _traced_apart('trace_file', path, name, batch_size, seconds)
 
 
-def _traced_apart(function: str, path: str, name: str) -> protos.HloModuleProto:
+def _traced_apart(
+    function: str, path: str, name: str, batch_size: int | None, seconds: int | None
+) -> protos.HloModuleProto:
     """Calls a function of this module in a child process; see `from_file`."""
+    arguments = [path, name, str(batch_size or '')]
     try:
         _, content = isolated.call(
-            __name__, function, [path, name], b'', _MEMORY, _SECONDS
+            f'{__name__}.{function}', arguments, b'', _MEMORY, seconds or _SECONDS
         )
     except isolated.Ended as how:
         raise ValueError(f'{path}: {how}') from None
     return protos.HloModuleProto.FromString(content)
 
 
-def trace_file(path: str, name: str, _: bytes) -> tuple[list[str], bytes]:
+def trace_file(
+    path: str, name: str, batch_size: str, _: bytes
+) -> tuple[list[str], bytes]:
     """Runs a Python file, and traces its function `name`, in this process.
 
     `example_args` in the file are the arguments: a tuple, or a function without
@@ -118,13 +153,13 @@ def trace_file(path: str, name: str, _: bytes) -> tuple[list[str], bytes]:
         ValueError: the file does not run, has no such function, or see `trace`.
     """
     try:
-        module = _trace_file(path, name).module
+        module = _trace_file(path, name, int(batch_size or 0) or None).module
     except KeyboardInterrupt:  # a user's Ctrl-C reaches the parent process, too
         raise ValueError(f'{path}: KeyboardInterrupt') from None
     return [], module.SerializeToString()
 
 
-def _trace_file(path: str, name: str) -> Traced:
+def _trace_file(path: str, name: str, batch_size: int | None) -> Traced:
     module = _run(path)
     where = f'{path}:{name}'
     function = getattr(module, name, None)
@@ -139,11 +174,15 @@ def _trace_file(path: str, name: str) -> Traced:
             args = args()
     if args is not None and not isinstance(args, (list, tuple)):
         args = (args,)
-    return trace(function, args, where)
+    return trace(function, args, where, batch_size=batch_size)
 
 
 def from_saved_model(
-    folder: str, name: str = '', args: Sequence[object] | None = None
+    folder: str,
+    name: str = '',
+    args: Sequence[object] | None = None,
+    batch_size: int | None = None,
+    seconds: int | None = None,
 ) -> protos.HloModuleProto:
     """Traces a signature of a SavedModel to an HloModuleProto.
 
@@ -153,17 +192,21 @@ def from_saved_model(
         name: of the signature; '' for `serving_default`, or the only one.
         args: instead of the signature's shapes: a dict by the names of its inputs,
             or, where there is one input alone, an array.
+        batch_size: see `trace`.
+        seconds: of CPU time that loading may take; None for 600.
 
     Raises:
         ValueError: there is no such signature, loading ends the process, or see
             `trace`.
     """
     if args is None:
-        return _traced_apart('trace_saved_model', folder, name)
-    return _trace_saved_model(folder, name, args)
+        return _traced_apart('trace_saved_model', folder, name, batch_size, seconds)
+    return _trace_saved_model(folder, name, batch_size, args)
 
 
-def trace_saved_model(folder: str, name: str, _: bytes) -> tuple[list[str], bytes]:
+def trace_saved_model(
+    folder: str, name: str, batch_size: str, _: bytes
+) -> tuple[list[str], bytes]:
     """Traces a signature of a SavedModel in this process.
 
     Returns:
@@ -172,11 +215,12 @@ def trace_saved_model(folder: str, name: str, _: bytes) -> tuple[list[str], byte
     Raises:
         ValueError: see `from_saved_model`.
     """
-    return [], _trace_saved_model(folder, name).SerializeToString()
+    module = _trace_saved_model(folder, name, int(batch_size or 0) or None)
+    return [], module.SerializeToString()
 
 
 def _trace_saved_model(
-    folder: str, name: str, args: Sequence[object] | None = None
+    folder: str, name: str, batch_size: int | None, args: Sequence[object] | None = None
 ) -> protos.HloModuleProto:
     """Traces a signature of a SavedModel; see `from_saved_model`."""
     import tensorflow as tf
@@ -200,7 +244,7 @@ def _trace_saved_model(
         specs = inputs if isinstance(inputs, dict) else dict(zip(sorted(specs), args))
     where = f'{folder}:{chosen}'
     function = lambda inputs: signature(**inputs)
-    return _trace_tensorflow(function, (specs,), where).module
+    return _trace_tensorflow(function, (specs,), where, batch_size).module
 
 
 def _is_jax(function: Callable, args: Sequence[object] | None) -> bool:
@@ -219,7 +263,7 @@ def _trace_either(
 ) -> Traced:
     """Traces a plain Python function by TensorFlow or JAX; see `trace`."""
     tracers: dict[str, Callable[[], Traced]] = {
-        'TensorFlow': lambda: _trace_tensorflow(function, args, where),
+        'TensorFlow': lambda: _trace_tensorflow(function, args, where, None),
         'JAX': lambda: _trace_jax(function, args, where, keep_unused),
     }
     names = ['TensorFlow', 'JAX']
@@ -275,15 +319,21 @@ def _function_of_keras(model: tf.keras.Model, args: Sequence[object] | None) -> 
     return predict, args
 
 
-def _trace_tensorflow(function: Callable, args: Sequence[object], where: str) -> Traced:
+def _trace_tensorflow(
+    function: Callable, args: Sequence[object], where: str, batch_size: int | None
+) -> Traced:
     """Traces a function of TensorFlow; see `trace`."""
     import tensorflow as tf
 
     from baselines.hlo import tensorflow_functions
 
     def spec(leaf: Any) -> Any:
-        array = hasattr(leaf, 'shape') and hasattr(leaf, 'dtype')
-        return tf.TensorSpec(leaf.shape, leaf.dtype) if array else leaf
+        if not (hasattr(leaf, 'shape') and hasattr(leaf, 'dtype')):
+            return leaf
+        shape = tf.TensorShape(leaf.shape)
+        if batch_size and shape.rank and shape[0] is None:
+            shape = [batch_size, *shape[1:]]
+        return tf.TensorSpec(shape, leaf.dtype)
 
     specs = tf.nest.map_structure(spec, tuple(args))
     leaves = tf.nest.flatten(specs)
@@ -291,8 +341,8 @@ def _trace_tensorflow(function: Callable, args: Sequence[object], where: str) ->
     for leaf in arrays:
         if not leaf.shape.is_fully_defined():
             raise ValueError(
-                f'{where} has the dynamic shape {leaf.shape}; XLA wants every size, so '
-                'put numbers into the signature, or give example arguments'
+                f'{where} has the dynamic shape {leaf.shape}; --batch_size gives the '
+                'first size, and the signature or example arguments all of them'
             )
     python = getattr(function, 'python_function', function)
 
@@ -311,20 +361,21 @@ def _trace_tensorflow(function: Callable, args: Sequence[object], where: str) ->
 
 
 def _run(path: str) -> types.ModuleType:
-    """Runs a Python file, which may import its neighbours; returns its module."""
+    """Runs a Python file, which may import its neighbours; returns its module.
+
+    It stays in `sys.modules`, and its folder on the path: functions may import later.
+    """
     stem = os.path.splitext(os.path.basename(path))[0]
     untrusted.open_regular(path).close()
     spec = importlib.util.spec_from_file_location(f'tpugraphs_user_{stem}', path)
     if spec is None or spec.loader is None:
         raise ValueError(f'{path}: not a Python file')
     module = importlib.util.module_from_spec(spec)
-    folder = os.path.dirname(path)
-    sys.path.insert(0, folder)
-    try:
-        with _naming(path):
-            spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(folder)
+    # Dataclasses, pickle and inspect look their module up.
+    sys.modules[spec.name] = module
+    sys.path.insert(0, os.path.dirname(path))
+    with _naming(path):
+        spec.loader.exec_module(module)
     return module
 
 

@@ -1,6 +1,6 @@
 """Runs code that untrusted input can crash, or keep busy forever, in a child process.
 
-notes, content = call('tpugraphs.programs.conversion', 'convert', ['HLO text'], data)
+notes, content = call('tpugraphs.programs.conversion.convert', ['HLO text'], data)
 
 The child writes a line of JSON, {"notes": [...]} or {"error": "..."}, and then the
 content.  XLA ends its process on certain texts, a short text can describe an array of
@@ -16,12 +16,13 @@ import subprocess
 import sys
 import tempfile
 
-from baselines.core import files
 from baselines.core import text
+from tpugraphs.programs import children
 
 MEMORY = 1 << 30  # bytes that a conversion may use
 SECONDS = 30  # of CPU time that a conversion may take
 _WALL = 4  # seconds of wall time for each second of CPU time
+RAISE = '--seconds raises the limit'
 
 
 class Ended(ValueError):
@@ -29,7 +30,6 @@ class Ended(ValueError):
 
 
 def call(
-    module: str,
     function: str,
     arguments: Sequence[str],
     data: bytes = b'',
@@ -39,8 +39,8 @@ def call(
     """Calls a function in a child process.
 
     Args:
-        module: the module of the function.
-        function: its name; takes the arguments and data, returns notes and bytes.
+        function: with its module; takes the arguments and data, returns notes and
+            bytes.
         arguments: its first arguments.
         data: its last argument.
         memory: bytes that the process may use.
@@ -53,25 +53,33 @@ def call(
         Ended: the function took too much memory or time, or ended the process.
         ValueError: the function raised an error; has its cause.
     """
-    command = [sys.executable, '-m', __name__, module, function]
-    limits = [str(memory), str(seconds)]
-    # No pipe: a process that a user's file leaves behind would keep it open.
-    with tempfile.TemporaryFile() as log:
+    # No pipes: a process that a user's file leaves behind would keep them open.
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as written,
+        tempfile.TemporaryFile() as log,
+    ):
+        given.write(data)
+        given.seek(0)
+        process = children.start(
+            f'{__name__}.answer',
+            [function, *arguments],
+            {'TF_CPP_MIN_LOG_LEVEL': '3'},
+            memory,
+            seconds,
+            stdin=given,
+            stdout=written,
+            stderr=log,
+        )
         try:
-            process = subprocess.run(
-                [*command, *limits, *arguments],
-                input=data,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                timeout=_WALL * seconds,
-                env={**files.environment(), 'TF_CPP_MIN_LOG_LEVEL': '3'},
-            )
+            code = children.wait(process, _WALL * seconds)
         except subprocess.TimeoutExpired:
-            raise Ended(f'took over {_WALL * seconds} s') from None
-        head, line_end, content = process.stdout.partition(b'\n')
-        if process.returncode or not line_end:
+            raise Ended(f'took over {_WALL * seconds:,} s of wall time') from None
+        written.seek(0)
+        head, line_end, content = written.read().partition(b'\n')
+        if code or not line_end:
             log.seek(0)
-            raise Ended(_how_it_ended(process.returncode, log.read(), memory, seconds))
+            raise Ended(_how_it_ended(code, log.read(), memory, seconds))
     answer = json.loads(head)
     if 'error' in answer:
         raise ValueError(answer['error'])
@@ -82,44 +90,32 @@ def _how_it_ended(code: int, printed: bytes, memory: int, seconds: int) -> str:
     """Says why a process ended without an answer."""
     if code >= 0:
         return f'ended the process with exit code {code}'
-    name = signal.Signals(-code).name
-    if name in ('SIGXCPU', 'SIGKILL'):
-        return f'took over {seconds} s'
+    if -code == signal.SIGXCPU:
+        return f'took over {seconds:,} s of processor time; {RAISE}'
     if b'bad_alloc' in printed or b'out of memory' in printed.lower():
         return f'took over {memory / 2**30:.0f} GiB of memory'
+    # Real-time signals have no name.
+    name = next((s.name for s in signal.Signals if s == -code), f'signal {-code}')
     return f'ended the process ({name}; {memory / 2**30:.0f} GiB of memory are allowed)'
 
 
-def _limit(memory: int, seconds: int) -> None:
-    """Limits memory and CPU time of this process."""
+def answer(function: str, *arguments: str) -> None:
+    """Calls a function with standard input, and writes its answer."""
     import resource
 
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _main(
-    module: str, function: str, memory: str, seconds: str, *arguments: str
-) -> None:
-    """Calls the function with standard input, and writes its answer."""
     # What a user's file prints goes to standard error, not into the answer.
     out = os.fdopen(os.dup(1), 'wb')
     os.dup2(2, 1)
     content = b''
     try:
-        _limit(int(memory), int(seconds))
-        called = getattr(importlib.import_module(module), function)
+        module, _, name = function.rpartition('.')
+        called = getattr(importlib.import_module(module), name)
         notes, content = called(*arguments, sys.stdin.buffer.read())
         head = {'notes': notes}
     except MemoryError:
-        head = {'error': f'took over {int(memory) / 2**30:.0f} GiB of memory'}
+        most, _ = resource.getrlimit(resource.RLIMIT_DATA)
+        head = {'error': f'took over {most / 2**30:.0f} GiB of memory'}
     except BaseException as error:  # a user's file can raise any
         head = {'error': text.cause_of(error)}
     out.write(json.dumps(head).encode() + b'\n' + content)
     out.close()
-    os._exit(0)  # threads that a user's file started do not keep the process
-
-
-if __name__ == '__main__':
-    _main(*sys.argv[1:])

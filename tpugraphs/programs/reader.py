@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import os
 import re
+from typing import NamedTuple
 
 from baselines.core import files
 from baselines.core import text
@@ -41,46 +42,70 @@ class Program:
     # the ModuleTuningData with its configurations; None unless it was read from tuning
     # data
     tuning: protos.ModuleTuningData | None = None
+    seconds: int | None = None  # CPU time that compiling may take, if it was given
     # operations that cannot run here -> how many there were; see `kernels.removal`
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
+class Options(NamedTuple):
+    """How programs are read."""
+
+    batch_size: int | None = None  # the first size of arguments that do not say it
+    # CPU time that reading and compiling may take; None for the defaults
+    seconds: int | None = None
+
+    def check(self) -> None:
+        """Checks them; raises ValueError for a number below 1."""
+        for name, number in self._asdict().items():
+            if number is not None and number < 1:
+                raise ValueError(f'--{name} is {number}; it is at least 1')
+
+
 @extras.naming_the_command()
-def read_program(x: object, *args: object, name: str = '') -> Program:
+def read_program(
+    x: object, *args: object, name: str = '', options: Options = Options()
+) -> Program:
     """Reads a program; see `tpugraphs.read_program` for arguments and errors."""
+    options.check()
     if isinstance(x, Program):
         return x
     if isinstance(x, (str, os.PathLike)):
-        program = _from_path(os.fspath(x), args or None)
+        program = _from_path(os.fspath(x), args or None, options)
     elif isinstance(x, bytes):
-        program = _from_bytes(x, 'program', 'bytes')
+        program = _from_bytes(x, 'program', 'bytes', options)
     elif hasattr(x, 'SerializeToString'):
-        program = _from_bytes(x.SerializeToString(), 'program', type(x).__name__)
+        content = x.SerializeToString()
+        program = _from_bytes(content, 'program', type(x).__name__, options)
     elif callable(x):
         own = getattr(x, '__name__', '') or getattr(x, 'name', '') or type(x).__name__
-        module = functions.trace(x, args or None, own).module
+        size = options.batch_size
+        module = functions.trace(x, args or None, own, batch_size=size).module
         program = Program(own, module, FUNCTION, own)
     else:
         raise ValueError(
             f'a program is a path, a message, a function or a Keras model, not '
             f'{type(x).__name__}'
         )
-    return dataclasses.replace(program, name=clean_name(name or program.name))
+    return dataclasses.replace(
+        program, name=clean_name(name or program.name), seconds=options.seconds
+    )
 
 
 def find_sources(patterns: Sequence[str]) -> list[str]:
     """Returns the files (see `reading.find_files`) and functions that arguments name.
 
     Args:
-        patterns: files, folders (searched for *.pb), globs, SavedModels and
-            `FILE.py:NAME`.
+        patterns: files, folders (searched for *.pb), globs, SavedModels, and
+            `FILE:NAME` of a function in Python or MLIR.
 
     Raises:
         ValueError: an argument names nothing.
     """
     sources: list[str] = []
     for pattern in patterns:
-        is_source = _function_of(pattern) or _saved_model_of(pattern)
+        is_source = (
+            _function_of(pattern) or _saved_model_of(pattern) or _named_part(pattern)
+        )
         sources += [pattern] if is_source else reading.find_files([pattern])
     return list(dict.fromkeys(sources))
 
@@ -94,7 +119,8 @@ def tuning_kind(source: str) -> str:
         ValueError: it holds no program.
         OSError: it cannot be read.
     """
-    if _function_of(source) or _saved_model_of(source):
+    is_other = _function_of(source) or _saved_model_of(source) or _named_part(source)
+    if is_other:
         return ''
     data = _read(source)
     with text.located(source):
@@ -103,21 +129,22 @@ def tuning_kind(source: str) -> str:
         return forms.detect_kind(data) or reading.parse_tuning(data).kind
 
 
-def _from_path(source: str, args: Sequence[object] | None) -> Program:
-    """Reads a file, `FILE.py:NAME`, or a SavedModel."""
+def _from_path(source: str, args: Sequence[object] | None, options: Options) -> Program:
+    """Reads a file, `FILE:NAME`, or a SavedModel."""
     function = _function_of(source)
     if function:
         path, name = _existing(function[0], source), function[1]
         stem = os.path.splitext(os.path.basename(path))[0]
-        module = functions.from_file(path, name)
+        module = functions.from_file(path, name, *options)
         return Program(f'{stem}_{name}', module, FUNCTION, source)
     saved = _saved_model_of(source)
     if saved:
         folder, name = saved
-        module = functions.from_saved_model(folder, name, args)
+        module = functions.from_saved_model(folder, name, args, *options)
         return Program(os.path.basename(folder), module, SAVED_MODEL, source)
-    stem = os.path.splitext(os.path.basename(source))[0]
-    return _from_bytes(_read(source), stem, files.expand(source))
+    path, name = _named_part(source) or (source, '')
+    stem = os.path.splitext(os.path.basename(path))[0]
+    return _from_bytes(_read(path), stem, files.expand(source), options, name)
 
 
 def _read(source: str) -> bytes:
@@ -136,21 +163,27 @@ def _existing(path: str, source: str) -> str:
     return path
 
 
-def _from_bytes(data: bytes, name: str, source: str) -> Program:
+def _from_bytes(
+    data: bytes, name: str, source: str, options: Options, function: str = ''
+) -> Program:
     """Reads the content of a file, whose form the content tells."""
     with text.located(source):
         form = forms.detect_form(data)
+        if function and not form.startswith('MLIR'):
+            raise ValueError(f'is {form}, which has one program: leave out :{function}')
         if form == forms.TUNING:
             return _from_tuning(data, name, source)
         notes: Sequence[str] = ()
         if form in forms.PROTOS:
             module = reading.module_of(data, form)
         else:
-            module, notes = conversion.module_of(data, form)
+            module, notes = conversion.module_of(
+                data, form, clean_name(name), function, options.seconds
+            )
         _check(module)
     for note in notes:
         text.note(f'{source}: {note}')
-    return Program(name, module, form, source)
+    return Program('_'.join(filter(None, (name, function))), module, form, source)
 
 
 def _from_tuning(data: bytes, name: str, source: str) -> Program:
@@ -199,6 +232,13 @@ def _function_of(source: str) -> tuple[str, str] | None:
     if source.endswith('.py'):
         raise ValueError(f'{source}: which function? say {source}:FUNCTION')
     return None
+
+
+def _named_part(source: str) -> tuple[str, str] | None:
+    """Returns the path and name of `FILE:NAME`; None for anything else."""
+    path, _, name = source.rpartition(':')
+    is_part = not os.path.lexists(files.expand(source))
+    return (path, name) if is_part and os.path.isfile(files.expand(path)) else None
 
 
 def _saved_model_of(source: str) -> tuple[str, str] | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from baselines.core import text
 from tpugraphs.programs import elided
 from tpugraphs.programs import xla
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 # Dialects whose operations XLA converts, and those whose attributes it knows.
 _OPERATIONS = frozenset(
-    'builtin func stablehlo mhlo chlo sdy arith tensor shape vhlo'.split()
+    'builtin func stablehlo mhlo chlo sdy arith tensor shape'.split()
 )
 _ATTRIBUTES = frozenset('stablehlo mhlo chlo jax tf func arith vhlo'.split())
 _WITHOUT_EFFECT = ('sdy.sharding_constraint',)
@@ -33,40 +34,50 @@ _ALIGNMENT = 8  # hex digits of the alignment, before those of the data
 _GROUPS = 'replica_groups'
 _MESH_AXES = re.compile(r'replica_group_mesh_axes<mesh = @"?([^,">]*)"?, axes = (.*)>')
 _AXIS = re.compile(r'"([^"]*)"=(\d+)')
-# Two forms for releases of jaxlib without the dialect sdy (before 0.4.31): meshes are
-# dropped, and constraints written as any MLIR can read them.
-_MESH = re.compile(r'^\s*sdy\.mesh @[^\n]*$', re.MULTILINE)
-_CONSTRAINT = re.compile(
-    r'(%\S+) = sdy\.sharding_constraint (%\S+) <[^\n]*> : (tensor<[^\n>]*>)'
+# For releases of jaxlib without the dialect sdy (before 0.4.31): meshes are dropped,
+# constraints written as any MLIR can read them, and ranges of locations begin alone.
+_REPAIRS = (
+    (re.compile(r'^\s*sdy\.mesh @[^\n]*$', re.MULTILINE), ''),
+    (
+        re.compile(
+            r'(%\S+) = sdy\.sharding_constraint (%\S+) <[^\n]*> : (tensor<[^\n>]*>)'
+        ),
+        r'\1 = "sdy.sharding_constraint"(\2) : (\3) -> \3',
+    ),
+    (re.compile(r'\bsdy\.constant\b'), 'stablehlo.constant'),
+    (re.compile(r'(\("[^"\n]*":\d+:\d+) to \d*:\d+'), r'\1'),
 )
+_VERSION = b'StableHLO_v'  # in the head of a portable artifact
+_MAIN = 'main'
 
 
-def parse(data: bytes) -> tuple[list[str], bytes]:
+def parse(data: bytes, name: str = '') -> tuple[list[str], bytes]:
     """Converts StableHLO or MHLO to notes and a serialised HloModuleProto.
 
     Args:
         data: text in UTF-8, bytecode, or a portable artifact of `jax.export`.
+        name: of the function; '' for `main`, or the only public one.
 
     Raises:
-        ValueError: it has operations of another compiler, or several programs.
+        ValueError: it has operations of another compiler, or no such function.
         Exception: XLA's, which has the line and the column.
     """
     from jaxlib.mlir import ir
 
     is_bytecode = data.startswith(b'ML\xefR')
+    if is_bytecode and b'\0vhlo\0' in data and _VERSION not in data[:64]:
+        raise ValueError(refusal_of('vhlo', 'vhlo.func_v1'))
     with xla.mlir_context() as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
         if is_bytecode:
             module = xla.parse_bytecode(data, context)
         else:
             content = data.decode('utf-8-sig')
-            if not xla.has_sdy():
-                content = _CONSTRAINT.sub(
-                    r'\1 = "sdy.sharding_constraint"(\2) : (\3) -> \3',
-                    _MESH.sub('', content),
-                )
+            for pattern, replacement in () if xla.has_sdy() else _REPAIRS:
+                content = pattern.sub(replacement, content)
             module = ir.Module.parse(content)
         _refuse_other_dialects(module)
+        _choose_main(module, name)
         _write_out_groups(module)
         _drop_shardings(module)
         for operation in _operations(module.operation):
@@ -93,6 +104,45 @@ def _refuse_other_dialects(module: ir.Module) -> None:
         known = dialect in _OPERATIONS and (dialect != 'sdy' or xla.has_sdy())
         if not known and operation.name not in _WITHOUT_EFFECT:
             raise ValueError(refusal_of(dialect, operation.name))
+
+
+def _choose_main(module: ir.Module, name: str) -> None:
+    """Calls a function of a module `main`, and makes it the only public one.
+
+    Raises:
+        ValueError: there is no such function, or none is named, and there are several.
+    """
+    from jaxlib.mlir import ir
+
+    functions = {
+        ir.StringAttr(o.operation.attributes['sym_name']).value: o.operation
+        for o in module.body.operations
+        if o.operation.name == 'func.func'
+    }
+    private = ir.StringAttr.get('private')
+    public = [
+        own
+        for own, operation in functions.items()
+        if 'sym_visibility' not in operation.attributes
+        or operation.attributes['sym_visibility'] != private
+    ]
+    chosen = name or (_MAIN if _MAIN in functions else '')
+    if not chosen and len(public) == 1:
+        [chosen] = public
+    if chosen not in functions:
+        there = text.listed([text.shortened(n, 40) for n in public or functions])
+        wanted = f'no function {name!r}' if name else f'no function {_MAIN!r}'
+        raise ValueError(f'has {wanted}; choose one by FILE:NAME: {there or "none"}')
+    renamed = {chosen: _MAIN}
+    if chosen != _MAIN:
+        renamed = {_MAIN: f'{_MAIN}.other', **renamed}
+    for old, new in renamed.items():
+        if old in functions and old != new:
+            ir.SymbolTable.replace_all_symbol_uses(old, new, module.operation)
+            ir.SymbolTable.set_symbol_name(functions[old], new)
+    for own, operation in functions.items():
+        kind = 'public' if own == chosen else 'private'
+        operation.attributes['sym_visibility'] = ir.StringAttr.get(kind)
 
 
 def _write_out_groups(module: ir.Module) -> None:
@@ -133,6 +183,8 @@ def _drop_shardings(module: ir.Module) -> None:
         if not operation.name.startswith('sdy.'):
             continue
         operands, results = list(operation.operands), list(operation.results)
+        if operation.name == 'sdy.constant':
+            operands = _add_constant(operation)
         if [v.type for v in operands][: len(results)] != [v.type for v in results]:
             raise ValueError(
                 f'has the operation {operation.name}, which cannot run on one device; '
@@ -141,6 +193,19 @@ def _drop_shardings(module: ir.Module) -> None:
         for result, operand in zip(results, operands):
             result.replace_all_uses_with(operand)
         operation.erase()
+
+
+def _add_constant(operation: ir.Operation) -> list[ir.Value]:
+    """Adds the constant that an `sdy.constant` is; returns its result."""
+    from jaxlib.mlir import ir
+
+    constant = ir.Operation.create(
+        'stablehlo.constant',
+        results=[operation.results[0].type],
+        attributes={'value': operation.attributes['value']},
+        ip=ir.InsertionPoint(operation),
+    )
+    return [constant.results[0]]
 
 
 def _take_region(module: ir.Module, manual: list[Any]) -> None:
@@ -209,8 +274,7 @@ def _fill_resources(module: ir.Module) -> None:
     used = [
         operation
         for operation in _operations(module.operation)
-        if operation.name.endswith('.constant')
-        and _is_resource(operation.attributes['value'])
+        if operation.name.endswith('.constant') and _is_resource(operation)
     ]
     blobs = _blobs(module) if used else {}
     for operation in used:
@@ -247,10 +311,14 @@ def _dense(digits: str, kind: ir.Type) -> ir.Attribute:
         return ir.Attribute.parse(f'dense<"0x{packed}"> : {kind}')
 
 
-def _is_resource(attribute: ir.Attribute) -> bool:
-    """Returns whether an attribute is dense_resource<...>."""
+def _is_resource(constant: ir.Operation) -> bool:
+    """Returns whether the value of a constant is dense_resource<...>."""
     from jaxlib.mlir import ir
 
+    try:
+        attribute = constant.attributes['value']
+    except (RuntimeError, TypeError):  # no class for complex numbers
+        return False
     # To print a dense one could take long.
     is_dense = isinstance(attribute, ir.DenseElementsAttr)
     return not is_dense and str(attribute).startswith('dense_resource<')
@@ -266,6 +334,12 @@ def _blobs(module: ir.Module) -> dict[str, str]:
 
 def refusal_of(dialect: str, operation: str) -> str:
     """Returns the line that refuses an operation of a dialect that jaxlib lacks."""
+    if dialect == 'vhlo':
+        return (
+            'is VHLO without the version of its format, which only the program that '
+            'wrote it reads; write it with jax.export, or with '
+            'stablehlo.serialize_portable_artifact'
+        )
     if dialect == 'sdy':  # the newest release that goes with TensorFlow 2.15 lacks it
         return f'has {operation}, which needs jaxlib 0.4.34 or newer; use Python 3.12'
     return (

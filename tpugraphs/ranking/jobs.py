@@ -44,7 +44,9 @@ def rank_modules(args: argparse.Namespace) -> int:
         inputs = [*paths, args.candidates or '']
         files.check_file_writable(args.output, 'output', [kind.beginning], inputs)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    sources = sources_lib.read_sources(paths)  # before a model, which takes seconds
+    options = reader.Options(args.batch_size, args.seconds)
+    # Before a model, which takes seconds.
+    sources = sources_lib.read_sources(paths, options)
     predictor = _load_predictor(args, paths, candidates, sources)
     outcome, summary = outcomes.Outcome(), choices.Summary()
     most_rows = 10 if args.top is None else args.top  # of a module's table
@@ -58,7 +60,7 @@ def rank_modules(args: argparse.Namespace) -> int:
             written = files.write_atomically(args.output, encoding='utf-8', newline='')
             writers.append(kind(stack.enter_context(written), predictor.name))
         for ranked in ranking.rank_files(
-            paths, predictor, outcome, args.module, candidates, sources
+            paths, predictor, outcome, args.module, candidates, sources, options
         ):
             summary.add(ranked)
             for writer in writers:

@@ -28,7 +28,7 @@ from baselines.hlo import graph as graph_lib
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.hlo import tile as hlo_tile
+from baselines.hlo import tile_configs
 from baselines.scoring import prediction
 from baselines.scoring import scorer as scorer_lib
 from tpugraphs.extract import outcomes
@@ -131,6 +131,7 @@ def rank_files(
     module: str | None = None,
     candidates: sources_lib.Candidates = None,
     sources: Mapping[str, sources_lib.Source] | None = None,
+    options: reader.Options = reader.Options(),
 ) -> Iterator[choices.RankedModule]:
     """Ranks the configurations of every module of raw files.
 
@@ -144,6 +145,7 @@ def rank_files(
         candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
         sources: those of `paths` that `sources.read_sources` has read.
+        options: for reading programs.
 
     Yields:
         Modules in the order of the files.
@@ -152,7 +154,9 @@ def rank_files(
         ValueError: there is no such module, or a candidate is not as it should be.
     """
     kind, whole = predictor.collection.task, candidates is not None
-    modules = sources_lib.modules(paths, kind, module, outcome, whole, sources or {})
+    modules = sources_lib.modules(
+        paths, kind, module, outcome, whole, sources or {}, options
+    )
     yield from rank_modules(modules, predictor, outcome, candidates)
 
 
@@ -208,7 +212,7 @@ def _graph_of(
     """Returns the graph of a ModuleTuningData; raises Skip if none can be ranked."""
     kind, variant = predictor.collection.task, predictor.scorer.variant
     if kind == reading.TILE:
-        reason = hlo_tile.why_unusable(tuning, measured=False)
+        reason = tile_configs.why_unusable(tuning, measured=False)
         if reason:
             raise outcomes.Skip(reason)
     extra = predictor.scorer.reads_extra
@@ -304,7 +308,7 @@ def with_configs(record: _Record, configs: Any) -> _Record:
     if isinstance(record, tile_records.TileRecord):
         is_list = isinstance(configs, (list, tuple)) and len(configs) > 0
         if is_list and isinstance(configs[0], Mapping):
-            rows = hlo_tile.columns_of(configs, record.pad)
+            rows = tile_configs.columns_of(configs, record.pad)
         else:
             rows = _rows_of(configs, '[c, 24]')
         return dataclasses.replace(

@@ -9,6 +9,7 @@ import collections
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import difflib
+import functools
 import os
 from typing import Any
 
@@ -85,7 +86,9 @@ def _is_of_tpu(module: protos.HloModuleProto) -> bool:
     )
 
 
-def read_sources(paths: Sequence[str]) -> dict[str, Source]:
+def read_sources(
+    paths: Sequence[str], options: reader.Options = reader.Options()
+) -> dict[str, Source]:
     """Reads what shows that there is something to load a model for.
 
     These are all programs, and, unless a program comes before it, the first file of
@@ -102,7 +105,7 @@ def read_sources(paths: Sequence[str]) -> dict[str, Source]:
     for path in paths:
         try:
             if not (sources and reader.tuning_kind(path)):
-                sources[path] = _read(path)
+                sources[path] = _read(path, options)
         except (ValueError, OSError) as error:
             failed.append(text.one_line(error, path))
     if paths and len(failed) == len(paths):
@@ -118,6 +121,7 @@ def modules(
     outcome: outcomes.Outcome,
     whole: bool,
     sources: Mapping[str, Source],
+    options: reader.Options = reader.Options(),
 ) -> Iterator[Module]:
     """Yields modules of files and programs: all, or the one called `chosen`.
 
@@ -130,7 +134,7 @@ def modules(
     names, exists = [], False
     for number, path in enumerate(paths, start=1):
         try:
-            source = sources.get(path) or _read(path)
+            source = sources.get(path) or _read(path, options)
             tunings = _modules_of(source, kind, outcome, whole)
         except (ValueError, OSError) as error:
             outcome.failed.append(text.one_line(error, path))
@@ -152,11 +156,11 @@ def modules(
         )
 
 
-def _read(path: str) -> Source:
+def _read(path: str, options: reader.Options) -> Source:
     """Reads a file or program; raises ValueError or OSError."""
     if reader.tuning_kind(path):
         return reading.read_tuning(path)
-    return reader.read_program(path)
+    return reader.read_program(path, options=options)
 
 
 def _modules_of(
@@ -183,9 +187,8 @@ def kernels_of(
     if cut_out:
         text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
     skipped: collections.Counter[str] = collections.Counter()
-    tunings = proposals.tunings(
-        program, kind, _CANDIDATES, _SEED, skipped, measure.optimise
-    )
+    optimiser = functools.partial(measure.optimise, seconds=program.seconds or 600)
+    tunings = proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped, optimiser)
     kernels = list(tunings)
     for reason, count in skipped.items():
         where = text.count(count, 'kernel') + f' of {program.name}'

@@ -1,252 +1,183 @@
-"""Trials of a sweep: Optuna draws their settings, child processes train them."""
+"""Searches settings: Optuna draws them, and each trial trains with them.
+
+    trials.run(config.TileConfig(out_dir='~/out/sweep'), trials.SweepOptions(trials=9))
+
+The same call in another process, or on another machine with the same storage, joins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
+import contextlib
 import dataclasses
-import itertools
-import math
-import multiprocessing
-from multiprocessing import resource_tracker
 import os
-import queue
-import signal
-import threading
-import time
+import shlex
+import statistics
+import traceback
 
 import optuna
 
 from baselines import config as config_lib
+from baselines import recipes
 from baselines.core import files
 from baselines.core import text
+from baselines.core.settings import setting
+from baselines.runs import finding
+from baselines.training import progress
 from tpugraphs.sweep import space as space_lib
 from tpugraphs.sweep import study as study_lib
-from tpugraphs.sweep import training
 
-# Seconds between two looks at the clock and at whether Ctrl-C was pressed.
-_PAUSE = 0.5
-
-
-class TrialFailed(Exception):
-    """A trial went wrong; the text says how."""
+# What may differ between machines that share a sweep.
+_PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
+_ENOUGH = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+# A sweep whose first so many trials all failed is wrong.
+_MOST_FAILED = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepOptions:
-    """The options of a search.
+    """The options of a sweep."""
 
-    Raises:
-        ValueError: a number is too small.
-    """
-
-    space: str = ''  # a TOML file; '' for the one that ships for the collection
-    storage: str = ''  # see `study.open_storage`; '' for a SQLite file in --out_dir
-    study: str = ''  # its name there; '' for the collection's
-    trials: int = 40  # that the sweep is to have, of all who join
-    seeds: int = 1  # trainings of each trial with different seeds, averaged
-    folds: int = 0  # of cross-validation, averaged; 0 for the splits as they are
-    workers: int = 1  # trials at a time; they divide the cores of this machine
-    minutes: float = 0.0  # the most that a trial may take; 0 for any
-    pruning: bool = True  # whether bad trials are ended early
-
-    def __post_init__(self) -> None:
-        for name, least in dict(trials=1, seeds=1, workers=1, minutes=0).items():
-            value = getattr(self, name)
-            if not value >= least:
-                raise ValueError(f'--{name} should be at least {least}, not {value}')
-        if self.folds < 0 or self.folds == 1:
-            raise ValueError(f'--folds should be 2 or more, or 0, not {self.folds}')
-
-
-class _Progress:
-    """Reports the score of a trial to Optuna after each epoch of its trainings.
-
-    The score is the mean over the finished trainings and the best epoch so far of the
-    current one; a step is the same epoch of the same training in every trial.
-
-    Args:
-        most_epochs: of a training.
-
-    Attributes:
-        finished: the best scores of the trainings that have ended.
-    """
-
-    def __init__(self, trial: optuna.Trial, most_epochs: int):
-        self._trial, self._most_epochs = trial, most_epochs
-        self.finished: list[float] = []
-        self._reported: set[int] = set()  # steps: a curve has all epochs so far
-
-    def report(self, curve: training.Curve) -> None:
-        """Reports the new epochs of a curve.
-
-        Raises:
-            optuna.TrialPruned: the trial falls behind.
-        """
-        for epoch, score in enumerate(best_so_far(curve), 1):
-            # Steps of later trainings follow those of earlier ones.
-            step = len(self.finished) * self._most_epochs + epoch
-            if step not in self._reported:
-                self._reported.add(step)
-                mean = (sum(self.finished) + score) / (len(self.finished) + 1)
-                self._trial.report(mean, step)
-        if self._trial.should_prune():
-            raise optuna.TrialPruned
+    space: str = setting('', 'What is searched, a TOML file.')
+    storage: str = setting('', 'URL of a database; by default, a file in --out_dir.')
+    study: str = setting('', "Its name there; by default, the collection's.")
+    trials: int = setting(40, 'Trials of the sweep, by all who join.', low=1)
+    seeds: int = setting(1, 'Trainings of a trial with different seeds.', low=1)
+    folds: int = setting(0, 'Folds of cross-validation; 0: none.', low=2, also=0)
+    minutes: float = setting(0.0, 'Begin no trial later; 0: no limit.', low=0)
+    no_pruning: bool = setting(False, 'Train every trial to its end.')
+    json: bool = setting(False, 'Accepted: `sweep show` always prints JSON.')
 
 
 class Objective:
-    """Trains the models of an Optuna trial and returns their mean score.
-
-    The first three arguments are attributes, too.
+    """Trains the models of an Optuna trial and returns their mean validation score.
 
     Args:
-        base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
-        cores: of each worker; empty for all.
+        base: the settings that are not drawn.
 
     Attributes:
-        interrupted: when set, trials end, and their settings go into the queue.
-        workers: trials at a time.
+        best_file: the path of the recipe with the best settings.
     """
 
     def __init__(
-        self,
-        space: space_lib.Space,
-        base: config_lib.AnyConfig,
-        options: SweepOptions,
-        cores: Sequence[Sequence[int]],
-        train: training.Train = training.train_model,
+        self, space: space_lib.Space, base: config_lib.AnyConfig, options: SweepOptions
     ):
-        self.space, self.base, self.options = space, base, options
-        self.interrupted = threading.Event()
-        self.workers = len(cores)
-        self._cores: queue.Queue = queue.Queue()
-        for worker in cores:
-            self._cores.put(worker)
-        self._train_model = train
+        self._space, self._base, self._options = space, base, options
+        self.best_file = os.path.join(files.expand(base.out_dir), 'best.json')
 
     def __call__(self, trial: optuna.Trial) -> float:
-        """Trains an Optuna trial.
+        """Trains an Optuna trial; its attribute REASON says why it failed.
 
         Raises:
             optuna.TrialPruned: it falls behind.
-            TrialFailed: it went wrong; its attribute REASON says how.
-            KeyboardInterrupt: `interrupted` is set.
+            KeyboardInterrupt: Ctrl-C was pressed; its settings are queued again.
         """
-        cores = self._cores.get()
-        try:
-            return self._mean_score(trial, cores)
-        except (TrialFailed, ValueError, OSError) as error:
-            reason = text.one_line(error)[:2000]
-            trial.set_user_attr(study_lib.REASON, reason)
-            raise TrialFailed(reason) from None
-        except KeyboardInterrupt:
-            queue_again = optuna.storages.RetryHeartbeatStaleTrialCallback()
-            queue_again(trial.study, trial.study.trials[trial.number])
-            raise
-        finally:
-            self._cores.put(cores)
-
-    def _mean_score(self, trial: optuna.Trial, cores: Sequence[int]) -> float:
-        """Trains all models of a trial; returns the mean of their best scores."""
-        deadline = time.monotonic() + (60 * self.options.minutes or math.inf)
-        progress = _Progress(trial, self.space.most_epochs(self.base))
-        for config in self._configs(trial):
-            curve = self._train(config, cores, deadline, progress.report)
-            progress.finished.append(best_so_far(curve)[-1])
-        return sum(progress.finished) / len(progress.finished)
-
-    def _configs(self, trial: optuna.Trial) -> list[config_lib.AnyConfig]:
-        """Draws a trial; returns the settings of each of its trainings."""
-        drawn = self.space.suggest(trial, self.base)
-        name = study_lib.folder_of(trial.study.trials[trial.number])
-        folder = os.path.join(files.expand(self.base.out_dir), name)
+        # Settings that are tried again stay in the folder of the first attempt.
+        attributes = trial.study.trials[trial.number].system_attrs
+        number = attributes.get('failed_trial', trial.number)
+        folder = os.path.join(os.path.dirname(self.best_file), f'trial_{number:04d}')
         os.makedirs(folder, exist_ok=True)
-        config = dataclasses.replace(
-            self.base,
-            **drawn,
-            out_dir=folder,
-            run_id=f'{trial.study.study_name} {name}',
-            # As the best settings will be: --configs is what the data have.
-            recipe=study_lib.best_file(self.base.out_dir),
-            resume=True,
-        )
-        first, count = self.base.seed, self.options.folds
-        folds = [f'{number}/{count}' for number in range(1, count + 1)] or ['']
-        return [
-            config_lib.checked(dataclasses.replace(config, seed=seed, fold=fold))
-            for seed in range(first, first + self.options.seeds)
-            for fold in folds
-        ]
+        with (
+            open(os.path.join(folder, 'log.txt'), 'a', encoding='utf-8') as log,
+            contextlib.redirect_stdout(log),
+            contextlib.redirect_stderr(log),
+        ):
+            try:
+                return self._mean_score(trial, folder)
+            except optuna.TrialPruned:
+                raise
+            except KeyboardInterrupt:
+                study_lib.retry(trial.study, trial.study.trials[trial.number])
+                raise
+            except Exception as error:
+                traceback.print_exc()
+                trial.set_user_attr(study_lib.REASON, text.one_line(error))
+                raise
 
-    def _train(
-        self,
-        config: config_lib.AnyConfig,
-        cores: Sequence[int],
-        deadline: float,
-        report: training.AfterEpoch,
-    ) -> training.Curve:
-        """Trains a model in a child process, which is killed at the deadline."""
-        # A forked child would share open databases and locks.
-        context = multiprocessing.get_context('spawn')
-        receiver, sender = context.Pipe(duplex=False)
-        log = os.path.join(config.out_dir, 'log.txt')
-        arguments = (self._train_model, config, cores, log, sender)
-        child = context.Process(target=training.work, args=arguments)
-        # With Ctrl-C blocked it cannot end in a traceback before it reaches `work`;
-        # to start Python's own helper process would unblock it.
-        resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            child.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        sender.close()  # so that the pipe ends when the child does
-        curve: training.Curve = {}
-        try:
-            while True:
-                while not receiver.poll(_PAUSE):
-                    self._check_time(deadline)
-                message = receiver.recv()
-                if isinstance(message, str):
-                    raise TrialFailed(message)
-                curve = message
-                report(curve)
-        except EOFError:
-            child.join()
-            self._check_time(deadline)
-            if child.exitcode:
-                raise TrialFailed(_ending(child.exitcode)) from None
-            return curve
-        finally:
-            child.kill()
-            child.join()
+    def _mean_score(self, trial: optuna.Trial, folder: str) -> float:
+        """Trains the models of a trial, with seeds of its own; returns the mean."""
+        from baselines.training import jobs
 
-    def _check_time(self, deadline: float) -> None:
-        """Raises TrialFailed after the deadline, KeyboardInterrupt if `interrupted`."""
-        if self.interrupted.is_set():
-            raise KeyboardInterrupt
-        if time.monotonic() > deadline:
-            raise TrialFailed(
-                f'out of time: more than {self.options.minutes:g} minutes'
-            )
+        drawn = self._space.suggest(trial, self._base)
+        name = f'{trial.study.study_name} trial {trial.number}'
+        # As those of a recipe, the settings draw no more --configs than the data have.
+        changes = {**drawn, 'run_id': name, 'resume': True, 'recipe': self.best_file}
+        config = dataclasses.replace(self._base, **changes, out_dir=folder)
+        seeds, folds = self._options.seeds, self._options.folds
+        finished: list[float] = []
+
+        def report(state: progress.State) -> None:
+            # A step is the same epoch of the same training in every trial.
+            step = len(finished) * config.epochs + state.epochs_done
+            trial.report(statistics.fmean([*finished, state.best_score]), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+        first = self._base.seed + trial.number * seeds
+        for seed in range(first, first + seeds):
+            for fold in [f'{i}/{folds}' for i in range(1, folds + 1)] or ['']:
+                one = dataclasses.replace(config, seed=seed, fold=fold)
+                model_dir = jobs.train(config_lib.checked(one), after_epoch=report)
+                score = finding.load(model_dir).info['val_score']
+                if score is None:
+                    raise ValueError('nothing to compare: no validation score')
+                finished.append(score['value'])
+        return statistics.fmean(finished)
+
+    def write_best(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        """Prints a trial that has ended; writes the best settings for --recipe."""
+        print(study_lib.describe(trial), flush=True)
+        ended = [t.state.name for t in study.trials if t.state.is_finished()]
+        if len(ended) >= _MOST_FAILED and {*ended} == {'FAIL'}:
+            study.stop()
+        if 'COMPLETE' in ended:
+            drawn = self._space.settings(study.best_params, self._base)
+            settings = {**config_lib.changed(self._base), **drawn}
+            best = {'study': study.study_name, 'trial': study.best_trial.number}
+            best['score'] = study.best_value
+            recipes.write(self.best_file, self._base.collection.name, settings, best)
 
 
-def best_so_far(curve: training.Curve) -> list[float]:
-    """Returns the best validation score so far, after each epoch of a curve.
+def run(
+    base: config_lib.AnyConfig, options: SweepOptions, given: Collection[str] = ()
+) -> None:
+    """Runs a sweep, or joins one; prints its trials and the command to train next.
+
+    Args:
+        base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
+        given: names of settings of `base` that are not searched.
 
     Raises:
-        ValueError: nothing was validated.
+        ValueError: the space or the storage cannot be used, or no trial can be trained.
+        OSError: the runs cannot be written.
+        KeyboardInterrupt: Ctrl-C was pressed; the same call goes on.
     """
-    scores = curve.get('val_tau') or curve['val_opa']
-    if None in scores:
-        raise ValueError(
-            'a sweep compares validation scores, and the validation split gives none: '
-            'its runtimes are 0, or --validate_batches is'
+    space = space_lib.read(options.space, type(base), given)
+    files.check_writable(base.out_dir)
+    name = options.study or base.collection.name
+    storage = options.storage or study_lib.default_storage(base.out_dir)
+    changed = config_lib.changed(base).items()
+    definition = {n: value for n, value in changed if n not in _PLACES}
+    definition.update(space=space.source, seeds=options.seeds, folds=options.folds)
+    epochs = 0 if options.no_pruning else space.fixed.get('epochs', base.epochs)
+    objective = Objective(space, base, options)
+    kept = f'kept the trials in {files.shown(base.out_dir)}'
+    with study_lib.using(storage), text.interruptible(kept):
+        study = study_lib.create(storage, name, definition, epochs)
+        if not study.trials:
+            study.enqueue_trial(space.defaults(base))
+        enough = optuna.study.MaxTrialsCallback(options.trials, states=_ENOUGH)
+        study.optimize(
+            objective,
+            n_trials=max(options.trials - len(study.get_trials(states=_ENOUGH)), 0),
+            timeout=60 * options.minutes or None,
+            catch=(Exception,),
+            callbacks=[objective.write_best, enough],
+            gc_after_trial=True,
         )
-    return list(itertools.accumulate(scores, max))
-
-
-def _ending(exit_code: int) -> str:
-    """Describes the end of a process without a message; signals' codes are negative."""
-    how = f'exit code {exit_code}' if exit_code > 0 else f'signal {-exit_code}'
-    killed = ' (out of memory?)' if exit_code == -signal.SIGKILL else ''
-    return f'its process ended with {how}{killed}; see log.txt in its folder'
+        if not study.get_trials(states=_ENOUGH):
+            reasons = {t.user_attrs.get(study_lib.REASON, '-') for t in study.trials}
+            raise ValueError(f'no trial was complete: {"; ".join(sorted(reasons))}')
+        print(f'best: {study_lib.describe(study.best_trial)}')
+    flags = [f'--recipe={objective.best_file}', *config_lib.data_flags(base)]
+    print(f'next: {shlex.join(["tpugraphs", "train", base.collection.task, *flags])}')

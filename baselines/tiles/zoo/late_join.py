@@ -33,7 +33,7 @@ class LateJoinResSAGE(kernels_lib.ResidualModel):
 
     q are the configuration's features: as they are, as logarithms, and in bins.
     What a head can know of how a tile fits its arrays has to be among them: this
-    is made for `--tile_columns`.  Nothing is computed per pair of node and
+    is made for `--columns=tile`.  Nothing is computed per pair of node and
     configuration.
 
     Args:

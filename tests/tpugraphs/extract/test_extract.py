@@ -10,7 +10,7 @@ import pytest
 from baselines.data import raw as raw_lib
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
-from baselines.hlo import layout
+from baselines.hlo import layout_configs
 from baselines.hlo import reading
 from baselines.hlo import schema
 from tests.helpers import hlo_modules
@@ -106,7 +106,7 @@ def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
     ]
     tuning = hlo_modules.tuning(module, runs, 1, range(1000))
     path = _write(tmp_path / 'a.pb', tuning.SerializeToString())
-    monkeypatch.setattr(layout, 'BLOCK_BYTES', 1 << 18)
+    monkeypatch.setattr(layout_configs, 'BLOCK_BYTES', 1 << 18)
     del runs, tuning
     for read in (
         lambda: _extract(path, tmp_path / 'out'),

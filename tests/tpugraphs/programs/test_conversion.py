@@ -75,8 +75,8 @@ def test_attributes_and_tables_of_newer_printers_are_dropped(capsys):
 
 
 def test_an_attribute_is_removed_with_its_value():
-    assert hlo_text.without_attribute('f(x), a={b={1, 2}}, c=3', 'a') == 'f(x), c=3'
-    assert hlo_text.without_attribute('f(x), m={k="a=1" a=2}', 'a') == (
+    assert hlo_text.without_attribute('f(x), a={b={1, 2}}, c=3', 'a', 6) == 'f(x), c=3'
+    assert hlo_text.without_attribute('f(x), m={k="a=1" a=2}', 'a', 18) == (
         'f(x), m={k="a=1"}'
     )
 
@@ -303,7 +303,7 @@ def test_a_damaged_saved_model_is_loaded_apart(tmp_path, caplog):
 def test_a_child_has_limits(tmp_path, content, memory, seconds, message):
     path = _user_file(tmp_path, content).partition(':')[0]
     with pytest.raises(ValueError, match=message):
-        isolated.call('runpy', 'run_path', [path], b'', memory, seconds)
+        isolated.call('runpy.run_path', [path], b'', memory, seconds)
 
 
 def test_a_process_that_a_user_file_leaves_behind_is_not_waited_for(tmp_path):
@@ -328,7 +328,7 @@ from baselines.hlo import protos
 from tpugraphs.programs import functions
 for name in sys.argv[2:]:
     try:
-        _, content = functions.trace_file(sys.argv[1], name, b'')
+        _, content = functions.trace_file(sys.argv[1], name, '', b'')
     except ValueError as error:
         print(error)
     else:

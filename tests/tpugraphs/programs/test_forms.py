@@ -27,9 +27,10 @@ def source(request, tmp_path):
     return program_forms.write(request.param, tmp_path)
 
 
-def _call_here(module, function, arguments, data=b'', *unused_limits):
+def _call_here(function, arguments, data=b'', *unused_limits):
     """Stands for `isolated.call`, which has its own tests."""
-    return getattr(importlib.import_module(module), function)(*arguments, data)
+    module, _, name = function.rpartition('.')
+    return getattr(importlib.import_module(module), name)(*arguments, data)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Kernels of programs without configurations: shown, and given candidates."""
 
 import collections
+import dataclasses
 
 import pytest
 
@@ -85,7 +86,14 @@ def _lines(program):
     return kernel_table.lines(kernel_table.describe(reader.read_program(program)))
 
 
-def test_multiply_adds_of_a_convolution_by_hand():
+def _as_it_stands(monkeypatch):
+    def optimise(module, seconds):
+        raise ValueError(f'took over {seconds} s')
+
+    monkeypatch.setattr(kernel_table.measure, 'optimise', optimise, raising=False)
+
+
+def test_multiply_adds_of_a_convolution_by_hand(monkeypatch):
     made = building.Module('image')
     entry = made.computation('entry')
     x = entry.parameter(building.shape_of('f32', [2, 8, 8, 6]))
@@ -95,11 +103,9 @@ def test_multiply_adds_of_a_convolution_by_hand():
     numbers = root.convolution_dimension_numbers
     numbers.kernel_input_feature_dimension = 2
     numbers.kernel_spatial_dimensions.extend([0, 1])
-    lines = kernel_table.lines(
-        kernel_table.describe(reader.read_program(made.finish(entry)), seconds=0)
-    )
+    _as_it_stands(monkeypatch)
     # 2 x 8 x 8 x 12 results of 3 x 5 x 2 products.
-    assert '46,080 multiply-adds in dots and convolutions' in lines[-3]
+    assert '46,080 multiply-adds' in _lines(made.finish(entry))[-3]
 
 
 def test_the_table_of_an_optimised_module():
@@ -136,7 +142,7 @@ def test_collectives_are_named_and_the_other_kernels_cut():
     program = reader.read_program(module, name='mine')
     assert '  cut out         1 all-reduce' in _lines(program)
     _, skipped = _tunings(module)  # it has a fusion, so it is not compiled
-    assert skipped == {'all-reduce has no tiles': 1}
+    assert not skipped  # what was cut out is said once
 
 
 def test_a_damaged_product_is_said_in_one_line():
@@ -146,11 +152,12 @@ def test_a_damaged_product_is_said_in_one_line():
         _lines(module)
 
 
-def test_what_xla_takes_too_long_for_is_listed_as_it_is():
+def test_what_xla_takes_too_long_for_is_listed_as_it_is(monkeypatch):
     pytest.importorskip('jaxlib', reason='jaxlib is not installed')
     program = reader.read_program(measured_programs.pointwise(8))
-    described = kernel_table.describe(program, seconds=0)
+    _as_it_stands(monkeypatch)
+    described = kernel_table.describe(dataclasses.replace(program, seconds=7))
     why = described['origin']
     assert why.startswith('instructions before fusion, since ')
-    assert why.endswith(': took more than 0 s')
+    assert why.endswith(': took over 7 s')
     assert [kernel['shape'] for kernel in described['kernels']] == ['f32[8]']

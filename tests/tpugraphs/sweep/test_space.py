@@ -51,7 +51,7 @@ def test_ranges_choices_and_conditions():
         'lr': 1e-3,
         'batch': 4,
         'model': 'MLP',
-        'estimate': True,
+        'columns': 'estimate',  # of 0.3
         'model_kwargs_json': '{"hidden_dim": 8, "num_gnns": 2}',
     }
     assert drawn.asked['lr'] == (1e-3, 1.0, None, True)
@@ -62,7 +62,6 @@ def test_ranges_choices_and_conditions():
         'epochs lr batch model'.split()
     )
     assert 'estimate' not in other.asked
-    assert found.most_epochs(config.TileConfig()) == 7
 
 
 @pytest.mark.parametrize('later', ['lr', 'batch'])
@@ -78,15 +77,14 @@ def test_a_condition_names_no_setting_that_is_drawn_later(later):
 
 
 def test_a_given_setting_is_not_searched():
-    left = space.parse(_SPACE, config.TileConfig).without(['model', 'epochs'])
+    left = space.parse(_SPACE, config.TileConfig, given=['model', 'epochs'])
     base = config.TileConfig(model='MLP', epochs=1)
     drawn = _Drawn(estimate=False)
     # The condition model = "MLP" holds, by the given value.
-    assert set(left.suggest(drawn, base)) == {'lr', 'batch', 'estimate'}
-    assert left.most_epochs(base) == 1
+    assert set(left.suggest(drawn, base)) == {'lr', 'batch', 'columns'}
     assert 'model' not in left.source and 'lr' in left.source
     with pytest.raises(ValueError, match='nothing to search'):
-        left.without([parameter.name for parameter in left.parameters])
+        space.parse(_SPACE, config.TileConfig, given=_SPACE)
 
 
 def test_defaults_are_tried_first_where_they_can_be_drawn():
@@ -95,42 +93,31 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
     )
     base = config.TileConfig(model='MLP', model_kwargs_json='{"num_gnns": 9}')
     # configs is 10, out of range; num_gnns waits for estimate, which is False.
-    assert found.defaults(base) == {
-        'lr': 1e-3,
-        'batch': 10,
-        'model': 'MLP',
-        'estimate': False,
-    }
+    assert found.defaults(base) == {'lr': 1e-3, 'batch': 10, 'model': 'MLP'}
 
 
 @pytest.mark.parametrize(
     'changes, message',
     [
         ({'lrr': 1}, "there is no setting 'lrr'; did you mean 'lr'?"),
-        ({'fold': '1/2'}, 'fold is not for a space: use --folds'),
-        ({'models_file': 'a.py'}, 'models_file is not for a space: use --models_file'),
+        ({'fold': '1/2'}, 'a space cannot set fold'),
+        ({'models_file': 'a.py'}, 'models_file: a space cannot name a file'),
         ({'losses': 'a.py:f:1'}, 'losses: a space cannot name a file: use --losses'),
         ({'lr': 10**400}, 'lr: 1000.* is too large'),
         ({'lr': {'low': 1, 'high': 10**400}}, r'\[lr\]: lr: 1000.* is too large'),
         ({'lr': {'low': '1', 'high': 2}}, r"\[lr\]: lr should be a number, not '1'"),
         ({'lr': datetime.date(2020, 1, 1)}, r'lr should be a number, not datetime'),
-        ({'lr': {'low': 1, 'hihg': 2}}, r"\[lr\]: has no 'hihg'; did you mean 'high'?"),
-        ({'lr': {'low': 1}}, r'\[lr\]: needs low and high, or choices'),
+        (
+            {'lr': {'low': 1, 'hihg': 2}},
+            r"\[lr\]: needs low and high.*; not .*'hihg': 2",
+        ),
         ({'lr': {'low': 2, 'high': 1}}, r'\[lr\]: `low <= high` must hold'),
         ({'lr': {'low': -1, 'high': 1}}, '--lr should be more than 0, not -1'),
         ({'batch': {'low': 1, 'high': 2.5}}, 'batch should be a whole number, not 2.5'),
         ({'batch': {'low': 1, 'high': 3, 'step': 0}}, '`step > 0` must hold'),
-        (
-            {'batch': {'low': 1, 'high': 3, 'step': 0.5}},
-            'step should be a number, not 0.5',
-        ),
+        ({'batch': {'low': 1, 'high': 3, 'step': 0.5}}, 'step should not be 0.5'),
         ({'warmup': {'low': 0, 'high': 1, 'log': True}}, '`low > 0` must hold'),
-        ({'lr': {'choices': []}}, 'choices should be a list of values'),
-        ({'lr': {'choices': [1.0, 1.0]}}, 'choices has a value twice'),
-        (
-            {'lr': {'choices': [1.0], 'low': 1}},
-            "has no 'low'; there are: choices, when",
-        ),
+        ({'lr': {'choices': []}}, 'or choices, a list; not'),
         ({'schedule': {'choices': ['cosin']}}, 'one of constant, cosine, not'),
         ({'epochs': 0}, '--epochs should be at least 1, not 0'),
         ({'model': {'choices': [3]}}, 'model should be text, not 3'),
@@ -138,7 +125,7 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ({'model_kwargs': {'a': [1]}}, r'model_kwargs.a: \[1\] is no number'),
         (
             {'estimate': {'choices': [True, False], 'when': {'model': 'GCN'}}},
-            r"when wants model = 'GCN', which \[model\] cannot be",
+            "when wants model = 'GCN', which it cannot be",
         ),
         (
             {'estimate': {'choices': [True, False], 'when': {'model_kwargs.x': 1}}},
@@ -146,11 +133,11 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ),
         (
             {'estimate': {'choices': [True, False], 'when': {'epochs': 'x'}}},
-            r"\[estimate\]: when: epochs should be a whole number, not 'x'",
+            r"\[estimate\]: epochs should be a whole number, not 'x'",
         ),
         (
             {'estimate': {'choices': [True, False], 'when': 'MLP'}},
-            'when should be a table such as',
+            'when should be a table, not',
         ),
     ],
 )
@@ -180,7 +167,7 @@ def test_a_file_that_is_not_toml_is_named(tmp_path):
 @pytest.mark.parametrize('task', config.CONFIGS)
 def test_both_tasks_have_a_space_with_their_defaults(task):
     config_class = config.CONFIGS[task]
-    found = space.read(space.shipped(task), config_class)
+    found = space.read('', config_class)
     assert {'lr', 'model', 'batch'} <= set(found.defaults(config_class()))
 
 
@@ -192,9 +179,9 @@ def test_the_space_of_the_documents(tmp_path):
     path.write_text(block.text)
     drawn = _Drawn(model='LateJoinResSAGE', lr=0.01)
     found = space.read(str(path), config.TileConfig).suggest(drawn, config.TileConfig())
-    assert {k: found[k] for k in ('epochs', 'lr', 'model', 'estimate')} == {
+    assert {k: found[k] for k in ('epochs', 'lr', 'model', 'columns')} == {
         'epochs': 30,
         'lr': 0.01,
         'model': 'LateJoinResSAGE',
-        'estimate': True,
+        'columns': 'tile,estimate',
     }

@@ -11,18 +11,19 @@ from collections.abc import Sequence
 import dataclasses
 import math
 import multiprocessing
+import os
 import subprocess
-import sys
 import tempfile
 import time
 from typing import Any
 
-from baselines.core import files
 from baselines.hlo import protos
 from tpugraphs.measure.clock import backend
 from tpugraphs.measure.clock import machine
 from tpugraphs.measure.clock import timing
+from tpugraphs.programs import children
 from tpugraphs.programs import conversion
+from tpugraphs.programs import isolated
 
 _WORKER = 'tpugraphs.measure.clock.worker'
 # A kernel is given up when the process has ended this often on it.
@@ -45,18 +46,26 @@ class _Died(WorkerError):
     """The worker process has ended; the text says why."""
 
 
-def optimise(module: bytes, seconds: float = 600) -> bytes:
+def optimise(module: bytes, seconds: int = 600) -> bytes:
     """Returns a serialised module after XLA's passes, in a process of its own.
 
     Args:
         module: a serialised HloModuleProto; see `kernels.preparation.prepare`.
-        seconds: of wall time.
+        seconds: of CPU time.
 
     Raises:
         ValueError: XLA cannot compile it, or takes longer.
     """
-    with Session(seconds=seconds) as session:
-        return session.optimise(module)
+    function = f'{__name__}.optimise_here'
+    return isolated.call(function, [], module, conversion.MEMORY, seconds)[1]
+
+
+def optimise_here(module: bytes) -> tuple[list[str], bytes]:
+    """Returns no notes, and a serialised module after XLA's passes."""
+    os.environ.update(backend.VARIABLES)
+    # XLA makes other kernels for several cores.
+    os.sched_setaffinity(0, {machine.chosen_core(-1)})
+    return [], backend.Backend().compile(module, plain=True).optimised()
 
 
 def clock_of(platform: str) -> str:
@@ -105,8 +114,7 @@ class Session:
         """Ends the worker; the next request starts a new one."""
         if self._process is not None:
             self._pipe.close()
-            self._process.kill()
-            self._process.wait()
+            children.end(self._process)
             self._process = None
 
     def optimise(self, module: bytes) -> bytes:
@@ -188,14 +196,14 @@ class Session:
     def _start(self) -> None:
         """Starts a process; raises ValueError, with its last output, if it fails."""
         self._pipe, theirs = multiprocessing.Pipe()
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', _WORKER, str(theirs.fileno())],
+        self._process = children.start(
+            f'{_WORKER}.serve',
+            [str(theirs.fileno())],
+            backend.VARIABLES,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            env={**files.environment(), **backend.VARIABLES},
             pass_fds=[theirs.fileno()],
-            start_new_session=True,  # Ctrl-C is ours to handle
         )
         theirs.close()
         try:

@@ -1,21 +1,17 @@
 """Compiles and times configurations in a process of jaxlib and NumPy alone.
 
-`python -m tpugraphs.measure.clock.worker HANDLE` answers a `session.Session` at the
-other end of a pipe: (method of `Worker`, arguments) -> ('done', result) or
-('error', text).  XLA ends its process on certain modules; so before each compilation
-the worker sends ('compile', number), and the last number sent is the culprit.
+`serve` answers a `session.Session` at the other end of a pipe: (method of `Worker`,
+arguments) -> ('done', result) or ('error', text).  XLA ends its process on certain
+modules; so before each compilation the worker sends ('compile', number), and the last
+number sent is the culprit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-import contextlib
-import ctypes
 import functools
 from multiprocessing import connection
 import os
-import signal
-import sys
 import time
 from typing import Any
 
@@ -31,8 +27,6 @@ from tpugraphs.programs import xla
 _LEAST_FINITE = 0.99
 _TAMER_DRAWS = 4  # tried when results are not finite
 _DRAWS = 3  # of inputs that show how much rounding changes a value
-
-_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 class Worker:
@@ -241,19 +235,9 @@ class Default:
         return taken
 
 
-def _end_with_parent() -> None:
-    """Asks Linux to kill this process when its parent process ends."""
-    parent = os.getppid()
-    with contextlib.suppress(AttributeError, OSError):  # there on Linux alone
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
-
-
-def main(handle: int) -> None:
+def serve(handle: str) -> None:
     """Serves requests on a pipe until the session closes it."""
-    _end_with_parent()
-    pipe = connection.Connection(handle)
+    pipe = connection.Connection(int(handle))
     worker = Worker(pipe.send)
     while True:
         try:
@@ -268,7 +252,3 @@ def main(handle: int) -> None:
                 text = f'{type(error).__name__}: {text}'
             answer = ('error', ' '.join(text.split()))
         pipe.send(answer)
-
-
-if __name__ == '__main__':
-    main(int(sys.argv[1]))

@@ -1,0 +1,253 @@
+"""Computes loop and traffic statistics of each kernel from its raw columns.
+
+A tile configuration says how large a tile of the *loop tensor* is: of the
+result of a matrix product, of what a sum runs over, or else of the kernel's
+result.  Every other tensor either follows a loop or is needed again for each
+of its trips.  Which one does what is read off shapes and opcodes alone
+(docs/guide/features.md).
+"""
+
+import copy
+
+import numpy as np
+
+from baselines.features import kernel_nodes
+from baselines.features import tiling
+from baselines.features.tpu import physical_shapes
+from baselines.hlo import schema
+
+# Loops: one for each dimension of the loop tensor, slowest first, then those
+# of a matrix product's sum: its depth, and the window of a convolution.
+LOOPS = schema.RANK + 2
+_WINDOW = schema.RANK + 1
+
+GROUPS = 6  # of tensors that follow the same loops, per kernel
+
+
+class KernelFacts:
+    """Loop and traffic statistics of G kernels.  Registers hold 8 x 128 elements.
+
+    Attributes:
+        loop_units: float64 [G, 6], the loop tensor's dimensions, slowest first,
+            in units of the 8 x 128 register; 0 where there is none.
+        unit: float64 [G, 6], elements of each unit: 1, 8, 128, or 1,024.
+        loop_sizes: float64 [G, 6], its dimensions in elements; 0 for none.
+        loop_elements: float64 [G], the loop tensor's elements.
+        summed_units: float64 [G, 6], dimensions of a product's second operand,
+            likewise; 0 where it is not summed over.
+        summed_unit: float64 [G, 6], elements of each unit.
+        is_window: bool [G, 6], which of them are a convolution's window.
+        has_product: bool [G].
+        follows: bool [G, 6, 8], the loops that a group of tensors follows.
+        read: float64 [G, 6], bytes of a group's operands, in whole registers.
+        written: float64 [G, 6], of its results.
+        operations: float64 [G, 6], vector operations of a group, in registers.
+    """
+
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        reader = _Reader(nodes)
+        shapes, loop, right = reader.shapes, reader.loop, reader.right
+
+        def of_loop(values: np.ndarray) -> np.ndarray:
+            has_loop = (loop >= 0).reshape((-1,) + (1,) * (values.ndim - 1))
+            return np.where(has_loop, values[loop], 0)
+
+        self.loop_units, self.unit = of_loop(shapes.units), of_loop(shapes.unit)
+        self.loop_sizes = of_loop(shapes.sizes)
+        self.loop_elements = np.maximum(of_loop(shapes.elements), 1)
+        self.summed_units = np.where(reader.summed, shapes.units[right], 0)
+        self.summed_unit = np.where(reader.summed, shapes.unit[right], 0)
+        self.is_window, self.has_product = reader.window, reader.product >= 0
+        self.follows, totals = reader.groups()
+        self.read, self.written, self.operations = totals
+
+    def rows(self, kernels: np.ndarray) -> 'KernelFacts':
+        """Returns the facts with a row for each number in `kernels`, int [rows]."""
+        facts = copy.copy(self)
+        facts.__dict__ = {name: values[kernels] for name, values in vars(self).items()}
+        return facts
+
+
+class _Reader:
+    """Computes the facts of all kernels at once."""
+
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        self._nodes = nodes
+        self._features, self._kernel = self._nodes.raw, self._nodes.kernel
+        self._count = len(nodes.root)
+        self._consumer, self._producer = self._nodes.edges.T
+        self.shapes = physical_shapes.PhysicalShapes(self._nodes)
+        self._parameters, self._results = self._ends()
+        products = self._consumer[self._nodes.have(tiling.PRODUCTS)[self._consumer]]
+        self.product = self._nodes.last(np.unique(products))
+        self.loop = self._loop_nodes()
+        self._left, self.right = self._operands()
+        self.summed, self.window, self._of_left, self._of_right = self._product_loops()
+
+    def groups(self) -> tuple[np.ndarray, np.ndarray]:
+        """Adds up bytes read, bytes written and operations by loops; see `_grouped`."""
+        costs = tiling.vector_operations(self._nodes.opcodes)
+        computed = np.flatnonzero((costs > 0) & self.shapes.is_array)
+        parts = self._parameters, self._results, computed
+        nodes, kind = np.concatenate(parts), np.repeat([0, 1, 2], [*map(len, parts)])
+        kernel = self._kernel[nodes]
+        has_product = self.product[kernel] >= 0
+        # What an operand of a product is made of has the operand's shape.
+        before = has_product & (
+            (kind == 0) | ((kind == 2) & (nodes < self.product[kernel]))
+        )
+        follows = self._follows(nodes, before)
+        # A result stays where it is while its sum goes on.
+        follows[(kind == 1) & has_product, schema.RANK :] = False
+        operations = costs[nodes] * self.shapes.registers[nodes]
+        weights = np.where(kind == 2, operations, self.shapes.bytes[nodes])
+        weights = weights * (kind == np.arange(3)[:, np.newaxis])
+        return self._grouped(kernel, follows, weights)
+
+    def _largest(self, nodes: np.ndarray) -> np.ndarray:
+        """Returns the node with most elements in each kernel; the last of equals."""
+        order = np.lexsort((nodes, self.shapes.elements[nodes]))
+        return self._nodes.last(nodes[order])
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns numbers of the nodes that are read from memory, and that are written.
+
+        These are the parameters of the entry computation, and the arrays of its result.
+        """
+        is_root, root = self._nodes.is_root, self._nodes.root
+        roots = np.flatnonzero(is_root)
+        before = self._nodes.last(roots[roots != root[self._kernel[roots]]])
+        in_entry = np.arange(len(self._kernel)) > before[self._kernel]
+        parameters = np.flatnonzero(in_entry & self._nodes.have(('parameter',)))
+        ends = np.zeros(len(self._kernel), bool)
+        ends[root[root >= 0]] = True
+        is_tuple = self._features[:, schema.IS_TUPLE] > 0
+        calls = self._nodes.have(('fusion', 'call'))
+        # A fusion that returns a tuple, the tuple, and its entries.
+        for _ in range(2):
+            opened = ends & is_tuple
+            edge = opened[self._consumer] & (
+                ~calls[self._consumer] | is_root[self._producer]
+            )
+            ends &= ~opened
+            ends[self._producer[edge]] = True
+        return parameters, np.flatnonzero(ends & self.shapes.is_array)
+
+    def _loop_nodes(self) -> np.ndarray:
+        """Returns the node of each kernel's loop tensor, or -1: int64 [G]."""
+        sums = self._producer[self._nodes.have(('reduce',))[self._consumer]]
+        sums = self._largest(np.unique(sums[self.shapes.is_array[sums]]))
+        loop = np.where(sums >= 0, sums, self._largest(self._results))
+        return np.where(self.product >= 0, self.product, loop)
+
+    def _operands(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the first and second operand of each product, or any node.
+
+        Edges do not keep the order of operands.  A convolution's dimension
+        numbers fit one order better, unless both are alike.
+        """
+        product = self.product
+        # [G] each: at first the operand with the larger number counts as the second.
+        edge = self._consumer == product[self._kernel[self._consumer]]
+        producers = np.sort(self._producer[edge])
+        right = self._nodes.last(producers)
+        left = self._nodes.last(producers[::-1])
+        size, feature = self.shapes.size_of, self._features[product]
+
+        def fit(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+            """Counts the roles in which dimension sizes of both operands agree."""
+            return sum(
+                (size(a, feature[:, i]) == size(b, feature[:, j])).astype(int)
+                for a, i, b, j in (
+                    (first, schema.INPUT_BATCH, product, schema.OUTPUT_BATCH),
+                    (first, schema.INPUT_FEATURE, second, schema.KERNEL_INPUT),
+                    (second, schema.KERNEL_OUTPUT, product, schema.OUTPUT_FEATURE),
+                )
+            )
+
+        swap = self._nodes.have(('convolution',))[product] & (
+            fit(right, left) > fit(left, right)
+        )
+        return np.where(swap, right, left), np.where(swap, left, right)
+
+    def _product_loops(self) -> tuple[np.ndarray, ...]:
+        """Returns the loops of products.
+
+        bool [G, 6] twice: dimensions of the second operand that are summed over, and
+        dimensions of a window among them; bool [G, 8] twice: the loops that the first
+        and the second operand follow.
+        """
+        product, left, right = self.product, self._left, self.right
+        shapes, feature = self.shapes, self._features[product]
+        logical = shapes.logical
+        in_right = logical[right] >= 0
+        columns = logical[product] == feature[:, [schema.OUTPUT_FEATURE]]
+        summed = in_right & (logical[right] != feature[:, [schema.KERNEL_OUTPUT]])
+        window = summed & (logical[right] != feature[:, [schema.KERNEL_INPUT]])
+        # A `dot` has no dimension numbers here: sizes must do.
+        is_dot = self._nodes.have(('dot',))[product][:, np.newaxis]
+        of_product, sizes = shapes.sizes[product], shapes.sizes
+        rows_of_dot, _ = physical_shapes.match(of_product, sizes[left], True)
+        columns_of_dot, kept = physical_shapes.match(of_product, sizes[right], False)
+        summed = np.where(is_dot, in_right & ~kept, summed)
+        window &= ~is_dot
+        exists = (product >= 0)[:, np.newaxis]
+        of_left = _with_sums(np.where(is_dot, rows_of_dot, ~columns))
+        # Every position of a window goes over the whole first operand.
+        of_left[:, _WINDOW] = False
+        of_right = _with_sums(np.where(is_dot, columns_of_dot, columns))
+        return summed & exists, window & exists, of_left, of_right
+
+    def _follows(self, nodes: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Returns the loops that the tensors of nodes follow, bool [nodes, 8].
+
+        Tensors `before` a product follow the loops of its operand of their shape.
+        """
+        kernel, sizes, loop = self._kernel[nodes], self.shapes.sizes, self.loop
+        follows, _ = physical_shapes.match(sizes[loop[kernel]], sizes[nodes], False)
+        follows = _with_sums(follows)
+        whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
+        operands = (self.right, self._of_right), (self._left, self._of_left)
+        for operand, mask in operands:
+            same = (sizes[nodes] == sizes[operand[kernel]]).all(axis=1)
+            follows = np.where((same & before)[:, np.newaxis], mask[kernel], follows)
+        follows[whole & ~before] = True
+        return follows
+
+    def _grouped(
+        self, kernel: np.ndarray, follows: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Adds up tensors of the same loops: bool [G, 6, 8] and float64 [3, G, 6].
+
+        The first group follows every loop, the others come by size; beyond six groups,
+        tensors count in the first.
+        """
+        # follows: bool [n, 8]; weights: float64 [3, n], bytes read, bytes written,
+        # operations.  Few distinct rows of `follows` occur in a kernel, so they are
+        # summed in a dict per kernel.
+        follow_all = (True,) * LOOPS
+        followed = np.ones((self._count, GROUPS, LOOPS), bool)
+        totals = np.zeros((len(weights), self._count, GROUPS))
+        order = np.argsort(kernel, kind='stable')
+        ends = np.searchsorted(kernel[order], np.arange(1, self._count))
+        for number, nodes in enumerate(np.split(order, ends)):
+            sums = {follow_all: np.zeros(len(weights))}
+            for loops, weight in zip(follows[nodes].tolist(), weights[:, nodes].T):
+                sums[tuple(loops)] = sums.get(tuple(loops), 0) + weight
+
+            def by_weight(loops: tuple[bool, ...], sums: dict = sums) -> tuple:
+                read, written, operations = sums[loops]
+                # An operation on a register takes as long as moving some 256 bytes.
+                return -(read + written + 256 * operations), loops[::-1]
+
+            others = sorted(sums.keys() - {follow_all}, key=by_weight)
+            for place, loops in enumerate([follow_all, *others]):
+                place = place if place < GROUPS else 0
+                totals[:, number, place] += sums[loops]
+                followed[number, place] = loops if place else follow_all
+        return followed, totals
+
+
+def _with_sums(follows: np.ndarray) -> np.ndarray:
+    """Appends the two loops of a sum, both followed: bool [n, 6] -> [n, 8]."""
+    return np.concatenate([follows, np.ones((len(follows), 2), bool)], axis=1)

@@ -1,0 +1,142 @@
+"""The columns of a tile configuration that trees see (`--model=Trees`, `--trees`).
+
+Where the tiles are those of a CPU, these are the column sets for a CPU and nothing
+else: the columns below gained nothing on measured kernels
+(docs/findings/experiments.md#trees-of-tiles).  Else they are:
+
+    config_<c>    the configuration's own 24 columns, unchanged
+    <name>        the columns of the sets for a TPU
+    mean_<c>      mean over the kernel's nodes of sign(x) log(1 + |x|) of column c
+    max_<c>       its maximum
+    count_<o>     how many nodes have opcode o; nodes: how many there are
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from baselines.data.tile import store as tile_store
+from baselines.features import column_sets
+from baselines.features import kernel_nodes
+from baselines.features import tile_table
+from baselines.hlo import schema
+
+_OPCODES = 128
+
+
+class TreeTable:
+    """The columns of a split's configurations that trees see.
+
+    Attributes:
+        names: the names of the columns.
+
+    Args:
+        names: the columns to compute; None means all.
+        shared: a table of the same split, whose rows are used again.
+
+    Raises:
+        ValueError: there is no such column.
+    """
+
+    def __init__(
+        self,
+        store: tile_store.TileStore,
+        names: Sequence[str] | None = None,
+        shared: tile_table.TileTable | None = None,
+    ):
+        self._store = store
+        own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
+        machine = column_sets.machine_of(store) if names is None else ''
+        if names is None:
+            # Columns that read bounds as registers say nothing of elements.
+            sets = list(column_sets.of_machine(machine))
+        else:
+            found = column_sets.find().items()
+            sets = [name for name, columns in found if {*columns.names} & {*names}]
+        if shared is None or not set(sets) <= set(shared.sets):
+            shared = tile_table.TileTable(store, sets)
+        self._table = shared
+        kernel_names = _kernel_names(store)
+        blocks = [own, shared.names, kernel_names]
+        place = {
+            n: (i, c) for i, block in enumerate(blocks) for c, n in enumerate(block)
+        }
+        if names is None:
+            names = [n for s in column_sets.find(sets).values() for n in s.names]
+            if machine == 'tpu':
+                names = [*own, *names, *kernel_names]
+        self.names: list[str] = list(names)
+        for name in self.names:
+            if name not in place:
+                raise ValueError(
+                    f'{store.source}: there is no column {name[:40]!r}, which the '
+                    'trees look at; grow them again'
+                )
+        # Names may come in any order: `_places` says where each block's columns go.
+        block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T
+        self._places = [np.flatnonzero(block == i) for i in range(len(blocks))]
+        self._columns = [column[inside] for inside in self._places]
+        of_kernels = self._columns.pop()
+        # Means over all nodes take time, and most trees of measured kernels read none.
+        self._kernels = np.empty((0, store.num_graphs), np.float32)
+        if len(of_kernels):
+            self._kernels = _kernel_columns(store).T[of_kernels]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """int64 [kernels], configurations of each."""
+        return self._store.config_counts
+
+    def rows(self, graphs: np.ndarray, configs: np.ndarray) -> np.ndarray:
+        """Computes rows: float32 [r, len(names)], column by column in memory.
+
+        Args:
+            graphs: int64 [r], kernels.
+            configs: int64 [r], a configuration of each.
+        """
+        rows = self._store.config_offsets[graphs] + configs
+        raw = self._store.config_feat[rows]
+        parts = raw, self._table.rows(rows, raw)
+        table = np.empty((len(self.names), len(rows)), np.float32)
+        for place, columns, part in zip(self._places, self._columns, parts):
+            table[place] = part.T[columns]
+        table[self._places[-1]] = self._kernels[:, graphs]
+        return table.T
+
+
+def _kernel_names(store: tile_store.TileStore) -> list[str]:
+    """Returns the names of the columns of kernels."""
+    of_nodes = _names(schema.NODE, _node_columns(store))
+    names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
+    return [*names, *(f'count_{number}' for number in range(_OPCODES)), 'nodes']
+
+
+def _kernel_columns(store: tile_store.TileStore) -> np.ndarray:
+    """Computes the columns of kernels: float32 [kernels, columns]."""
+    nodes = kernel_nodes.KernelNodes(store)
+    raw = nodes.raw[:, : _node_columns(store)]
+    logs = np.sign(raw) * np.log1p(np.abs(raw))
+    first, counts = store.node_offsets[:-1], np.diff(store.node_offsets)
+    opcodes = np.zeros((len(counts), _OPCODES))
+    np.add.at(opcodes, (nodes.kernel, np.minimum(nodes.opcodes, _OPCODES - 1)), 1)
+    columns = [
+        np.add.reduceat(logs, first, axis=0) / counts[:, np.newaxis],
+        np.maximum.reduceat(logs, first, axis=0),
+        opcodes,
+        counts[:, np.newaxis],
+    ]
+    return np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def _node_columns(store: tile_store.TileStore) -> int:
+    """Returns the number of node columns whose means and maxima trees may read.
+
+    Those of `schema.EXTRA` rank programs of other sizes worse.
+    """
+    width = store.node_feat.shape[1]
+    return len(schema.NODE) if width == len(schema.NODE_AND_EXTRA) else width
+
+
+def _names(columns: schema.Columns, width: int) -> list[str]:
+    """Names raw columns, by number where there are more than published."""
+    return [*columns.names, *map(str, range(len(columns), width))][:width]

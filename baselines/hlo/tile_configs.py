@@ -1,0 +1,122 @@
+"""Tile-size configurations of a tuned kernel (TuningData, one module of it)."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+
+from google.protobuf import message
+import numpy as np
+
+from baselines.core import text
+from baselines.hlo import candidates
+from baselines.hlo import configs
+from baselines.hlo import ragged
+from baselines.hlo import schema
+
+# What a run must have taken at least, in nanoseconds, to count as measured.
+_MIN_TIME = 2
+
+# The largest published kernels have some 100,000.
+MAX_CONFIGS = 10_000_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TileConfigs(configs.Configs):
+    """The usable runs of a kernel."""
+
+    config_feat: np.ndarray  # float32 [c, 24]
+
+
+def why_unusable(tuning: message.Message, measured: bool = True) -> str | None:
+    """Returns why a ModuleTuningData is passed over, or None.
+
+    With `measured`, as the published extractor does; else, if it has nothing to rank.
+    """
+    if len(tuning.runs) < 2:
+        return f'{len(tuning.runs) or "no"} run{"s" * (not tuning.runs)}'
+    if not tuning.HasField('module'):
+        return 'no module'
+    if not all(run.op_config.HasField('tile_size_config') for run in tuning.runs):
+        return 'a run without tile sizes'
+    usable = _usable(tuning, measured)
+    if measured:
+        has_default = any(run.is_default for _, run in usable)
+        return None if has_default else 'no usable default run'
+    if len(usable) < 2:
+        return f'{"only one" if usable else "no"} run without error mark'
+    return None
+
+
+def extract_configs(
+    tuning: message.Message, pad: int = 0, measured: bool = True
+) -> TileConfigs:
+    """Returns the usable runs of a module.
+
+    A run is dropped if it has the error mark or took at most 1 ns.
+
+    Args:
+        tuning: a ModuleTuningData for which `why_unusable` is None.
+        pad: what absent entries of the bounds hold, 0 (as published) or -1.
+        measured: whether runs and their default have to be measured; to be
+            ranked, they need not.
+
+    Raises:
+        ValueError: the module is not usable, or has more than MAX_CONFIGS.
+    """
+    reason = why_unusable(tuning) if measured else None
+    name = text.printable(repr(tuning.module.name))
+    if reason:
+        raise ValueError(f'module {name} has {reason}')
+    usable = _usable(tuning, measured)
+    if len(usable) > MAX_CONFIGS:
+        raise ValueError(
+            f'module {name} has {len(usable):,} usable runs, '
+            f'more than the {MAX_CONFIGS:,} allowed'
+        )
+    errors = sum(run.error for run in tuning.runs)
+    sizes = [run.op_config.tile_size_config for _, run in usable]
+    lists = {name: [getattr(s, name)[:] for s in sizes] for name in schema.TILE_LISTS}
+    return TileConfigs(
+        config_feat=_columns(lists, pad),
+        dropped={'error': errors, 'no time': len(tuning.runs) - len(usable) - errors},
+        **configs.timing(usable, _MIN_TIME),
+    )
+
+
+def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
+    """Returns float32 [c, 24], the columns of configurations given as dicts.
+
+    Args:
+        configs: such as {'output_bounds': [8, 128]}, see `hlo.candidates`.
+        pad: as in `extract_configs`.
+
+    Raises:
+        ValueError: a configuration is malformed; gives its number.
+    """
+    rows: dict[str, list[list[int]]] = {name: [] for name in schema.TILE_LISTS}
+    reader = candidates.TileBounds()
+    for number, config in enumerate(configs):
+        with text.located(f'configuration {number}'):
+            bounds = reader.read(config)
+        for name, lists in rows.items():
+            lists.append(bounds.get(name, []))
+    return _columns(rows, pad)
+
+
+def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
+    """Returns the columns of the lists of all configurations: float32 [c, 24]."""
+    blocks = [
+        ragged.Ragged.of(lists[field.name]).columns(field.entries, pad, empty_product=0)
+        for field in schema.TILE_FIELDS
+    ]
+    return np.concatenate(blocks, axis=1).astype(np.float32)
+
+
+def _usable(
+    tuning: message.Message, measured: bool
+) -> list[tuple[int, message.Message]]:
+    """Returns (position, run) of the runs without error and, if asked, with a time."""
+    return [
+        (index, run)
+        for index, run in enumerate(tuning.runs)
+        if not run.error and (not measured or configs.time_of(run) >= _MIN_TIME)
+    ]

@@ -1,0 +1,81 @@
+"""The table of the columns that are computed of tile configurations."""
+
+import numpy as np
+import pytest
+
+from baselines.features import normalizer as normalizer_lib
+from baselines.features import tile_table
+from baselines.tiles import graphs
+from tests.helpers import hlo_kernels
+from tests.helpers.hlo_kernels import configs
+
+
+def _kernels():
+    return hlo_kernels.store(
+        hlo_kernels.addition(
+            [64, 512], configs(([8, 4], []), ([1, 1], []), ([2, 2], []))
+        ),
+        hlo_kernels.product(([16, 2], [64, 2]), ([16, 2], [128, 2])),
+    )
+
+
+def test_sets_come_in_one_order_and_rows_know_their_kernel():
+    store = _kernels()
+    table = tile_table.TileTable(store, ('estimate', 'tile'))
+    assert table.sets == ('tile', 'estimate')
+    assert table.names[0] == 'log_tile_lanes' and table.names[-1] == 'log_time'
+    every = table.rows(np.arange(5))
+    assert every.shape == (5, len(table.names))
+    again = tile_table.TileTable(store, table.sets)
+    np.testing.assert_array_equal(again.rows(np.array([4, 1])), every[[4, 1]])
+    trips = every[:, table.names.index('log_trips_depth')]
+    np.testing.assert_allclose(np.exp(trips), [1, 1, 1, 2, 1], rtol=1e-6)
+
+
+def test_a_model_sees_the_table_scaled_behind_its_columns():
+    store = _kernels()
+    plain = normalizer_lib.Normalizer.fit(store)
+    table = tile_table.TileTable(store, ('estimate', 'tile'))
+    fitted = normalizer_lib.Normalizer.fit(store, table=table)
+    width = 35 + 7
+    assert fitted.num_config_features == plain.num_config_features + width
+    seen = graphs.TileGraphs(store, fitted).scoring_items(np.arange(2))['config_feats']
+    raw = graphs.TileGraphs(store, plain).scoring_items(np.arange(2))['config_feats']
+    np.testing.assert_array_equal(seen[:, :-width], raw)
+    part = seen[:, -width:]
+    assert part.min() == 0 and part.max() == 1
+    again = normalizer_lib.Normalizer.from_json(fitted.to_json())
+    assert again.column_sets == ('tile', 'estimate')
+    found = graphs.TileGraphs(store, again).scoring_items(np.arange(2))['config_feats']
+    np.testing.assert_array_equal(found, seen)
+
+
+def test_ranges_of_other_columns_are_refused():
+    store = _kernels()
+    table = tile_table.TileTable(store, ['tile'])
+    described = normalizer_lib.Normalizer.fit(store, table=table).to_json()
+    described['tile_max'] = [1.0]
+    with pytest.raises(ValueError, match='has 1 entries, but --columns=tile has 35'):
+        normalizer_lib.Normalizer.from_json(described)
+
+
+def test_ranges_of_earlier_versions():
+    store = _kernels()
+    table = tile_table.TileTable(store, ['tile', 'loop', 'release'])
+    fitted = normalizer_lib.Normalizer.fit(store, table=table)
+    described = fitted.to_json()
+    for end in ('min', 'max'):
+        described[f'tile_columns_{end}'] = described.pop(f'tile_{end}')
+        described[f'release_columns_{end}'] = described.pop(f'release_{end}')
+        loop = described.pop(f'loop_{end}')
+        described[f'loop_columns_{end}'] = loop[:62]
+        described[f'exact_access_columns_{end}'] = loop[62:93]
+        described[f'exact_cost_columns_{end}'] = loop[93:]
+    again = normalizer_lib.Normalizer.from_json(described)
+    assert again.to_json() == fitted.to_json()
+    described['exact_cost_columns_min'] = 'x'
+    with pytest.raises(ValueError, match='loop_min should be a list of numbers'):
+        normalizer_lib.Normalizer.from_json(described)
+    described['access_columns_min'] = [0.0] * 31
+    with pytest.raises(ValueError, match='reads columns access_.*, which were withdr'):
+        normalizer_lib.Normalizer.from_json(described)

@@ -1,0 +1,310 @@
+"""Sweeps: trials that go well, the ways in which they do not, and their storages."""
+
+import concurrent.futures
+import functools
+import json
+import multiprocessing
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import types
+
+import pytest
+
+from baselines import config
+from baselines.training import jobs
+from baselines.training import progress
+from tests.helpers import places
+from tests.helpers import shapes
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
+from tpugraphs import commands
+
+optuna = pytest.importorskip('optuna')
+
+from tpugraphs.sweep import study as study_lib  # noqa: E402
+from tpugraphs.sweep import trials as trials_lib  # noqa: E402
+
+_SPACE = 'epochs = 9\n[lr]\nlow = 0.2\nhigh = 0.4\n'
+_TRAINED = []  # settings of the trainings of a test
+
+
+def _train(settings, after_epoch):
+    """Stands for a training: the score rises to `lr` + `run_id`'s tenth; or raises."""
+    _TRAINED.append(settings)
+    print(f'seed {settings.seed}, fold {settings.fold}')
+    if settings.averaging == 'error':
+        raise ValueError('there is no\nsuch data')
+    if settings.averaging == 'interrupt':
+        raise KeyboardInterrupt
+    state = progress.State()
+    for epoch in range(1, settings.epochs + 1):
+        state.curve['epoch'].append(epoch)
+        state.best_score = settings.lr * epoch / settings.epochs
+        after_epoch(state)
+    return str(state.best_score)
+
+
+@pytest.fixture(autouse=True)
+def trainings(monkeypatch):
+    """Replaces trainings; the list of their settings."""
+    _TRAINED.clear()
+
+    class Run:
+        def __init__(self, score):
+            self.info = {'val_score': {'measure': 'OPA', 'value': float(score)}}
+
+    monkeypatch.setattr(jobs, 'train', _train)
+    monkeypatch.setattr(trials_lib.finding, 'load', Run)
+    return _TRAINED
+
+
+def _run(folder, space=_SPACE, settings=(), **options):
+    """Runs a sweep of one trial by default; returns its trials."""
+    file = folder / 'space.toml'
+    file.write_text(space)
+    base = config.TileConfig(out_dir=str(folder / 'out'), **dict(settings))
+    options = trials_lib.SweepOptions(**{'space': str(file), 'trials': 1, **options})
+    trials_lib.run(base, options)
+    return _trials(folder)
+
+
+def _trials(folder):
+    return study_lib.load(study_lib.default_storage(str(folder / 'out')), '').trials
+
+
+def test_a_trial_is_the_mean_over_its_seeds_and_folds(tmp_path, capsys, trainings):
+    own = {'losses': 'my.py:loss:1', 'models_file': 'my.py', 'toy_data': True}
+    settings = {'seed': 5, 'model': 'MLP', 'data_root': '~/my data', **own}
+    options = {'settings': settings, 'trials': 2, 'seeds': 2, 'no_pruning': True}
+    first, second = _run(tmp_path, **options, folds=2)
+    assert first.value == pytest.approx(first.params['lr'])
+    # Steps 1 to 9 are those of the first training, 28 to 36 of the last one.
+    assert set(first.intermediate_values) == set(range(1, 37))
+    # Each trial has its own seeds.
+    assert [t.seed for t in trainings] == [5, 5, 6, 6, 7, 7, 8, 8]
+    assert [t.fold for t in trainings] == ['1/2', '2/2'] * 4
+    out = tmp_path / 'out'
+    assert 'seed 6, fold 2/2' in (out / 'trial_0000/log.txt').read_text()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith('number=0 state=complete score=0.')
+    best = max((first, second), key=lambda trial: trial.value)
+    assert lines[-2].startswith(f'best: number={best.number} ')
+    assert lines[-1] == (
+        f'next: tpugraphs train tile --recipe={out}/best.json --models_file=my.py '
+        "--losses=my.py:loss:1 '--data_root=~/my data' --toy_data"
+    )
+    # Neither data nor files: whoever uses the recipe names them.
+    recipe = json.loads((out / 'best.json').read_text())
+    assert recipe['collection'] == 'tile:xla'
+    assert recipe['settings'] == {'model': 'MLP', 'epochs': 9, **best.params}
+    # The same sweep has nothing left to do; another one may not mix with it.
+    assert len(_run(tmp_path, **options, folds=2)) == 2
+    with pytest.raises(ValueError, match="another sweep tile:xla: .*'folds': 2.*, not"):
+        _run(tmp_path, **options)
+
+
+def test_trials_that_fall_behind_are_ended_early(tmp_path):
+    # At 9 epochs, the first rung is 1; the default, 0.9, is tried first.
+    space = 'epochs = 9\n[lr]\nchoices = [0.9, 0.3]\n'
+    for trial in _run(tmp_path, space, settings={'lr': 0.9}, trials=4):
+        steps = {0.9: 9, 0.3: 1}[trial.params['lr']]
+        assert (trial.last_step, trial.state.name == 'PRUNED') == (steps, steps == 1)
+
+
+def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
+    reason = 'no trial was complete: there is no such data'
+    with pytest.raises(ValueError, match=reason):
+        _run(tmp_path, f'averaging = "error"\n{_SPACE}', trials=9)
+    assert [trial.state.name for trial in _trials(tmp_path)] == ['FAIL'] * 3
+    log = (tmp_path / 'out/trial_0000/log.txt').read_text()
+    assert 'Traceback' in log  # of the user's own code, perhaps
+
+
+def test_ctrl_c_queues_the_settings_again(tmp_path, monkeypatch, trainings):
+    space = 'averaging = {choices = ["interrupt", ""]}\n'
+    with pytest.raises(KeyboardInterrupt):
+        _run(tmp_path, space, settings={'averaging': 'interrupt'}, trials=2)
+    failed, waiting = _trials(tmp_path)
+    assert (failed.state.name, waiting.state.name) == ('FAIL', 'WAITING')
+    assert waiting.params == failed.params == {'averaging': 'interrupt'}
+    monkeypatch.setattr(
+        jobs, 'train', lambda settings, **_: _TRAINED.append(settings) or '1'
+    )
+    _run(tmp_path, space, settings={'averaging': 'interrupt'}, trials=1)
+    assert {os.path.basename(t.out_dir) for t in trainings} == {'trial_0000'}
+
+
+def test_no_trial_begins_after_the_minutes(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, 'train', lambda *_, **__: time.sleep(0.1) or '1')
+    assert 1 <= len(_run(tmp_path, trials=30, minutes=0.2 / 60)) < 30
+
+
+def test_a_killed_trial_is_tried_again(tmp_path, monkeypatch):
+    heartbeat = {'heartbeat_interval': 1, 'grace_period': 1}
+    monkeypatch.setattr(study_lib, '_HEARTBEAT', heartbeat)
+
+    def killed(*_, **__):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs, 'train', killed)
+        with pytest.raises(SystemExit):
+            _run(tmp_path, trials=2)
+    time.sleep(2.1)
+    lost, again, _ = _run(tmp_path, trials=2)
+    assert lost.state.name == 'FAIL' and again.params == lost.params
+
+
+def test_storages_that_cannot_be_used_are_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(study_lib.time, 'sleep', lambda seconds: None)
+    for storage, cause in [
+        (str(tmp_path / 'sweep.journal'), 'Could not parse'),
+        (f'sqlite:///{tmp_path}/nowhere/a.db', 'unable to open'),
+        ('nosuchdb://me:secret@host/x', 'nosuchdb'),
+    ]:
+        with pytest.raises(ValueError, match='^--storage .* cannot be used: ') as bad:
+            _run(tmp_path, storage=storage)
+        assert cause in str(bad.value) and '\n' not in str(bad.value)
+        assert 'secret' not in str(bad.value)
+    with pytest.raises(ValueError, match='--storage: there is no file .*sweep.db'):
+        study_lib.load(study_lib.default_storage(str(tmp_path)), '')
+    _run(tmp_path)
+    with pytest.raises(ValueError, match="has no --study 'x'"):
+        study_lib.load(study_lib.default_storage(str(tmp_path / 'out')), 'x')
+
+
+def _join(storage, folder):
+    """Joins a sweep, in a process of its own."""
+    run = types.SimpleNamespace(info={'val_score': {'value': 0.5}})
+    jobs.train = lambda settings, after_epoch: time.sleep(0.1)
+    trials_lib.finding.load = lambda unused: run
+    base = config.TileConfig(out_dir=folder)
+    trials_lib.run(base, trials_lib.SweepOptions(trials=20, storage=storage))
+
+
+@pytest.fixture(params=['sqlite', 'postgresql'])
+def storage(request, tmp_path):
+    """The URL of a new database."""
+    if request.param == 'sqlite':
+        yield f'sqlite:///{tmp_path}/sweep.db'
+        return
+    found = shutil.which('postgres')
+    if not found:
+        pytest.skip('needs a PostgreSQL server: apt-get install postgresql')
+    pytest.importorskip('psycopg', reason='needs a driver: pip install psycopg')
+    binaries = pathlib.Path(found).resolve().parent
+    # The server refuses to be root.
+    user = 'postgres' if os.getuid() == 0 else None
+    with tempfile.TemporaryDirectory() as folder:
+        if user:
+            shutil.chown(folder, user)
+        call = functools.partial(
+            subprocess.run, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL
+        )
+        call([binaries / 'initdb', '-D', 'data', '-U', 'me', '-A', 'trust'])
+        with socket.create_server(('127.0.0.1', 0)) as probe:
+            port = probe.getsockname()[1]
+        control = [binaries / 'pg_ctl', '-D', 'data', '-w', '-l', 'log']
+        listening = f'-h 127.0.0.1 -p {port} -k {folder}'
+        call([*control, '-o', listening, 'start'])
+        try:
+            yield f'postgresql+psycopg://me@127.0.0.1:{port}/postgres'
+        finally:
+            call([*control, '-m', 'immediate', 'stop'])
+
+
+@pytest.mark.slow
+def test_processes_share_a_sweep(tmp_path, storage):
+    spawn = multiprocessing.get_context('spawn')
+    with concurrent.futures.ProcessPoolExecutor(2, spawn) as pool:
+        joined = [pool.submit(_join, storage, str(tmp_path / n)) for n in 'ab']
+        for one in joined:
+            one.result()
+    trials = study_lib.load(storage, '').trials
+    # The last one may begin in both at once.
+    assert 20 <= len(trials) <= 21
+    assert {trial.state.name for trial in trials} == {'COMPLETE'}
+    folders = [{p.name for p in tmp_path.glob(f'{n}/trial_*')} for n in 'ab']
+    assert all(folders) and not folders[0] & folders[1]
+    # They do not draw the same.
+    drawn = [trial.params['lr'] for trial in trials[1:]]
+    assert len(set(drawn)) == len(drawn)
+
+
+def _command(*words):
+    return commands.run('sweep', [str(word) for word in words])
+
+
+@pytest.mark.parametrize(
+    'flag, message',
+    [
+        ('--folds=1', '--folds should be at least 2, or 0, not 1'),
+        ('--trials=0', '--trials should be at least 1, not 0'),
+        ('--minutes=nan', '--minutes should be at least 0, not nan'),
+        ('--sampling=uniform', 'there is no flag --sampling'),
+        ('--workers=2', 'there is no flag --workers'),
+        ('--lr=0', '--lr should be more than 0'),
+        ('--recipe=weak', "there is no --recipe 'weak'"),
+        ('--space=nowhere.toml', 'nowhere.toml'),
+    ],
+)
+def test_wrong_options_are_one_line(tmp_path, capsys, flag, message):
+    assert _command('tile', f'--out_dir={tmp_path}', flag) == 1
+    error = capsys.readouterr().err
+    assert error.startswith('error: ') and message in error
+    assert error.count('\n') == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_sweep_of_real_trainings_ends_with_a_command(tmp_path, capfd, monkeypatch):
+    monkeypatch.undo()
+    tile_records.write_splits(tmp_path / 'data')
+    tiny = tile_runs.settings(tmp_path, **tile_runs.TINY)
+    names = [n for n in config.to_json(tiny) if n not in ('out_dir', 'epochs')]
+    out_dir = tmp_path / 'sweep'
+    # No kernel of the data has so many configurations.
+    space = tmp_path / 'space.toml'
+    space.write_text('epochs = 2\n[configs]\nchoices = [60]\n')
+    words = ['--space', space, f'--out_dir={out_dir}', '--trials=1']
+    words += config.as_flags(tiny, names)
+    assert _command('tile', *words) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith('number=0 state=complete score=0.')
+    assert lines[-1].startswith(f'next: tpugraphs train tile --recipe={out_dir}/best')
+    assert f'--data_root={tiny.data_root}' in lines[-1]
+    assert len(list((out_dir / 'trial_0000').glob('model_*'))) == 1
+    assert _command('show', f'--out_dir={out_dir}', '--json') == 0
+    [trial] = shapes.check('sweep show', capfd.readouterr().out)
+    assert (trial['number'], trial['state']) == (0, 'complete')
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_no_running_trial_and_no_part_of_a_run(tmp_path):
+    """Also in the middle of a training, which goes on after it."""
+    tile_records.write_splits(tmp_path / 'data', 12)
+    tiny = tile_runs.settings(tmp_path, **{**tile_runs.TINY, 'epochs': 100_000})
+    out = tmp_path / 'sweep'
+    names = [n for n in config.to_json(tiny) if n != 'out_dir']
+    flags = [*config.as_flags(tiny, names), '--early_stop=100000', '--trials=1']
+    words = [sys.executable, '-m', 'tpugraphs', 'sweep', 'tile', f'--out_dir={out}']
+    process = subprocess.Popen(
+        [*words, *flags], cwd=places.ROOT, stderr=subprocess.PIPE, text=True
+    )
+    while not list(out.glob('trial_0000/unfinished_*')):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.startswith(f'\nkept the trials in {out}; go on with: ')
+    found = study_lib.load(study_lib.default_storage(str(out)), '').trials
+    assert [trial.state.name for trial in found] == ['FAIL', 'WAITING']
+    left = [path.name for path in (out / 'trial_0000').iterdir()]
+    assert not [name for name in left if not name.startswith(('unfinished_', 'log'))]
