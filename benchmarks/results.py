@@ -33,9 +33,9 @@ def parser(about: str) -> argparse.ArgumentParser:
 
 def run(main: Callable[[], int | None]) -> None:
     """Ends the process with the status of `main`; user errors become one line."""
-    from baselines import command_line
+    from baselines.core import exits
 
-    sys.exit(command_line.guarded(main))
+    sys.exit(exits.guarded(main))
 
 
 # Data and models --------------------------------------------------------------

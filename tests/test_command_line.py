@@ -12,6 +12,7 @@ import threading
 import pytest
 
 from baselines import command_line
+from baselines.core import exits
 from baselines.core import text
 from tests.helpers import places
 from tpugraphs import commands
@@ -43,7 +44,7 @@ def _raise(error):
 
 def test_exit_code_of_work_that_ends():
     for returned, code in ((None, 0), (0, 0), (3, 3)):
-        assert command_line.guarded(lambda returned=returned: returned) == code
+        assert exits.guarded(lambda returned=returned: returned) == code
 
 
 @pytest.mark.parametrize(
@@ -75,13 +76,13 @@ def test_exit_code_of_work_that_ends():
     ],
 )
 def test_user_errors_are_one_line(capsys, error, line):
-    assert command_line.guarded(lambda: _raise(error)) == 1
+    assert exits.guarded(lambda: _raise(error)) == 1
     assert capsys.readouterr() == ('', f'error: {line}\n')
 
 
 def test_untrusted_text_does_not_reach_the_terminal_raw(capsys):
     stored = 'a\x1b[2Jb\rc\u202ed\x9b'
-    assert command_line.guarded(lambda: print(stored, 'two\n\tlines \u00e9')) == 0
+    assert exits.guarded(lambda: print(stored, 'two\n\tlines \u00e9')) == 0
     shown = capsys.readouterr().out
     assert shown == 'a\\x1b[2Jb\\rc\\u202ed\\x9b two\n\tlines \u00e9\n'
 
@@ -89,12 +90,12 @@ def test_untrusted_text_does_not_reach_the_terminal_raw(capsys):
 def test_debugging_shows_where_a_user_error_came_from(monkeypatch):
     monkeypatch.setenv('TPUGRAPHS_DEBUG', '1')
     with pytest.raises(ValueError, match='^bad$'):
-        command_line.guarded(lambda: _raise(ValueError('bad')))
+        exits.guarded(lambda: _raise(ValueError('bad')))
 
 
 def test_our_own_defects_keep_their_traceback():
     with pytest.raises(TypeError):
-        command_line.guarded(lambda: _raise(TypeError('ours')))
+        exits.guarded(lambda: _raise(TypeError('ours')))
 
 
 def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
@@ -104,7 +105,7 @@ def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
         finally:
             threading.Lock().release()
 
-    assert command_line.guarded(work) == 130
+    assert exits.guarded(work) == 130
     assert capsys.readouterr() == ('', '\ninterrupted\n')
 
 
@@ -137,15 +138,15 @@ def test_ctrl_c_says_how_to_go_on(argv, started, wanted, monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', argv)
     monkeypatch.setattr(sys, 'orig_argv', started, raising=False)
     found = {'tpugraphs': '/bin/tpugraphs'}
-    monkeypatch.setattr(command_line.shutil, 'which', found.get)
+    monkeypatch.setattr(exits.shutil, 'which', found.get)
     stop = text.Interrupted('kept 6 epochs', '--resume')
-    assert command_line.guarded(lambda: _raise(stop)) == 130
+    assert exits.guarded(lambda: _raise(stop)) == 130
     assert capsys.readouterr() == ('', f'\nkept 6 epochs; go on with: {wanted}\n')
 
 
 _PRINTS = (
-    'import sys; from baselines import command_line; '
-    'sys.exit(command_line.guarded(lambda: print("x" * int(sys.argv[1]))))'
+    'import sys; from baselines.core import exits; '
+    'sys.exit(exits.guarded(lambda: print("x" * int(sys.argv[1]))))'
 )
 
 
@@ -170,13 +171,13 @@ def test_help_whose_reader_has_left_is_no_error():
 
 _AS_A_LIBRARY = """
 import os, sys
-from baselines import command_line
+from baselines.core import exits
 def work():
     print('output')
     with open(sys.argv[1], 'wb'):
         os.write(1, b'output')
         os.write(2, b'log')
-sys.exit(command_line.guarded(work))
+sys.exit(exits.guarded(work))
 """
 
 
@@ -191,13 +192,13 @@ def test_streams_closed_at_the_start_get_nothing(tmp_path):
 
 _SAYS = """
 import sys
-from baselines import command_line
+from baselines.core import exits
 def work():
     print('message', file=sys.stderr)
     print('result')
     if sys.argv[1:]:
         raise ValueError('wrong')
-sys.exit(command_line.guarded(work))
+sys.exit(exits.guarded(work))
 """
 
 
@@ -265,9 +266,9 @@ def test_one_run_beside_files():
 
 
 def test_words_that_are_no_flags():
-    command_line.refuse_arguments(['tiles_train.py'])
+    exits.refuse_arguments(['tiles_train.py'])
     with pytest.raises(SystemExit) as caught:
-        command_line.refuse_arguments(['tiles_train.py', 'MLP'])
+        exits.refuse_arguments(['tiles_train.py', 'MLP'])
     assert caught.value.code == (
         "error: 'MLP' is not a flag; see tiles_train.py --help"
     )

@@ -14,6 +14,7 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from baselines.core import old_columns
+from baselines.core import registry
 from baselines.core import text
 from baselines.data.packed import splits
 from baselines.features import column_sets
@@ -151,10 +152,15 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
             )
-        fields['table_ranges'] = {
-            name: _table_range(described, name, len(columns.names))
-            for name, columns in column_sets.find().items()
+        sets = [
+            name
+            for name in registry.column_sets()
             if f'{name}_min' in described or f'{name}_max' in described
+        ]
+        columns = column_sets.find(sets) if sets else {}
+        fields['table_ranges'] = {
+            name: _table_range(described, name, len(columns[name].names))
+            for name in columns
         }
         return cls(**fields)
 

@@ -11,8 +11,8 @@ import shutil
 import numpy as np
 import pytest
 
-from baselines import command_line
 from baselines import config
+from baselines.core import exits
 from baselines.training import task_data
 from tests.helpers import disks
 from tests.helpers import layout_runs
@@ -69,7 +69,7 @@ def _train(tmp_path):
 
             jobs.train(config.checked(settings))
 
-        return command_line.guarded(work)
+        return exits.guarded(work)
 
     return train
 
@@ -235,6 +235,6 @@ def test_a_record_that_finds_no_room(tmp_path, capsys):
     )
     path = tmp_path / 'k.npz'
     with disks.room(3_000):
-        code = command_line.guarded(lambda: record.write(str(path)))
+        code = exits.guarded(lambda: record.write(str(path)))
     _assert_refused(code, capsys.readouterr(), str(path))
     assert _outputs(tmp_path) == []

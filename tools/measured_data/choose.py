@@ -28,7 +28,7 @@ import tqdm
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from baselines import command_line
+from baselines.core import exits
 from baselines.core import files
 from baselines.core import starting
 from baselines.core import text
@@ -231,4 +231,4 @@ def measure(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    sys.exit(exits.guarded(main))

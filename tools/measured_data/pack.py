@@ -35,7 +35,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks
 import judging
 import time_saved
 
-from baselines import command_line
+from baselines.core import exits
 from baselines.core import files
 from baselines.core import npz
 from baselines.data import collections as collections_lib
@@ -273,4 +273,4 @@ def _summary(graphs: list[Graph], splits: dict[str, str]) -> dict[str, Any]:
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    sys.exit(exits.guarded(main))

@@ -16,6 +16,7 @@ from typing import cast
 
 from baselines import command_line
 from baselines import scoring
+from baselines.core import exits
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.runs import run_files
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, 'the HTML file to write')
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Measures the runs and writes the report.
 
