@@ -40,6 +40,9 @@ setuptools.setup(
     long_description=open('README.md', encoding='utf-8').read(),
     long_description_content_type='text/markdown',
     python_requires='>=3.10,<3.14',
+    # So an editable install is an entry of sys.path.  Otherwise it is a hook, before
+    # which a clone called tpugraphs in the current folder is found.
+    package_dir={'': '.'},
     packages=setuptools.find_packages(
         include=['baselines', 'baselines.*', 'tpugraphs', 'tpugraphs.*']
     ),

@@ -5,6 +5,7 @@ from collections.abc import Collection
 import dataclasses
 import hashlib
 import json
+import math
 from typing import Any, TypeVar, Union
 
 from baselines import recipes
@@ -163,7 +164,7 @@ class _Config(Optimisation):
     resume: bool = settings.setting(
         False,
         'Go on with an interrupted run of the same settings, if there is one in '
-        '--out_dir.',
+        '--out_dir, or with a finished one that has fewer --epochs.',
         shapes=False,
     )
     strategy: str = settings.setting(
@@ -185,7 +186,7 @@ class _Config(Optimisation):
     @property
     def collection(self) -> collections.Collection:
         """The collection that the flags choose; raises ValueError if there is none."""
-        return collections.of_flags(to_json(self))
+        return collections.collection_from_flags(to_json(self))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -356,12 +357,40 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     """
     settings.check_ranges(config, '--')
     model_kwargs(config.model_kwargs_json)
+    parse_averaging(config.averaging)
     if isinstance(config, TileConfig):
         for name in config.column_sets:
             registry.resolve(name, registry.column_sets(), '--columns')
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     check_data('' if is_default else config.data_root, config.sample_data)
     return config
+
+
+def parse_averaging(text: str) -> float | None:
+    """Reads --averaging.
+
+    Args:
+        text: '', or 'ema:d': an exponential moving average with decay d per step.
+
+    Returns:
+        The decay; None for no average.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not text:
+        return None
+    kind, _, number = text.partition(':')
+    try:
+        decay = float(number)
+    except ValueError:
+        decay = math.nan
+    if kind != 'ema' or not 0 <= decay < 1:
+        raise ValueError(
+            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            f'not {text!r}'
+        )
+    return decay
 
 
 def check_data(data_root: str, sample_data: bool) -> None:

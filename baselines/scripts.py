@@ -27,6 +27,7 @@ from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import hardware
+from baselines.runs import finding
 
 _AnyConfig = TypeVar('_AnyConfig')
 
@@ -57,6 +58,7 @@ _FILES = """\
 flags from files:
   --config=run.toml    {}
   --flagfile=FILE      A text file with a --flag=value on each line."""
+_PREDICT = 'tiles_gen_predictions_csv.py'
 _WIDE = 20  # columns of a flag
 HELP_ALL = '--help-all'
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
@@ -131,19 +133,43 @@ def train(
 
     def work():
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
+        refuse_wrong_names(settings)
         from baselines.training import jobs
 
         command = exits.this_command()
         with exits.logged(short=True):
             model_dir = jobs.train(settings, command=command)
         if model_dir:  # of the chief alone
-            print(next_steps(settings))
+            print(next_steps(settings, model_dir))
 
     return exits.guarded(work)
 
 
-def next_steps(settings: config.AnyConfig) -> str:
-    """Returns commands to try after a training, as text."""
+def refuse_wrong_names(settings: config.AnyConfig) -> None:
+    """Raises ValueError for names that can be checked without TensorFlow.
+
+    They are those of a model, losses, and a run.
+    """
+    task = settings.collection.task
+    if not settings.models_file:
+        folder = {'tile': 'tiles'}.get(task, task)
+        names = dict.fromkeys([*registry.model_names(folder), registry.TREES])
+        registry.resolve(settings.model, names, 'model')
+    losses = registry.declared('baselines.training.losses', 'register')
+    for entry in settings.losses.split(','):
+        if '.py:' not in entry and not entry.strip().startswith('tfr.'):
+            registry.resolve(entry.strip().partition(':')[0], losses, 'loss')
+    if settings.init_from:
+        with finding.as_flag('--init_from'):
+            finding.find_one(settings.init_from, task)
+
+
+def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
+    """Returns commands to try after a training, as text.
+
+    Args:
+        model_dir: that it has written.
+    """
     task = settings.collection.task
     latest = ['--dir', 'latest']
     if settings.out_dir != type(settings).out_dir:
@@ -154,13 +180,25 @@ def next_steps(settings: config.AnyConfig) -> str:
     flag = ['--collection', first.name] if others else []
     commands = [['rank', 'FILE.pb', *latest, *flag]]
     root = files.expand(settings.data_root)
+    lines = []
     if settings.sample_data or len(hardware.splits_at(root, first)) > 1:
         commands.insert(0, ['evaluate', *latest])
+        if task == 'tile':
+            own = ['--models_file', settings.models_file] * bool(settings.models_file)
+            words = [_PREDICT, '--dir', files.shown(model_dir), *own]
+            lines.append('python ' + ' '.join(map(_quoted, words)))
     if not settings.recipe:
         data = config.as_flags(settings, recipes.DATA)
         commands.append(['train', task, *data, '--recipe=strong'])
-    lines = [shlex.join(['tpugraphs', *command]) for command in commands]
+    lines += [shlex.join(['tpugraphs', *command]) for command in commands]
     return 'next:    ' + '\n         '.join(lines)
+
+
+def _quoted(word: str) -> str:
+    """Quotes a word for a shell, in which ~ is the home folder."""
+    return (
+        word if shlex.quote(word[1:]) == word[1:] else shlex.quote(files.expand(word))
+    )
 
 
 def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) -> int:

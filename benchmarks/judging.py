@@ -95,7 +95,7 @@ def load(archive: str, split: str = '') -> list[Graph]:
 def store_of(graphs: Sequence[Graph]) -> tile_store.TileStore:
     """Returns kernels as a split."""
     kernels = [records.read_tile(graph.path) for graph in graphs]
-    return tile_store.TileStore.of_records('measured', kernels)
+    return tile_store.TileStore.from_records('measured', kernels)
 
 
 # How scores of a graph are judged ----------------------------------------------
@@ -204,7 +204,7 @@ def of_the_estimate(graphs: Sequence[Graph]) -> Scores:
 def of_the_layout_estimate(graphs: Sequence[Graph]) -> Scores:
     """Returns the padded work of programs, the analytical estimate of layouts."""
     programs = [layout_files.read(graph.path) for graph in graphs]
-    store = layout_store.LayoutStore.of_records('measured', programs)
+    store = layout_store.LayoutStore.from_records('measured', programs)
     return [layout_estimate.estimate(store, i) for i in range(len(programs))]
 
 

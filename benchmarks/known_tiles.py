@@ -75,7 +75,7 @@ def known_tiles(
             record = store.record(number)
             parts = {name: getattr(record, name)[mask] for name in per_tile}
             kernels.append(dataclasses.replace(record, **parts))
-    return tile_store.TileStore.of_records('known', kernels)
+    return tile_store.TileStore.from_records('known', kernels)
 
 
 def joined(first: growing.Rows, second: growing.Rows) -> growing.Rows:

@@ -98,7 +98,7 @@ def _read(path: str) -> records.LayoutRecord:
 
 def _groups(record: records.LayoutRecord) -> np.ndarray:
     """Returns numbers of configurations, equal for equal ones: int [c]."""
-    store = layout_store.LayoutStore.of_records('', [record])
+    store = layout_store.LayoutStore.from_records('', [record])
     return store.part('config_group', 0)
 
 
@@ -151,7 +151,7 @@ def _judged(
         *(f'--cache_dir={out_dir}/cache', f'--epochs={args.epochs}', f'--seed={seed}'),
     )
     predictor = results.load(results.run_of(out_dir))
-    store = layout_store.LayoutStore.of_records('', [judged])
+    store = layout_store.LayoutStore.from_records('', [judged])
     # Both, also where the formula scores alone.
     models = dataclasses.replace(
         predictor.scorer, weights=None, most_multiply_adds=None

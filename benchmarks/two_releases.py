@@ -222,7 +222,7 @@ def models(args: argparse.Namespace) -> None:
     for release, times in runs.items():
         places = [args.folder / 'kernels' / name for name in times]
         records = [xla_versions.record_of(place, release) for place in places]
-        stores[release] = tile_store.TileStore.of_records(release, records)
+        stores[release] = tile_store.TileStore.from_records(release, records)
     grower = kernel_kinds.Grower()
     early = np.array([kernel_kinds.is_early(graph) for graph in grower.graphs])
     everything = np.ones_like(early)

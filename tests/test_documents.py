@@ -1,12 +1,15 @@
 """Links of README and docs, and the flags of their commands."""
 
+import importlib
 import importlib.util
+import inspect
 import re
 import types
 
 import pytest
 
 from tests.helpers import documents
+import tpugraphs
 
 _DOCUMENTS = documents.documents()
 
@@ -67,6 +70,28 @@ def test_every_page_is_in_the_navigation_of_the_site():
     for path in (documents.ROOT / 'docs').rglob('*.md'):
         page = path.relative_to(documents.ROOT / 'docs').as_posix()
         assert f': {page}\n' in listed, page
+
+
+def test_the_api_page_has_every_public_name():
+    """Each is shown with its signature, and is in the examples."""
+    page = (documents.ROOT / 'docs/api.md').read_text(encoding='utf-8')
+    shown = dict(
+        reversed(n.rsplit('.', 1)) for n in re.findall('^::: (.*)$', page, re.M)
+    )
+    assert sorted(shown) == sorted(tpugraphs.__all__)
+    for name, module in shown.items():
+        assert getattr(tpugraphs, name) is getattr(
+            importlib.import_module(module), name
+        )
+        assert inspect.getdoc(getattr(tpugraphs, name)), name
+    blocks = ' '.join(block.text for block in documents.blocks('docs/api.md'))
+    for name in {*tpugraphs.__all__, 'open'} - {
+        'open_records',
+        'Catalogue',
+        'Run',
+        'Runs',
+    }:
+        assert re.search(rf'\b{name}\b', blocks), name
 
 
 def test_pictures_of_the_first_page_are_on_the_site():

@@ -79,6 +79,14 @@ def test_a_program_is_told_by_an_exception():
     assert done.stderr.splitlines()[-1].startswith('ImportError: absl, numpy')
 
 
+def test_the_parent_of_a_clone_called_tpugraphs(tmp_path):
+    """A folder of that name comes first on sys.path, without being the package."""
+    (tmp_path / 'tpugraphs').symlink_to(places.ROOT)
+    code = 'import tpugraphs; print(tpugraphs.load.__name__)'
+    command = [sys.executable, '-c', code]
+    assert subprocess.check_output(command, cwd=tmp_path, text=True) == 'load\n'
+
+
 def test_downloads_by_curl(tmp_path):
     """The archives of all collections, unpacked below ~/data/tpugraphs and kept."""
     script = places.ROOT / 'echo_download_commands.py'

@@ -1,6 +1,5 @@
 """Flags of the scripts and of `tpugraphs train`: --help, --config, --flagfile."""
 
-import os
 import re
 
 import pytest
@@ -97,19 +96,6 @@ def test_no_toml(toml):
         settings_flags.parsed(f'--config={toml("a = " + 100_000 * "[")}')
 
 
-def test_a_toml_that_never_ends(tmp_path, capsys):
-    fifo, many = tmp_path / 'fifo', tmp_path / 'many'
-    os.mkfifo(fifo)
-    many.write_bytes(bytes(2 << 20))
-    for path, message in (
-        (fifo, 'not a regular file'),
-        ('/dev/zero', 'not a regular file'),
-        (many, '2,097,152 bytes are more than the 1,048,576 that such a file may have'),
-    ):
-        assert commands.run('train', ['tile', f'--config={path}']) == 1
-        assert capsys.readouterr().err == f'error: --config: {path}: {message}\n'
-
-
 @pytest.mark.parametrize('kind', _KINDS)
 def test_settings_written_as_toml_are_read_again(kind, toml):
     settings = kind(
@@ -194,6 +180,7 @@ def test_train_refuses_in_one_line(capsys):
         (
             config.TileConfig(sample_data=True, toy_data=True, model='MLP'),
             [
+                "python tiles_gen_predictions_csv.py --dir '/my out/model_0'",
                 'tpugraphs evaluate --dir latest',
                 'tpugraphs rank FILE.pb --dir latest',
                 'tpugraphs train tile --sample_data --toy_data --recipe=strong',
@@ -212,6 +199,8 @@ def test_train_refuses_in_one_line(capsys):
                 model='Mine', models_file='my.py', sample_data=True, recipe='strong'
             ),
             [
+                "python tiles_gen_predictions_csv.py --dir '/my out/model_0' "
+                '--models_file my.py',
                 'tpugraphs evaluate --dir latest --models_file my.py',
                 'tpugraphs rank FILE.pb --dir latest --models_file my.py',
             ],
@@ -219,15 +208,22 @@ def test_train_refuses_in_one_line(capsys):
     ],
 )
 def test_a_training_says_what_to_try_next(settings, lines):
-    found = scripts.next_steps(settings).splitlines()
+    found = scripts.next_steps(settings, '/my out/model_0').splitlines()
     assert found[0][:9] == 'next:    '
     assert [line[9:] for line in found] == lines
+
+
+def test_the_first_next_step_is_for_a_shell(monkeypatch):
+    monkeypatch.setenv('HOME', '/home/me')
+    settings = config.TileConfig(sample_data=True)
+    [first, *_] = scripts.next_steps(settings, '/home/me/out/model_0').splitlines()
+    assert first == 'next:    python tiles_gen_predictions_csv.py --dir ~/out/model_0'
 
 
 def test_without_a_validation_split_no_evaluation_is_proposed(tmp_path):
     (tmp_path / 'train').mkdir()
     (tmp_path / 'measured.json').touch()
     settings = config.TileConfig(data_root=str(tmp_path), recipe='strong')
-    assert scripts.next_steps(settings) == (
+    assert scripts.next_steps(settings, 'model_0') == (
         'next:    tpugraphs rank FILE.pb --dir latest'
     )

@@ -56,6 +56,8 @@ def check_file_writable(
 ) -> None:
     """Makes sure that the file that a flag names may be written, before long work.
 
+    Removes what killed processes left of it.
+
     Args:
         beginnings: of the content of such files; one of another kind stays.
         inputs: paths of files that the command reads.
@@ -79,7 +81,9 @@ def check_file_writable(
             )
     elif os.path.exists(real):  # a device
         return
-    check_writable(os.path.dirname(real), flag)
+    folder, name = os.path.split(real)
+    check_writable(folder, flag)
+    remove_leftovers(folder, re.compile(rf'\.{re.escape(name)}\.[0-9a-f]{{8}}'))
 
 
 def remove_leftovers(folder: str, names: Pattern) -> None:

@@ -120,7 +120,8 @@ def read_blocks(
 
     Args:
         field: its kinds and shape, at least one row of at least one byte.
-        lengths: of the named dimensions in that shape, and the keys that have them.
+        lengths: the lengths of the named dimensions in that shape, and the keys that
+            have them.
         max_bytes: limit of the file's size, and of the array's.
 
     Yields:

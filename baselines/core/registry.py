@@ -197,6 +197,28 @@ def _zoo(task: str) -> Iterator[types.ModuleType]:
             yield importlib.import_module(f'{name}.{module.name}')
 
 
+def model_names(task: str) -> list[str]:
+    """Returns the names of the models of `tiles` or `layout`, from their source.
+
+    Nothing is imported: a wrong name is refused before TensorFlow has started.
+    """
+    package: Any = importlib.util.find_spec(f'baselines.{task}')
+    [folder] = map(pathlib.Path, package.submodule_search_locations)
+    bases: set[str] = set()
+    names: list[str] = []
+    for path in [folder / 'models.py', *sorted(folder.glob('zoo/*.py'))]:
+        for node in ast.parse(path.read_text(encoding='utf-8')).body:
+            if isinstance(node, ast.ClassDef):
+                inherited = [ast.unparse(base) for base in node.bases]
+                is_base = any(ast.unparse(n) == 'is_base = True' for n in node.body)
+                if any(name in bases or name.endswith('Model') for name in inherited):
+                    bases.add(node.name)
+                    names += [node.name] * (not is_base)
+            elif isinstance(node, ast.Assign) and ast.unparse(node.value) in bases:
+                names += map(ast.unparse, node.targets)
+    return [name for name in names if not name.startswith('_')]
+
+
 def construct(
     model_class: type,
     num_configs: int,

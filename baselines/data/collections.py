@@ -1,4 +1,4 @@
-"""The table of the collections, and what differs between them."""
+"""The table of the collections and of the differences between them."""
 
 from collections.abc import Mapping
 import itertools
@@ -87,13 +87,13 @@ KAGGLE_NAMES = (
 )
 
 
-def of_name(name: str) -> Collection:
+def collection_by_name(name: str) -> Collection:
     """Returns the collection with a name; raises ValueError for an unknown name."""
     by_name = {collection.name: collection for collection in COLLECTIONS}
     return registry.resolve(name, by_name, 'collection')
 
 
-def of_flags(flags: Mapping[str, object]) -> Collection:
+def collection_from_flags(flags: Mapping[str, object]) -> Collection:
     """Returns the collection that the flags of a training choose.
 
     Args:

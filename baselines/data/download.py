@@ -50,7 +50,7 @@ def splits_of(names: Sequence[str]) -> list[str]:
     """Lists the splits of collections, such as 'npz/tile/xla/train'; raises ValueError.
 
     Args:
-        names: of collections, or 'all'.
+        names: names of collections, or 'all'.
     """
     choices = f'choose from all, {", ".join(collections.NAMES)}'
     chosen: list[str] = []

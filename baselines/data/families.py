@@ -64,7 +64,7 @@ def weights(names: Sequence[str], temperature: float) -> np.ndarray:
     at 1 all graphs alike, at 0 all families alike.  The graphs of a family are alike.
 
     Args:
-        names: the family of each graph, n of them.
+        names: the families of the n graphs.
         temperature: from 0 to 1.
     """
     _, family_of, sizes = np.unique(names, return_inverse=True, return_counts=True)

@@ -57,7 +57,7 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
     A group's size is its share of the graphs plus its share of the configurations.
 
     Args:
-        groups: of each graph, n of them.
+        groups: the groups of the n graphs.
         configs: each graph's number of configurations.
 
     Returns:
@@ -108,7 +108,7 @@ def with_fold(
         return dict(stores)
     joined = [stores[name] for name in _JOINED]
     # Both are packed into the same columns.
-    variants.Variant.of(joined[0]).check(joined[1], f'is in {joined[0].source}')
+    variants.Variant.from_store(joined[0]).check(joined[1], f'is in {joined[0].source}')
     for store in joined:
         if not store.has_runtimes:
             raise ValueError(

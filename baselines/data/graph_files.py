@@ -54,7 +54,7 @@ class GraphRecord:
         node_opcode: int32 [n].
         edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
         config_runtime: int64 [c], nanoseconds; all 0 where not published.
-        schema: of its file.
+        schema: the arrays of its file.
     """
 
     schema: ClassVar[Mapping[str, npz.Field]]

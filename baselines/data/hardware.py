@@ -20,7 +20,7 @@ def measured_on(root: str, shipped_task: str = '') -> str:
     """Returns the processor that a data set's runtimes were measured on.
 
     Args:
-        shipped_task: of the shipped data, 'tile' or 'layout'; '' for other data.
+        shipped_task: the task of shipped data, 'tile' or 'layout'; '' for other data.
 
     Returns:
         Its name, GPU, or several with commas; '' where no sidecar tells.
@@ -45,7 +45,7 @@ def splits_at(root: str, collection: collections.Collection) -> Sequence[str]:
 
     Args:
         root: at or above the folder of the splits, expanded.
-        collection: of the training, with one part.
+        collection: the collection, with one part.
     """
     of_train, *others = (collection.folder_of(root, s) for s in collections.SPLITS)
     top = os.path.dirname(of_train)
@@ -68,6 +68,11 @@ def release_number(version: str) -> int:
     """
     match = re.match(r'0\.(\d{1,4})\.(\d{1,3})\b', version)
     return 1000 * int(match[1]) + int(match[2]) if match else 0
+
+
+def release_name(number: int) -> str:
+    """Returns the release of jaxlib of a number: 4030 -> '0.4.30'."""
+    return f'0.{number // 1000}.{number % 1000}'
 
 
 def _processor(part: text.JsonObject) -> str:

@@ -66,7 +66,7 @@ def record_of(
     """Makes the record of a kernel or program.
 
     Args:
-        with_features: of layouts, whether the features of all configurations are
+        with_features: for layouts, whether the features of all configurations are
             unpacked; else node_config_feat is [0, k, 18].
         xla_release: for tiles, the release that measured them; see `TileRecord`.
     """

@@ -40,7 +40,7 @@ def share_out(
 
     Args:
         sizes: group -> size; at least as many groups as parts with a share.
-        shares: of the parts; whole numbers give the same on every machine.
+        shares: the shares of the parts; whole numbers give the same on every machine.
 
     Returns:
         Group -> number of its part.

@@ -14,6 +14,7 @@ import numpy as np
 from baselines.core import arrays
 from baselines.core import text
 from baselines.evaluation import metrics
+from baselines.hlo import protos
 
 TOP_K = (1, 5, 10)
 # The members of the strong recipe agree on more pairs in three quarters of the kernels
@@ -39,6 +40,11 @@ class RankedModule:
     # the share of pairs that the model's members order alike, see
     # `ensembles.agreement`; None of a model without members
     agreement: float | None = None
+    # the HloModuleProto that the configurations are of; None of a record
+    hlo: protos.HloModuleProto | None = None
+    # by position: what `tpugraphs rank --measure` adds to a row
+    times: dict[int, text.JsonObject] = dataclasses.field(default_factory=dict)
+    untimed: str = ''  # why it timed nothing
 
     def __post_init__(self):
         """Orders the configurations by score; equal ones stay in order."""
@@ -65,8 +71,8 @@ class RankedModule:
 
         Returns:
             `rank`, from 1, `run_index` and `score`; `runtime_ns` and `slowdown`, over
-            the fastest, None where it was not measured; `is_default`; and `config`,
-            a text.
+            the fastest, None where it was not measured; `is_default`; `config`, a text;
+            and what `times` has.
         """
         time = int(self.runtimes[position]) or None
         return {
@@ -77,6 +83,7 @@ class RankedModule:
             'slowdown': time / self.fastest if time and self.fastest else None,
             'is_default': position == self.default,
             'config': self.config_text(int(self.run_index[position])),
+            **self.times.get(position, {}),
         }
 
     def rows(self, top: int | None = None) -> Iterator[text.JsonObject]:

@@ -11,6 +11,8 @@ from baselines.evaluation import choices
 COLUMNS = (
     'source module rank run_index score runtime_ns slowdown is_default config'
 ).split()
+# What `RankedModule.times` has of a configuration.
+TIMES = 'measured_ns noise ratio outcome'.split()
 # Layouts of a whole program are long.
 _MOST_CHARACTERS = 100
 
@@ -25,6 +27,9 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
     cells += map(_cells, rows)
     if ranked.fastest is None:
         cells = [row[:3] + row[5:] for row in cells]
+    if ranked.times:
+        times = [['measured', 'noise', 'x default', 'outcome'], *map(_times, rows)]
+        cells = [[*row[:-1], *more, row[-1]] for row, more in zip(cells, times)]
     lines = [
         f'{text.printable(ranked.module)}  {text.count(ranked.nodes, "node")}, '
         f'{text.count(len(ranked.scores), "configuration")}',
@@ -33,6 +38,8 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
     if ranked.default is not None and ranked.fastest is None:
         place = f'place {ranked.default + 1:,} of {len(ranked.scores):,}'
         lines.append(f"  XLA's own choice: {place}")
+    if ranked.untimed:
+        lines.append(f'  not timed: {ranked.untimed}')
     costs = _costs(choices.figures(ranked))
     lines += costs
     tied = int((ranked.scores == ranked.scores[0]).sum())
@@ -60,6 +67,17 @@ def _cells(row: text.JsonObject) -> list[str]:
         text.duration(time) if time else '-',
         text.cell(row['slowdown'], '.3f'),
         config + ' (default)' * row['is_default'],
+    ]
+
+
+def _times(row: text.JsonObject) -> list[str]:
+    """Returns the cells of a configuration's times in `module_table`."""
+    time = row.get('measured_ns')
+    return [
+        text.duration(time) if time else '-',
+        text.cell(row.get('noise'), '.1%'),
+        text.cell(row.get('ratio'), '.3f'),
+        row.get('outcome', ''),
     ]
 
 
@@ -129,11 +147,16 @@ class Csv:
     beginning = ','.join(COLUMNS)
 
     def __init__(self, stream: IO[str], unused_model_dir: str):
-        self._rows = csv.DictWriter(stream, COLUMNS, lineterminator='\n')
-        self._rows.writeheader()
+        self._stream = stream
+        self._rows: csv.DictWriter[str] | None = None
 
     def add(self, ranked: choices.RankedModule) -> None:
         """Writes the rows of a module."""
+        if self._rows is None:
+            # Of one ranking all modules are timed, or none.
+            columns = COLUMNS + TIMES * bool(ranked.times or ranked.untimed)
+            self._rows = csv.DictWriter(self._stream, columns, lineterminator='\n')
+            self._rows.writeheader()
         of_module = {'source': ranked.source, 'module': ranked.module}
         for row in ranked.rows():
             row['is_default'] = int(row['is_default'])
@@ -165,6 +188,7 @@ class Json:
             'nodes': ranked.nodes,
             'agreement': ranked.agreement,
             'figures': choices.figures(ranked),
+            **({'untimed': ranked.untimed} if ranked.untimed else {}),
             'configurations': [
                 {**row, **ranked.as_json(row['run_index'])}
                 for row in ranked.rows(self._top)

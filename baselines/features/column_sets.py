@@ -70,7 +70,7 @@ def find(names: Iterable[str] | None = None) -> dict[str, type[ColumnSet]]:
     return dict(sorted(found.items(), key=lambda item: item[1].position))
 
 
-def of_machine(machine: str) -> dict[str, type[ColumnSet]]:
+def find_for(machine: str) -> dict[str, type[ColumnSet]]:
     """Returns the sets for the tiles of a machine, 'tpu' or 'cpu'; see `find`."""
     return find(registry.column_sets(machine))
 

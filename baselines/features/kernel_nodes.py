@@ -21,7 +21,7 @@ class KernelNodes:
         store: the split of the kernels.
         raw: float32 [N, F], their columns.
         opcodes: int32 [N].
-        kernel: int64 [N], the kernel of each.
+        kernel: int64 [N], the number of a node's kernel.
         edges: int64 [M, 2], rows (consumer, producer).
         is_root: bool [N], whether a computation returns it.
         root: int64 [G], the result of each kernel: its last root, or -1.

@@ -63,8 +63,9 @@ class Normalizer:
         rows = slice(None) if graphs is None else np.asarray(graphs, np.int64)
         fields: text.JsonObject = {}
         for part in _PARTS:
-            low = getattr(store, f'{part}_min')[rows]
-            high = getattr(store, f'{part}_max')[rows]
+            low, high = (
+                getattr(store, f'{part}_{end}')[rows] for end in ('min', 'max')
+            )
             if not len(low):
                 raise ValueError(f'{store.source}: no kernel to fit the normaliser to')
             # [graphs, columns] -> [columns].
@@ -133,21 +134,14 @@ class Normalizer:
         described = old_columns.translate_ranges(described)
         fields: text.JsonObject = {}
         for part in _PARTS:
-            used, low, high = (
-                _column_values(described, f'{part}_{field}', kind)
-                for field, kind in (('used', bool), ('min', float), ('max', float))
-            )
-            if not len(used) == len(low) == len(high):
-                raise ValueError(
-                    f'normalizer: {part}_used, {part}_min and {part}_max have '
-                    f'{len(used)}, {len(low)} and {len(high)} entries'
-                )
+            used = _column_values(described, f'{part}_used', bool)
+            low, high = _read_range(described, part, len(used))
             # Dividing by the range must be safe for a damaged or hostile run file, too.
-            wrong = np.flatnonzero(used & ~(low < high))
+            wrong = np.flatnonzero(used & (low == high))
             if len(wrong):
                 raise ValueError(
                     f'normalizer: column {wrong[0]} of {part}_used is used, but '
-                    'its minimum is not below its maximum'
+                    'its minimum is its maximum'
                 )
             fields.update(
                 {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
@@ -159,7 +153,7 @@ class Normalizer:
         ]
         columns = column_sets.find(sets) if sets else {}
         fields['table_ranges'] = {
-            name: _table_range(described, name, len(columns[name].names))
+            name: _read_range(described, name, len(columns[name].names))
             for name in columns
         }
         return cls(**fields)
@@ -213,17 +207,16 @@ def num_ops(*max_opcodes: np.ndarray) -> int:
     return 1 + int(opcodes.max())
 
 
-def _table_range(described: text.JsonObject, name: str, count: int) -> _Range:
-    """Reads the ranges of a column set of `count` columns from a normaliser's JSON."""
+def _read_range(described: text.JsonObject, name: str, count: int) -> _Range:
+    """Reads the `count` minima and maxima of a part, or a column set, from JSON."""
     low, high = (
         _column_values(described, f'{name}_{end}', float) for end in ('min', 'max')
     )
-    for end, values in (('min', low), ('max', high)):
-        if len(values) != count:
-            raise ValueError(
-                f'normalizer: {name}_{end} has {len(values)} entries, but '
-                f'--columns={name} has {count} columns'
-            )
+    if not len(low) == len(high) == count:
+        raise ValueError(
+            f'normalizer: {name}_min and {name}_max have {len(low)} and {len(high)} '
+            f'entries, not {count}'
+        )
     if (low > high).any():
         raise ValueError(f'normalizer: {name}_min is above {name}_max')
     return low, high

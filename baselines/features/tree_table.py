@@ -31,7 +31,7 @@ class TreeTable:
         names: the names of the columns.
 
     Args:
-        names: the columns to compute; None means all.
+        names: the columns to compute; None means all that fit the machine.
         shared: a table of the same split, whose rows are used again.
 
     Raises:
@@ -46,25 +46,24 @@ class TreeTable:
     ):
         self._store = store
         own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
-        machine = column_sets.machine_of(store) if names is None else ''
+        kernel_names = _kernel_names(store)
         if names is None:
             # Columns that read bounds as registers say nothing of elements.
-            sets = list(column_sets.of_machine(machine))
+            machine = column_sets.machine_of(store)
+            sets = column_sets.find_for(machine)
+            names = [name for columns in sets.values() for name in columns.names]
+            if machine == 'tpu':
+                names = [*own, *names, *kernel_names]
         else:
             found = column_sets.find().items()
-            sets = [name for name, columns in found if {*columns.names} & {*names}]
-        if shared is None or not set(sets) <= set(shared.sets):
-            shared = tile_table.TileTable(store, sets)
+            sets = {name: s for name, s in found if not {*names}.isdisjoint(s.names)}
+        if shared is None or not {*sets} <= {*shared.sets}:
+            shared = tile_table.TileTable(store, list(sets))
         self._table = shared
-        kernel_names = _kernel_names(store)
         blocks = [own, shared.names, kernel_names]
         place = {
             n: (i, c) for i, block in enumerate(blocks) for c, n in enumerate(block)
         }
-        if names is None:
-            names = [n for s in column_sets.find(sets).values() for n in s.names]
-            if machine == 'tpu':
-                names = [*own, *names, *kernel_names]
         self.names: list[str] = list(names)
         for name in self.names:
             if name not in place:
@@ -92,7 +91,7 @@ class TreeTable:
 
         Args:
             graphs: int64 [r], kernels.
-            configs: int64 [r], a configuration of each.
+            configs: int64 [r], the configuration of the kernel in the same place.
         """
         rows = self._store.config_offsets[graphs] + configs
         raw = self._store.config_feat[rows]

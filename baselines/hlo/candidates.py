@@ -31,6 +31,7 @@ _HIGHEST = {reading.TILE: 2**63 - 1, reading.LAYOUT: 127}
 # Keys next to the configuration in the JSON of a ranking, which is valid input.
 _OF_RANKING = (
     *('rank', 'run_index', 'score', 'runtime_ns', 'slowdown', 'is_default', 'config'),
+    *('measured_ns', 'noise', 'ratio', 'outcome'),
     'iteration_bounds',
 )
 

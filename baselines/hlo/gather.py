@@ -46,9 +46,11 @@ class Fields:
         parent, _, field = path.rpartition('.')
         rows, messages = self.submessages(parent)
         if parent.endswith('[]'):
-            lists = ragged.Ragged.of([getattr(m, field) for m in ms] for ms in messages)
+            lists = ragged.Ragged.from_rows(
+                [getattr(m, field) for m in ms] for ms in messages
+            )
         else:
-            lists = ragged.Ragged.of(getattr(m, field)[:] for m in messages)
+            lists = ragged.Ragged.from_rows(getattr(m, field)[:] for m in messages)
         return lists.spread(len(self.messages), rows)
 
     def write(
@@ -78,7 +80,7 @@ class Fields:
         """Finds the messages that have a sub-message.
 
         Args:
-            path: of the sub-message; with '[]' at its end, of a repeated one.
+            path: the path of the sub-message; with '[]' at its end, of a repeated one.
 
         Returns:
             int64, the numbers of these messages, and the sub-message of each; of a

@@ -30,7 +30,7 @@ class Graph:
     node_opcode: np.ndarray  # uint8 [n]; 0 is an opcode outside the table
     edge_index: np.ndarray  # int64 [m, 2], rows (consumer, producer), sorted
     node_splits: np.ndarray  # int64 [s], the ends of the segments, preceded by 0
-    pad: int  # what absent list entries hold in node_feat
+    pad: int  # the value of absent list entries in node_feat
     # opcode name -> number of nodes, for names outside the table
     unknown_opcodes: Mapping[str, int]
     warnings: tuple[str, ...]  # about repeated edges that were dropped
@@ -44,7 +44,7 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     Nodes are numbered in stored order: computations, and their instructions.
 
     Args:
-        pad: what absent list entries hold, 0 (as published) or -1.
+        pad: the value of absent list entries, 0 (as published) or -1.
         extra: whether to compute `node_feat_extra`, too.
 
     Raises:

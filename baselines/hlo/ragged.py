@@ -24,7 +24,7 @@ class Ragged:
         self.lengths = lengths
 
     @classmethod
-    def of(cls, rows: Iterable[Sequence[int]]) -> 'Ragged':
+    def from_rows(cls, rows: Iterable[Sequence[int]]) -> 'Ragged':
         """Joins rows of integers, each of which fits into int64."""
         flat: list[int] = []
         lengths: list[int] = []
@@ -54,7 +54,8 @@ class Ragged:
         """Returns the first elements of each row, and totals over the whole row.
 
         Args:
-            entries: of a `schema.MessageField`: places in a row, then names of totals.
+            entries: the entries of a `schema.MessageField`: places in a row, then
+                names of totals.
             pad: value of elements that a row does not have.
             empty_product: the product of an empty row.
 

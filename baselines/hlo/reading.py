@@ -181,7 +181,7 @@ def _inner_sizes(
 
     Args:
         outline: the message, as `protos.outlines` has it.
-        depth: of messages around it; parsing itself goes no deeper than 100.
+        depth: the number of messages around it; parsing itself goes no deeper than 100.
     """
     inner_types = _inner_types(actual)
     for field, value in outline.ListFields():

@@ -86,8 +86,8 @@ class MessageField(NamedTuple):
     """Columns that one field of a message gives.
 
     Attributes:
-        name: of the column; columns with entries are called `<name>_<entry>`.
-        path: of the field, as `gather.Fields` takes it; '' if the same as the name.
+        name: the name of the column; columns with entries are called `<name>_<entry>`.
+        path: the path of the field, as `gather.Fields` takes it; '': the name.
         entries: places in a list and totals over it, or types that a number stands for;
             () for a single column.
     """

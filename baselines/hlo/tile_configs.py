@@ -55,7 +55,7 @@ def extract_configs(
 
     Args:
         tuning: a ModuleTuningData for which `why_unusable` is None.
-        pad: what absent entries of the bounds hold, 0 (as published) or -1.
+        pad: the value of absent entries of the bounds, 0 (as published) or -1.
         measured: whether runs and their default have to be measured; to be
             ranked, they need not.
 
@@ -105,7 +105,9 @@ def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
 def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
     """Returns the columns of the lists of all configurations: float32 [c, 24]."""
     blocks = [
-        ragged.Ragged.of(lists[field.name]).columns(field.entries, pad, empty_product=0)
+        ragged.Ragged.from_rows(lists[field.name]).columns(
+            field.entries, pad, empty_product=0
+        )
         for field in schema.TILE_FIELDS
     ]
     return np.concatenate(blocks, axis=1).astype(np.float32)

@@ -128,9 +128,9 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     Args:
         models_file: the file that the user has named, or classes.
     """
-    for stored in _stored(run):
-        if stored['flag'] == _OURS and not models_file:
-            return _note_change(run, stored)
+    ours = [stored for stored in _stored(run) if stored['flag'] == _OURS]
+    if ours and not models_file and not run.args.get('models_file'):
+        return _note_change(run, ours[0])
     of_model = [stored for stored in _stored(run) if stored['flag'] == 'models_file']
     named = run.args.get('models_file')
     if not named or not isinstance(models_file, str):

@@ -162,7 +162,7 @@ def _interrupted(path: str) -> str:
         arrays = npz.read_arrays(path, _STATE, _MOST_JSON, None, _MOST_STATE)
         described = untrusted.loads(arrays['json'].tobytes(), finite=False)
         epochs = text.count(len(described['curve']['epoch']), 'epoch')
-        command = text.printable(str(described.get('command') or ''))
+        command = text.printable(described.get('command') or '', 1000)
     except (OSError, *untrusted.DAMAGE) as error:
         return text.one_line(error, path)
     where = f'{epochs} in {files.shown(os.path.dirname(path))}'

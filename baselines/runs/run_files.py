@@ -54,7 +54,7 @@ class RunFile:
     def collection(self) -> collections.Collection:
         """Returns the collection that it was trained on; raises ValueError for none."""
         with text.located(self.file):
-            return collections.of_flags(self.args)
+            return collections.collection_from_flags(self.args)
 
     def part(self, name: str) -> collections.Collection:
         """Returns the collection whose graphs are to be scored.
@@ -240,6 +240,11 @@ def hash_of(model_dir: str) -> str:
 def weights_path(model_dir: str) -> str:
     """Returns the path that the files of a checkpoint begin with."""
     return os.path.join(model_dir, 'variables', 'variables')
+
+
+def state_path(model_dir: str) -> str:
+    """Returns the path of the state with which a run's graph model can train on."""
+    return os.path.join(model_dir, 'training_state.npz')
 
 
 def trees_path(model_dir: str) -> str:

@@ -88,7 +88,7 @@ def estimates(
     """
     columns = predictor.collection.config_columns
     published_columns = variants.Variant(config_features=columns)
-    if not predictor.run or variants.Variant.of(store) != published_columns:
+    if not predictor.run or variants.Variant.from_store(store) != published_columns:
         return None
     return predictor.task.estimates(store)
 

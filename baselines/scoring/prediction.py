@@ -225,7 +225,7 @@ class Predictor:
         if not isinstance(record, store_class.record_class):
             wanted, given = store_class.record_class.__name__, type(record).__name__
             raise ValueError(f'the run ranks {wanted}s, not {given}')
-        store = store_class.of_records(str(record.graph_id), [record.checked()])
+        store = store_class.from_records(str(record.graph_id), [record.checked()])
         return next(self.score_members(store))
 
     def write(
@@ -282,7 +282,7 @@ def load(name: str, options: Options = Options()) -> Predictor:
         run = finding.load(name, options.task)
         return Predictor(run.part(options.collection), options, run)
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
-    collection = collections.of_name(options.collection or of_task[0])
+    collection = collections.collection_by_name(options.collection or of_task[0])
     return Predictor(collection, options)
 
 

@@ -65,17 +65,24 @@ class Unfinished:
         self._resumed_at, self._seconds_before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
         self._interrupted = read(self._path) if config.resume else None
+        self._finished = None
+        if config.resume and self._interrupted is None:
+            self._finished = self._longest_run()
+        if self._finished is not None and _wants_more(self._finished, config):
+            self._interrupted = read(run_files.state_path(self._finished.model_dir))
         if self._interrupted is not None:
             described = self._interrupted[1]
             try:
-                self.run_hash = str(described.pop('run_hash'))
-                self.started = int(described.pop('started'))
+                run_hash = str(described.pop('run_hash'))
+                started = int(described.pop('started'))
                 self._seconds_before = float(described.pop('seconds'))
                 described.pop('command', None)  # the one of this process replaces it
             except untrusted.DAMAGE as error:
                 raise _damaged(self._path, str(error)) from None
-            if not re.fullmatch('[0-9a-f]{32}', self.run_hash):
+            if not re.fullmatch('[0-9a-f]{32}', run_hash):
                 raise _damaged(self._path, 'run_hash')
+            if self._finished is None:  # a run that trains on becomes another one
+                self.run_hash, self.started = run_hash, started
             self._check_code(self._interrupted[0], described.pop('code', []))
 
     def __enter__(self) -> 'Unfinished':
@@ -135,24 +142,26 @@ class Unfinished:
 
         A training may have been killed between saving its run and removing its state.
         """
-        if not self._config.resume:
-            return None
         if self._interrupted is None:
-            run = self._saved_run()
+            run = self._finished
             if run is not None:
                 code_files.check_unchanged(run, self.code)
+                if _wants_more(run, self._config):
+                    print(f'note: {run.model_dir} has no state to train on')
             return run
         is_saved = os.path.isdir(self._model_dir)
         return finding.load(self._model_dir) if is_saved else None
 
-    def _saved_run(self) -> run_files.RunFile | None:
-        """Returns a saved run with these settings and data in the folder, or None."""
+    def _longest_run(self) -> run_files.RunFile | None:
+        """Returns the run with these settings and data that has the most epochs."""
+        longest = None
         for model_dir in run_files.list_dirs(self._folder):
             with contextlib.suppress(ValueError, OSError):
                 run = finding.load(model_dir)
-                if run.info.get('training_key') == self.key:
-                    return run
-        return None
+                is_ours = run.info.get('training_key') == self.key
+                if is_ours and (longest is None or _epochs(run) > _epochs(longest)):
+                    longest = run
+        return longest
 
     def keep(self, state: progress.State) -> None:
         """Writes everything needed to resume after this epoch."""
@@ -172,10 +181,10 @@ class Unfinished:
         self._keeps = True
         write(self._path, arrays, described)
 
-    def remove(self) -> None:
-        """Removes the state, if there is one, once the run is saved."""
+    def move_to(self, run: run_files.RunFile) -> None:
+        """Moves the state, if there is one, into its saved run, which can train on."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._path)
+            os.replace(self._path, run_files.state_path(run.model_dir))
 
     def state(self) -> progress.State:
         """Returns the state to resume from: an interrupted run's, or a new one.
@@ -217,6 +226,18 @@ class Unfinished:
         return ValueError(
             f'{self._path} does not fit this code ({error}); delete it to start over'
         )
+
+
+def _epochs(run: run_files.RunFile) -> int:
+    """Returns the number of epochs of a run."""
+    return len(run.curve.get('epoch', []))
+
+
+def _wants_more(run: run_files.RunFile, config: config_lib.AnyConfig) -> bool:
+    """Returns whether settings ask for more epochs than a finished run has."""
+    stopped_early = _epochs(run) < run.args['epochs']
+    patience = run.args['early_stop'] if stopped_early else 0
+    return config.epochs > _epochs(run) and config.early_stop > patience
 
 
 def write(path: str, arrays: dict[str, np.ndarray], described: text.JsonObject) -> None:

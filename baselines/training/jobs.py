@@ -114,7 +114,7 @@ def train(
                 run = _save(config, checkpoint, content, trainer, trees)
         if run:
             _write_ranking(run, config)
-            checkpoint.remove()
+            checkpoint.move_to(run)
     return run.model_dir if run and is_chief else ''
 
 
@@ -237,7 +237,7 @@ def _grow_and_measure(
         content.update(train_curve=state.curve, best_epoch=state.best_epoch)
     scorer = scorer_lib.Scorer(
         data.task,
-        variants.Variant.of(data.stores['train']),
+        variants.Variant.from_store(data.stores['train']),
         graph_model=trainer.scorer if trainer else None,
         trees=trees,
         most_multiply_adds=data.most_multiply_adds,
@@ -336,6 +336,12 @@ def _measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonOb
         'normalizer': data.normalizer.to_json(),
         'num_ops': data.num_ops,
     }
+
+
+def _xla_releases(store: splits.PackedSplit) -> list[int]:
+    """Returns numbers of the releases of jaxlib that measured a split, if any did."""
+    releases = store.arrays.get('xla_release', np.zeros(0, np.int64))
+    return [int(number) for number in np.unique(releases) if number]
 
 
 def _validation_score(

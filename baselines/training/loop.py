@@ -14,12 +14,17 @@ import tqdm
 
 from baselines import config
 from baselines.core import text
+from baselines.scoring import scorers
 from baselines.tasks import protocol
 from baselines.training import devices as devices_lib
 from baselines.training import progress
 from baselines.training import steps as steps_lib
 from baselines.training import task_data
 
+_IGNORES = (
+    '{} gives all configurations of a graph the same score after an epoch: its '
+    'scores do not depend on the features of configurations'
+)
 _UNMEASURED = progress.Validation(None, None)
 
 
@@ -29,7 +34,13 @@ class Validator:
     OPA over a few configurations per graph that are redrawn each epoch varies by more
     than an epoch's progress.  Here it is over the same --validation_configs of each
     graph in every epoch.
+
+    Attributes:
+        ignores_configs: whether the scores measured last are equal in each list of
+            configurations that differ in features.
     """
+
+    ignores_configs = False
 
     def __init__(
         self,
@@ -45,12 +56,17 @@ class Validator:
             for graph, configs in enumerate(chosen)
         ]
         self._score = scorer.chosen(data.graphs['valid'], chosen)
+        differ = [data.differ(graph, configs) for graph, configs in enumerate(chosen)]
+        self._with_choice = np.flatnonzero(differ)
 
     def measure(self) -> progress.Validation:
         """Measures the model as it is."""
         if not self._labels:
             return _UNMEASURED
         pairs = list(zip(self._score(), self._labels))
+        self.ignores_configs = len(self._with_choice) > 0 and all(
+            scorers.are_equal(pairs[graph][0]) for graph in self._with_choice
+        )
         return dataclasses.replace(
             self._data.validation(pairs), loss=self._loss_of(pairs)
         )
@@ -146,6 +162,9 @@ class Trainer:
                 with steps.averaged():
                     measured = self._validate(validator)
                     weights = steps.model.get_weights()
+                # An epoch later: weights that began at 0 have changed by then.
+                if validator.ignores_configs and not epoch:
+                    raise ValueError(_IGNORES.format(settings.model))
                 validated = time.monotonic() - started - seconds
                 row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
                 is_better = state.add(row, measured, weights)

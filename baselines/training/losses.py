@@ -11,6 +11,7 @@ takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 """
 
 from collections.abc import Callable, Mapping
+import functools
 import importlib.util
 import inspect
 import math
@@ -310,9 +311,12 @@ def _of_tensorflow_ranking(name: str) -> _Loss:
 
 def _loss_of_user(function: _Function) -> _Loss:
     """Returns a user's loss; a loss per list is averaged."""
-    return _Loss(
-        lambda labels, scores: tf.reduce_mean(function(labels, scores)), tempered=False
-    )
+
+    @functools.wraps(function)  # errors are located in its file
+    def mean(labels: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_mean(function(labels, scores))
+
+    return _Loss(mean, tempered=False)
 
 
 def _parse(spec: str) -> list[tuple[str, float]]:

@@ -80,7 +80,7 @@ def _open_collection(
     train, test = stores['train'], stores['test']
     # Splits can be extracted with different options; a model reads one kind of
     # columns.
-    variant = variants.Variant.of(train)
+    variant = variants.Variant.from_store(train)
     for store in stores.values():
         variant.check(store, f'is in {train.source}')
     if not train.has_runtimes:

@@ -6,6 +6,7 @@ scores of a wrong shape, a variable without a gradient, a loss that ignores the 
 
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
+import inspect
 import sys
 import traceback
 from typing import NamedTuple
@@ -29,6 +30,14 @@ MakeModel = Callable[[int, normalizer_lib.Normalizer], tf.keras.Model]
 
 _MOST_GRAPHS = 10
 _LABELS = 'labels and scores'
+_SIGNATURES = {
+    '__init__': ('num_configs', 'num_ops'),
+    'forward': ('graph', 'num_configs'),
+}
+_ANY_NUMBER = (
+    'forward has to return num_configs columns, whatever their number, not as many as '
+    'the constructor was given'
+)
 
 
 class _Batch(NamedTuple):
@@ -54,12 +63,18 @@ def check_loss(name: str, loss: Loss) -> None:
     with tf.GradientTape() as tape:
         tape.watch(scores)
         try:
-            values = tf.reduce_mean(tf.cast(loss(labels, scores), tf.float32))
+            values = tf.cast(inspect.unwrap(loss)(labels, scores), tf.float32)
         except Exception as error:
             raise ValueError(
                 f'--losses: {name}({_LABELS}), both float32 [4, 10], raised '
                 f'{one_line(error, loss)}'
             ) from error
+        if values.shape not in ((), (len(labels),)):
+            raise ValueError(
+                f'--losses: {name}({_LABELS}), both float32 [4, 10], returned '
+                f'{list(values.shape)}: a loss returns [lists], or a scalar'
+            )
+        values = tf.reduce_mean(values)
     if not np.isfinite(values):
         raise ValueError(f'--losses: {name}({_LABELS}) returned {values:.3g}')
     gradient = tape.gradient(values, scores)
@@ -132,12 +147,18 @@ def check_model(
     if not callable(getattr(model_class, 'forward', None)):
         raise ValueError(f'{name} has no method forward(graph, num_configs)')
     configs = settings.configs
+    _check_signatures(model_class)
     # A batch as in training, and one graph with another number of configurations, as
     # in scoring.
     several = _make_batch(settings, min(settings.batch, _MOST_GRAPHS), configs)
     alone = _make_batch(settings, 1, configs + 1)
-    with _explained(f'{name} raised', model_class):
-        model = make(examples.OPCODES, several.normalizer)
+    try:
+        with _explained(f'{name} raised', model_class):
+            model = make(examples.OPCODES, several.normalizer)
+    except ValueError as error:
+        if _is_fixed(settings, model_class, several.normalizer):
+            raise ValueError(f'{name}.forward: {_ANY_NUMBER}') from error
+        raise
     with tf.GradientTape() as tape:
         with (
             _explained(f'{name}.call raised', model_class),
@@ -165,6 +186,39 @@ def check_model(
             raise ValueError(f'{name}: the gradient of {variable.name} is not finite')
 
 
+def _check_signatures(model_class: type) -> None:
+    """Raises ValueError unless constructor and `forward` take their two arguments."""
+    for method, wanted in _SIGNATURES.items():
+        signature = inspect.signature(getattr(model_class, method))
+        try:
+            signature.bind_partial(model_class, *wanted)
+        except TypeError:
+            missing = [name for name in wanted if name not in signature.parameters]
+            raise ValueError(
+                f'{model_class.__name__}.{method}{signature} does not take '
+                f'{" and ".join(missing)}: {method}(self, {", ".join(wanted)}, ...) is '
+                'wanted'
+            ) from None
+
+
+def _is_fixed(
+    settings: config_lib.AnyConfig,
+    model_class: type,
+    normalizer: normalizer_lib.Normalizer,
+) -> bool:
+    """Returns whether `forward` scores as many configurations as the constructor knows.
+
+    Called for a model that does not score another number of them.
+    """
+    kwargs = config_lib.model_kwargs(settings.model_kwargs_json)
+    graph = lookup.TASKS[settings.collection.task].example_graph(normalizer)
+    try:
+        model_class(2, examples.OPCODES, **kwargs).forward(graph, 2)
+    except Exception:
+        return False
+    return True
+
+
 def _check_scores(method: str, scores: tf.Tensor, labels: tf.Tensor) -> None:
     """Makes sure that scores are finite numbers of the shape of the labels."""
     shape = tuple(getattr(scores, 'shape', ()))
@@ -172,7 +226,8 @@ def _check_scores(method: str, scores: tf.Tensor, labels: tf.Tensor) -> None:
     if not tf.is_tensor(scores) or shape != wanted:
         kind = shape if tf.is_tensor(scores) else type(scores).__name__
         raise ValueError(
-            f'{method} returned {kind}; [kernels, num_configs] = {wanted} wanted'
+            f'{method} returned {kind}; [kernels, num_configs] = {wanted} wanted: '
+            f'{_ANY_NUMBER}'
         )
     if not scores.dtype.is_floating or not np.isfinite(scores).all():
         raise ValueError(f'{method} returned scores that are not finite numbers')
@@ -212,7 +267,7 @@ def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _B
     task = lookup.TASKS[settings.collection.task]
     rng = np.random.default_rng(0)
     records = [task.example_record(rng, configs) for _ in range(graphs)]
-    store = task.store_class.of_records('made up', records)
+    store = task.store_class.from_records('made up', records)
     defaults = type(settings)(batch=graphs, configs=configs)
     data, numbers = task_data.make(defaults, {'train': store}), np.arange(graphs)
     packed = data.pack(numbers[np.newaxis], np.tile(np.arange(configs), (1, graphs, 1)))

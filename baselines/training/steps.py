@@ -7,7 +7,6 @@ two steps.
 
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
-import math
 
 import numpy as np
 import tensorflow as tf
@@ -57,7 +56,7 @@ class Steps:
         self._unpack = unpack
         self._weight_decay = settings.weight_decay
         self._devices = devices or devices_lib.Devices()
-        self._average_decay = parse_averaging(settings.averaging)
+        self._average_decay = config.parse_averaging(settings.averaging)
         variables = model.trainable_variables
         self._averaged = [] if self._average_decay is None else list(variables)
         with self._devices.scope():
@@ -219,33 +218,6 @@ def learning_rate(
         warmup_target=settings.lr if warm else None,
         warmup_steps=warm,
     )
-
-
-def parse_averaging(text: str) -> float | None:
-    """Reads --averaging.
-
-    Args:
-        text: '', or 'ema:d': an exponential moving average with decay d per step.
-
-    Returns:
-        The decay; None for no average.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if not text:
-        return None
-    kind, _, number = text.partition(':')
-    try:
-        decay = float(number)
-    except ValueError:
-        decay = math.nan
-    if kind != 'ema' or not 0 <= decay < 1:
-        raise ValueError(
-            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
-            f'not {text!r}'
-        )
-    return decay
 
 
 def count_ordered_pairs(labels: tf.Tensor, scores: tf.Tensor):

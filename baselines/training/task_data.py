@@ -216,6 +216,14 @@ class TaskData(abc.ABC):
             for configs in store.config_counts[:count]
         ]
 
+    def differ(self, graph: int, configs: np.ndarray) -> bool:
+        """Returns whether configurations of a validation graph differ in features."""
+        store = self.stores['valid']
+        rows = self.task.configurations(store, graph)
+        if rows is None:
+            rows = store.part('config_feat', graph)
+        return bool((rows[configs] != rows[configs][:1]).any())
+
     def validation(
         self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]
     ) -> progress.Validation:
@@ -385,7 +393,7 @@ def completed(
         given = settings.column_sets
         takes = 'tile' in given and not {*given} & {*registry.column_sets('cpu')}
         if takes and column_sets.machine_of(train) == 'cpu':
-            sets = column_sets.of_machine('cpu').items()
+            sets = column_sets.find_for('cpu').items()
             added = [name for name, columns in sets if columns.is_useful(train)]
             changes['columns'] = ','.join([*given, *added])
             print(

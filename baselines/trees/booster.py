@@ -87,20 +87,20 @@ class Prior(NamedTuple):
     """An untrained score that trees correct: a column's normal scores in each graph."""
 
     column: str  # the name of the column, which is lower where it is faster
-    weight: float  # what these normal scores are multiplied by
+    weight: float  # the factor of these normal scores
 
 
 class Trees:
     """Gradient-boosted trees over named columns.
 
     Attributes:
-        names: of all columns.
-        prior: what the trees correct; None: they score alone.
+        names: the names of all columns.
+        prior: the column that the trees correct; None: they score alone.
         used: names of the columns that they and the prior look at; `predict` wants
             these alone.
 
     Args:
-        prior: what the trees correct; None: what the text says.
+        prior: the column that the trees correct; None: the one that the text names.
 
     Raises:
         ValueError: the text is not of trees that split by numbers.
@@ -108,7 +108,7 @@ class Trees:
 
     def __init__(self, text: str, prior: Prior | None = None):
         self._trees, self.names, stored_prior = _parse(text)
-        self._nodes = nodes_lib.Nodes.of(self._trees, len(self.names))
+        self._nodes = nodes_lib.Nodes.from_lines(self._trees, len(self.names))
         self.prior = prior or stored_prior
         columns = {*self._nodes.feature.tolist()}
         if self.prior:

@@ -34,8 +34,8 @@ class TreeOptions:
         learning_rate: the share of a new tree in the prediction.
         num_leaves: most leaves of a tree.
         min_leaf: fewest rows in a leaf; a hundredth of all, but 2, if that is less.
-        column_share: of the columns, that each tree may use.
-        row_share: of the rows, that each tree is grown on.
+        column_share: the share of the columns that a tree may use.
+        row_share: the share of the rows that a tree is grown on.
         rows: most configurations to train on, drawn evenly from all graphs.
     """
 
@@ -100,7 +100,7 @@ def grow(
 
     Args:
         chosen: int64, numbers of its graphs to learn from.
-        weights: float64, what each of these counts; a number: all alike.
+        weights: float64, the weight of each of these; a number: all alike.
         valid: the split that decides when to stop, if its runtimes are known.
         valid_configs: how many of its configurations to use, per graph on average.
         graphs: both splits as a graph model reads them, 'train' and 'valid'.
@@ -144,7 +144,7 @@ def draw(
     configurations: by its square root.
 
     Args:
-        weights: float64 [graphs], what each graph counts; a number: all alike.
+        weights: float64 [graphs], the weights of the graphs; a number: all alike.
     """
     counts = table.counts[graphs]
     shares = np.minimum(counts, even_share(counts, most))

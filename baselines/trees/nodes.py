@@ -1,6 +1,6 @@
 """The splits and leaves of gradient-boosted trees as arrays, scored with NumPy.
 
-    nodes = Nodes.of(trees, columns=3)     # lines of LightGBM's text
+    nodes = Nodes.from_lines(trees, columns=3)     # lines of LightGBM's text
     nodes.predict(table, nodes.feature)    # float64 [rows]
 
 The text is untrusted: every number is checked against a grammar that Python and
@@ -44,7 +44,7 @@ class Nodes(NamedTuple):
         threshold: float64 [splits]; values up to it go left.
         left: int64 [splits], the split there; below 0, -1 less the leaf.
         right: likewise.
-        leaf: float64 [leaves], what each adds.
+        leaf: float64 [leaves], the value that a leaf adds to the score.
         root: int64 [trees], as in `left`.
     """
 
@@ -56,11 +56,11 @@ class Nodes(NamedTuple):
     root: np.ndarray
 
     @classmethod
-    def of(cls, trees: Sequence[Lines], columns: int) -> 'Nodes':
+    def from_lines(cls, trees: Sequence[Lines], columns: int) -> 'Nodes':
         """Reads the numbers of trees, and checks them.
 
         Args:
-            columns: how many there are.
+            columns: the number of columns.
 
         Raises:
             ValueError: they are no trees that split by numbers; says where.

@@ -18,8 +18,8 @@ def scores(
     """Yields the scores of each graph's configurations, in bounded memory.
 
     Args:
-        table: of the columns that they use.
-        numbers: int64, of the graphs; None for all.
+        table: the columns that they use.
+        numbers: int64, the numbers of the graphs; None for all.
     """
     if numbers is None:
         numbers = np.arange(len(table.counts))

@@ -206,3 +206,9 @@ def test_a_file_in_the_zoo_is_all_that_a_layout_model_needs(tmp_path, monkeypatc
     assert 'Mine' in found and 'Base' not in found
     # A class of models.py wins over the zoo's.
     assert found['ResModel'].__module__ == 'baselines.layout.models'
+
+
+@pytest.mark.parametrize('task', ['tiles', 'layout'])
+def test_names_of_models_without_tensorflow(task):
+    models = {'tiles': registry.tile_models, 'layout': registry.layout_models}[task]()
+    assert sorted(registry.model_names(task)) == sorted(models)

@@ -20,12 +20,12 @@ def test_names_and_folders():
 
 
 def test_flags_choose():
-    assert collections.of_flags({'lr': 1.0}).name == 'tile:xla'
+    assert collections.collection_from_flags({'lr': 1.0}).name == 'tile:xla'
     for collection in collections.COLLECTIONS:
         flags = {'model': 'MLP', **collection.flags}
-        assert collections.of_flags(flags) is collection
+        assert collections.collection_from_flags(flags) is collection
     # A flag that no collection has on its own.
-    assert collections.of_flags({'source': 'nlp'}).name == 'tile:xla'
+    assert collections.collection_from_flags({'source': 'nlp'}).name == 'tile:xla'
 
 
 def test_runs_from_before_a_flag_are_of_the_first_collection(monkeypatch):
@@ -33,13 +33,18 @@ def test_runs_from_before_a_flag_are_of_the_first_collection(monkeypatch):
     first = first._replace(flags={'kernels': 'xla'})
     second = first._replace(name='tile:mine', flags={'kernels': 'mine'})
     monkeypatch.setattr(collections, 'COLLECTIONS', (first, second, *layouts))
-    assert collections.of_flags({'model': 'MLP'}) is first
-    assert collections.of_flags({'kernels': 'mine'}) is second
-    assert collections.of_flags({'source': 'nlp', 'search': 'random'}) is layouts[2]
+    assert collections.collection_from_flags({'model': 'MLP'}) is first
+    assert collections.collection_from_flags({'kernels': 'mine'}) is second
+    assert (
+        collections.collection_from_flags({'source': 'nlp', 'search': 'random'})
+        is layouts[2]
+    )
 
 
 def test_several_values_choose_a_joint_collection():
-    joint = collections.of_flags({'source': 'nlp,xla', 'search': 'random,default'})
+    joint = collections.collection_from_flags(
+        {'source': 'nlp,xla', 'search': 'random,default'}
+    )
     assert joint.name == 'layout:nlp,xla:random,default'
     assert joint.flags == {'source': 'nlp,xla', 'search': 'random,default'}
     assert (joint.task, joint.config_columns, joint.toy_files) == ('layout', 18, 5)
@@ -56,7 +61,7 @@ def test_several_values_choose_a_joint_collection():
 @pytest.mark.parametrize('source', ['tpu', '', None, ['xla'], 'xla,xla', 'xla,tpu'])
 def test_flags_that_choose_none(source):
     with pytest.raises(ValueError) as caught:
-        collections.of_flags({'source': source, 'search': 'random'})
+        collections.collection_from_flags({'source': source, 'search': 'random'})
     assert str(caught.value).startswith(
         f'there is no collection --source={source} --search=random; there are '
         'layout:xla:random, layout:xla:default, layout:nlp:random, layout:nlp:default'
@@ -65,7 +70,7 @@ def test_flags_that_choose_none(source):
 
 @pytest.mark.parametrize('name', ['tile:xla', 'layout:nlp:default'])
 def test_any_folder_on_the_way_to_the_splits_is_taken(name, tmp_path):
-    collection = collections.of_name(name)
+    collection = collections.collection_by_name(name)
     ways = ['npz', *name.split(':')]
     folder = tmp_path.joinpath(*ways, 'valid')
     folder.mkdir(parents=True)
@@ -77,5 +82,5 @@ def test_any_folder_on_the_way_to_the_splits_is_taken(name, tmp_path):
 def test_splits_of_another_collection_are_not_taken(tmp_path):
     (tmp_path / 'nlp' / 'default' / 'valid').mkdir(parents=True)
     root = str(tmp_path / 'nlp' / 'default')
-    found = collections.of_name('layout:nlp:random').folder_of(root, 'valid')
+    found = collections.collection_by_name('layout:nlp:random').folder_of(root, 'valid')
     assert found == f'{root}/nlp/random/valid'

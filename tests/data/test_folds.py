@@ -84,7 +84,7 @@ def test_assign_by_hand():
 
 def _split(names, seed=0, **changes):
     rng = np.random.default_rng(seed)
-    return tile_store.TileStore.of_records(
+    return tile_store.TileStore.from_records(
         '/data/split',
         [tile_records.make_record(rng, name, configs=12, **changes) for name in names],
     )

@@ -12,7 +12,7 @@ from tests.helpers import tile_records
 
 
 def _store(**changes):
-    return tile_store.TileStore.of_records(
+    return tile_store.TileStore.from_records(
         '/data/train', tile_records.make_records(2, **changes)
     )
 
@@ -22,7 +22,7 @@ def _store(**changes):
 )
 def test_a_run_file_gives_it_back(changes):
     store = _store(**changes)
-    variant = variants.Variant.of(store)
+    variant = variants.Variant.from_store(store)
     again = variants.Variant.from_json(variant.to_json())
     assert again == variant
     again.check(store, 'it was made of')
@@ -46,7 +46,7 @@ def test_runs_without_the_keys_had_published_columns():
     ],
 )
 def test_another_kind_is_refused(trained, given, message):
-    variant = variants.Variant.of(_store(**trained))
+    variant = variants.Variant.from_store(_store(**trained))
     with pytest.raises(ValueError) as error:
         variant.check(_store(**given), 'the model was trained on')
     assert str(error.value) == (
@@ -58,7 +58,7 @@ def test_another_kind_is_refused(trained, given, message):
 def _with_extra(count):
     """Kernels of which the first `count` have the further columns."""
     kernels = tile_records.make_records(2)
-    return tile_store.TileStore.of_records(
+    return tile_store.TileStore.from_records(
         '/data/train',
         [
             dataclasses.replace(
@@ -82,14 +82,16 @@ def test_a_run_with_further_columns_reads_them_and_no_other_run_does():
     assert wide.node_min[:, 140:].tolist() == [[0] * 120, [1] * 120]
     assert wide.node_max[1, 139:141].tolist() == [store.node_max[1, 139], 1]
     for trained in (store, wide):
-        variant = variants.Variant.from_json(variants.Variant.of(trained).to_json())
+        variant = variants.Variant.from_json(
+            variants.Variant.from_store(trained).to_json()
+        )
         for given in (store, wide)[: 1 + variant.extra]:
             found = variant.check(given, 'the model was trained on')
             assert found.node_feat.shape == trained.node_feat.shape
 
 
 def test_a_run_with_further_columns_refuses_data_without():
-    variant = variants.Variant.of(_with_extra(2).with_extra())
+    variant = variants.Variant.from_store(_with_extra(2).with_extra())
     with pytest.raises(ValueError) as error:
         variant.check(_with_extra(1), 'the model was trained on')
     assert str(error.value) == (

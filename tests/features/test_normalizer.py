@@ -146,9 +146,10 @@ def test_a_range_beyond_float32(tmp_path):
         ({'node_used': [1, 0, 1]}, 'node_used should be a list of true and false'),
         ({'node_min': [10**400, 0, 0]}, 'node_min has a value that is not finite'),
         ({'config_max': [4, True]}, 'config_max should be a list of numbers'),
-        ({'config_max': [4]}, 'config_used, config_min and config_max have 2, 2 and 1'),
+        ({'config_max': [4]}, 'config_min and config_max have 2 and 1 entries, not 2'),
         ({'node_max': [3, 5, 1e39]}, 'node_max has a value that is not finite'),
-        ({'node_max': [3, 5, 2]}, 'column 2 of node_used is used, but its minimum'),
+        ({'node_min': [0, 9, 0]}, 'node_min is above node_max'),
+        ({'node_used': [True] * 3}, 'column . of node_used is used, but its minimum'),
     ],
 )
 def test_bad_json(store, changes, message):

@@ -70,7 +70,7 @@ def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
 
 def store(*kernels):
     """Packs kernels into a split in memory."""
-    return tile_store.TileStore.of_records('here', kernels)
+    return tile_store.TileStore.from_records('here', kernels)
 
 
 def addition(dims, config_feat, **changes):

@@ -53,7 +53,7 @@ def kernel_records(modules, pad):
 def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes):
     """Writes a run with random weights; returns its directory."""
     records = kernel_records([FIRST, SECOND], pad)
-    store = tile_store.TileStore.of_records('here', records)
+    store = tile_store.TileStore.from_records('here', records)
     table = tile_table.TileTable(store, ['estimate']) if estimate else None
     normalizer = normalizer_lib.Normalizer.fit(store, table=table)
     tf.keras.utils.set_random_seed(seed)
@@ -64,7 +64,7 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes)
         'args': {'model': 'EarlyJoinSAGE', 'model_kwargs_json': KWARGS, 'configs': 2},
         'normalizer': normalizer.to_json(),
         'num_ops': num_ops,
-        **variants.Variant.of(store).to_json(),
+        **variants.Variant.from_store(store).to_json(),
         **changes,
     }
     return _write_run(folder, model, info)

@@ -21,7 +21,7 @@ from baselines.data.tile import store as tile_store
 from baselines.features import column_sets
 from baselines.features import tile_table
 from baselines.scoring import prediction
-from tests.fuzz import strategies
+from tests.faults import strategies
 from tests.helpers import disks
 from tests.helpers import layout_files
 from tests.helpers import made_runs
@@ -122,7 +122,7 @@ def test_computed_columns_are_an_input(tmp_path, capsys):
     names = column_sets.find()['estimate'].names
     assert f'  config_table [?, {len(names)}]' in capsys.readouterr().out.splitlines()
     [record, _] = made_runs.kernel_records([made_runs.FIRST, made_runs.SECOND], 0)
-    store = tile_store.TileStore.of_records('kernel', [record])
+    store = tile_store.TileStore.from_records('kernel', [record])
     table = tile_table.TileTable(store, ['estimate']).rows(np.arange(3))
     kinds = {'node_opcode': np.int32, 'edge_index': np.int32}
     inputs = {

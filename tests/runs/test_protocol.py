@@ -45,7 +45,7 @@ def _program(name, seed=0, configs=12):
 
 def test_a_split_with_some_configurations():
     programs = [_program('a'), _program('b', seed=1)]
-    store = layout_store.LayoutStore.of_records('made', programs)
+    store = layout_store.LayoutStore.from_records('made', programs)
     chosen = [np.array([3, 1, 3]), np.array([11])]
     found = store.with_configurations(chosen)
     assert found.config_counts.tolist() == [3, 1]

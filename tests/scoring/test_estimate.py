@@ -61,11 +61,11 @@ def test_the_formula_ranks_programs_that_are_unlike_the_training(capsys):
     names = ('large', 'small', 'larger')
     records = [dataclasses.replace(large, graph_id=name) for name in names]
     records[1] = small
-    store = layout_store.LayoutStore.of_records('here', records)
+    store = layout_store.LayoutStore.from_records('here', records)
     learned = np.arange(4.0)
     models = scorer_lib.Scorer(
         lookup.TASKS['layout'],
-        variants.Variant.of(store),
+        variants.Variant.from_store(store),
         types.SimpleNamespace(scores=lambda graphs, chosen: [learned] * len(chosen)),
         most_multiply_adds=480.1,
     )
@@ -92,12 +92,12 @@ def test_layouts_are_ranked_by_padded_work(monkeypatch):
     run = tpugraphs.load('estimate', collection='layout:nlp:default')
     np.testing.assert_allclose(run.ranker()(record), expected, rtol=1e-5)
     monkeypatch.setattr('baselines.layout.layout_table.PAIRS', 1)  # one at a time
-    store = layout_store.LayoutStore.of_records('here', [record])
+    store = layout_store.LayoutStore.from_records('here', [record])
     np.testing.assert_allclose(layout_estimate.estimate(store, 0), expected, rtol=1e-5)
 
 
 def test_models_may_begin_with_the_formula():
-    store = layout_store.LayoutStore.of_records('here', [layout_files.two_dots()])
+    store = layout_store.LayoutStore.from_records('here', [layout_files.two_dots()])
     normalizer = normalizer_lib.Normalizer.fit(store)
     [plain] = layout.Layout().graphs(store, normalizer, False, False)
     assert plain.prior is None

@@ -32,7 +32,7 @@ def test_equal_scores_get_a_note(scored, is_noted, capsys, monkeypatch):
     predictor = prediction.load('estimate', options)
     members = [(np.array(scores),) for scores in scored]
     monkeypatch.setattr(predictor.scorer, 'members', lambda store: iter(members))
-    store = tile_store.TileStore.of_records('here', kernels)
+    store = tile_store.TileStore.from_records('here', kernels)
     # `zip` ends with the names, without asking for another score.
     for expected, scores in zip(scored, predictor.score(store)):
         assert scores.tolist() == expected

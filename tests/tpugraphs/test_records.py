@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from tests.fuzz import strategies
+from tests.faults import strategies
 from tests.helpers import layout_files
 from tests.helpers import made_runs
 from tests.helpers import refusals

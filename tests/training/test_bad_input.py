@@ -3,7 +3,6 @@
 What is wrong inside a file is tested by `tests/data/test_records.py`.
 """
 
-import functools
 import json
 import os
 import shutil
@@ -14,7 +13,6 @@ import pytest
 from baselines import config
 from baselines.core import exits
 from baselines.training import task_data
-from tests.helpers import disks
 from tests.helpers import layout_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
@@ -157,21 +155,34 @@ def test_a_loss_that_overflows(refused, data):
     refused('the loss is not finite: lower --lr', **changes)
 
 
-@pytest.mark.parametrize(
-    'flag, below',
-    [
-        ('out_dir', 'file/out'),
-        ('results_csv', 'file/x.csv'),
-        ('results_csv', 'folder'),
-        ('cache_dir', 'file/cache'),
-    ],
-)
-def test_a_place_that_cannot_be_written(refused, data, flag, below):
-    (data / 'file').write_text('text')
-    (data / 'folder').mkdir()
-    place = str(data / below.partition('/')[0])
-    refused(f'--{flag}', place, **{flag: str(data / below)})
-    assert (data / 'file').read_text() == 'text'
+_BLIND = """
+from tests.helpers import tiny_models
+import tensorflow as tf
+
+class Blind(tiny_models.Tiny):
+    def forward(self, graph, num_configs, training=False):
+        scores = super().forward(graph, num_configs, training)
+        return tf.reduce_mean(scores, axis=1, keepdims=True) + 0.0 * scores
+
+class Begun(tiny_models.Tiny):
+    def build_weights(self, width):
+        super().build_weights(width)
+        self.w.assign(tf.zeros_like(self.w))
+"""
+
+
+def test_a_model_that_ignores_configurations(train, refused, data, tmp_path):
+    """One that begins with weights of 0 learns, and is none."""
+    path = tmp_path / 'data' / 'models.py'  # of what `refused` leaves out
+    path.write_text(_BLIND)
+    changes = dict(models_file=str(path), epochs=2)
+    refused(
+        'Blind gives all configurations of a graph the same score after an epoch: its '
+        'scores do not depend on the features of configurations',
+        model='Blind',
+        **changes,
+    )
+    assert train(model='Begun', **changes) == 0
 
 
 @pytest.mark.parametrize(
@@ -206,35 +217,3 @@ def test_keywords_of_the_wrong_kind(refused, data, model, kwargs):
     assert data.exists()
     words = ('--model_kwargs_json', model, next(iter(kwargs)))
     refused(*words, model=model, model_kwargs_json=json.dumps(kwargs))
-
-
-def test_a_full_disk(train, data, tmp_path, capsys):
-    assert data.exists()
-    train = functools.partial(train, **tile_runs.TINY)
-    with disks.room(10_000):
-        code = train()
-    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/cache', '--cache_dir')
-    assert _outputs(tmp_path) == []
-    with disks.room(100):
-        code = train()
-    _assert_refused(code, capsys.readouterr(), f'--out_dir {tmp_path}/out cannot')
-    assert _outputs(tmp_path) == []
-    # Data packed, but no space for the state after an epoch.
-    assert train(configs=1_000) == 1
-    capsys.readouterr()
-    with disks.room(5_000):
-        code = train()
-    _assert_refused(code, capsys.readouterr(), f'{tmp_path}/out/unfinished_')
-    assert _outputs(tmp_path) == []
-
-
-def test_a_record_that_finds_no_room(tmp_path, capsys):
-    # pytest turns what a garbage collector complains about into a failure.
-    record = tile_records.make_record(
-        np.random.default_rng(0), 'k', nodes=60, configs=300
-    )
-    path = tmp_path / 'k.npz'
-    with disks.room(3_000):
-        code = exits.guarded(lambda: record.write(str(path)))
-    _assert_refused(code, capsys.readouterr(), str(path))
-    assert _outputs(tmp_path) == []

@@ -135,7 +135,7 @@ def test_a_training_begins_with_the_formula(tmp_path):
 def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
     record = layout_files.two_dots()
     [formula] = lookup.TASKS['layout'].estimates(
-        layout_store.LayoutStore.of_records('', [record])
+        layout_store.LayoutStore.from_records('', [record])
     )
     # It orders these runtimes without an error.
     runtimes = 10 + np.unique(formula, return_inverse=True)[1]

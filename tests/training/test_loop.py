@@ -68,7 +68,7 @@ class _Trainer(loop.Trainer):
         return self._steps
 
     def validator(self, data):
-        return types.SimpleNamespace(measure=self._measure)
+        return types.SimpleNamespace(measure=self._measure, ignores_configs=False)
 
 
 def _fit(

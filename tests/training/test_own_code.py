@@ -73,6 +73,22 @@ class Demanding(Base):
         super().__init__(num_configs, num_ops)
 
 
+class Lazy(Base):
+    def forward(self, graph, num_configs):
+        scores = super().forward(graph, num_configs)
+        return tf.keras.layers.Dense(num_configs)(scores)
+
+
+class Short(Base):
+    def __init__(self, num_ops):
+        super().__init__(2, num_ops)
+
+
+class Narrow(Base):
+    def forward(self, graph):
+        return super().forward(graph, self._num_configs)
+
+
 def _constant(labels, scores):
     return tf.reduce_mean(labels)
 
@@ -89,6 +105,14 @@ def _text(labels, scores):
     return 'low'
 
 
+def _table(labels, scores):
+    return (labels - scores) ** 2
+
+
+def _typo(labels, scores):
+    return tf.reduce_mena(labels - scores)
+
+
 def _squares(labels, scores):
     return tf.reduce_mean((labels - scores) ** 2, axis=1)
 
@@ -103,7 +127,27 @@ def _settings(**changes):
     'model, message',
     [
         (Flat, r'Flat.forward returned (100, 1); [kernels, num_configs] = (10, 10)'),
-        (Constant, 'Constant raised InvalidArgumentError: '),
+        (
+            Constant,
+            'Constant.forward: forward has to return num_configs columns, whatever '
+            'their number, not as many as the constructor was given',
+        ),
+        (
+            Lazy,
+            f'Lazy makes a Dense layer while it is called ({__file__}, line '
+            f'{Lazy.forward.__code__.co_firstlineno + 2}): make layers in __init__, so '
+            'that they are trained and saved',
+        ),
+        (
+            Short,
+            'Short.__init__(self, num_ops) does not take num_configs: __init__(self, '
+            'num_configs, num_ops, ...) is wanted',
+        ),
+        (
+            Narrow,
+            'Narrow.forward(self, graph) does not take num_configs: forward(self, '
+            'graph, num_configs, ...) is wanted',
+        ),
         (Infinite, 'Infinite.forward returned scores that are not finite'),
         (Idle, 'Idle: the scores do not depend on the variable idle:0: use it, or'),
         (Cut, 'Cut: the scores do not depend on the variable dense'),
@@ -129,6 +173,8 @@ def test_models_that_do_not_work(model, message):
         (_of_one, 'raised TypeError: _of_one() takes 1 positional argument but 2 were'),
         (_nan, 'returned nan'),
         (_text, 'raised '),
+        (_table, 'returned [4, 10]: a loss returns [lists], or a scalar'),
+        (_typo, f'({__file__}, line {_typo.__code__.co_firstlineno + 1}; '),
     ],
 )
 def test_losses_that_do_not_work(loss, message):

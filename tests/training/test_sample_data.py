@@ -24,7 +24,7 @@ def _home(tmp_path_factory):
     'flags, toy_files', [({}, 100), ({'source': 'xla', 'search': 'random'}, 5)]
 )
 def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
-    collection = collections.of_flags(flags)
+    collection = collections.collection_from_flags(flags)
     options = prediction.Options(
         cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
     )
@@ -34,7 +34,9 @@ def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
 
 
 def test_layouts_that_were_not_measured():
-    collection = collections.of_flags({'source': 'nlp', 'search': 'random'})
+    collection = collections.collection_from_flags(
+        {'source': 'nlp', 'search': 'random'}
+    )
     with pytest.raises(
         ValueError, match='^no measured layout:nlp:random ships with this version; '
     ):

@@ -254,4 +254,4 @@ def test_clipping_alone_or_together(clip, wanted):
 @pytest.mark.parametrize('text', ['ema', 'mean:0.5', 'ema:1', 'ema:-0.1', 'ema:x'])
 def test_other_averaging_is_refused(text):
     with pytest.raises(ValueError, match=f"--averaging should .*not '{text}'"):
-        steps_lib.parse_averaging(text)
+        config.parse_averaging(text)

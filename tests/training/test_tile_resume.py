@@ -71,6 +71,27 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
         assert len(list(tmp_path.glob(kind))) == 3
 
 
+def test_a_finished_run_trains_on(root, tmp_path):
+    """2 + 2 epochs are 4, bit for bit."""
+    changes = dict(tile_runs.TINY, batch=2, lr=0.1, clip_norm=1.0)
+    ours = dict(changes, out_dir=str(tmp_path / 'ours'))
+    whole, _ = tile_runs.train(root, **changes, epochs=4, out_dir=str(tmp_path))
+    half, _ = tile_runs.train(root, **ours, epochs=2)
+    weights = finished_runs.weights_of(half)
+    more, printed = tile_runs.train(root, **ours, epochs=4, resume=True)
+    assert 'resuming after epoch 2\n' in printed
+    assert finished_runs.curve_of(more) == finished_runs.curve_of(whole)
+    assert finished_runs.weights_of(more) == finished_runs.weights_of(whole)
+    # The old pair stays, and the longer one is found from now on.
+    assert more != half and finished_runs.weights_of(half) == weights
+    for epochs in (3, 4):
+        again, printed = tile_runs.train(root, **ours, epochs=epochs, resume=True)
+        assert again == more and 'is finished already' in printed
+    (more / 'training_state.npz').unlink()
+    again, printed = tile_runs.train(root, **ours, epochs=5, resume=True)
+    assert again == more and f'note: {more} has no state to train on' in printed
+
+
 def test_a_models_file_that_has_changed(root, tmp_path, monkeypatch, capsys):
     own = tmp_path / 'own.py'
     shutil.copy(tiny_models.__file__, own)
@@ -136,7 +157,7 @@ def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
     # As by kill -9, before the ranking, and then before the removal of the state.
     for place, name in (
         (submission, 'write_predictions'),
-        (checkpoints.Unfinished, 'remove'),
+        (checkpoints.Unfinished, 'move_to'),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, _stop)

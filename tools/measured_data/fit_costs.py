@@ -81,14 +81,16 @@ def judge() -> None:
 def counts_of(store: tile_store.TileStore) -> tuple[np.ndarray, tuple[str, ...]]:
     """Returns the counts of all configurations, [rows, terms], and the terms."""
     nodes = kernel_nodes.KernelNodes(store)
-    columns = loop_costs.LoopCosts(node_groups.NodeGroups(nodes))
+    groups = node_groups.NodeGroups(nodes)
+    columns = loop_costs.LoopCosts(groups)
     rows = np.arange(store.config_offsets[-1])
     kernels = np.searchsorted(store.config_offsets, rows, 'right') - 1
-    bounds = node_groups.bounds_of(store.config_feat[rows].astype(np.float64))
-    parts = [
-        columns.counts(kernels[start : start + _ROWS], bounds[start : start + _ROWS])
-        for start in range(0, len(rows), _ROWS)
-    ]
+    bounds = node_groups.bounds_in(store.config_feat[rows].astype(np.float64))
+    parts = []
+    for start in range(0, len(rows), _ROWS):
+        chunk = kernels[start : start + _ROWS]
+        cut = groups.cut(chunk, bounds[start : start + _ROWS])
+        parts.append(columns.counts(chunk, cut))
     terms = tuple(parts[0])
     return np.concatenate([np.stack([*p.values()], axis=1) for p in parts]), terms
 

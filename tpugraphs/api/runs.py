@@ -267,7 +267,7 @@ def load(
     """
     name = data_lib.path_of('which', which)
     if name == finding.ESTIMATE:
-        chosen = collections.of_name(collection or collections.NAMES[0])
+        chosen = collections.collection_by_name(collection or collections.NAMES[0])
         settings = {'model': finding.ESTIMATE, **chosen.flags}
         estimate = run_files.RunFile(finding.ESTIMATE, {'args': settings})
         return Run(estimate, collection=chosen.name)

@@ -5,6 +5,7 @@
     tpugraphs rank ~/raw --dir latest --output ranked.csv --top 3
     tpugraphs rank my_kernels.pb --dir estimate
     tpugraphs rank my_program.py:step --dir latest
+    tpugraphs rank my_program.py:step --measure 3
 
 Without --dir, the pretrained model that ships ranks tiles of a CPU, and the untrained
 estimate what was compiled for a TPU. A tile model takes tile files (TuningData), a
@@ -16,7 +17,9 @@ compares the choice with random choice and with the default.
 
 A program without configurations (docs/guide/measure.md#programs has the forms) is
 cut into kernels as by `tpugraphs collect`, with 200 candidates each, and the rank of
-XLA's own choice is printed.
+XLA's own choice is printed.  --measure times the first choices next to it, each kernel
+alone and on one core (pip install 'tpugraphs[measure]'); it says nothing about the
+whole program.
 
 --output writes all configurations: *.csv has a row for each, *.json an object,
 which --json prints.  A compiler gives its own candidates with --candidates, in
@@ -54,6 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--module', str, 'rank only the module of that name', metavar='NAME')
     command_line.add_reading(parser)
     command_line.add_models_file(parser)
+    about = 'of programs: time the first N choices and the default of each kernel here'
+    option('--measure', int, about, metavar='N')
     needed = 'Needed for runs of the published code only, which do not hold their '
     for name in ('data_root', 'cache_dir'):
         about = config.help_of(config.TileConfig, name)

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
 
     start = 'tile' if args.target == 'show' else args.target
     name = next(name for name in collections.NAMES if name.startswith(start))
-    collection = collections.of_name(name)
+    collection = collections.collection_by_name(name)
     preset = {'out_dir': f'{_OUT}/{name.replace(":", "_")}'}
     if start == name:
         preset |= collection.flags

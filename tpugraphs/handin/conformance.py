@@ -63,7 +63,7 @@ class MadeUp:
             parts = {key: getattr(record, key)[:nodes] for key in _NODES}
             edges = record.edge_index[: nodes - 1]
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
-        store = task.store_class.of_records('made up', records)
+        store = task.store_class.from_records('made up', records)
         settings = config.TileConfig(configs=NUM_CONFIGS)
         self._data = task_data.make(settings, {'train': store})
         self.normalizer = self._data.normalizer

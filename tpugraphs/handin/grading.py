@@ -58,6 +58,8 @@ def check(
     path, colon, name = models_file.rpartition(':')
     path, name = (path, name) if colon else (models_file, '')
     path = os.path.abspath(files.expand(path))
+    if not os.path.isfile(path):
+        raise ValueError(f'there is no file {path}')
     run = finding.load(model_dir, 'tile') if model_dir else None
     starting.start_tensorflow()
     from tpugraphs.handin import conformance

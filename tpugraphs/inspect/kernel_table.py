@@ -26,6 +26,7 @@ from tpugraphs.programs import reader
 _MOST_ROWS = 20
 # Of CPU time for XLA, which takes many minutes for tens of thousands of instructions.
 _SECONDS = 30
+_MOST_STEPS = 1 << 24  # of a dilated dimension that are counted one by one
 _WIDTH = 40  # characters of a shape
 _HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles", '']
 
@@ -309,10 +310,8 @@ class _MultiplyAdds:
         terms = building.elements(instruction.shape)
         if instruction.opcode == 'dot':
             left = values[instruction.operand_ids[0]].shape.dimensions
-            numbers = instruction.dot_dimension_numbers
-            return terms * math.prod(
-                left[d] for d in numbers.lhs_contracting_dimensions
-            )
+            summed = instruction.dot_dimension_numbers.lhs_contracting_dimensions
+            return terms * math.prod(left[d] for d in summed)
         kernel = values[instruction.operand_ids[1]].shape.dimensions
         roles = instruction.convolution_dimension_numbers
         terms *= kernel[roles.kernel_input_feature_dimension]
@@ -342,9 +341,10 @@ def _dense_steps(window: Any, size: int) -> tuple[int, int]:
         Those without the zeros that dilation puts in; and all.
     """
     dilation = max(1, window.base_dilation)
-    if dilation == 1 or not size * window.size:
-        return 1, 1
+    steps = size * window.size
+    if dilation == 1 or not 0 < steps < _MOST_STEPS:
+        return 1, dilation
     # [size, window], the place in the dilated input.
     places = np.arange(size)[:, None] * max(1, window.stride) - window.padding_low
     places = places + np.arange(window.size) * max(1, window.window_dilation)
-    return int((places % dilation == 0).sum()), places.size
+    return int((places % dilation == 0).sum()), steps

@@ -279,9 +279,16 @@ class Computation:
 
     def constant(self, kind: str | int, number: float) -> protos.HloInstructionProto:
         """Adds a scalar constant of a type, once."""
-        key = ('constant', kind, number)
+        # 0.0 and -0.0 are equal.
+        key = ('constant', kind, str(number))
         if key not in self.cache:
-            name = 'f32' if isinstance(number, float) else 's32'
+            if isinstance(number, float):
+                name = 'f32'
+            else:
+                name = 's32' if abs(number) < 1 << 31 else 's64'
+                # A conversion to uint64 keeps the bits.
+                if number >= 1 << 63:
+                    number -= 1 << 64
             value = self.add('constant', shape_of(name, []))
             value.literal.shape.CopyFrom(value.shape)
             getattr(value.literal, f'{name}s').append(number)

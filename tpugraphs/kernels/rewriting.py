@@ -18,23 +18,12 @@ from baselines.hlo import protos
 from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
 from tpugraphs.kernels import extents
+from tpugraphs.kernels import neutral_elements
 from tpugraphs.kernels import propagation
 
 _Scope = building.Computation
 _Region = extents.Region
 _Edge = propagation.Edge
-
-# Reducers whose partial results can be combined: opcode -> their neutral element,
-# for floats and for integers; None where XLA has no such number.
-_LOWEST = float('-inf')
-_NEUTRAL = {
-    'add': (0, 0),
-    'multiply': (1, 1),
-    'maximum': (_LOWEST, None),
-    'minimum': (-_LOWEST, None),
-    'and': (None, 1),
-    'or': (None, 0),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,11 +107,12 @@ class Plan:
         if self.reduction.opcode == 'reduce':
             [number] = self.reduction.called_computation_ids
             body = next(c for c in self.module.computations if c.id == number)
-            # Two parameters and one operation: anything else is no plain reducer.
-            opcode = cutting.root_of(body).opcode if len(body.instructions) == 3 else ''
-        whole = 'float' not in building.NUMPY_TYPES[self.reduction.shape.element_type]
-        neutral = _NEUTRAL.get(opcode, (None, None))[whole]
-        return None if neutral is None else (opcode, neutral)
+            root = cutting.root_of(body)
+            # Two parameters and one operation on them: a plain reducer.
+            is_plain = len(body.instructions) == 3 and len({*root.operand_ids}) == 2
+            opcode = root.opcode if is_plain else ''
+        elements = neutral_elements.TABLE[self.reduction.shape.element_type]
+        return (opcode, elements[opcode]) if opcode in elements else None
 
     @functools.cached_property
     def tileable(self) -> tuple[list[bool], list[bool]]:
@@ -371,7 +361,7 @@ class _Tiler:
             carried: protos.HloInstructionProto,
         ) -> protos.HloInstructionProto:
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
-            # `initial` has the start of the reduction; each tile begins from nothing.
+            # `initial` has the start of the reduction, which so counts once.
             start = inside.constant(kind, neutral) if has_start else None
             partial = self._step(inside, value, region, part, start)
             return inside.add(opcode, shape, [carried, partial])

@@ -11,10 +11,14 @@ from typing import Any
 # Name -> the module that has it, which is imported when the name is first used.
 _DOOR = {
     'CollectionOptions': 'collection_folder',
+    'Session': 'clock.session',
+    'WorkerError': 'clock.session',
     'collect': 'collection',
     'load_random': 'random_programs',
     'optimise': 'clock.session',
+    'processor': 'clock.machine',
     'random_names': 'random_programs',
+    'time_choices': 'choice_times',
 }
 
 

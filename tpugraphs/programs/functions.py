@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Of a process that runs a user's file, which may build a model of some size.
 _MEMORY = 12 << 30  # bytes
 _SECONDS = 600  # of CPU time
+_MOST_FRAMES = 20  # of the stack of an error
 _SIGNATURE = 'input_signature'
 _EXAMPLES = 'example_args'
 _HOW = (
@@ -68,9 +69,17 @@ def trace(
     traced = _trace(function, args, where, keep_unused, batch_size)
     entry = traced.module.computations[-1]
     made = {i.id: i for i in entry.instructions}
-    root = made[entry.root_id]
-    results = root.operand_ids if root.opcode == 'tuple' else [root.id]
-    if all(made[number].opcode == 'constant' for number in results):
+
+    def is_plain(number: int) -> bool:
+        value = made[number]
+        passes_on = value.opcode in ('tuple', 'reshape', 'copy')
+        return (
+            value.opcode == 'constant'
+            or passes_on
+            and all(map(is_plain, value.operand_ids))
+        )
+
+    if is_plain(entry.root_id):
         raise ValueError(
             f'{where} returns no array that it computes, but None or plain numbers; '
             'return a tensor'
@@ -371,6 +380,8 @@ def _run(path: str) -> types.ModuleType:
     if spec is None or spec.loader is None:
         raise ValueError(f'{path}: not a Python file')
     module = importlib.util.module_from_spec(spec)
+    # TensorFlow keeps the stack of each level of a recursion that is too deep.
+    sys.tracebacklimit = _MOST_FRAMES
     # Dataclasses, pickle and inspect look their module up.
     sys.modules[spec.name] = module
     sys.path.insert(0, os.path.dirname(path))

@@ -22,7 +22,7 @@ from tpugraphs.programs import children
 MEMORY = 1 << 30  # bytes that a conversion may use
 SECONDS = 30  # of CPU time that a conversion may take
 _WALL = 4  # seconds of wall time for each second of CPU time
-RAISE = '--seconds raises the limit'
+_RAISE = '--seconds raises the limit'
 
 
 class Ended(ValueError):
@@ -74,7 +74,8 @@ def call(
         try:
             code = children.wait(process, _WALL * seconds)
         except subprocess.TimeoutExpired:
-            raise Ended(f'took over {_WALL * seconds:,} s of wall time') from None
+            taken = f'{_WALL * seconds:,} s of wall time'
+            raise Ended(f'took over {taken}; {_RAISE}') from None
         written.seek(0)
         head, line_end, content = written.read().partition(b'\n')
         if code or not line_end:
@@ -91,7 +92,7 @@ def _how_it_ended(code: int, printed: bytes, memory: int, seconds: int) -> str:
     if code >= 0:
         return f'ended the process with exit code {code}'
     if -code == signal.SIGXCPU:
-        return f'took over {seconds:,} s of processor time; {RAISE}'
+        return f'took over {seconds:,} s of processor time; {_RAISE}'
     if b'bad_alloc' in printed or b'out of memory' in printed.lower():
         return f'took over {memory / 2**30:.0f} GiB of memory'
     # Real-time signals have no name.

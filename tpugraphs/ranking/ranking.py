@@ -54,6 +54,8 @@ class _Graph:
     run_index: np.ndarray  # int64 [c], the position of each among the file's runs
     runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
     default: int | None = None  # the index of the compiler's default
+    # the HloModuleProto; None of a record
+    hlo: protos.HloModuleProto | None = None
 
     def ranked(
         self, members: tuple[np.ndarray, ...], scorer: scorer_lib.Scorer
@@ -75,6 +77,7 @@ class _Graph:
             as_json=as_json,
             runtimes=self.runtimes,
             default=self.default,
+            hlo=self.hlo,
             agreement=ensembles.agreement(members) if both else None,
         )
 
@@ -197,7 +200,7 @@ def _score(
 ) -> Iterator[choices.RankedModule]:
     """Scores graphs together, and yields their rankings."""
     records = [graph.record for graph in group]
-    store = predictor.task.store_class.of_records(source, records)
+    store = predictor.task.store_class.from_records(source, records)
     for members, graph in zip(predictor.score_members(store), group):
         yield graph.ranked(members, predictor.scorer)
 
@@ -236,6 +239,7 @@ def _graph_of(
         run_index=configs.run_index,
         runtimes=configs.config_runtime,
         default=configs.default,
+        hlo=tuning.module,
     )
 
 

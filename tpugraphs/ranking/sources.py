@@ -71,13 +71,13 @@ def default_run(sources: Mapping[str, Source], task: str) -> str:
             modules = [source.module]
         else:
             modules = [tuning.module for tuning in source.modules[:1]]
-        if any(map(_is_of_tpu, modules)):
+        if any(map(is_of_tpu, modules)):
             return finding.ESTIMATE
         break
     return finding.PRETRAINED
 
 
-def _is_of_tpu(module: protos.HloModuleProto) -> bool:
+def is_of_tpu(module: protos.HloModuleProto) -> bool:
     """Returns whether a module was compiled for a TPU, whose layouts have tiles."""
     return any(
         instruction.shape.layout.tiles

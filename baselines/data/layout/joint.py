@@ -31,7 +31,7 @@ class JointStore(layout_store.LayoutStore):
 
     Args:
         parts: splits by the name of their collection.
-        names: of all collections that have a flag, those of `parts` among them.
+        names: the collections that have a flag, those of `parts` among them.
 
     Raises:
         ValueError: the parts differ in their columns.
@@ -53,7 +53,7 @@ class JointStore(layout_store.LayoutStore):
         )
         first, *others = self._stores
         for store in others:
-            variants.Variant.of(first).check(store, f'is in {first.source}')
+            variants.Variant.from_store(first).check(store, f'is in {first.source}')
         self.flags: list[str] = [
             'is_' + '_'.join(name.split(':')[1:]) for name in names
         ]

@@ -46,7 +46,7 @@ class LayoutRecord(graph_files.GraphRecord):
         node_config_ids: int64 [k], numbers of the configurable nodes.
         node_config_feat: float32 [c, k, 18]; -1 where an entry is absent.
         node_splits: int64 [1, s], 0 and the ends of the segments.
-        pad: what absent list entries hold in node_feat, 0 or -1.
+        pad: the value of absent list entries in node_feat, 0 or -1.
         node_feat_extra: float32 [n, k], the columns `schema.EXTRA`, or None.
         Those of `GraphRecord`.
     """
@@ -73,7 +73,8 @@ def write_program(
 
     Args:
         program: all but the features, of which it has none.
-        configs: of all configurations in order, float32 [configurations, k, 18] each.
+        configs: the features of all configurations in order, in arrays of float32
+            [configurations, k, 18].
     """
     values = {key: getattr(program, key) for key in _PROGRAM_SCHEMA}
     arrays = {k: np.asarray(value) for k, value in values.items() if value is not None}

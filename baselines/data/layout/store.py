@@ -51,7 +51,7 @@ def encoded(record: records.LayoutRecord) -> EncodedProgram:
 
 
 class LayoutStore(splits.PackedSplit):
-    """The programs of a split as packed arrays; made by `open` or `of_records`.
+    """The programs of a split as packed arrays; made by `open` or `from_records`.
 
     Next to G graphs, N nodes and C configurations there are K configurable
     nodes, S segment ends, U groups of equal configurations and D distinct
@@ -128,10 +128,10 @@ class LayoutStore(splits.PackedSplit):
         return {**arrays, 'config_codes': configs.codes}
 
     @classmethod
-    def of_records(
+    def from_records(
         cls, source: str, records: Iterable[records.LayoutRecord]
     ) -> 'LayoutStore':
-        return super().of_records(source, map(encoded, records))
+        return super().from_records(source, map(encoded, records))
 
     @property
     def group_counts(self) -> np.ndarray:

@@ -50,7 +50,7 @@ def open_or_build(
         label: human-readable prefix of the folder's name: letters, digits, '-', '_'.
         source: identifies the source: its absolute path, options.
         listing: the source's files as they are now.
-        version: of the format; another one is not opened.
+        version: the version of the format; another one is not opened.
         build: packs the files and returns entries for the manifest.
 
     Returns:

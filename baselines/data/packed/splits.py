@@ -43,7 +43,7 @@ class PackedSplit:
         config_min: float32 [G, K], the same of its configurations' columns.
         config_max: float32 [G, K].
         max_opcode: int32 [G].
-        pad: what absent list entries hold, 0 or -1.
+        pad: the value of absent list entries, 0 or -1.
         has_runtimes: whether any runtime is published.
         skipped: list of (file name, reason) of damaged files left out.
         fingerprint: hex digest of ids and contents; the same on every machine.
@@ -53,7 +53,7 @@ class PackedSplit:
             graph are those between its `node_offsets`, and so on.
         collection: 'tile' or 'layout'; starts the name of a packed folder.
         noun: 'kernel' or 'program', for messages.
-        record_class: of a graph in memory: `TileRecord` or `LayoutRecord`.
+        record_class: the class of a graph in memory: `TileRecord` or `LayoutRecord`.
         version: to be raised when columns, their meaning or the checks change.
     """
 
@@ -94,7 +94,7 @@ class PackedSplit:
     def __init__(
         self, source: str, manifest: text.JsonObject, arrays: Mapping[str, np.ndarray]
     ):
-        """Takes the manifest and the columns of a packer; see `open`, `of_records`."""
+        """Takes the manifest and columns of a packer; see `open`, `from_records`."""
         self.source = source
         self.manifest, self.arrays = manifest, arrays
         for name, owner in self.columns.items():
@@ -171,7 +171,7 @@ class PackedSplit:
         return store
 
     @classmethod
-    def of_records(
+    def from_records(
         cls: type[SplitType], source: str, records: Iterable[Any]
     ) -> SplitType:
         """Packs graphs in memory, in the given order.
@@ -190,7 +190,7 @@ class PackedSplit:
         """Reads and checks one file.
 
         Raises:
-            ValueError: what is wrong with the file, in one line.
+            ValueError: the file is damaged; says how, in one line.
             OSError: the file cannot be read.
         """
         raise NotImplementedError

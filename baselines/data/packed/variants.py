@@ -16,7 +16,7 @@ from baselines.hlo import schema
 class Variant:
     """The columns of a split; the defaults are the published ones, of tiles."""
 
-    pad: int = 0  # what absent list entries hold, 0 or -1
+    pad: int = 0  # the value of absent list entries, 0 or -1
     # columns of node_feat, with those of node_feat_extra for a run that was trained
     # with --extra
     node_features: int = len(schema.NODE)
@@ -28,7 +28,7 @@ class Variant:
         return self.node_features == len(schema.NODE_AND_EXTRA)
 
     @classmethod
-    def of(cls, store: splits.PackedSplit) -> 'Variant':
+    def from_store(cls, store: splits.PackedSplit) -> 'Variant':
         """Returns the variant of a split, which flags of collections do not change."""
         node_features = store.node_min.shape[1] - len(store.flags)
         return cls(store.pad, node_features, store.config_min.shape[1])
@@ -72,7 +72,7 @@ class Variant:
         if self.extra:
             store = store.with_extra()
         # The first difference is named; one is enough to know that the data do not fit.
-        other = Variant.of(store)
+        other = Variant.from_store(store)
         if other.pad != self.pad:
             difference = f'absent entries are {other.pad} (--pad={other.pad})'
             expected = self.pad

@@ -17,7 +17,7 @@ from baselines.data.tile import records
 
 
 class TileStore(splits.PackedSplit):
-    """The kernels of a split as packed arrays; made by `open` or `of_records`.
+    """The kernels of a split as packed arrays; made by `open` or `from_records`.
 
     Attributes:
         config_feat: float32 [C, K].

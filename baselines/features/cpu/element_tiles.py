@@ -227,7 +227,7 @@ class _Block:
     Attributes:
         tile: float64 [rows, 6], sizes of the tile, the fastest dimension first.
         trips: float64 [rows, 6], rounds along each dimension.
-        elements: float64 [rows], of the tile.
+        elements: float64 [rows], elements of the tile.
         size: float64 [rows], elements of the array.
         all_trips: float64 [rows], rounds in all.
         fastest: float64 [rows], size of the array's fastest dimension.

@@ -22,14 +22,14 @@ class Columns(column_sets.ColumnSet):
     reads_extra = True
 
     def __init__(self, nodes: kernel_nodes.KernelNodes):
-        groups = node_groups.NodeGroups(nodes)
-        self._parts = (
-            element_tiles.ElementTiles(nodes),
-            operand_access.OperandAccess(groups),
-            loop_costs.LoopCosts(groups),
-        )
+        self._groups = node_groups.NodeGroups(nodes)
+        self._tiles = element_tiles.ElementTiles(nodes)
+        self._access = operand_access.OperandAccess(self._groups)
+        self._costs = loop_costs.LoopCosts(self._groups)
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations; see `ColumnSet`."""
-        columns = [part(kernels, configs) for part in self._parts]
-        return np.concatenate(columns, axis=1)
+        cut = self._groups.cut(kernels, node_groups.bounds_in(configs))
+        tiles = self._tiles(kernels, configs)
+        access, costs = self._access(kernels, cut), self._costs(kernels, cut)
+        return np.concatenate([tiles, access, costs], axis=1)

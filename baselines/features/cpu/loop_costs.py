@@ -107,7 +107,7 @@ class LoopCosts:
     """The columns of a split's configurations.
 
     Args:
-        groups: of nodes of its kernels.
+        groups: the groups of the kernels' nodes.
     """
 
     names = tuple(f'exact_cost_{name}' for name in ('time', 'change', *NANOSECONDS))
@@ -130,56 +130,50 @@ class LoopCosts:
         self._narrow = any_of(nodes.raw[:, _BF16] > 0)
         rates = np.array(list(NANOSECONDS.values())).T  # [2, terms]
         self._rates = rates[groups.have_thunks.astype(int)]  # [kernels, terms]
-        untiled = self._times(np.arange(count), groups.whole)
+        kernels = np.arange(count)
+        untiled = self._times(kernels, groups.cut(kernels, groups.whole))
         self._untiled = np.log(untiled.sum(axis=1))
 
-    def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns of configurations; see `ColumnSet`."""
-        times = self._times(kernels, node_groups.bounds_of(configs))
+    def __call__(self, kernels: np.ndarray, cut: node_groups.Cut) -> np.ndarray:
+        """Computes the columns of cut kernels: float32 [rows, len(names)]."""
+        times = self._times(kernels, cut)
         total = times.sum(axis=1, keepdims=True)
         logs = np.log(total)
         change = logs - self._untiled[kernels, np.newaxis]
         columns = np.concatenate([logs, change, times / total], axis=1)
         return columns.astype(np.float32)
 
-    def _times(self, kernels: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    def _times(self, kernels: np.ndarray, cut: node_groups.Cut) -> np.ndarray:
         """Computes the nanoseconds of each term, float64 [rows, terms]."""
-        counts = self.counts(kernels, bounds)
+        counts = self.counts(kernels, cut)
         return np.stack([*counts.values()], axis=1) * self._rates[kernels]
 
-    def counts(self, kernels: np.ndarray, bounds: np.ndarray) -> dict[str, np.ndarray]:
+    def counts(
+        self, kernels: np.ndarray, cut: node_groups.Cut
+    ) -> dict[str, np.ndarray]:
         """Computes the counts of all terms.
 
         Args:
-            kernels: int [rows].
-            bounds: float64 [rows, 12], of the output and of what is reduced.
+            kernels: int [rows], the kernels.
+            cut: their tiles.
 
         Returns:
             Term -> float64 [rows].
         """
-        groups = self._groups
-        cut = groups.cut(kernels, bounds)
-        rounds = cut.rounds
+        groups, rounds = self._groups, cut.rounds
         outputs = cut.tile[:, :_RANK].prod(axis=1)  # elements of a tile
         reduced = cut.tile[:, _RANK:].prod(axis=1)
         results, inside = outputs * rounds, outputs * reduced
         iterations = inside * rounds
-        # [rows, 8]; what is not cut is computed once, before the loop.
-        elements, again = cut.part.prod(axis=2), cut.is_cut.any(axis=2)
-        work = groups.operations[kernels] * elements
-        work = (work * np.where(again, rounds[:, np.newaxis], 1)).sum(axis=1)
-        operands = groups.bytes[kernels]
+        operands = groups.bytes[kernels]  # [rows, 8]
         # No more of an operand is read than there are iterations.
-        read = np.minimum(elements, inside[:, np.newaxis]) * operands
+        read = np.minimum(cut.elements, inside[:, np.newaxis]) * operands
 
-        inner = 2 * _RANK - 1 - (cut.tile[:, ::-1] > 1).argmax(axis=1)  # [rows]
-        length = np.take_along_axis(cut.tile, inner[:, np.newaxis], axis=1)[:, 0]
-        loop = inner[:, np.newaxis]
-        source = groups.source[kernels]
-        moves = (source == loop[..., np.newaxis]).any(axis=2)  # [rows, 8]
-        jumps = moves & (self._fastest[kernels] != loop)
-        of_loop = (source == loop[..., np.newaxis]) & (cut.part > 1)
-        splits_ = of_loop.sum(axis=2) > 1
+        loop = node_groups.last_above_1(cut.tile)[:, np.newaxis]  # [rows, 1]
+        length = np.take_along_axis(cut.tile, loop, axis=1)[:, 0]
+        along = groups.source[kernels] == loop[..., np.newaxis]  # [rows, 8, 6]
+        jumps = along.any(axis=2) & (self._fastest[kernels] != loop)
+        splits_ = (along & (cut.part > 1)).sum(axis=2) > 1
         arrays = operands / _WIDTH
 
         is_product = self._products[kernels]
@@ -194,7 +188,7 @@ class LoopCosts:
             'call': np.ones(len(kernels)),
             'rounds': rounds,
             'loops': is_loop * iterations / length,
-            'tails': work * (length % _VECTOR / length),
+            'tails': groups.work(kernels, cut) * (length % _VECTOR / length),
             'results': results,
             'functions': self._functions[kernels] * results,
             'narrow': self._narrow[kernels] * results,
@@ -219,7 +213,7 @@ class LoopCosts:
 
         Args:
             kernels: int [rows].
-            cut: of the rows.
+            cut: the tiles of the rows, and their rounds.
             inside: float64 [rows], iterations of a round.
 
         Returns:
@@ -308,7 +302,7 @@ class _Boxes:
 
     Args:
         line: bytes.
-        size: float64 [N, 6], of the arrays.
+        size: float64 [N, 6], elements of the arrays along their dimensions.
         steps: float64 [N, 6], bytes from an element to the next one.
     """
 

@@ -30,14 +30,16 @@ class Cut(NamedTuple):
     Attributes:
         tile: float64 [R, 12], sizes in the output's and in the reduced dimensions; 1
             where there is none.
-        rounds: float64 [R], of the loop over tiles.
+        rounds: float64 [R], iterations of the loop over tiles.
         part: float64 [R, 8, 6], sizes of a tile of each group of nodes.
+        elements: float64 [R, 8], the elements of these tiles.
         is_cut: bool [R, 8, 6], where it is not the whole dimension.
     """
 
     tile: np.ndarray
     rounds: np.ndarray
     part: np.ndarray
+    elements: np.ndarray
     is_cut: np.ndarray
 
 
@@ -120,7 +122,7 @@ class NodeGroups:
 
         It is -1 where a slice skips elements along it.
         """
-        last = _RANK - 1 - (self.size[..., ::-1] > 1).argmax(axis=2)[..., np.newaxis]
+        last = last_above_1(self.size)[..., np.newaxis]
         source, times = (
             np.take_along_axis(values, last, axis=2)[..., 0]
             for values in (self.source, self.times)
@@ -141,9 +143,23 @@ class NodeGroups:
         # 7 x 75 x (1 / 75) is a little above 7.
         part = np.ceil(part.reshape(size.shape) * self.times[kernels] - 1e-9)
         part = np.maximum(np.minimum(part + self.plus[kernels], size), 1)
-        return Cut(tile, tiling.product(trips), part, part < size)
+        return Cut(tile, tiling.product(trips), part, part.prod(axis=2), part < size)
+
+    def work(self, kernels: np.ndarray, cut: Cut) -> np.ndarray:
+        """Counts the operations of all rounds: float64 [R].
+
+        What is not cut is computed once, before the loop.
+        """
+        again = np.where(cut.is_cut.any(axis=2), cut.rounds[:, np.newaxis], 1)
+        work: np.ndarray = self.operations[kernels] * cut.elements * again
+        return work.sum(axis=1)
 
 
-def bounds_of(configs: np.ndarray) -> np.ndarray:
+def bounds_in(configs: np.ndarray) -> np.ndarray:
     """Returns the bounds of raw configurations, [R, >= 24] -> [R, 12]."""
     return np.concatenate([configs[:, block] for block in BOUNDS], axis=1)
+
+
+def last_above_1(sizes: np.ndarray) -> np.ndarray:
+    """Returns the last dimension above 1 of [..., dimensions]; if none is, the last."""
+    return sizes.shape[-1] - 1 - (sizes[..., ::-1] > 1).argmax(axis=-1)

@@ -48,12 +48,8 @@ class NodeTiles:
         self, nodes: kernel_nodes.KernelNodes, output: np.ndarray, reduced: np.ndarray
     ):
         self._nodes = nodes
-        self._raw, self._kernel = self._nodes.raw, self._nodes.kernel
-        self._reduced, count = reduced, len(self._raw)
-        has_extra = self._raw.shape[1] == len(schema.NODE_AND_EXTRA)
-        self._is_exact = np.full(count, has_extra)  # bool [N]
-        if not has_extra:
-            self._raw, self._is_exact = _with_extra(nodes.store)
+        self._raw, self._is_exact = _with_extra(nodes.store)  # [N, columns], bool [N]
+        self._kernel, self._reduced, count = nodes.kernel, reduced, len(self._raw)
         dims = self._nodes.dims
         self.source = np.full((count, _RANK), WHOLE)
         self.times = np.ones((count, _RANK))
@@ -91,12 +87,12 @@ class NodeTiles:
         is_sum = at >= tile_rules.FIRST_REDUCED
         place = np.where(is_sum, 0, np.maximum(at, 0))
 
-        def of_result(values: np.ndarray) -> np.ndarray:
+        def at_result(values: np.ndarray) -> np.ndarray:
             return np.take_along_axis(values[consumers], place, axis=1)
 
-        self.source[producers] = np.where(exists, of_result(self.source), WHOLE)
-        self.times[producers] = of_result(self.times) * times
-        self.plus[producers] = of_result(self.plus) * times + plus
+        self.source[producers] = np.where(exists, at_result(self.source), WHOLE)
+        self.times[producers] = at_result(self.times) * times
+        self.plus[producers] = at_result(self.plus) * times + plus
         if is_sum.any():
             self._cut_products(pairs, producers, np.where(exists, at, -1))
         if opcode == _REDUCE:
@@ -106,7 +102,7 @@ class NodeTiles:
     def _pairs(
         self, consumers: np.ndarray, producers: np.ndarray, is_exact: bool
     ) -> tile_rules.Pairs:
-        """Returns what rules read of nodes and an operand of each."""
+        """Pairs nodes with an operand each, as `tile_rules` read them."""
         raw, dims = self._raw[consumers], self._nodes.dims
         axes = np.clip(raw[:, schema.AXES], 0, _RANK - 1).astype(np.int64)
         number = np.full(len(raw), -1)
@@ -143,7 +139,8 @@ def _with_extra(store: splits.PackedSplit) -> tuple[np.ndarray, np.ndarray]:
     """Returns columns of nodes with `node_feat_extra`, 0 for kernels without.
 
     Returns:
-        float32 [N, len(schema.NODE_AND_EXTRA)]; and bool [N], whose kernel has it.
+        float32 [N, len(schema.NODE_AND_EXTRA)]; and bool [N], whether the node's
+            kernel has `node_feat_extra`.
     """
     have = np.repeat(np.diff(store.extra_offsets) > 0, np.diff(store.node_offsets))
     raw = np.zeros((len(have), len(schema.NODE_AND_EXTRA)), np.float32)

@@ -58,7 +58,7 @@ class OperandAccess:
     """The columns of a split's configurations.
 
     Args:
-        groups: of nodes of its kernels.
+        groups: the groups of the kernels' nodes.
     """
 
     names = (
@@ -70,44 +70,39 @@ class OperandAccess:
         self._groups, self._fastest = groups, groups.fastest
         loops = np.arange(2 * _RANK)
         self._follows = (groups.source[..., np.newaxis] == loops).any(axis=2)
-        untiled = self._own(np.arange(len(groups.whole)), groups.whole)
+        kernels = np.arange(len(groups.whole))
+        untiled = self._own(kernels, groups.cut(kernels, groups.whole))
         self._untiled = untiled[:, _CHANGED]
 
-    def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
-        """Computes the columns of configurations; see `ColumnSet`."""
-        own = self._own(kernels, node_groups.bounds_of(configs))
+    def __call__(self, kernels: np.ndarray, cut: node_groups.Cut) -> np.ndarray:
+        """Computes the columns of cut kernels: float32 [rows, len(names)]."""
+        own = self._own(kernels, cut)
         change = own[:, _CHANGED] - self._untiled[kernels]
         return np.concatenate([own, change], axis=1)
 
-    def _own(self, kernels: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """Computes the columns `_OWN` of rows with bounds [rows, 12]."""
-        groups = self._groups
-        tile, of_rows, part, is_cut = groups.cut(kernels, bounds)
-        rounds = of_rows[:, np.newaxis]
+    def _own(self, kernels: np.ndarray, cut: node_groups.Cut) -> np.ndarray:
+        """Computes the columns `_OWN`: float32 [rows, len(_OWN)]."""
+        groups, tile, part = self._groups, cut.tile, cut.part
         whole, source, size = (
             values[kernels] for values in (groups.whole, groups.source, groups.size)
         )
-        elements = part.prod(axis=2)  # [rows, 8]
-
-        bytes_ = groups.bytes[kernels] * elements
+        bytes_ = groups.bytes[kernels] * cut.elements  # [rows, 8]
         read = bytes_.sum(axis=1)
         shares = bytes_ / np.maximum(read, 1e-9)[:, np.newaxis]
-        # What is not cut is computed once, before the loop.
-        operations, again = groups.operations[kernels], is_cut.any(axis=2)
-        work = (operations * elements * np.where(again, rounds, 1)).sum(axis=1)
-        whole_work = (operations * size.prod(axis=2)).sum(axis=1)
+        work = groups.work(kernels, cut)
+        whole_work = (groups.operations[kernels] * size.prod(axis=2)).sum(axis=1)
         output = tiling.product(np.maximum(whole[:, :_RANK], 1))
         written = tiling.product(tile[:, :_RANK]) * groups.result_width[kernels]
         # Elements are contiguous along a dimension if all faster ones are whole: `kept`
         # [rows, 8, 5] is that for dimensions 0 to 4; dimension 5 always counts.
-        kept = np.cumprod(~is_cut[..., :0:-1], axis=2)[..., ::-1]
+        kept = np.cumprod(~cut.is_cut[..., :0:-1], axis=2)[..., ::-1]
         run = np.log(part[..., -1]) + (np.log(part[..., :-1]) * kept).sum(axis=2)
         # The output's dimension behind each of an operand's, of those above 1.
         seen = np.where((part > 1) & (source < node_tiles.WHOLE), source, -1)
         turned = (seen >= 0) & (seen < np.maximum.accumulate(seen, axis=2))
         columns = [
             (shares * turned.any(axis=2)).sum(axis=1),
-            np.log1p(read * rounds[:, 0]),
+            np.log1p(read * cut.rounds),
             np.log1p(read + written),
             np.log1p(work) - np.log1p(whole_work),
             np.log1p(whole_work) - np.log(output),
@@ -118,7 +113,7 @@ class OperandAccess:
         for first in (0, _RANK):
             sizes = tile[:, first : first + _RANK]
             exists = (sizes > 1).any(axis=1)
-            inner = _last_above_1(sizes)
+            inner = node_groups.last_above_1(sizes)
             length = np.take_along_axis(sizes, inner[:, np.newaxis], axis=1)[:, 0]
             loop = (inner + first)[:, np.newaxis, np.newaxis]
             moves = np.take_along_axis(self._follows[kernels], loop, axis=2)[..., 0]
@@ -130,11 +125,7 @@ class OperandAccess:
                 np.log(length),
                 *(length % vector / length for vector in _VECTORS),
                 *((shares * mask).sum(axis=1) for mask in of_bytes),
-                exists & (inner == _last_above_1(whole[:, first : first + _RANK])),
+                exists
+                & (inner == node_groups.last_above_1(whole[:, first : first + _RANK])),
             ]
         return np.stack(columns, axis=1).astype(np.float32)
-
-
-def _last_above_1(sizes: np.ndarray) -> np.ndarray:
-    """Returns the last dimension above 1 of each row; the last one if there is none."""
-    return _RANK - 1 - (sizes[:, ::-1] > 1).argmax(axis=1)

@@ -151,11 +151,11 @@ def _through_dot(pairs: Pairs) -> Rule:
     """Maps batch dimensions first, then what is free of the left, then of the right."""
     is_left = (pairs.number == 0)[:, np.newaxis]  # [pairs, 1]
 
-    def of_side(kind: str) -> np.ndarray:
+    def at_side(kind: str) -> np.ndarray:
         left, right = (_numbers(pairs, f'dot_{s}_{kind}') for s in ('lhs', 'rhs'))
         return np.where(is_left, left, right)  # [pairs, 4]
 
-    batch, contracting = map(of_side, ('batch_dimensions', 'contracting_dimensions'))
+    batch, contracting = map(at_side, ('batch_dimensions', 'contracting_dimensions'))
     free = -2
     at = np.full(pairs.operand.shape, free)  # [pairs, 6]
     _assign(at, batch, np.arange(batch.shape[1]))

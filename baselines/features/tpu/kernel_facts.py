@@ -40,7 +40,7 @@ class KernelFacts:
         has_product: bool [G].
         follows: bool [G, 6, 8], the loops that a group of tensors follows.
         read: float64 [G, 6], bytes of a group's operands, in whole registers.
-        written: float64 [G, 6], of its results.
+        written: float64 [G, 6], bytes of its results, likewise.
         operations: float64 [G, 6], vector operations of a group, in registers.
     """
 
@@ -48,13 +48,13 @@ class KernelFacts:
         reader = _Reader(nodes)
         shapes, loop, right = reader.shapes, reader.loop, reader.right
 
-        def of_loop(values: np.ndarray) -> np.ndarray:
+        def at_loop(values: np.ndarray) -> np.ndarray:
             has_loop = (loop >= 0).reshape((-1,) + (1,) * (values.ndim - 1))
             return np.where(has_loop, values[loop], 0)
 
-        self.loop_units, self.unit = of_loop(shapes.units), of_loop(shapes.unit)
-        self.loop_sizes = of_loop(shapes.sizes)
-        self.loop_elements = np.maximum(of_loop(shapes.elements), 1)
+        self.loop_units, self.unit = at_loop(shapes.units), at_loop(shapes.unit)
+        self.loop_sizes = at_loop(shapes.sizes)
+        self.loop_elements = np.maximum(at_loop(shapes.elements), 1)
         self.summed_units = np.where(reader.summed, shapes.units[right], 0)
         self.summed_unit = np.where(reader.summed, shapes.unit[right], 0)
         self.is_window, self.has_product = reader.window, reader.product >= 0

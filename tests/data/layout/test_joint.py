@@ -21,7 +21,7 @@ _PROGRAMS = {
     _NLP: [layout_files.make_program(_RNG, 'a', nodes=8, configs=13)],
 }
 _PARTS = {
-    name: layout_store.LayoutStore.of_records(name, programs)
+    name: layout_store.LayoutStore.from_records(name, programs)
     for name, programs in _PROGRAMS.items()
 }
 
@@ -55,7 +55,9 @@ def test_flags_are_the_last_columns_of_all_nodes(store):
     scaled = fitted.nodes(store.part('node_feat', 1))
     assert scaled[:, -2:].tolist() == [[0, 1]] * 8
     # The data have the published columns all the same.
-    assert variants.Variant.of(store) == variants.Variant.of(_PARTS[_XLA])
+    assert variants.Variant.from_store(store) == variants.Variant.from_store(
+        _PARTS[_XLA]
+    )
 
 
 def test_programs_are_those_of_the_parts(store):
@@ -97,7 +99,7 @@ def test_trees_see_the_flags_last(store):
 
 def test_parts_of_other_columns():
     wide = layout_files.make_program(_RNG, node_features=141)
-    other = layout_store.LayoutStore.of_records('wide', [wide])
+    other = layout_store.LayoutStore.from_records('wide', [wide])
     refusals.assert_refused(
         lambda: joint.JointStore({_XLA: _PARTS[_XLA], _NLP: other}, [_XLA, _NLP]),
         f'wide: node_feat has 141 columns, but 140 in what is in {_XLA}',

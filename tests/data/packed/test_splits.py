@@ -6,8 +6,6 @@ import errno
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +15,6 @@ from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from tests.helpers import layout_files
-from tests.helpers import places
 from tests.helpers import refusals
 from tests.helpers import same_records
 from tests.helpers import tile_records
@@ -144,7 +141,7 @@ def test_columns_are_mapped_and_counted_within_graphs(tmp_path, task):
 def test_graphs_in_memory_are_packed_as_their_files_are(tmp_path, task):
     graphs = task.files.write_split(tmp_path / 'train', task.make(5))
     opened = _open(tmp_path / 'train', task.kind)
-    made = task.kind.of_records('here', graphs)
+    made = task.kind.from_records('here', graphs)
     for name, column in opened.arrays.items():
         assert made.arrays[name].dtype == column.dtype
         np.testing.assert_array_equal(made.arrays[name], column, name)
@@ -170,10 +167,10 @@ def test_the_default_is_what_runtimes_are_divided_by():
         config_runtime_normalizers=np.full(3, 20),
     )
     test = tile_records.make_record(rng, 'test', is_test=True)
-    store = tile_store.TileStore.of_records('here', [known, test])
+    store = tile_store.TileStore.from_records('here', [known, test])
     assert [store.default_of(i) for i in (0, 1)] == [1, None]
     programs = layout_files.make_programs(1)
-    assert layout_store.LayoutStore.of_records('here', programs).default_of(0) is None
+    assert layout_store.LayoutStore.from_records('here', programs).default_of(0) is None
 
 
 def test_limit_takes_the_first_by_name(split):
@@ -355,40 +352,6 @@ def test_files_that_do_not_agree(split, change, difference):
     message = _message(ValueError, split)
     assert message.startswith(f'{split}/q.npz: {difference}program_0_0000.npz')
     assert _open(split, skip_bad_files=True).num_graphs == 5
-
-
-def test_the_cache_is_in_the_way_of_a_file(split):
-    (split.parent / 'cache').write_text('text')
-    message = _message(OSError, split)
-    assert str(split.parent / 'cache') in message and '--cache_dir' in message
-
-
-def test_killed_in_the_middle_of_packing(split):
-    program = """
-import sys, time
-from baselines.data.tile import records
-from baselines.data.tile import store
-read = records.read_tile
-def read_three(path):
-    if path.endswith('3.npz'):
-        print('midway', flush=True)
-        time.sleep(60)
-    return read(path)
-records.read_tile = read_three
-store.TileStore.open(sys.argv[1], sys.argv[2])
-"""
-    child = subprocess.Popen(
-        [sys.executable, '-c', program, str(split), str(split.parent / 'cache')],
-        cwd=places.ROOT,
-        text=True,
-        stdout=subprocess.PIPE,
-    )
-    assert child.stdout.readline() == 'midway\n'
-    child.kill()
-    child.communicate()
-    assert len(_folders(split)) == 1 and _folders(split)[0].startswith('.')
-    assert _open(split).num_graphs == 5
-    assert len(_folders(split)) == 1 and not _folders(split)[0].startswith('.')
 
 
 def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):

@@ -18,9 +18,10 @@ def _counts(raw, edges, *bounds):
     record = hlo_kernels.kernel(raw, edges, hlo_kernels.configs(*bounds))
     nodes = kernel_nodes.KernelNodes(hlo_kernels.store(record))
     groups = node_groups.NodeGroups(nodes)
-    rows = node_groups.bounds_of(record.config_feat.astype(np.float64))
+    rows = node_groups.bounds_in(record.config_feat.astype(np.float64))
     columns = loop_costs.LoopCosts(groups)
-    return columns.counts(np.zeros(len(rows), np.int64), rows)
+    kernels = np.zeros(len(rows), np.int64)
+    return columns.counts(kernels, groups.cut(kernels, rows))
 
 
 def _equal(counts, **expected):

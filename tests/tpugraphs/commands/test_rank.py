@@ -27,6 +27,7 @@ from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
 from tpugraphs.extract import outcomes
+from tpugraphs.ranking import jobs
 from tpugraphs.ranking import ranking
 from tpugraphs.ranking import sources as sources_lib
 
@@ -60,7 +61,7 @@ def _scores(model_dir, modules, pad=0):
     """What prediction says of the same modules, in stored order."""
     predictor = prediction.load(model_dir, prediction.Options('x', 'x'))
     records = made_runs.kernel_records(modules, pad)
-    store = tile_store.TileStore.of_records('here', records)
+    store = tile_store.TileStore.from_records('here', records)
     return list(predictor.score(store))
 
 
@@ -306,6 +307,18 @@ def test_mistakes_are_one_line(raw, model_dir, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_a_model_of_another_processor_or_release(monkeypatch):
+    monkeypatch.setattr(jobs.measure, 'processor', lambda: 'This CPU')
+    monkeypatch.setattr(jobs.xla, 'release', lambda: 12000)
+    other = jobs._other_hardware
+    assert other('m', {}) == other('m', {'measured_on': 'gpu'}) == ''
+    assert other('m', {'measured_on': 'This CPU', 'xla_releases': [4030, 12000]}) == ''
+    assert other('m', {'measured_on': 'AMD'}) == 'm is for AMD, and this is This CPU'
+    assert other('m', {'xla_releases': [4030]}) == (
+        'm is for jaxlib 0.4.30, and 0.12.0 is installed'
+    )
+
+
 def test_layouts(tmp_path, capsys):
     model_dir = made_runs.make_layout_run(tmp_path)
     runs_of = [

@@ -5,11 +5,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from baselines.hlo import protos
 from tests.helpers import measured_programs
+from tpugraphs.kernels import building
 from tpugraphs.kernels import cutting
+from tpugraphs.kernels import neutral_elements
 from tpugraphs.kernels import rewriting
 from tpugraphs.measure.clock import backend as backend_lib
+from tpugraphs.programs import xla
 
+ml_dtypes = pytest.importorskip('ml_dtypes', reason='it comes with jaxlib')
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 
@@ -216,6 +221,75 @@ def test_a_tiled_kernel_computes_the_same(case, run):
     assert tiled.whole == case.whole
     assert case.input in (None, tiled.input)
     assert case.tileable in (None, plan.tileable)
+
+
+_REDUCERS = {
+    'add': np.add,
+    'multiply': np.multiply,
+    'maximum': np.maximum,
+    'minimum': np.minimum,
+    'and': np.bitwise_and,
+    'or': np.bitwise_or,
+    'xor': np.bitwise_xor,
+}
+_DTYPES = {
+    number: np.dtype(getattr(ml_dtypes, name, name))
+    for number, name in building.NUMPY_TYPES.items()
+    if neutral_elements.TABLE[number]
+}
+
+
+@pytest.mark.parametrize('number', _DTYPES)
+def test_neutral_elements_change_no_value_of_their_type(number):
+    dtype, elements = _DTYPES[number], neutral_elements.TABLE[number]
+    if 'float' in dtype.name:
+        values = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 2.5, -3], dtype)
+        assert set(elements) == {'add', 'multiply', 'maximum', 'minimum'}
+    else:
+        values = np.array([0, 1], dtype)
+        if dtype.kind != 'b':
+            limits = np.iinfo(dtype)
+            values = np.array([limits.min, limits.max, 0, 1], dtype)
+        assert set(elements) == set(_REDUCERS)
+    for opcode, element in elements.items():
+        with np.errstate(invalid='ignore'):  # of NaN in bfloat16
+            result = _REDUCERS[opcode](np.array(element, dtype), values)
+        assert result.tobytes() == values.tobytes(), opcode
+
+
+def test_neutral_elements_are_written_in_every_type():
+    made = building.Module('program')
+    entry = made.computation('entry')
+    pairs = [
+        (k, e) for k, table in neutral_elements.TABLE.items() for e in table.values()
+    ]
+    constants = [entry.constant(kind, element) for kind, element in pairs]
+    entry.add('tuple', building.tuple_of([c.shape for c in constants]), constants)
+    content = made.finish(entry).SerializeToString()
+    outputs = backend_lib.Backend().compile(content).outputs([])
+    for (kind, element), output in zip(pairs, outputs, strict=True):
+        assert output.tobytes() == np.array(element, _DTYPES[kind]).tobytes()
+
+
+@pytest.mark.parametrize('kind, start', [('s32', -2), ('u8', 252), ('pred', 1)])
+def test_a_reduction_by_and_starts_from_its_own_value_once(kind, start, run):
+    module = protos.HloModuleProto.FromString(
+        xla.parse_text(f"""HloModule program
+conjunction {{
+  a = {kind}[] parameter(0)
+  b = {kind}[] parameter(1)
+  ROOT r = {kind}[] and(a, b)
+}}
+ENTRY entry {{
+  x = {kind}[4,6]{{1,0}} parameter(0)
+  ones = {kind}[4,6]{{1,0}} not(x)
+  start = {kind}[] constant({start})
+  ROOT r = {kind}[4]{{0}} reduce(ones, start), dimensions={{1}}, to_apply=conjunction
+}}""")
+    )
+    plan = rewriting.Plan(module)
+    tiled = rewriting.tile(plan, rewriting.Tiles((4,), (2,)))
+    np.testing.assert_array_equal(run(tiled.module), run(module))
 
 
 def test_what_does_not_depend_on_the_tile_is_computed_once():

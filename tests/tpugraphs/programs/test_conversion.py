@@ -1,9 +1,7 @@
 """Programs of other compilers and printers, and what they may do to the process."""
 
-import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 
@@ -304,22 +302,6 @@ def test_a_child_has_limits(tmp_path, content, memory, seconds, message):
     path = _user_file(tmp_path, content).partition(':')[0]
     with pytest.raises(ValueError, match=message):
         isolated.call('runpy.run_path', [path], b'', memory, seconds)
-
-
-def test_a_process_that_a_user_file_leaves_behind_is_not_waited_for(tmp_path):
-    number = tmp_path / 'number'
-    content = (
-        'import pathlib, subprocess\n'
-        'left = subprocess.Popen(["sleep", "300"])\n'
-        f'pathlib.Path({str(number)!r}).write_text(str(left.pid))\n'
-        'raise ValueError("so")'
-    )
-    try:
-        with pytest.raises(ValueError, match='mine.py: ValueError: so$|mine.py: so$'):
-            reader.read_program(_user_file(tmp_path, content))
-        os.kill(int(number.read_text()), 0)  # it is still there
-    finally:
-        os.kill(int(number.read_text()), signal.SIGKILL)
 
 
 _TRACES = """

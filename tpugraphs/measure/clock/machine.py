@@ -18,11 +18,8 @@ def describe(core: int) -> text.JsonObject:
     Args:
         core: the core that workers are pinned to; -1 for the last.
     """
-    cpu, caches = platform.processor(), {}
+    caches = {}
     with contextlib.suppress(OSError):  # there on Linux alone
-        for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
-            if line.startswith('model name'):
-                cpu = line.partition(':')[2].strip()
         for folder in pathlib.Path('/sys/devices/system/cpu/cpu0/cache').glob('index*'):
             level, kind, size = (
                 (folder / name).read_text().strip()
@@ -30,7 +27,7 @@ def describe(core: int) -> text.JsonObject:
             )
             caches[f'L{level} {kind.lower()}'] = size
     return {
-        'cpu': cpu,
+        'cpu': processor(),
         'cores': os.cpu_count(),
         'core': chosen_core(core),
         'caches': caches,
@@ -40,6 +37,15 @@ def describe(core: int) -> text.JsonObject:
         'python': platform.python_version(),
         **{name: baselines.version(name) for name in ('jaxlib', 'numpy', 'tensorflow')},
     }
+
+
+def processor() -> str:
+    """Returns the name of the processor of this machine."""
+    with contextlib.suppress(OSError):  # there on Linux alone
+        for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
+            if line.startswith('model name'):
+                return line.partition(':')[2].strip()
+    return platform.processor()
 
 
 def chosen_core(core: int) -> int:

@@ -52,6 +52,7 @@ FAILED = 'running'
 WRONG = 'wrong result'
 TOO_SLOW = f'over {LIMIT} times the time of the default'
 TOO_LARGE = 'one run takes over a hundredth of the seconds of a kernel'
+NOT_COMPARABLE = 'not comparable'  # why follows
 TOO_LONG = 'took more than'  # the number of seconds follows
 DIED = 'XLA ended the process'
 

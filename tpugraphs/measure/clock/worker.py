@@ -80,8 +80,8 @@ class Worker:
 
         Raises:
             CompileError, RuntimeError: of XLA, for the default.
-            ValueError: there are other modules, and the default's results are not
-                finite; or the default takes too long for the protocol.
+            ValueError: there are other modules, and the default's results cannot be
+                compared; or the default takes too long for the protocol.
         """
         began = time.monotonic()
         rng = np.random.default_rng(seed)
@@ -108,7 +108,7 @@ class Worker:
                 if default is None:
                     default = Default(program, inputs, rng, tolerance)
                     if len(modules) > 1:
-                        default.check_finite()
+                        default.check_comparable()
                     most = default.most_configs(protocol, compiling)
                     protocol = protocol.for_default(default.taken_ns)
                 else:
@@ -164,12 +164,19 @@ class Default:
         tolerance: float,
     ):
         self._program, self._rng, self._tolerance = program, rng, tolerance
-        self._take([values.draw_array(rng, **spec) for spec in inputs])
-        for attempt in range(_TAMER_DRAWS):
+        self._inputs = inputs
+        for self._tamings in range(_TAMER_DRAWS + 1):
+            self._take(self._draw())
             if self._finite >= _LEAST_FINITE:
                 break
-            self._take([values.tamer(array, attempt) for array in self._arrays])
         self.taken_ns = timing.time_once(self.run_of(program))
+
+    def _draw(self) -> list[np.ndarray]:
+        """Draws inputs, made tamer `_tamings` times."""
+        arrays = [values.draw_array(self._rng, **spec) for spec in self._inputs]
+        for attempt in range(self._tamings):
+            arrays = [values.tamer(array, attempt) for array in arrays]
+        return arrays
 
     def _take(self, arrays: list[np.ndarray]) -> None:
         """Runs the default on inputs."""
@@ -211,12 +218,23 @@ class Default:
             raise ValueError(timing.TOO_LARGE)
         return most
 
-    def check_finite(self) -> None:
-        """Raises ValueError if more than a hundredth of a result is not finite."""
+    def check_comparable(self) -> None:
+        """Raises ValueError if agreement with the results would show nothing.
+
+        More than a hundredth of them is not finite, or they are the same for other
+        inputs.
+        """
         if self._finite < _LEAST_FINITE:
             raise ValueError(
-                f'only {self._finite:.0%} of a result are finite numbers, so no '
-                'configuration can be checked'
+                f'{timing.NOT_COMPARABLE}: only {self._finite:.0%} of a result are '
+                'finite numbers'
+            )
+        # The maximum of many numbers is the same in every draw of one size.
+        arrays = [values.halved(array) for array in self._draw()]
+        others = self._program.outputs(self._program.place(arrays))
+        if any(a.tobytes() == b.tobytes() for a, b in zip(self._expected, others)):
+            raise ValueError(
+                f'{timing.NOT_COMPARABLE}: a result does not change with the inputs'
             )
 
     def check(self, program: xla.CompiledModule) -> None:

@@ -20,7 +20,7 @@ class _Program:
 
     def outputs(self, buffers):
         self.run(buffers)
-        return [np.ones(1)]
+        return [buffers[0]]
 
     def run(self, buffers):
         self.runs += 1
@@ -51,7 +51,8 @@ def _worker(monkeypatch):
 def measure(worker, *microseconds, **options):
     protocol = timing.Protocol(least=4, most=4, **options)
     modules = [str(number).encode() for number in microseconds]
-    return worker.measure(modules, [], 0, [], protocol)
+    inputs = [{'type': 'float32', 'dims': [1]}]
+    return worker.measure(modules, inputs, 0, [], protocol)
 
 
 def test_a_configuration_over_five_times_the_default_runs_once(worker):
@@ -96,8 +97,10 @@ class _Gather(_Program):
 def test_inputs_are_drawn_until_results_are_finite():
     specs = [{'type': 'int32', 'dims': [100], 'high': 150}]
     program = _Gather([0], 0)
-    worker_lib.Default(program, specs, np.random.default_rng(0), 0.1).check_finite()
+    default = worker_lib.Default(program, specs, np.random.default_rng(0), 0.1)
     assert program.runs == 4  # indices below 150, 37 and 9; and timed once
+    with pytest.raises(ValueError, match='not comparable: a result does not change'):
+        default.check_comparable()  # it is 1 for every index below 10
 
 
 def test_values_are_compared_one_by_one():
@@ -125,6 +128,12 @@ def test_what_is_not_finite_has_to_be_the_same():
         assert not values.are_close([a], [b], limits)
         assert not values.are_close([b], [a], limits)
     assert not values.are_close([a], [-a], limits)
+
+
+def test_zeros_have_a_sign_where_nothing_rounds_to_them():
+    zero = np.zeros(1, np.float32)
+    assert not values.are_close([zero], [-zero], [np.zeros(1)])
+    assert values.are_close([zero], [-zero], [np.array([1e-6])])
 
 
 def test_complex_results_are_compared_in_both_parts():

@@ -82,7 +82,7 @@ OBJECTS = (
 
 
 def contents(target: Any) -> st.SearchStrategy:
-    """Returns changed bytes of a format; see `inputs.Target`."""
+    """Returns changed bytes of a format; see `formats.Target`."""
     good = target.good
     in_bytes = _CHANGES.map(lambda c: _mutated(good, c))
     if target.form == 'json':

@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import settings
 import pytest
 
-from tests.fuzz import inputs
-from tests.fuzz import strategies
+from tests.faults import formats
+from tests.faults import strategies
 from tests.helpers import places
 
-_targets = functools.lru_cache(maxsize=None)(inputs.targets)
-_NAMES = sorted(inputs.targets())
+_targets = functools.lru_cache(maxsize=None)(formats.targets)
+_NAMES = sorted(formats.targets())
 
 
 @pytest.mark.parametrize('name', _NAMES)
 def test_the_good_file_is_read(name, tmp_path):
-    assert inputs.survives(_targets()[name], _targets()[name].good, str(tmp_path))
+    assert formats.survives(_targets()[name], _targets()[name].good, str(tmp_path))
 
 
 @pytest.mark.slow
@@ -30,7 +30,7 @@ def test_changed_files_never_surprise(name, tmp_path_factory):
 
     @given(strategies.contents(target))
     def check(data):
-        inputs.survives(target, data, folder)
+        formats.survives(target, data, folder)
 
     most = settings.default.max_examples
     if name == 'module.hlo':  # parsed in a process of its own
@@ -47,14 +47,14 @@ def test_no_bit_of_a_zip_directory_flips_unnoticed(name, tmp_path):
     for bit in range(8 * start, 8 * len(target.good), 29):
         data = bytearray(target.good)
         data[bit // 8] ^= 1 << bit % 8
-        inputs.survives(target, bytes(data), str(tmp_path))
+        formats.survives(target, bytes(data), str(tmp_path))
 
 
 def test_every_reader_of_untrusted_files_has_a_strategy():
-    """What is new either joins a target of `inputs`, or `OWN` says why not."""
+    """What is new either joins a target of `formats`, or `OWN` says why not."""
     covered = {reader for target in _targets().values() for reader in target.readers}
-    assert _readers() == covered | set(inputs.OWN)
-    assert not covered & set(inputs.OWN)
+    assert _readers() == covered | set(formats.OWN)
+    assert not covered & set(formats.OWN)
 
 
 # What opens a file that may be anybody's, or parses its text.

@@ -79,7 +79,6 @@ OWN = {
     'baselines.data.packed.columns.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.code_files._ours': 'code of the package, as bytes',
-    'baselines.runs.notes.read': 'text; what is no UTF-8 is passed over',
     'baselines.runs.finding.about_pretrained': 'a file of the package',
     'tpugraphs.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
@@ -181,7 +180,11 @@ def targets() -> dict[str, Target]:
         'unfinished.npz': Target(
             _unfinished(),
             _read_unfinished,
-            ('baselines.core.npz.read_all', 'baselines.training.checkpoints.read'),
+            (
+                'baselines.core.npz.read_all',
+                'baselines.runs.listing._interrupted',
+                'baselines.training.checkpoints.read',
+            ),
         ),
         'archive.tar': Target(_archive(), _unpack, ('baselines.data.archives.unpack',)),
         'ranking.csv': Target(
@@ -284,7 +287,7 @@ def _read_tiles(path: str) -> None:
 
 def _normalizer() -> dict[str, Any]:
     kernels = tile_records.make_records(3)
-    store = tile_store.TileStore.of_records('memory', kernels)
+    store = tile_store.TileStore.from_records('memory', kernels)
     return normalizer_lib.Normalizer.fit(store).to_json()
 
 
@@ -429,6 +432,7 @@ def _unfinished() -> bytes:
 
 
 def _read_unfinished(path: str) -> Any:
+    assert '\n' not in listing._interrupted(path)
     arrays, described = checkpoints.read(path)
     return {key: value.tolist() for key, value in arrays.items()}, described
 

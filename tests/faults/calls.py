@@ -1,0 +1,124 @@
+"""Runs commands in processes of their own, with a fault.
+
+A process is forked from one that has imported what commands import, so that a call
+takes no longer than its work.
+"""
+
+import multiprocessing
+import os
+import resource
+import runpy
+import signal
+import sys
+from typing import NamedTuple
+
+from tests.helpers import places
+from tpugraphs import commands
+
+_FORKS = multiprocessing.get_context('forkserver')
+_FORKS.set_forkserver_preload(['tests.faults.preloaded'])
+_STAGES = ('fsync', 'replace', 'rename', 'mkdir')
+
+
+class Done(NamedTuple):
+    """The end of a call: exit code (a signal is negative), and what was printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Call:
+    """A command that runs in a folder.
+
+    Args:
+        words: of the command line; the first is a command, or a script.
+        fault: a function of this module, which the process calls before, and its
+            arguments.
+    """
+
+    def __init__(self, folder, words, *fault):
+        pipes = [multiprocessing.Pipe(duplex=False) for _ in range(2)]
+        self._streams = [reader for reader, _ in pipes]
+        writers = [writer for _, writer in pipes]
+        self._process = _FORKS.Process(
+            target=_work, args=(str(folder), words, writers, fault)
+        )
+        self._process.start()
+        for writer in writers:
+            writer.close()
+
+    def done(self):
+        """Waits for the end."""
+        texts = []
+        for stream in self._streams:
+            content = b''
+            while piece := os.read(stream.fileno(), 1 << 16):
+                content += piece
+            texts.append(content.decode())
+        self._process.join(60)
+        return Done(self._process.exitcode, *texts)
+
+
+def run(folder, words, *fault):
+    """Runs a command to its end; see `Call`."""
+    return Call(folder, words, *fault).done()
+
+
+def _work(folder, words, streams, fault):
+    """Runs a command in this process, and ends it."""
+    os.chdir(folder)
+    os.environ['HOME'] = folder
+    for number, (name, stream) in enumerate(zip(('stdout', 'stderr'), streams), 1):
+        os.dup2(stream.fileno(), number)
+        setattr(sys, name, open(number, 'w', encoding='utf-8', closefd=False))
+    os.fsync = os.fstat  # there is no power cut here
+    if fault:
+        fault[0](*fault[1:])
+    name, *others = words
+    if name.endswith('.py'):
+        sys.argv = [str(places.ROOT / name), *others]
+        runpy.run_path(sys.argv[0], run_name='__main__')
+    sys.exit(commands.run(name, others))
+
+
+def full_disk(size):
+    """Lets no file grow beyond `size` bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def kill_at(stage):
+    """Kills the process before the so-manieth change of what names stand for."""
+    left = [stage]
+
+    def counted(function):
+        def call(*args, **kwargs):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+
+        return call
+
+    for name in _STAGES:
+        setattr(os, name, counted(getattr(os, name)))
+
+
+def close(name):
+    """Starts without a standard stream."""
+    os.close({'stdout': 1, 'stderr': 2}[name])
+    setattr(sys, name, None)
+
+
+def fill(name):
+    """Has a standard stream take nothing."""
+    number = {'stdout': 1, 'stderr': 2}[name]
+    os.dup2(os.open('/dev/full', os.O_WRONLY), number)
+
+
+def more_memory(size):
+    """Lets the process take `size` bytes beyond what it has."""
+    with open('/proc/self/status', encoding='ascii') as stream:
+        [line] = [line for line in stream if line.startswith('VmData:')]
+    limit = 1024 * int(line.split()[1]) + size
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

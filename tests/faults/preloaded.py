@@ -1,0 +1,20 @@
+"""What most commands import, for `calls`."""
+
+import importlib
+
+_MODULES = """
+lightgbm
+matplotlib.backends.backend_svg
+matplotlib.figure
+scipy.stats
+baselines.scoring.loading
+baselines.training.jobs
+tests.faults.calls
+tpugraphs.extract.jobs
+tpugraphs.inspect.jobs
+tpugraphs.ranking.jobs
+tpugraphs.report.page
+tpugraphs.run_reports
+"""
+for _name in _MODULES.split():
+    importlib.import_module(_name)
