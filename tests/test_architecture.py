@@ -136,7 +136,7 @@ def test_help_and_reports_do_not_wait_for_tensorflow():
 
 
 def test_help_does_not_wait_for_what_does_the_work():
-    names = ['baselines.tasks.lookup', 'baselines.scoring.loading']
+    names = ['baselines.tasks.lookup', 'baselines.scoring.prediction']
     names += ['tpugraphs.kernels.cutting', 'tpugraphs.ranking.ranking', 'scipy.stats']
     done = subprocess.run(
         [sys.executable, '-c', _HELP_OF_ALL, *names],

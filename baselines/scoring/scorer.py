@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional, cast
 import numpy as np
 
 from baselines import config as config_lib
+from baselines.core import arrays
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
@@ -189,17 +190,6 @@ class Scorer:
         return zip(*parts)
 
 
-def are_equal(scores: np.ndarray) -> bool:
-    """Returns whether the scores of a graph differ by rounding at most.
-
-    A model that ignores configurations computes the same formula for each, but rows of
-    a float32 matrix product that are handled in different blocks differ by some units
-    in the last place (1.7 where measured).
-    """
-    rounding = 16 * float(np.finfo(np.float32).eps)
-    return np.allclose(scores, scores.max(), rtol=rounding, atol=0)
-
-
 def noting_ties(
     name: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
 ) -> Iterator[np.ndarray]:
@@ -211,7 +201,7 @@ def noting_ties(
     tied = []
     for number, scores in enumerate(scored, 1):
         if len(scores) > 1:
-            tied.append(are_equal(scores))
+            tied.append(arrays.are_equal(scores))
         # Before the last scores: a `zip` with the graphs' names asks for no more.
         if number == store.num_graphs and tied and all(tied):
             text.note(

@@ -381,7 +381,7 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
     taus = [metrics.kendall_tau(result.scores, result.runtimes) for result in results]
     mean = float(np.nan_to_num(taus).mean())
     # Scores that are all equal have a note of their own.
-    depends = not all(scorer_lib.are_equal(result.scores) for result in results)
+    depends = not all(arrays.are_equal(result.scores) for result in results)
     if mean <= 0 and depends:
         print(
             "note: on validation it ranks no better than random choice (Kendall's tau "

@@ -13,8 +13,8 @@ import tensorflow as tf
 import tqdm
 
 from baselines import config
+from baselines.core import arrays
 from baselines.core import text
-from baselines.scoring import scorers
 from baselines.tasks import protocol
 from baselines.training import devices as devices_lib
 from baselines.training import progress
@@ -65,7 +65,7 @@ class Validator:
             return _UNMEASURED
         pairs = list(zip(self._score(), self._labels))
         self.ignores_configs = len(self._with_choice) > 0 and all(
-            scorers.are_equal(pairs[graph][0]) for graph in self._with_choice
+            arrays.are_equal(pairs[graph][0]) for graph in self._with_choice
         )
         return dataclasses.replace(
             self._data.validation(pairs), loss=self._loss_of(pairs)

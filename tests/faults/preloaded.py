@@ -7,7 +7,7 @@ lightgbm
 matplotlib.backends.backend_svg
 matplotlib.figure
 scipy.stats
-baselines.scoring.loading
+baselines.scoring.prediction
 baselines.training.jobs
 tests.faults.calls
 tpugraphs.extract.jobs
