@@ -151,6 +151,24 @@ class _Config(Optimisation):
         'Cross-validation: 2/5 joins train and valid, cuts them into 5 folds by '
         'program, validates on the second and trains on the others.',
     )
+    folds: int = settings.setting(
+        0,
+        'Cross-validation: trains on each of so many folds, and prints the mean and '
+        'the out-of-fold figures (docs/guide/compare.md).',
+        low=2,
+        also=0,
+        shapes=False,
+    )
+    fold_epochs: str = settings.setting(
+        '',
+        'same: trains all folds again, for the number of epochs that is best on '
+        'average; by default each fold keeps its own best epoch.',
+        choices=('', 'same'),
+        shapes=False,
+    )
+    seeds: int = settings.setting(
+        1, 'Trains with so many seeds, from --seed on.', low=1, shapes=False
+    )
     family_temperature: float = settings.setting(
         1.0,
         'Draws a family of n graphs with a probability proportional to n to this '

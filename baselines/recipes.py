@@ -63,7 +63,10 @@ DATA = (
     'skip_bad_files',
 )
 # Settings of one training alone.
-_ONE_RUN = ('seed', 'run_id', 'test_mode', 'strategy', 'resume', 'memory_budget')
+_ONE_RUN = (
+    *('seed', 'seeds', 'folds', 'fold_epochs', 'run_id', 'test_mode', 'strategy'),
+    *('resume', 'memory_budget'),
+)
 
 # Settings that only make sense for the recipe's own model.
 _OF_ITS_MODEL = ('model', 'model_kwargs_json', 'estimate', 'columns', 'trees')

@@ -134,12 +134,16 @@ def train(
     def work():
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
         refuse_wrong_names(settings)
+        from baselines.training import cross_validation
         from baselines.training import jobs
 
-        command = exits.this_command()
+        command, model_dir = exits.this_command(), ''
         with exits.logged(short=True):
-            model_dir = jobs.train(settings, command=command)
-        if model_dir:  # of the chief alone
+            if settings.folds or settings.seeds > 1:
+                cross_validation.train_all(settings, command)
+            else:
+                model_dir = jobs.train(settings, command=command)
+        if model_dir:  # of one training, and there of the chief alone
             print(next_steps(settings, model_dir))
 
     return exits.guarded(work)

@@ -190,52 +190,6 @@ def test_streams_closed_at_the_start_get_nothing(tmp_path):
     assert path.read_bytes() == b''
 
 
-_SAYS = """
-import sys
-from baselines.core import exits
-def work():
-    print('message', file=sys.stderr)
-    print('result')
-    if sys.argv[1:]:
-        raise ValueError('wrong')
-sys.exit(exits.guarded(work))
-"""
-
-
-@pytest.mark.parametrize(
-    'behind, words, expected',
-    [
-        ('2> /dev/full', '', (1, 'result\n', '')),
-        ('2>&-', '', (1, 'result\n', '')),
-        ('2> /dev/full', 'x', (1, 'result\n', '')),
-        ('>&-', '', (1, '', 'message\nnote: standard output is closed\n')),
-        (
-            '> /dev/full',
-            '',
-            (
-                *(
-                    1,
-                    '',
-                    'message\nerror: No space left on device; free some space, or ',
-                ),
-                'name a path on another disk\n',
-            ),
-        ),
-        ('| true', '', (0, '', 'message\n')),
-    ],
-)
-def test_streams_that_take_nothing(behind, words, expected):
-    if not os.path.exists('/dev/full'):
-        pytest.skip('there is no /dev/full')
-    shell = ['sh', '-c', f'"$@" {words} {behind}', 'sh', sys.executable, '-c', _SAYS]
-    done = subprocess.run(shell, cwd=_ROOT, check=False, capture_output=True, text=True)
-    code, output, *messages = expected
-    assert (done.returncode, done.stdout, done.stderr) == (
-        *(code, output),
-        ''.join(messages),
-    )
-
-
 @pytest.mark.parametrize(
     'words, names',
     [

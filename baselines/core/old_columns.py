@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from baselines.core import text
 
 # By setting: the name of the column set, in the order of the sets.
-_SETS = {
+SETS = {
     'tile_columns': 'tile',
     'loop_columns': 'loop',
     'exact_columns': 'loop',
@@ -30,23 +30,20 @@ def translate(settings: Mapping[str, object], is_tile: bool) -> text.JsonObject:
         settings: by name.
         is_tile: whether they are of tiles; those of layouts are returned unchanged.
     """
-    if not is_tile or not settings.keys() & _SETS:
+    if not is_tile or not settings.keys() & SETS:
         return dict(settings)
-    others = {name: value for name, value in settings.items() if name not in _SETS}
-    sets = [str(others.get('columns', ''))]
+    others = {name: value for name, value in settings.items() if name not in SETS}
     # --exact_columns changed --loop_columns, and nothing without it.
-    switches = _SETS.keys() - {'exact_columns'}
-    sets += [
-        name for old, name in _SETS.items() if old in switches and settings.get(old)
-    ]
+    on = [old for old in SETS if settings.get(old) and old != 'exact_columns']
+    sets = [str(others.get('columns', '')), *(SETS[old] for old in on)]
     return {**others, 'columns': ','.join(filter(None, dict.fromkeys(sets)))}
 
 
 def refuse(names: Iterable[str]) -> None:
     """Raises ValueError for the name of a flag of tiles of an earlier version."""
     for name in names:
-        if name in _SETS:
-            raise ValueError(f'--{name} is now --columns={_SETS[name]}')
+        if name in SETS:
+            raise ValueError(f'--{name} is now --columns={SETS[name]}')
 
 
 def translate_ranges(described: text.JsonObject) -> text.JsonObject:

@@ -31,8 +31,18 @@ def total(rows: np.ndarray) -> np.ndarray:
     return functools.reduce(np.add, rows.T)
 
 
-def tiling(units: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a tile's units per dimension, and trips; absent bounds mean all."""
+def cut_dimensions(
+    units: np.ndarray, bounds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts dimensions into tiles; absent bounds, 0 or -1, leave them whole.
+
+    Args:
+        units: float64 [rows, dimensions], sizes, in registers or elements.
+        bounds: [rows, dimensions], sizes of a tile, likewise.
+
+    Returns:
+        float64 [rows, dimensions], units of a tile, and trips of the loop over tiles.
+    """
     tile = np.where(bounds > 0, np.minimum(bounds, units), units)
     return tile, np.maximum(np.ceil(units / np.maximum(tile, 1)), 1)
 

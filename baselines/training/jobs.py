@@ -34,6 +34,7 @@ from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.scoring import scorer as scorer_lib
+from baselines.tasks import lookup
 from baselines.training import checkpoints
 from baselines.training import final_errors
 from baselines.training import member_weights
@@ -120,6 +121,11 @@ def train(
 
 def _check(config: config_lib.AnyConfig) -> None:
     """Checks settings that need no data."""
+    if config.folds or config.seeds > 1:
+        raise ValueError(
+            '--folds and --seeds are several trainings: `tpugraphs train`, or '
+            '`cross_validation.train_all`'
+        )
     if config.model == registry.TREES or config.trees:
         trees_lib.check_installed(
             '--trees' if config.trees else f'--model={registry.TREES}'
@@ -132,6 +138,11 @@ def _check(config: config_lib.AnyConfig) -> None:
         )
     if config.strategy and config.model == registry.TREES:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
+
+
+def judged_measure(collection: collections.Collection) -> str:
+    """Returns the key of the measure that chooses epochs, in `metrics.MEASURES`."""
+    return 'kendall_tau' if lookup.TASKS[collection.task].judged_by_tau else 'opa'
 
 
 def _check_writable(config: config_lib.AnyConfig) -> None:

@@ -9,7 +9,6 @@ import stat
 import pytest
 
 from baselines.core import files
-from tests.helpers import disks
 
 
 def _write(path, data='new'):
@@ -60,17 +59,6 @@ def test_failure_midway_leaves_what_was_there(tmp_path, error, old):
             raise error
     assert os.listdir(tmp_path) == (['file'] if old else [])
     assert not old or path.read_text() == old
-
-
-@pytest.mark.parametrize('size', [100_000, 2_000])  # 2,000 stay in the buffer
-def test_no_room(tmp_path, size):
-    path = tmp_path / 'file'
-    path.write_text('old')
-    with disks.room(1_000), pytest.raises(OSError) as caught:
-        _write(path, b'x' * size)
-    assert caught.value.errno == errno.EFBIG
-    assert caught.value.filename == str(path)
-    assert path.read_text() == 'old' and os.listdir(tmp_path) == ['file']
 
 
 def test_ctrl_c_as_the_file_is_made_leaves_none(tmp_path, monkeypatch):

@@ -87,16 +87,21 @@ def full_disk(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def kill_at(stage):
-    """Kills the process before the so-manieth change of what names stand for."""
+def kill():
+    """Kills the process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def at_stage(stage, fault, *args):
+    """Has a fault come before the so-manieth change of what names stand for."""
     left = [stage]
 
     def counted(function):
-        def call(*args, **kwargs):
+        def call(*call_args, **kwargs):
             left[0] -= 1
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*args, **kwargs)
+            if left[0] == -1:
+                fault(*args)
+            return function(*call_args, **kwargs)
 
         return call
 

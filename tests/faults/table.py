@@ -81,6 +81,7 @@ COMMANDS = {
 }
 # What takes seconds before it reads or writes has tests of its own.
 APART = {
+    'check': 'tests/tpugraphs/handin: imports TensorFlow, in other processes',
     'collect': 'tests/tpugraphs/measure: compiles, in a worker process',
     'compete': 'trains and predicts, as `train` and `predict`; combines, as `combine`',
     'download': 'tests/data/test_download.py: needs a server',

@@ -114,24 +114,32 @@ def test_a_folder_that_cannot_be_written(world, name):
     assert _results(world) == before and not _leftovers(world)
 
 
+@pytest.mark.parametrize('fault', [(calls.full_disk, 10), (calls.kill,)])
 @pytest.mark.parametrize('name', _QUICK_WRITERS)
-def test_killed_at_each_stage(packed, name):
+def test_a_fault_at_each_stage(packed, name, fault):
     assert calls.run(packed, _words(name)).code == 0
     finished = _results(packed)
-    _remove_results(packed)
     for stage in range(100):
-        done = calls.run(packed, _words(name), calls.kill_at, stage)
+        _remove_results(packed)
+        done = calls.run(packed, _words(name), calls.at_stage, stage, *fault)
         assert _results(packed).items() <= finished.items()
         if not done.code:
             break
-        assert done.code == -9
+        if fault == (calls.kill,):
+            assert done.code == -9
+        else:
+            _assert_refused(done)
+            assert not _leftovers(packed)
+    assert calls.run(packed, _words(name)).code == 0
     assert stage and _results(packed) == finished and not _leftovers(packed)
 
 
 def test_killed_at_each_stage_of_packing(world):
     for stage in range(0, 100, 5):
         shutil.rmtree(world / 'cache', ignore_errors=True)
-        assert calls.run(world, _words('predict'), calls.kill_at, stage).code in (-9, 0)
+        assert calls.run(
+            world, _words('predict'), calls.at_stage, stage, calls.kill
+        ).code in (-9, 0)
         assert calls.run(world, _words('predict')).code == 0
         assert not _leftovers(world)
 
@@ -162,3 +170,5 @@ def test_closed_and_full_streams(packed, name):
             assert done.code == is_lost, done
             if name_of_stream == 'stderr':
                 assert done.out == good.out
+            elif is_lost:
+                assert 'is closed' in done.err or 'No space left' in done.err

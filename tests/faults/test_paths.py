@@ -24,3 +24,12 @@ def test_a_folder_may_have_any_name(tmp_path, name):
     prediction.load(
         made_runs.make_tile_run(root), prediction.Options()
     )  # reads weights
+
+
+def test_a_study_is_found_in_any_folder(tmp_path):
+    study = pytest.importorskip('tpugraphs.sweep.study')
+    root = tmp_path / 'a?b%20 [c]\\'
+    root.mkdir()
+    study.create(study.default_storage(str(root)), 'tile', {}, 0)
+    assert [path.name for path in root.iterdir()] == ['sweep.db']
+    assert study.load(study.default_storage(str(root)), '').study_name == 'tile'

@@ -31,7 +31,7 @@ def test_equal_scores_get_a_note(scored, is_noted, capsys, monkeypatch):
     options = prediction.Options(collection='tile:xla')
     predictor = prediction.load('estimate', options)
     members = [(np.array(scores),) for scores in scored]
-    monkeypatch.setattr(predictor.scorer, 'members', lambda store: iter(members))
+    monkeypatch.setattr(predictor, 'score_members', lambda store: iter(members))
     store = tile_store.TileStore.from_records('here', kernels)
     # `zip` ends with the names, without asking for another score.
     for expected, scores in zip(scored, predictor.score(store)):

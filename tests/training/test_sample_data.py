@@ -60,6 +60,7 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
     capsys.readouterr()
-    resolved = prediction.load(str(run)).options
+    options = prediction.Options(models_file=tile_runs.TINY['models_file'])
+    resolved = prediction.load(str(run), options).options
     assert resolved.sample_data and resolved.data_root == ''
     assert capsys.readouterr().err == ''

@@ -1,7 +1,7 @@
 """Search for good settings: many short trainings, bad ones ended early.
 
   tpugraphs sweep tile --sample_data --trials 24 --epochs 10
-  tpugraphs sweep layout:nlp:default --space space.toml --folds 5 --seeds 3
+  tpugraphs sweep layout:nlp:default --space space.toml --folds 5
   tpugraphs sweep show --out_dir ~/out/tpugraphs_sweep/tile_xla
 
 Optuna draws settings from the ranges, choices and conditions of a TOML file, each trial
@@ -52,7 +52,8 @@ def run(args: argparse.Namespace) -> None:
         preset |= collection.flags
     words = [f'--{flag}={value}' for flag, value in preset.items()] + args.flags
     kind = config.CONFIGS[collection.task]
-    basic = [field.name for field in dataclasses.fields(trials.SweepOptions)]
+    basic = ['seeds', 'folds', 'epochs', 'out_dir']
+    basic += [field.name for field in dataclasses.fields(trials.SweepOptions)]
     values = scripts.parse_flags(
         [kind, trials.SweepOptions], f'sweep {args.target}', __doc__, words, basic
     )

@@ -74,7 +74,8 @@ def draw(content: contents.Content, path: str) -> None:
     if ending not in canvas.get_supported_filetypes():
         formats = ', '.join(sorted(canvas.get_supported_filetypes()))
         raise ValueError(f'{path}: pictures can be {formats}')
-    files.check_file_writable(path, 'plot', [_BEGINNINGS.get(ending, '')])
+    known = [start for name, start in _BEGINNINGS.items() if name == ending]
+    files.check_file_writable(path, 'plot', known)
     drawings: list[_Graph | _Runtimes] = []
     if 0 < len(content.opcodes) <= layers.MOST:
         drawings.append(_Graph(content))

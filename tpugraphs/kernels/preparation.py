@@ -84,9 +84,12 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
 
 
 def is_optimised(module: protos.HloModuleProto) -> bool:
-    """Returns whether a module is optimised: it has fusions or XLA's own tiles."""
+    """Returns whether a module is optimised: has fusions, bitcasts or XLA's own tiles.
+
+    XLA takes neither fusions nor bitcasts again.
+    """
     return any(
-        instruction.opcode == 'fusion' or tpu_tiles.of(instruction)
+        instruction.opcode in ('fusion', 'bitcast') or tpu_tiles.of(instruction)
         for computation in module.computations
         for instruction in computation.instructions
     )

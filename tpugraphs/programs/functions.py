@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 import types
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from baselines.core import files
 from baselines.core import text
@@ -34,22 +34,13 @@ _HOW = (
 )
 
 
-class Traced(NamedTuple):
-    """A traced function."""
-
-    module: protos.HloModuleProto  # before XLA's passes
-    results: Any  # its results, nested as it returns them: a leaf for every array
-    graph: tf.Graph | None = None  # of TensorFlow, with the variables that it captured
-
-
 def trace(
     function: Callable,
     args: Sequence[object] | None,
     where: str,
-    keep_unused: bool = False,
     batch_size: int | None = None,
-) -> Traced:
-    """Traces a function to an HloModuleProto.
+) -> protos.HloModuleProto:
+    """Traces a function to an HloModuleProto, before XLA's passes.
 
     Args:
         function: a tf.function, another Python function of TensorFlow, a jax.jit
@@ -57,8 +48,6 @@ def trace(
         args: example arguments: arrays, or shapes and types of them, in lists, tuples
             and dicts; None for those of the function's own signature.
         where: the source that errors name.
-        keep_unused: whether arguments that a function of JAX does not use stay
-            parameters.
         batch_size: the first size of arguments that do not say it.
 
     Raises:
@@ -66,41 +55,37 @@ def trace(
             array that it computes; or it cannot be traced, with the last line of the
             cause.
     """
-    traced = _trace(function, args, where, keep_unused, batch_size)
-    entry = traced.module.computations[-1]
+    module = _trace(function, args, where, batch_size)
+    entry = module.computations[-1]
     made = {i.id: i for i in entry.instructions}
 
     def is_plain(number: int) -> bool:
         value = made[number]
-        passes_on = value.opcode in ('tuple', 'reshape', 'copy')
-        return (
-            value.opcode == 'constant'
-            or passes_on
-            and all(map(is_plain, value.operand_ids))
-        )
+        if value.opcode in ('tuple', 'reshape', 'copy'):
+            return all(map(is_plain, value.operand_ids))
+        return value.opcode == 'constant'
 
     if is_plain(entry.root_id):
         raise ValueError(
             f'{where} returns no array that it computes, but None or plain numbers; '
             'return a tensor'
         )
-    return traced
+    return module
 
 
 def _trace(
     function: Callable,
     args: Sequence[object] | None,
     where: str,
-    keep_unused: bool,
     batch_size: int | None,
-) -> Traced:
+) -> protos.HloModuleProto:
     """Traces a function, whatever it returns; see `trace`."""
     if _is_jax(function, args):
         if args is None:
             raise ValueError(
                 f'{where} has no example arguments; write {_EXAMPLES} = ()'
             )
-        return _trace_jax(function, args, where, keep_unused)
+        return _trace_jax(function, args, where)
     if hasattr(function, 'call') and hasattr(function, 'inputs'):
         function, args = _function_of_keras(function, args)
     if args is None:
@@ -111,36 +96,30 @@ def _trace(
         )
     if hasattr(function, 'python_function') or 'jax' not in sys.modules:
         return _trace_tensorflow(function, args, where, batch_size)
-    return _trace_either(function, args, where, keep_unused)
+    return _trace_either(function, args, where)
 
 
 def from_file(
     path: str, name: str, batch_size: int | None = None, seconds: int | None = None
 ) -> protos.HloModuleProto:
-    """Traces a function of a Python file, which is run in a child process.
+    """Traces a function of a Python file, or a SavedModel, in a child process.
 
     Args:
-        path: the file.
-        name: of the function; see `trace_file`.
+        path: the file, or the folder of a SavedModel.
+        name: of the function or signature; see `trace_file`.
         batch_size: see `trace`.
         seconds: of CPU time that it may take; None for 600.
 
     Raises:
-        ValueError: the file does not run, ends its process, or see `trace`.
+        ValueError: the file does not run, ends its process, or see `trace_file`.
         OSError: the file cannot be read.
     """
-    untrusted.open_regular(path).close()
-    return _traced_apart('trace_file', path, name, batch_size, seconds)
-
-
-def _traced_apart(
-    function: str, path: str, name: str, batch_size: int | None, seconds: int | None
-) -> protos.HloModuleProto:
-    """Calls a function of this module in a child process; see `from_file`."""
-    arguments = [path, name, str(batch_size or '')]
+    if not os.path.isdir(path):
+        untrusted.open_regular(path).close()
+    function, arguments = f'{__name__}.trace_file', [path, name, str(batch_size or '')]
     try:
         _, content = isolated.call(
-            f'{__name__}.{function}', arguments, b'', _MEMORY, seconds or _SECONDS
+            function, arguments, b'', _MEMORY, seconds or _SECONDS
         )
     except isolated.Ended as how:
         raise ValueError(f'{path}: {how}') from None
@@ -150,25 +129,31 @@ def _traced_apart(
 def trace_file(
     path: str, name: str, batch_size: str, _: bytes
 ) -> tuple[list[str], bytes]:
-    """Runs a Python file, and traces its function `name`, in this process.
+    """Runs a Python file, or loads a SavedModel, and traces a function of it.
 
-    `example_args` in the file are the arguments: a tuple, or a function without
+    `example_args` in a Python file are the arguments: a tuple, or a function without
     parameters that returns one.
 
     Returns:
         No notes, and a serialised HloModuleProto.
 
     Raises:
-        ValueError: the file does not run, has no such function, or see `trace`.
+        ValueError: the file does not run, has no such function, or see `trace` and
+            `trace_saved_model`.
     """
+    size = int(batch_size or 0) or None
     try:
-        module = _trace_file(path, name, int(batch_size or 0) or None).module
+        if os.path.isdir(path):
+            module = trace_saved_model(path, name, None, size)
+        else:
+            module = _trace_file(path, name, size)
     except KeyboardInterrupt:  # a user's Ctrl-C reaches the parent process, too
         raise ValueError(f'{path}: KeyboardInterrupt') from None
     return [], module.SerializeToString()
 
 
-def _trace_file(path: str, name: str, batch_size: int | None) -> Traced:
+def _trace_file(path: str, name: str, batch_size: int | None) -> protos.HloModuleProto:
+    """Runs a Python file, and traces a function of it; see `trace_file`."""
     module = _run(path)
     where = f'{path}:{name}'
     function = getattr(module, name, None)
@@ -183,55 +168,23 @@ def _trace_file(path: str, name: str, batch_size: int | None) -> Traced:
             args = args()
     if args is not None and not isinstance(args, (list, tuple)):
         args = (args,)
-    return trace(function, args, where, batch_size=batch_size)
+    return trace(function, args, where, batch_size)
 
 
-def from_saved_model(
-    folder: str,
-    name: str = '',
-    args: Sequence[object] | None = None,
-    batch_size: int | None = None,
-    seconds: int | None = None,
+def trace_saved_model(
+    folder: str, name: str, args: Sequence[object] | None, batch_size: int | None = None
 ) -> protos.HloModuleProto:
-    """Traces a signature of a SavedModel to an HloModuleProto.
-
-    Without arguments it is loaded in a child process.
+    """Traces a signature of a SavedModel to an HloModuleProto, in this process.
 
     Args:
         name: of the signature; '' for `serving_default`, or the only one.
         args: instead of the signature's shapes: a dict by the names of its inputs,
             or, where there is one input alone, an array.
         batch_size: see `trace`.
-        seconds: of CPU time that loading may take; None for 600.
 
     Raises:
-        ValueError: there is no such signature, loading ends the process, or see
-            `trace`.
+        ValueError: it cannot be loaded, there is no such signature, or see `trace`.
     """
-    if args is None:
-        return _traced_apart('trace_saved_model', folder, name, batch_size, seconds)
-    return _trace_saved_model(folder, name, batch_size, args)
-
-
-def trace_saved_model(
-    folder: str, name: str, batch_size: str, _: bytes
-) -> tuple[list[str], bytes]:
-    """Traces a signature of a SavedModel in this process.
-
-    Returns:
-        No notes, and a serialised HloModuleProto.
-
-    Raises:
-        ValueError: see `from_saved_model`.
-    """
-    module = _trace_saved_model(folder, name, int(batch_size or 0) or None)
-    return [], module.SerializeToString()
-
-
-def _trace_saved_model(
-    folder: str, name: str, batch_size: int | None, args: Sequence[object] | None = None
-) -> protos.HloModuleProto:
-    """Traces a signature of a SavedModel; see `from_saved_model`."""
     import tensorflow as tf
 
     try:
@@ -253,7 +206,7 @@ def _trace_saved_model(
         specs = inputs if isinstance(inputs, dict) else dict(zip(sorted(specs), args))
     where = f'{folder}:{chosen}'
     function = lambda inputs: signature(**inputs)
-    return _trace_tensorflow(function, (specs,), where, batch_size).module
+    return _trace_tensorflow(function, (specs,), where, batch_size)
 
 
 def _is_jax(function: Callable, args: Sequence[object] | None) -> bool:
@@ -268,12 +221,12 @@ def _is_jax(function: Callable, args: Sequence[object] | None) -> bool:
 
 
 def _trace_either(
-    function: Callable, args: Sequence[object], where: str, keep_unused: bool
-) -> Traced:
+    function: Callable, args: Sequence[object], where: str
+) -> protos.HloModuleProto:
     """Traces a plain Python function by TensorFlow or JAX; see `trace`."""
-    tracers: dict[str, Callable[[], Traced]] = {
+    tracers: dict[str, Callable[[], protos.HloModuleProto]] = {
         'TensorFlow': lambda: _trace_tensorflow(function, args, where, None),
-        'JAX': lambda: _trace_jax(function, args, where, keep_unused),
+        'JAX': lambda: _trace_jax(function, args, where),
     }
     names = ['TensorFlow', 'JAX']
     if 'tensorflow' not in sys.modules:  # importing it takes seconds
@@ -299,20 +252,18 @@ def _spec_of_jax(leaf: Any) -> Any:
 
 
 def _trace_jax(
-    function: Any, args: Sequence[object], where: str, keep_unused: bool
-) -> Traced:
+    function: Any, args: Sequence[object], where: str
+) -> protos.HloModuleProto:
     """Traces a function of JAX; see `trace`."""
     import jax
 
-    if keep_unused or not hasattr(function, 'lower'):
-        function = jax.jit(function, keep_unused=keep_unused)
+    if not hasattr(function, 'lower'):
+        function = jax.jit(function)
     with _naming(where):
         args = jax.tree_util.tree_map(_spec_of_jax, tuple(args))
         lowered = function.lower(*args)
         content = lowered.compiler_ir('hlo').as_serialized_hlo_module_proto()
-    module = protos.HloModuleProto.FromString(content)
-    leaves = range(lowered.out_tree.num_leaves)
-    return Traced(module, jax.tree_util.tree_unflatten(lowered.out_tree, leaves))
+    return protos.HloModuleProto.FromString(content)
 
 
 def _function_of_keras(model: tf.keras.Model, args: Sequence[object] | None) -> Any:
@@ -330,7 +281,7 @@ def _function_of_keras(model: tf.keras.Model, args: Sequence[object] | None) -> 
 
 def _trace_tensorflow(
     function: Callable, args: Sequence[object], where: str, batch_size: int | None
-) -> Traced:
+) -> protos.HloModuleProto:
     """Traces a function of TensorFlow; see `trace`."""
     import tensorflow as tf
 
@@ -355,18 +306,13 @@ def _trace_tensorflow(
             )
     python = getattr(function, 'python_function', function)
 
-    traced: dict[str, Any] = {}
-
     def flat(*inputs: tf.Tensor) -> Any:  # TensorFlow takes no specs inside dicts
         tensors = iter(inputs)
         filled = [next(tensors) if isinstance(x, tf.TensorSpec) else x for x in leaves]
-        traced['graph'] = tf.compat.v1.get_default_graph()
-        traced['results'] = python(*tf.nest.pack_sequence_as(specs, filled))
-        return traced['results']
+        return python(*tf.nest.pack_sequence_as(specs, filled))
 
     with _naming(where):
-        module = tensorflow_functions.module_from_tf(flat, *arrays)
-    return Traced(module, **traced)
+        return tensorflow_functions.module_from_tf(flat, *arrays)
 
 
 def _run(path: str) -> types.ModuleType:

@@ -79,7 +79,7 @@ def read_program(
     elif callable(x):
         own = getattr(x, '__name__', '') or getattr(x, 'name', '') or type(x).__name__
         size = options.batch_size
-        module = functions.trace(x, args or None, own, batch_size=size).module
+        module = functions.trace(x, args or None, own, size)
         program = Program(own, module, FUNCTION, own)
     else:
         raise ValueError(
@@ -140,7 +140,11 @@ def _from_path(source: str, args: Sequence[object] | None, options: Options) -> 
     saved = _saved_model_of(source)
     if saved:
         folder, name = saved
-        module = functions.from_saved_model(folder, name, args, *options)
+        if args is None:
+            module = functions.from_file(folder, name, *options)
+        else:
+            size = options.batch_size
+            module = functions.trace_saved_model(folder, name, args, size)
         return Program(os.path.basename(folder), module, SAVED_MODEL, source)
     path, name = _named_part(source) or (source, '')
     stem = os.path.splitext(os.path.basename(path))[0]

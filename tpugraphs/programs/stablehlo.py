@@ -27,7 +27,7 @@ _OPERATIONS = frozenset(
 )
 _ATTRIBUTES = frozenset('stablehlo mhlo chlo jax tf func arith vhlo'.split())
 _WITHOUT_EFFECT = ('sdy.sharding_constraint',)
-_MANUAL = 'sdy.manual_computation'
+_PARTS = ('sdy.manual_computation', 'sdy.named_computation')  # have a region
 _RESOURCE = re.compile(r'dense_resource<"?([^">]*)"?>')
 _BLOB = re.compile(r'^\s*"?([^\s":]+)"?:\s*"0x([0-9a-fA-F]*)"', re.MULTILINE)
 _ALIGNMENT = 8  # hex digits of the alignment, before those of the data
@@ -176,9 +176,8 @@ def _write_out_groups(module: ir.Module) -> None:
 
 def _drop_shardings(module: ir.Module) -> None:
     """Removes operations of sdy that only place data; raises ValueError for others."""
-    manual = [o for o in _operations(module.operation) if o.name == _MANUAL]
-    if manual:
-        _take_region(module, manual)
+    for part in [o for o in _operations(module.operation) if o.name in _PARTS]:
+        _inline(part)
     for operation in list(_operations(module.operation)):
         if not operation.name.startswith('sdy.'):
             continue
@@ -208,36 +207,34 @@ def _add_constant(operation: ir.Operation) -> list[ir.Value]:
     return [constant.results[0]]
 
 
-def _take_region(module: ir.Module, manual: list[Any]) -> None:
-    """Makes the region of a manual computation the program; raises ValueError."""
+def _inline(part: Any) -> None:
+    """Puts the operations of a manual or named computation in its place."""
     from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import func
 
-    if len(manual) != 1:
-        raise ValueError(
-            f'has {len(manual)} manual computations ({_MANUAL}), where one is the '
-            'program; export one of them'
+    def converted(value: Any, kind: ir.Type, target: str) -> Any:
+        if value.type == kind:
+            return value
+        call = ir.Operation.create(
+            'stablehlo.custom_call',
+            results=[kind],
+            operands=[value],
+            attributes={'call_target_name': ir.StringAttr.get(target)},
+            ip=ir.InsertionPoint(part),
         )
-    [block] = manual[0].regions[0]
-    last = list(block.operations)[-1].operation
-    results = list(last.operands)
-    mains = [
-        o
-        for o in module.body.operations
-        if o.operation.name == 'func.func'
-        and ir.StringAttr(o.operation.attributes['sym_name']).value == 'main'
-    ]
-    kind = ir.FunctionType.get(
-        [argument.type for argument in block.arguments], [r.type for r in results]
-    )
-    with ir.InsertionPoint(module.body):
-        program = func.FuncOp('main', kind, visibility='public')
-    last.erase()
-    block.append_to(program.regions[0])
-    with ir.InsertionPoint(block):
-        func.ReturnOp(results)
-    for main in mains:
-        main.operation.erase()
+        return call.results[0]
+
+    [block] = part.regions[0]
+    for argument, operand in zip(block.arguments, part.operands):
+        inner = converted(operand, argument.type, 'SPMDFullToShardShape')
+        argument.replace_all_uses_with(inner)
+    *operations, last = list(block.operations)
+    for operation in operations:
+        operation.operation.move_before(part)
+    for result, value in zip(part.results, last.operands):
+        outer = converted(value, result.type, 'SPMDShardToFullShape')
+        result.replace_all_uses_with(outer)
+    last.operation.erase()
+    part.erase()
 
 
 def _drop_attributes(operation: ir.Operation) -> None:

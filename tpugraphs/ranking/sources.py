@@ -190,6 +190,8 @@ def kernels_of(
     optimiser = functools.partial(measure.optimise, seconds=program.seconds or 600)
     tunings = proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped, optimiser)
     kernels = list(tunings)
+    if cut_out and not kernels and not skipped:
+        skipped[f'all is cut out: {removal.described(cut_out)}'] += 1
     for reason, count in skipped.items():
         where = text.count(count, 'kernel') + f' of {program.name}'
         outcome.skipped.setdefault(reason, []).append(where)

@@ -10,11 +10,18 @@ import numpy as np
 
 from baselines.core import text
 from baselines.evaluation import metrics
+from baselines.evaluation import report
 from tpugraphs.report import measured
 from tpugraphs.report import pictures
 
-_RANDOM, _TWICE, _CEILING = 'at random', 'two measurements', 'perfect model'
-_COMPARED_WITH = (_RANDOM, _TWICE, _CEILING)  # after models, in a legend
+_RANDOM, _DEFAULT = 'at random', 'default first'
+_TWICE, _CEILING = 'two measurements', 'perfect model'
+_COMPARED_WITH = (_RANDOM, _DEFAULT, _TWICE, _CEILING)  # after models, in a legend
+# Of errors, along an axis: numbers stand side by side on that of x.
+_PERCENT_TICKS = {
+    'x': (0, 0.5, 1, 10, 100, 1000),
+    'y': (0, 0.5, 1, 2, 5, 10, 20, 50, 100),
+}
 _KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _KS_IN_TEXT = (1, 5, 10, 100)  # in the text of a figure
 _GROUPS_IN_TEXT = 3
@@ -163,7 +170,10 @@ def _plot_groups(
             elinewidth=1.2,
             label=model.name,
         )
-    marks = [(key, 'random', _RANDOM, pictures.FAINT, 'x')]
+    marks = [
+        (key, 'random', _RANDOM, pictures.FAINT, 'x'),
+        (key, 'default', _DEFAULT, pictures.FAINT, '+'),
+    ]
     if key == 'kendall_tau':
         marks += [
             ('noise', 'tau_twice', _TWICE, pictures.INK, '>'),
@@ -174,11 +184,9 @@ def _plot_groups(
         if not np.isnan(values).all():
             style = {'color': hue, 'label': label, 'markersize': 7, 'zorder': 1}
             axes.plot(values, np.arange(len(names)), sign, **style)
-    if key not in ('kendall_tau', 'opa') and axes.get_xlim()[1] > 1:
-        # A few programs take many times as long.
-        axes.set_xscale('symlog', linthresh=1)
-        axes.xaxis.set_major_formatter('{x:g}')
+    if key not in ('kendall_tau', 'opa'):
         axes.set_xlim(left=0)
+        _set_percents(axes.xaxis)
     axes.set_yticks(
         range(len(names)),
         [text.shortened(text.printable(name), _NAME) for name in names],
@@ -216,65 +224,97 @@ def _means_in_words(
 
 
 def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
-    """Draws the best of the k ranked first over the best of all, by k."""
+    """Draws the top-k error by k: how much slower the best of k is than the best."""
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
     points = [k for k in _KS if k <= most]
-    # [points] for each model, mean over its runs.
-    lines = [
-        np.mean([_slowdown_by_k(run, points) for run in model.runs], axis=0)
-        for model in models
-    ]
-    random = np.mean(
-        [
-            [1 + metrics.random_top_k_error(graph.runtimes, k) for k in points]
-            for graph in runs[0].results
-        ],
-        axis=0,
-    )
+    lines, bands = [], []  # of each model, [points] and [points, 2]
+    for model in models:
+        # [graphs of all runs, points]; programs are the units of an interval.
+        errors = np.concatenate([_errors_by_k(run, points) for run in model.runs])
+        programs = [name for run in model.runs for name in _programs(run)]
+        lines.append(errors.mean(axis=0))
+        ends = [metrics.grouped_interval(column, programs) for column in errors.T]
+        bands.append(np.array(ends, np.float64))
+    untrained = _untrained_by_k(runs[0], points)
 
     def plot(axes: Any) -> None:
-        for number, (model, line) in enumerate(zip(models, lines)):
-            axes.plot(
-                points,
-                line,
-                marker=pictures.marker(number),
-                color=pictures.colour(number),
-                label=model.name,
-            )
-        axes.plot(points, random, '--', color=pictures.FAINT, label=_RANDOM)
+        for number, (model, line, band) in enumerate(zip(models, lines, bands)):
+            hue = pictures.colour(number)
+            marker = pictures.marker(number)
+            axes.plot(points, line, marker=marker, color=hue, label=model.name)
+            axes.fill_between(points, *band.T, color=hue, alpha=0.15, linewidth=0)
+        for (name, line), style in zip(untrained.items(), ('--', ':')):
+            axes.plot(points, line, style, color=pictures.FAINT, label=name)
         axes.set_xscale('log')
         axes.set_xticks(points, [f'{k:,}' for k in points], rotation=45)
         axes.minorticks_off()
-        if np.max([random, *lines]) > 4:
-            axes.set_yscale('log', subs=[])  # no ticks between these
-            axes.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
-            axes.yaxis.set_major_formatter('{x:g}')
-        axes.set(xlabel='k, configurations tried', ylabel='slowdown@k')
+        _set_percents(axes.yaxis)
+        axes.set_ylim(bottom=0)
+        axes.set(xlabel='k, configurations tried', ylabel='top-k error')
         pictures.add_legend(axes, _COMPARED_WITH)
 
     sentences = []
-    for name, line in zip([*(m.name for m in models), 'random'], [*lines, random]):
+    for name, line in {
+        **dict(zip((m.name for m in models), lines)),
+        **untrained,
+    }.items():
         means = [
-            f'{x:.3f} at k = {k}' for x, k in zip(line, points) if k in _KS_IN_TEXT
+            f'{x:.1%} at k = {k}' for x, k in zip(line, points) if k in _KS_IN_TEXT
         ]
         sentences.append(f'{name}: {", ".join(means)}')
     return pictures.draw(
         plot,
-        f'Line chart of slowdown by the number of configurations tried. '
+        f'Line chart of top-k error by the number of configurations tried. '
         f'{"; ".join(sentences)}.',
-        'Slowdown@k: the best of the k ranked first over the best of all, mean over '
-        'graphs and runs. 1 is perfect.',
+        'Top-k error: how much slower the best of the k ranked first is than the best '
+        'of all, mean over graphs and runs. Bands: 95 % intervals over programs.',
     )
 
 
-def _slowdown_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarray:
-    """Computes the slowdown of trying k configurations, mean over graphs."""
+def _errors_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarray:
+    """Computes the top-k errors of each graph: float64 [graphs, points]."""
     rows = [
-        [metrics.slowdown(graph.scores, graph.runtimes, k) for k in points]
+        [metrics.top_k_error(graph.scores, graph.runtimes, k) for k in points]
         for graph in run.results
     ]
-    return np.mean(rows, axis=0)
+    return np.array(rows, np.float64)
+
+
+def _untrained_by_k(
+    run: measured.MeasuredRun, points: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """Returns the errors of random choice and, where known, with the default first."""
+    rows: dict[str, list[list[float]]] = {_RANDOM: [], _DEFAULT: []}
+    for graph in run.results:
+        times = graph.runtimes
+        rows[_RANDOM].append([metrics.random_top_k_error(times, k) for k in points])
+        if graph.default is not None:
+            others = (np.arange(len(times)) != graph.default).astype(int)
+            errors = [metrics.top_k_error(others, times, k) for k in points]
+            rows[_DEFAULT].append(errors)
+    of_all = {name: r for name, r in rows.items() if len(r) == len(run.results)}
+    return {name: np.mean(r, axis=0) for name, r in of_all.items()}
+
+
+def _programs(run: measured.MeasuredRun) -> list[str]:
+    """Returns the program of each graph."""
+    group_of = report.GROUPINGS[run.summary['task']].group_of
+    return [group_of(graph.graph_id) for graph in run.results]
+
+
+def _set_percents(axis: Any) -> None:
+    """Shows an axis of errors as percents; beyond 200 % it is linear and then not."""
+    from matplotlib import ticker
+
+    name, most = axis.axis_name, axis.get_view_interval()[1]
+    if most > 2:  # a few programs take many times as long
+        getattr(axis.axes, f'set_{name}scale')('symlog', linthresh=1)
+        axis.set_major_locator(
+            ticker.FixedLocator([t for t in _PERCENT_TICKS[name] if t <= most])
+        )
+        axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda x, unused: f'{100 * x:,g}%'))
 
 
 def _worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str]:

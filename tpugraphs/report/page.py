@@ -54,7 +54,6 @@ def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
         results=_results(models),
         sections=_sections(models),
         settings=_settings([run for model in models for run in model.runs]),
-        names=[model.name for model in models],
         run_names=[run.name for model in models for run in model.runs],
     )
     with files.write_atomically(path, encoding='utf-8') as stream:
@@ -115,21 +114,26 @@ def _sections(models: Sequence[measured.ReportedModel]) -> list[Section]:
 
 
 def _results(models: Sequence[measured.ReportedModel]) -> list[list[str]]:
-    """Returns a table: a measure in each row, a model in each column."""
+    """Returns a table with its head: a measure in each row, a model in each column."""
     first = models[0].runs[0].summary
-    rows = [['runs', *(str(len(model.runs)) for model in models), '']]
+    rows = [
+        ['', *(model.name for model in models), 'at random', 'default first'],
+        ['runs', *(str(len(model.runs)) for model in models), '', ''],
+    ]
     if all(len(model.runs) == 1 for model in models):
-        rows = []
+        rows.pop()
     for measure in metrics.MEASURES[first['task']]:
         estimates = [model.estimate(measure.key) for model in models]
-        random = first['overall'][measure.key]['random']
+        untrained = [first['overall'][measure.key][k] for k in ('random', 'default')]
         rows.append(
             [
                 measure.title,
                 *(estimate.format(measure.show) for estimate in estimates),
-                text.cell(random, measure.show),
+                *(text.cell(value, measure.show) for value in untrained),
             ]
         )
+    if not any(row[-1].strip('-') for row in rows[1:]):  # layouts have no default
+        rows = [row[:-1] for row in rows]
     return rows
 
 

@@ -43,7 +43,7 @@ _KWARGS = 'model_kwargs'
 _LARGEST = 2**53  # whole numbers above are not exact as float64, which samplers use
 # What the sweep itself sets, and what a table [model_kwargs.NAME] sets.
 _NOT_SEARCHED = {'fold', 'folds', 'seed', 'seeds', 'resume', 'recipe'}
-_NOT_SEARCHED |= {'model_kwargs_json'}
+_NOT_SEARCHED |= {'fold_epochs', 'model_kwargs_json'}
 
 
 class Parameter(NamedTuple):
@@ -136,6 +136,8 @@ def parse(
     content: Mapping[str, Value], config_class: type, given: Collection[str] = ()
 ) -> Space:
     """Makes a space of the content of a TOML file; as `read`."""
+    if 'columns' in given:
+        given = {*given, *old_columns.SETS}
     content = {name: value for name, value in content.items() if name not in given}
     fixed: dict[str, Value] = {}
     above: dict[str, Parameter] = {}

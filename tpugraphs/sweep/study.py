@@ -8,6 +8,7 @@ import os
 import re
 import time
 from typing import Any
+import urllib.parse
 import warnings
 
 import optuna
@@ -33,7 +34,8 @@ def retry(study: optuna.Study, trial: FrozenTrial) -> None:
 
 def default_storage(out_dir: str) -> str:
     """Returns the URL of the SQLite file of a sweep whose runs are in `out_dir`."""
-    return f'sqlite:///{os.path.join(files.expand(out_dir), "sweep.db")}'
+    path = os.path.join(files.expand(out_dir), 'sweep.db')
+    return f'sqlite:///{urllib.parse.quote(path)}'
 
 
 @contextlib.contextmanager
@@ -117,8 +119,8 @@ def load(storage: str, name: str) -> optuna.Study:
     Raises:
         ValueError: the storage cannot be used, or has no such study.
     """
-    path = storage.removeprefix('sqlite:///')
-    if path != storage and not os.path.isfile(path):
+    path = urllib.parse.unquote(storage.removeprefix('sqlite:///'))
+    if storage.startswith('sqlite:///') and not os.path.isfile(path):
         raise ValueError(f'--storage: there is no file {path}')
     try:
         with using(storage):

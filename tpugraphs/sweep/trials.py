@@ -22,7 +22,6 @@ from baselines import recipes
 from baselines.core import files
 from baselines.core import text
 from baselines.core.settings import setting
-from baselines.runs import finding
 from baselines.training import progress
 from tpugraphs.sweep import space as space_lib
 from tpugraphs.sweep import study as study_lib
@@ -42,15 +41,13 @@ class SweepOptions:
     storage: str = setting('', 'URL of a database; by default, a file in --out_dir.')
     study: str = setting('', "Its name there; by default, the collection's.")
     trials: int = setting(40, 'Trials of the sweep, by all who join.', low=1)
-    seeds: int = setting(1, 'Trainings of a trial with different seeds.', low=1)
-    folds: int = setting(0, 'Folds of cross-validation; 0: none.', low=2, also=0)
     minutes: float = setting(0.0, 'Begin no trial later; 0: no limit.', low=0)
     no_pruning: bool = setting(False, 'Train every trial to its end.')
     json: bool = setting(False, 'Accepted: `sweep show` always prints JSON.')
 
 
 class Objective:
-    """Trains the models of an Optuna trial and returns their mean validation score.
+    """Trains the models of an Optuna trial and returns their score.
 
     Args:
         base: the settings that are not drawn.
@@ -59,10 +56,8 @@ class Objective:
         best_file: the path of the recipe with the best settings.
     """
 
-    def __init__(
-        self, space: space_lib.Space, base: config_lib.AnyConfig, options: SweepOptions
-    ):
-        self._space, self._base, self._options = space, base, options
+    def __init__(self, space: space_lib.Space, base: config_lib.AnyConfig):
+        self._space, self._base = space, base
         self.best_file = os.path.join(files.expand(base.out_dir), 'best.json')
 
     def __call__(self, trial: optuna.Trial) -> float:
@@ -83,7 +78,7 @@ class Objective:
             contextlib.redirect_stderr(log),
         ):
             try:
-                return self._mean_score(trial, folder)
+                return self._score(trial, folder)
             except optuna.TrialPruned:
                 raise
             except KeyboardInterrupt:
@@ -94,35 +89,29 @@ class Objective:
                 trial.set_user_attr(study_lib.REASON, text.one_line(error))
                 raise
 
-    def _mean_score(self, trial: optuna.Trial, folder: str) -> float:
-        """Trains the models of a trial, with seeds of its own; returns the mean."""
-        from baselines.training import jobs
+    def _score(self, trial: optuna.Trial, folder: str) -> float:
+        """Trains the models of a trial, with seeds of its own; returns the score."""
+        from baselines.training import cross_validation
 
         drawn = self._space.suggest(trial, self._base)
-        name = f'{trial.study.study_name} trial {trial.number}'
         # As those of a recipe, the settings draw no more --configs than the data have.
-        changes = {**drawn, 'run_id': name, 'resume': True, 'recipe': self.best_file}
-        config = dataclasses.replace(self._base, **changes, out_dir=folder)
-        seeds, folds = self._options.seeds, self._options.folds
-        finished: list[float] = []
+        drawn |= {'resume': True, 'recipe': self.best_file, 'out_dir': folder}
+        drawn |= {'seed': self._base.seed + trial.number * self._base.seeds}
+        name = f'{trial.study.study_name} trial {trial.number}'
+        config = config_lib.checked(
+            dataclasses.replace(self._base, **drawn, run_id=name)
+        )
+        best: dict[int, float] = {}  # by the number of the training
 
-        def report(state: progress.State) -> None:
+        def report(number: int, state: progress.State) -> None:
+            best[number] = state.best_score
             # A step is the same epoch of the same training in every trial.
-            step = len(finished) * config.epochs + state.epochs_done
-            trial.report(statistics.fmean([*finished, state.best_score]), step)
+            step = number * config.epochs + state.epochs_done
+            trial.report(statistics.fmean(best.values()), step)
             if trial.should_prune():
                 raise optuna.TrialPruned
 
-        first = self._base.seed + trial.number * seeds
-        for seed in range(first, first + seeds):
-            for fold in [f'{i}/{folds}' for i in range(1, folds + 1)] or ['']:
-                one = dataclasses.replace(config, seed=seed, fold=fold)
-                model_dir = jobs.train(config_lib.checked(one), after_epoch=report)
-                score = finding.load(model_dir).info['val_score']
-                if score is None:
-                    raise ValueError('nothing to compare: no validation score')
-                finished.append(score['value'])
-        return statistics.fmean(finished)
+        return cross_validation.train_all(config, after_epoch=report)
 
     def write_best(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         """Prints a trial that has ended; writes the best settings for --recipe."""
@@ -158,9 +147,9 @@ def run(
     storage = options.storage or study_lib.default_storage(base.out_dir)
     changed = config_lib.changed(base).items()
     definition = {n: value for n, value in changed if n not in _PLACES}
-    definition.update(space=space.source, seeds=options.seeds, folds=options.folds)
+    definition.update(space=space.source)
     epochs = 0 if options.no_pruning else space.fixed.get('epochs', base.epochs)
-    objective = Objective(space, base, options)
+    objective = Objective(space, base)
     kept = f'kept the trials in {files.shown(base.out_dir)}'
     with study_lib.using(storage), text.interruptible(kept):
         study = study_lib.create(storage, name, definition, epochs)

@@ -240,7 +240,7 @@ class _Block:
             for x in (whole, bounds)
         )
         whole = np.maximum(whole, 1)
-        tile, trips = tiling.tiling(whole, bounds)
+        tile, trips = tiling.cut_dimensions(whole, bounds)
         self._cut = trips > 1
         self._by_vectors = tile[:, 0] % _VECTOR == 0
         self.tile, self.trips = np.log(tile), np.log(trips)
@@ -250,9 +250,12 @@ class _Block:
 
     def columns(self) -> list[np.ndarray]:
         """Returns the columns of the array, in the order of `_OF_BLOCK`."""
-        before: np.ndarray = np.cumsum(self._cut, axis=1) - self._cut  # faster, cut
+        # [rows, 6]: how many faster dimensions are cut.  A run goes on through whole
+        # dimensions, and ends in the first cut one.
+        before: np.ndarray = np.cumsum(self._cut, axis=1) - self._cut
         run = (self.tile * (before == 0)).sum(axis=1)
         place = np.arange(_RANK)
+        # Logarithms: above 0 is more than one element.
         inner = (self.tile > 0).argmax(axis=1)[:, np.newaxis]
         return [
             *self.tile[:, :_PLACES].T,

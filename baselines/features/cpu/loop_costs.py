@@ -161,7 +161,9 @@ class LoopCosts:
             Term -> float64 [rows].
         """
         groups, rounds = self._groups, cut.rounds
-        outputs = cut.tile[:, :_RANK].prod(axis=1)  # elements of a tile
+        # [rows] each: elements of a tile, those of all rounds, and iterations inside a
+        # round, which computes `reduced` operands into each element.
+        outputs = cut.tile[:, :_RANK].prod(axis=1)
         reduced = cut.tile[:, _RANK:].prod(axis=1)
         results, inside = outputs * rounds, outputs * reduced
         iterations = inside * rounds
@@ -172,6 +174,8 @@ class LoopCosts:
         loop = node_groups.last_above_1(cut.tile)[:, np.newaxis]  # [rows, 1]
         length = np.take_along_axis(cut.tile, loop, axis=1)[:, 0]
         along = groups.source[kernels] == loop[..., np.newaxis]  # [rows, 8, 6]
+        # An operand jumps if the innermost loop moves along another dimension than its
+        # fastest; it splits if that loop covers several dimensions, as after a reshape.
         jumps = along.any(axis=2) & (self._fastest[kernels] != loop)
         splits_ = (along & (cut.part > 1)).sum(axis=2) > 1
         arrays = operands / _WIDTH

@@ -132,7 +132,7 @@ class NodeGroups:
     def cut(self, kernels: np.ndarray, bounds: np.ndarray) -> Cut:
         """Returns how bounds, float64 [R, 12], cut kernels, int [R]."""
         whole = self.whole[kernels]
-        tile, trips = tiling.tiling(
+        tile, trips = tiling.cut_dimensions(
             np.maximum(whole, 1), np.where(whole > 0, bounds, 1)
         )
         # Bound 12 is infinite: dimensions with the source `WHOLE` are clamped to their

@@ -62,9 +62,11 @@ class Columns(column_sets.ColumnSet):
 
     def __call__(self, kernels: np.ndarray, configs: np.ndarray) -> np.ndarray:
         """Computes the columns of configurations; see `ColumnSet`."""
-        facts = self._facts.rows(kernels)
-        tile, trips = tiling.tiling(facts.loop_units, configs[:, schema.OUTPUT_BOUNDS])
-        part, parts = tiling.tiling(
+        facts = self._facts.rows(kernels)  # [rows, ...] from here on
+        tile, trips = tiling.cut_dimensions(
+            facts.loop_units, configs[:, schema.OUTPUT_BOUNDS]
+        )
+        part, parts = tiling.cut_dimensions(
             facts.summed_units, configs[:, schema.KERNEL_BOUNDS]
         )
         summed = [
@@ -75,7 +77,9 @@ class Columns(column_sets.ColumnSet):
         total = tiling.product(loops)
 
         padded = tiling.product(np.where(tile > 0, trips * tile * facts.unit, 1))
-        again = np.ones(facts.read.shape)  # [rows, groups]
+        # How often a group's tensors come again: [rows, groups], the product of the
+        # trips of the loops that they do not follow.
+        again = np.ones(facts.read.shape)
         for loop in range(kernel_facts.LOOPS):
             again *= np.where(facts.follows[:, :, loop], 1, loops[:, [loop]])
         # A result is written once, whatever loops it does not follow.

@@ -32,7 +32,7 @@ class PhysicalShapes:
 
     def __init__(self, nodes: kernel_nodes.KernelNodes):
         dims = self.dims = nodes.dims.astype(np.float64)
-        rank = (dims > 0).sum(axis=1)[:, np.newaxis]
+        rank = (dims > 0).sum(axis=1)[:, np.newaxis]  # [n, 1]
         layout = np.clip(nodes.raw[:, schema.MINOR_TO_MAJOR], 0, schema.RANK - 1)
         layout = layout.astype(np.int64)
         # The layout names the fastest dimension first.
@@ -40,6 +40,7 @@ class PhysicalShapes:
         order = np.take_along_axis(layout, turned, axis=1)
         self.logical = np.where(exists, order, -1)
         self.sizes = np.where(exists, np.take_along_axis(dims, order, axis=1), 0)
+        # [n, 6]: 0 for the fastest dimension, 1 for the next one, ...
         fastest = rank - 1 - np.arange(schema.RANK)
         self.unit = np.where(
             fastest == 0,

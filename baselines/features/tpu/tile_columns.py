@@ -94,8 +94,8 @@ class Columns(column_sets.ColumnSet):
             configs[:, schema.OUTPUT_BOUNDS], self._order[g], axis=1
         )
         bounds = np.where(self._exists[g], bounds, 0)
-        tile, trips = tiling.tiling(units, bounds)  # [rows, 6]
-        part, parts = tiling.tiling(
+        tile, trips = tiling.cut_dimensions(units, bounds)  # [rows, 6]
+        part, parts = tiling.cut_dimensions(
             self._summed_units[g], configs[:, schema.KERNEL_BOUNDS]
         )
         part_elements = part * self._summed_unit[g]

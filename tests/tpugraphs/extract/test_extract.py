@@ -280,14 +280,6 @@ def test_what_is_there_stays_unless_told_otherwise(raw, tmp_path, capsys):
     assert kept.stat().st_mtime_ns != first[kept]
 
 
-def test_what_a_killed_extraction_left_is_removed(raw, tmp_path):
-    left = _write(tmp_path / 'out/.copy_2_0000000000000002.npz.a1_b2c3d', b'PK')
-    replaced = _write(tmp_path / 'out/train/.x_2_0000000000000002.npz.a1b2c3d4', b'PK')
-    own = _write(tmp_path / 'out/.notes.npz', b'')
-    assert _extract(raw, tmp_path / 'out') == 0
-    assert not left.exists() and not replaced.exists() and own.exists()
-
-
 @pytest.mark.parametrize(
     'flag, how', [('--pad=-1', 'with --pad=0'), ('--extra', 'without --extra')]
 )
@@ -318,17 +310,6 @@ def test_both_collections_do_not_go_into_one_folder(raw, tmp_path, capsys):
     )
     assert _extract(raw, other, tmp_path / 'b', '--kind=layout') == 1
     assert _names(tmp_path / 'b') == ['main_1_00000000000000cd.npz']
-
-
-def test_a_full_or_forbidden_disk_stops_at_once(raw, tmp_path, monkeypatch, capsys):
-    def full(record, path):
-        raise OSError(28, 'No space left on device')
-
-    monkeypatch.setattr(records.TileRecord, 'write', full)
-    assert _extract(raw, raw, tmp_path / 'out') == 1
-    error = capsys.readouterr().err
-    assert error.count('\n') == 1
-    assert 'No space left on device' in error
 
 
 @pytest.mark.parametrize(

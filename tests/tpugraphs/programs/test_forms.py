@@ -40,11 +40,7 @@ def _kernels_as_they_stand(monkeypatch, request):
         stand_in = types.SimpleNamespace(call=_call_here, Ended=isolated.Ended)
         monkeypatch.setattr(functions, 'isolated', stand_in)
     # Once each, not in a process for each command: jaxlib parses, TensorFlow traces.
-    for module, name in (
-        (conversion, 'module_of'),
-        (functions, 'from_file'),
-        (functions, 'from_saved_model'),
-    ):
+    for module, name in ((conversion, 'module_of'), (functions, 'from_file')):
         monkeypatch.setattr(module, name, functools.lru_cache(getattr(module, name)))
     optimised = lambda program, _=None, seconds=0: preparation.prepare(program).module
     monkeypatch.setattr(preparation, 'optimise', optimised)

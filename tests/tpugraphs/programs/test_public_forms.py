@@ -209,6 +209,11 @@ def test_an_attribute_is_dropped_where_it_is_refused(capsys):
     assert 'this XLA does not know them: dimensions\n' in capsys.readouterr().err
 
 
+def test_a_module_with_bitcasts_is_optimised_already():
+    text = _hlo('p = f32[8,4] parameter(0)\nROOT b = f32[32] bitcast(p)')
+    assert preparation.is_optimised(_read(text).module)
+
+
 _LOOP = """
 body {
   s = (s32[], f32[8,4], s32[]) parameter(0)

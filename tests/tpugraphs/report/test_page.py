@@ -168,12 +168,10 @@ def test_it_says_what_a_report_says(tiles):
     assert '; at random: all 0.' in alts['errors'] and ' to 0.' in alts['errors']
     # Of both runs and of random choice: the more are tried, the less is lost.
     lines = alts['slowdown'].rstrip('.').split(': ')[1:]
-    tried = [[float(x) for x in re.findall(r'(\d\.\d+) at', s)] for s in lines]
-    assert [len(values) for values in tried] == [3, 3, 3] and 'random: ' in alts[
-        'slowdown'
-    ]
+    tried = [[float(x) for x in re.findall(r'(\d+\.\d)% at', s)] for s in lines]
+    assert [len(values) for values in tried] == [3, 3, 3]
+    assert 'random: ' in alts['slowdown']
     assert all(values == sorted(values, reverse=True) for values in tried)
-    assert min(map(min, tried)) >= 1
     for words in ('What differs', 'at random', 'Bars of a single run'):
         assert words in found.text
     assert '0.01' in found.text and '0.1' in found.text  # lr of both

@@ -18,6 +18,7 @@ import types
 import pytest
 
 from baselines import config
+from baselines.training import cross_validation
 from baselines.training import jobs
 from baselines.training import progress
 from tests.helpers import places
@@ -35,13 +36,13 @@ _SPACE = 'epochs = 9\n[lr]\nlow = 0.2\nhigh = 0.4\n'
 _TRAINED = []  # settings of the trainings of a test
 
 
-def _train(settings, after_epoch):
-    """Stands for a training: the score rises to `lr` + `run_id`'s tenth; or raises."""
+def _train(settings, command='', after_epoch=lambda state: None):
+    """Stands for a training: the score rises to `lr`; or raises."""
     _TRAINED.append(settings)
-    print(f'seed {settings.seed}, fold {settings.fold}')
-    if settings.averaging == 'error':
+    print(f'seed {settings.seed}')
+    if settings.weight_decay == 7:
         raise ValueError('there is no\nsuch data')
-    if settings.averaging == 'interrupt':
+    if settings.weight_decay == 8:
         raise KeyboardInterrupt
     state = progress.State()
     for epoch in range(1, settings.epochs + 1):
@@ -51,17 +52,17 @@ def _train(settings, after_epoch):
     return str(state.best_score)
 
 
+def _load(score):
+    """Stands for `finding.load`, of what `_train` returned."""
+    return types.SimpleNamespace(validation_score=('OPA', float(score)))
+
+
 @pytest.fixture(autouse=True)
 def trainings(monkeypatch):
     """Replaces trainings; the list of their settings."""
     _TRAINED.clear()
-
-    class Run:
-        def __init__(self, score):
-            self.info = {'val_score': {'measure': 'OPA', 'value': float(score)}}
-
     monkeypatch.setattr(jobs, 'train', _train)
-    monkeypatch.setattr(trials_lib.finding, 'load', Run)
+    monkeypatch.setattr(cross_validation.finding, 'load', _load)
     return _TRAINED
 
 
@@ -79,19 +80,18 @@ def _trials(folder):
     return study_lib.load(study_lib.default_storage(str(folder / 'out')), '').trials
 
 
-def test_a_trial_is_the_mean_over_its_seeds_and_folds(tmp_path, capsys, trainings):
+def test_a_trial_is_the_mean_over_its_seeds(tmp_path, capsys, trainings):
     own = {'losses': 'my.py:loss:1', 'models_file': 'my.py', 'toy_data': True}
-    settings = {'seed': 5, 'model': 'MLP', 'data_root': '~/my data', **own}
-    options = {'settings': settings, 'trials': 2, 'seeds': 2, 'no_pruning': True}
-    first, second = _run(tmp_path, **options, folds=2)
+    settings = {'seed': 5, 'seeds': 2, 'model': 'MLP', 'data_root': '~/my data', **own}
+    options = {'trials': 2, 'no_pruning': True}
+    first, second = _run(tmp_path, settings=settings, **options)
     assert first.value == pytest.approx(first.params['lr'])
-    # Steps 1 to 9 are those of the first training, 28 to 36 of the last one.
-    assert set(first.intermediate_values) == set(range(1, 37))
+    # Steps 1 to 9 are those of the first training, 10 to 18 of the second one.
+    assert set(first.intermediate_values) == set(range(1, 19))
     # Each trial has its own seeds.
-    assert [t.seed for t in trainings] == [5, 5, 6, 6, 7, 7, 8, 8]
-    assert [t.fold for t in trainings] == ['1/2', '2/2'] * 4
+    assert [t.seed for t in trainings] == [5, 6, 7, 8]
     out = tmp_path / 'out'
-    assert 'seed 6, fold 2/2' in (out / 'trial_0000/log.txt').read_text()
+    assert 'seed 6' in (out / 'trial_0000/log.txt').read_text()
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith('number=0 state=complete score=0.')
     best = max((first, second), key=lambda trial: trial.value)
@@ -105,9 +105,10 @@ def test_a_trial_is_the_mean_over_its_seeds_and_folds(tmp_path, capsys, training
     assert recipe['collection'] == 'tile:xla'
     assert recipe['settings'] == {'model': 'MLP', 'epochs': 9, **best.params}
     # The same sweep has nothing left to do; another one may not mix with it.
-    assert len(_run(tmp_path, **options, folds=2)) == 2
-    with pytest.raises(ValueError, match="another sweep tile:xla: .*'folds': 2.*, not"):
-        _run(tmp_path, **options)
+    assert len(_run(tmp_path, settings=settings, **options)) == 2
+    settings['seeds'] = 1
+    with pytest.raises(ValueError, match="another sweep tile:xla: .*'seeds': 2.*, not"):
+        _run(tmp_path, settings=settings, **options)
 
 
 def test_trials_that_fall_behind_are_ended_early(tmp_path):
@@ -121,23 +122,23 @@ def test_trials_that_fall_behind_are_ended_early(tmp_path):
 def test_a_sweep_of_failures_ends_with_their_reason(tmp_path):
     reason = 'no trial was complete: there is no such data'
     with pytest.raises(ValueError, match=reason):
-        _run(tmp_path, f'averaging = "error"\n{_SPACE}', trials=9)
+        _run(tmp_path, f'weight_decay = 7\n{_SPACE}', trials=9)
     assert [trial.state.name for trial in _trials(tmp_path)] == ['FAIL'] * 3
     log = (tmp_path / 'out/trial_0000/log.txt').read_text()
     assert 'Traceback' in log  # of the user's own code, perhaps
 
 
 def test_ctrl_c_queues_the_settings_again(tmp_path, monkeypatch, trainings):
-    space = 'averaging = {choices = ["interrupt", ""]}\n'
+    space = 'weight_decay = {choices = [8, 0]}\n'
     with pytest.raises(KeyboardInterrupt):
-        _run(tmp_path, space, settings={'averaging': 'interrupt'}, trials=2)
+        _run(tmp_path, space, settings={'weight_decay': 8.0}, trials=2)
     failed, waiting = _trials(tmp_path)
     assert (failed.state.name, waiting.state.name) == ('FAIL', 'WAITING')
-    assert waiting.params == failed.params == {'averaging': 'interrupt'}
+    assert waiting.params == failed.params == {'weight_decay': 8.0}
     monkeypatch.setattr(
         jobs, 'train', lambda settings, **_: _TRAINED.append(settings) or '1'
     )
-    _run(tmp_path, space, settings={'averaging': 'interrupt'}, trials=1)
+    _run(tmp_path, space, settings={'weight_decay': 8.0}, trials=1)
     assert {os.path.basename(t.out_dir) for t in trainings} == {'trial_0000'}
 
 
@@ -182,9 +183,8 @@ def test_storages_that_cannot_be_used_are_one_line(tmp_path, monkeypatch):
 
 def _join(storage, folder):
     """Joins a sweep, in a process of its own."""
-    run = types.SimpleNamespace(info={'val_score': {'value': 0.5}})
-    jobs.train = lambda settings, after_epoch: time.sleep(0.1)
-    trials_lib.finding.load = lambda unused: run
+    jobs.train = lambda *_, **__: time.sleep(0.1) or '0.5'
+    cross_validation.finding.load = _load
     base = config.TileConfig(out_dir=folder)
     trials_lib.run(base, trials_lib.SweepOptions(trials=20, storage=storage))
 

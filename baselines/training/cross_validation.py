@@ -1,0 +1,219 @@
+"""Several trainings as one: the folds of cross-validation, and several seeds.
+
+    train_all(config.TileConfig(sample_data=True, folds=5, seeds=2))
+
+Each of `folds` models validates on the fold that it was not trained on, so that
+together they score all graphs of train and valid: the out-of-fold scores.
+"""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import functools
+import hashlib
+import itertools
+import os
+import statistics
+from typing import NamedTuple
+import zipfile
+
+import numpy as np
+
+from baselines import config as config_lib
+from baselines.core import files
+from baselines.core import registry
+from baselines.core import text
+from baselines.evaluation import ensembles
+from baselines.evaluation import metrics
+from baselines.evaluation import report
+from baselines.evaluation import submission
+from baselines.runs import finding
+from baselines.runs import run_files
+from baselines.scoring import prediction
+from baselines.training import jobs
+from baselines.training import progress
+
+# Called after each epoch with the number of the training, from 0, and its state.
+AfterEpoch = Callable[[int, progress.State], None]
+_CHOSEN = (
+    'The epoch of each fold was chosen on the fold that judges it, which flatters a '
+    'little;\n--fold_epochs=same takes one number of epochs for all.'
+)
+_SAME = 'All folds were trained for the same number of epochs, {}, the best on average.'
+
+
+class _Fold(NamedTuple):
+    """A fold, scored by the run that was not trained on it."""
+
+    run: run_files.RunFile
+    results: list[report.GraphResult]
+    test_ids: Sequence[str]
+    test_scores: list[np.ndarray]  # of each test graph [configurations]
+
+
+def train_all(
+    config: config_lib.AnyConfig,
+    command: str = '',
+    after_epoch: AfterEpoch = lambda number, state: None,
+) -> float:
+    """Trains a model for each seed and fold; prints tables, and writes the scores.
+
+    Args:
+        config: the settings; --resume keeps the trainings that are finished.
+        command: the command line that started it.
+
+    Returns:
+        The mean over the seeds of the measure that chooses epochs, OPA or Kendall's
+        tau: out of fold where there are folds, else on the validation split.
+
+    Raises:
+        ValueError: the settings or the data are unusable, or nothing was validated.
+        OSError: something cannot be written.
+    """
+    _check(config)
+    numbers = itertools.count()
+
+    def train(settings: config_lib.AnyConfig) -> run_files.RunFile:
+        report_epoch = functools.partial(after_epoch, next(numbers))
+        return finding.load(
+            jobs.train(settings, command=command, after_epoch=report_epoch)
+        )
+
+    scores, seeds = [], range(config.seed, config.seed + config.seeds)
+    for seed in seeds:
+        one = dataclasses.replace(config, seed=seed, folds=0, seeds=1, fold_epochs='')
+        if config.folds:
+            scores.append(_cross_validate(one, config.folds, config.fold_epochs, train))
+            continue
+        score = train(one).validation_score
+        if score is None:
+            raise ValueError('nothing to compare: the validation split has no runtimes')
+        scores.append(score[1])
+    if config.seeds > 1:
+        print(_seeds_table(config, dict(zip(seeds, scores))))
+    return statistics.fmean(scores)
+
+
+def _check(config: config_lib.AnyConfig) -> None:
+    """Raises ValueError for settings that do not fit several trainings."""
+    if config.fold and config.folds:
+        raise ValueError('--folds trains all folds: drop --fold')
+    if config.fold_epochs and (config.trees or config.model == registry.TREES):
+        raise ValueError('--fold_epochs=same: trees have no epochs to share')
+    if config.fold_epochs and not config.folds:
+        raise ValueError('--fold_epochs needs --folds')
+    if config.strategy == 'workers':
+        raise ValueError('--strategy=workers is for one training at a time')
+    if config.results_csv:
+        raise ValueError('--results_csv is for one training: several write one each')
+
+
+def _cross_validate(
+    config: config_lib.AnyConfig,
+    count: int,
+    epochs: str,
+    train: Callable[[config_lib.AnyConfig], run_files.RunFile],
+) -> float:
+    """Trains all folds with one seed; returns the out-of-fold score.
+
+    Args:
+        epochs: 'same', or '' for the best ones of each fold.
+    """
+    folds = [dataclasses.replace(config, fold=f'{i + 1}/{count}') for i in range(count)]
+    runs, last = [train(fold) for fold in folds], _CHOSEN
+    if epochs:
+        best = _best_epochs(runs)
+        last = _SAME.format(best)
+        # Without validation a training keeps its last epoch.
+        same = {'epochs': best, 'validate_batches': 0}
+        trained = [jobs.train(dataclasses.replace(fold, **same)) for fold in folds]
+        runs = [finding.load(model_dir) for model_dir in trained]
+    scored = [_score(run, config) for run in runs]
+    pooled = [result for fold in scored for result in fold.results]
+    name = hashlib.sha256(' '.join(run.hash for run in runs).encode()).hexdigest()[:32]
+    path = os.path.join(files.expand(config.out_dir), f'folds_{name}')
+    _write_scores(f'{path}.npz', pooled)
+    averaged = [
+        ensembles.average(scores) for scores in zip(*(f.test_scores for f in scored))
+    ]
+    ids, collection = scored[0].test_ids, config.collection
+    rows = submission.make_rows(collection.name, ids, averaged)
+    submission.write_predictions(f'{path}.csv', rows)
+    whole = report.summarise(collection.task, pooled)['overall']
+    print('\n'.join(_folds_table(collection.task, scored, whole)))
+    print(f'out-of-fold scores: {files.shown(path)}.npz')
+    print(f'ranking of test, by the mean of the folds: {files.shown(path)}.csv')
+    print(last)
+    score = whole[jobs.judged_measure(collection)]['mean']
+    if score is None:
+        raise ValueError('nothing to compare: no out-of-fold score is defined')
+    return score
+
+
+def _best_epochs(runs: Sequence[run_files.RunFile]) -> int:
+    """Returns the number of epochs with the best validation score, mean over runs."""
+    curves = [run.curve.get('val_tau') or run.curve['val_opa'] for run in runs]
+    # [epochs that all runs have, runs].
+    scores = np.array([*zip(*curves)], np.float64)
+    if np.isnan(scores).any():
+        raise ValueError(
+            '--fold_epochs needs validation scores: see --validate_batches'
+        )
+    return int(scores.mean(axis=1).argmax()) + 1
+
+
+def _score(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
+    """Scores the graphs of a run's own fold, and those of test."""
+    options = prediction.Options(
+        cache_dir=config.cache_dir, models_file=config.models_file
+    )
+    predictor = prediction.Predictor(run.part(''), options, run)
+    valid, test = predictor.open_split('valid'), predictor.open_split('test')
+    results = predictor.task.results(valid, predictor.score(valid))
+    return _Fold(run, results, test.graph_ids, list(predictor.score(test)))
+
+
+def _write_scores(path: str, results: Sequence[report.GraphResult]) -> None:
+    """Writes scores as npz: graph ID -> float [configurations]; raises OSError."""
+    with files.write_atomically(path, 'wb') as stream:
+        with zipfile.ZipFile(stream, 'w') as archive:
+            # Not `savez`, which cannot name an array "file".
+            for result in results:
+                with archive.open(f'{result.graph_id}.npy', 'w') as member:
+                    np.lib.format.write_array(member, np.asarray(result.scores))
+
+
+def _folds_table(
+    task: str, folds: Sequence[_Fold], whole: text.JsonObject
+) -> list[str]:
+    """Lays out the figures of each fold, their mean and spread, and the pooled ones.
+
+    Args:
+        whole: the figures of all graphs, each scored out of its fold.
+    """
+    measures = metrics.MEASURES[task]
+    figures = [report.summarise(task, fold.results)['overall'] for fold in folds]
+    # [folds, measures]; NaN where a measure is not defined.
+    values = np.array([[f[m.key]['mean'] for m in measures] for f in figures], float)
+    rows = {fold.run.args['fold']: row for fold, row in zip(folds, values)}
+    rows['mean'], rows['deviation'] = values.mean(axis=0), values.std(axis=0, ddof=1)
+    for name, key in (('out of fold', 'mean'), ('95 % from', 'low'), ('to', 'high')):
+        rows[name] = np.array([whole[m.key][key] for m in measures], float)
+    table = [['fold', *(measure.title for measure in measures)]]
+    for name, row in rows.items():
+        table.append([name, *('-' if np.isnan(x) else f'{x:.3f}' for x in row)])
+    return text.table(table, '<>', rules=[1, 1 + len(folds), 3 + len(folds)])
+
+
+def _seeds_table(config: config_lib.AnyConfig, scores: dict[int, float]) -> str:
+    """Lays out the score of each seed, mean and spread, and how to compare them."""
+    title = metrics.measure_of(
+        config.collection.task, jobs.judged_measure(config.collection)
+    ).title
+    rows = [['seed', f'out-of-fold {title}' if config.folds else f'val {title}']]
+    rows += [[str(seed), f'{score:.3f}'] for seed, score in scores.items()]
+    rows.append(['mean', f'{statistics.fmean(scores.values()):.3f}'])
+    rows.append(['deviation', f'{statistics.stdev(scores.values()):.3f}'])
+    name = config.run_id or config.model
+    compare = f'tpugraphs evaluate --compare {name} OTHER --out_dir {config.out_dir}'
+    table = text.table(rows, '<>', rules=[1, 1 + len(scores)])
+    return '\n'.join([*table, f'compare: {compare}'])
