@@ -123,7 +123,7 @@ def _program(tmp_path, monkeypatch):
     """A program to measure, which takes 2 ms, and 1 ms in any other configuration."""
     pytest.importorskip('jaxlib', reason='jaxlib is not installed (extra [measure])')
 
-    def measure(self, modules, inputs, seed, protocol, **unused_options):
+    def measure(self, modules, inputs, seed, protocol, tolerance):
         default = np.full((protocol.most, 1), 2_000_000)
         # No two passes are equal, or the order of their times would be undefined.
         default = default + np.arange(protocol.most)[:, None]
