@@ -224,7 +224,7 @@ def _check(module: protos.HloModuleProto) -> None:
                     f'%{instruction.name} calls a computation that is not there'
                 )
         if computation.root_id not in inside:
-            raise ValueError(f'computation {computation.name!r} has no root')
+            raise ValueError(f'computation {text.quoted(computation.name)} has no root')
         callees.add(computation.id)
 
 
