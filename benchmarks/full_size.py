@@ -49,8 +49,7 @@ def main() -> None:
     if args.make:
         write(args.make, folder / args.make, args.scale)
         return
-    heads = ('step', 'seconds', 'CPU seconds', 'own memory, MB', 'written, MB')
-    results.head(*heads)
+    results.head('step', 'seconds', 'CPU seconds', 'own memory, MB', 'written, MB')
     for task in args.task:
         for step, command in commands(task, folder, args.scale).items():
             figures = done(folder / task / 'done.json', step, command, folder / task)
@@ -100,10 +99,7 @@ def commands(task: str, folder: pathlib.Path, scale: float) -> dict[str, list[st
     steps = {
         'write the files': [sys.executable, __file__, '--folder', str(folder)]
         + ['--make', task, f'--scale={scale}'],
-        f'pack, and one epoch of {_MODELS[task]}': [
-            *model,
-            f'--out_dir={place / "pack"}',
-        ],
+        f'pack, and one epoch of {_MODELS[task]}': [*model, f'--out_dir={place}/pack'],
         f'one epoch of {_MODELS[task]}': [*model, f'--out_dir={place / "published"}'],
         'one epoch of --recipe=strong': [
             *(*script, *once, '--recipe=strong', f'--out_dir={place / "strong"}')

@@ -157,16 +157,14 @@ def place(args: argparse.Namespace, row: Row, seed: int) -> str:
 
 def parts(task: str) -> list[Part]:
     """Returns the test splits to judge on."""
-    archives = {'tile': ('tile', 'by_others', 'by_others_real'), 'layout': ('layout',)}[
-        task
-    ]
+    others = ('by_others', 'by_others_real') if task == 'tile' else ()
     return [
         Part(
             'test' if archive == task else archive,
             shipped.folder(archive),
             judging.load(archive, 'test'),
         )
-        for archive in archives
+        for archive in (task, *others)
     ]
 
 

@@ -217,14 +217,9 @@ def plain_training_step(plain, model, loss, epoch):
                 tf.repeat(tf.range(_BATCH), packed['node_sizes'][0]),
                 _BATCH,
             )
-            penalty = tf.add_n(
-                [
-                    1e-4 * tf.reduce_sum(tf.square(v))
-                    for v in variables[1:]
-                    if len(v.shape) == 2
-                ]
-            )
-            objective = loss(labels, scores) + penalty
+            matrices = [v for v in variables[1:] if len(v.shape) == 2]
+            penalty = tf.add_n([tf.reduce_sum(tf.square(v)) for v in matrices])
+            objective = loss(labels, scores) + 1e-4 * penalty
         optimizer.apply_gradients(zip(tape.gradient(objective, variables), variables))
 
     return step

@@ -21,7 +21,6 @@ learned from both runtimes of XLA, with the times under each release: as it scor
 the oldest release, and as it scores for the newest one.
 """
 
-import argparse
 import collections
 from collections.abc import Sequence
 import json
@@ -108,7 +107,7 @@ def write_candidates(
     """Writes the modules of candidates, and their configurations."""
     place.mkdir(parents=True, exist_ok=True)
     for index in range(len(candidates.configs)):
-        (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
+        (place / f'{index:03d}.pb').write_bytes(candidates.modules[index])
     tuning = tile_choices.tuning_data(kernel, candidates.configs)
     (place / _TUNING).write_bytes(tuning.SerializeToString())
 
@@ -274,15 +273,15 @@ def main() -> None:
     parser.add_argument('folder', type=pathlib.Path)
     parser.add_argument('--core', type=int, default=-1, help='of the measurements')
     parser.add_argument('--kernels', type=int, default=_KERNELS, help='to time')
-    args: argparse.Namespace = parser.parse_args()
-    if args.command == 'measure':
-        measure(args.folder, args.core, args.kernels)
-    elif args.command == 'check':
-        check(args.folder, args.core)
-    elif args.command == 'prepare':
-        prepare(args.folder)
-    else:
-        table(args.folder)
+    args = parser.parse_args()
+    folder, core = args.folder, args.core
+    commands = {
+        'prepare': lambda: prepare(folder),
+        'check': lambda: check(folder, core),
+        'measure': lambda: measure(folder, core, args.kernels),
+        'table': lambda: table(folder),
+    }
+    commands[args.command]()
 
 
 if __name__ == '__main__':

@@ -34,12 +34,11 @@ def pytest_addoption(parser):
     parser.addoption('--platform', default='cpu', choices=['cpu', 'gpu'])
 
 
-def pytest_configure(config):
-    """Has Hypothesis try fewer examples where only the fast tests are asked for."""
+def pytest_configure():
+    """Has Hypothesis try a few examples; TPUGRAPHS_EXAMPLES asks for more."""
     import hypothesis  # with bytecode; pytest rewrites its asserts, too
 
-    fast = config.getoption('markexpr') == 'not slow'
-    examples = int(os.environ.get('TPUGRAPHS_EXAMPLES', 20 if fast else 50))
+    examples = int(os.environ.get('TPUGRAPHS_EXAMPLES', 20))
     # How long an example takes says more about the machine than about the code.
     hypothesis.settings.register_profile('house', deadline=None, max_examples=examples)
     hypothesis.settings.load_profile('house')

@@ -11,7 +11,6 @@ import functools
 import subprocess
 import sys
 
-from baselines.core import registry
 from tests.helpers import places
 
 _MOST_LINES = 500
@@ -93,17 +92,6 @@ def test_a_command_is_one_short_file():
             assert source.text.count('\n') <= 120, source.name
 
 
-def test_two_models_of_one_name_say_how_they_differ():
-    tiles, layouts = registry.tile_models(), registry.layout_models()
-    _report(
-        [
-            f'{name}: the first line of the layout model does not mention the tile one'
-            for name in sorted(set(tiles) & set(layouts))
-            if 'the tile model' not in layouts[name].__doc__.splitlines()[0]
-        ]
-    )
-
-
 # TensorFlow -------------------------------------------------------------------
 
 # Those of graph models; trees and the estimate need not wait for it.
@@ -134,27 +122,6 @@ def test_help_and_reports_do_not_wait_for_tensorflow():
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, '', '')
 
-
-def test_help_does_not_wait_for_what_does_the_work():
-    names = ['baselines.tasks.lookup', 'baselines.scoring.loading']
-    names += ['tpugraphs.kernels.cutting', 'tpugraphs.ranking.ranking', 'scipy.stats']
-    done = subprocess.run(
-        [sys.executable, '-c', _HELP_OF_ALL, *names],
-        cwd=places.ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.stdout, done.stderr) == ('', '')
-
-
-_HELP_OF_ALL = """
-import sys
-from tpugraphs import commands
-for name in commands.names():
-    commands.parser(name).format_help()
-    loaded = [m for m in sys.argv[1:] if m in sys.modules]
-    assert not loaded, f'{name} imports {loaded}'
-"""
 
 _IMPORT_ALL = """
 import importlib, sys, threading

@@ -41,11 +41,6 @@ def _raise(error):
     raise error
 
 
-def test_exit_code_of_work_that_ends():
-    for returned, code in ((None, 0), (0, 0), (3, 3)):
-        assert command_line.guarded(lambda returned=returned: returned) == code
-
-
 @pytest.mark.parametrize(
     'error, line',
     [
@@ -61,17 +56,10 @@ def test_exit_code_of_work_that_ends():
             'a.pb: No such file or directory; check the path',
         ),
         (
-            IsADirectoryError(errno.EISDIR, 'Is a directory', 'runs'),
-            'runs: Is a directory; name a file',
-        ),
-        (
             NotADirectoryError(errno.ENOTDIR, 'Not a directory', 'file/out'),
             'file/out: Not a directory; name a folder, or a new path',
         ),
-        (
-            OSError(errno.EIO, 'Input/output error', 'a.pb'),
-            "[Errno 5] Input/output error: 'a.pb'",
-        ),
+        (OSError(errno.EIO, 'Wrong', 'a.pb'), "[Errno 5] Wrong: 'a.pb'"),
     ],
 )
 def test_user_errors_are_one_line(capsys, error, line):
@@ -86,15 +74,14 @@ def test_untrusted_text_does_not_reach_the_terminal_raw(capsys):
     assert shown == 'a\\x1b[2Jb\\rc\\u202ed\\x9b two\n\tlines \u00e9\n'
 
 
-def test_debugging_shows_where_a_user_error_came_from(monkeypatch):
+def test_our_own_defects_keep_their_traceback(monkeypatch):
+    assert command_line.guarded(lambda: None) == 0
+    assert command_line.guarded(lambda: 3) == 3
+    with pytest.raises(TypeError):
+        command_line.guarded(lambda: _raise(TypeError('ours')))
     monkeypatch.setenv('TPUGRAPHS_DEBUG', '1')
     with pytest.raises(ValueError, match='^bad$'):
         command_line.guarded(lambda: _raise(ValueError('bad')))
-
-
-def test_our_own_defects_keep_their_traceback():
-    with pytest.raises(TypeError):
-        command_line.guarded(lambda: _raise(TypeError('ours')))
 
 
 def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
@@ -160,14 +147,6 @@ def test_a_reader_that_has_left_is_no_error(size):
     assert (done.returncode, done.stderr) == (141, '')
 
 
-def test_help_whose_reader_has_left_is_no_error():
-    read, write = os.pipe()
-    os.close(read)
-    done = _python('-m', 'tpugraphs', 'losses', '--help', stdout=write)
-    os.close(write)
-    assert (done.returncode, done.stderr) == (141, '')
-
-
 _AS_A_LIBRARY = """
 import os, sys
 from baselines import command_line
@@ -192,7 +171,6 @@ def test_streams_closed_at_the_start_get_nothing(tmp_path):
 @pytest.mark.parametrize(
     'words, names',
     [
-        (['a', 'b'], ['a', 'b']),
         (['--dir', 'a', 'b'], ['a', 'b']),
         (
             ['--dir=a', '--dirs', 'b', 'c/d', '--out_dir', 'out'],
@@ -254,13 +232,6 @@ def test_the_commands_are_listed(tpugraphs):
     )
 
 
-def test_every_command_has_help():
-    for name in _COMMANDS:
-        assert (
-            commands.parser(name).format_help().startswith(f'usage: tpugraphs {name}')
-        )
-
-
 def test_version(tpugraphs, monkeypatch):
     monkeypatch.setattr(importlib.metadata, 'version', {'tpugraphs': '1.2'}.get)
     assert tpugraphs('--version') == (0, 'tpugraphs 1.2\n', '')
@@ -287,7 +258,9 @@ for name in sys.argv[1:]:
             runpy.run_module('tpugraphs', run_name='__main__')
     except SystemExit as end:
         assert not end.code, (name, end.code)
-slow = sorted({'tensorflow', 'apache_beam', 'matplotlib'} & set(sys.modules))
+slow = {'tensorflow', 'apache_beam', 'matplotlib', 'scipy.stats'}
+slow |= {'baselines.scoring.loading', 'tpugraphs.kernels.cutting'}
+slow = sorted(slow & set(sys.modules))
 print('imported', slow)
 """
 

@@ -24,16 +24,8 @@ from tests.helpers import settings_flags
 _BOTH = list(settings_flags.PUBLISHED.items())
 _NAMES = [(kind, field.name) for kind, _ in _BOTH for field in dataclasses.fields(kind)]
 # What may differ between a run and the one that resumes it, of what is published.
-_NOT_SHAPING = {
-    'cache_dir',
-    'out_dir',
-    'results_csv',
-    'test_mode',
-    'epochs',
-    'early_stop',
-    'eval_every',
-    'data_root',
-}
+_NOT_SHAPING = {'cache_dir', 'out_dir', 'results_csv', 'test_mode', 'epochs'}
+_NOT_SHAPING |= {'early_stop', 'eval_every', 'data_root'}
 
 
 @pytest.mark.parametrize('kind, published', _BOTH)
@@ -105,10 +97,8 @@ def test_a_folder_and_the_data_that_ship_exclude_each_other(kind):
 def test_values_at_the_edge():
     for settings in (
         config.TileConfig(configs=2, lr=1e-9, warmup=1.0, validate_batches=-1),
-        config.LayoutConfig(max_configs=-1, source='nlp'),
-        config.LayoutConfig(max_configs=2),
-        config.LayoutConfig(source='nlp,xla', search='default,random'),
-        config.TileConfig(sample_data=True),
+        config.LayoutConfig(max_configs=2, source='nlp,xla', search='default,random'),
+        config.LayoutConfig(max_configs=-1, sample_data=True),
     ):
         assert config.checked(settings) is settings
 
@@ -118,12 +108,7 @@ def test_values_at_the_edge():
     [
         ('{num_gnns: 2}', "--model_kwargs_json is not JSON: '{num_gnns: 2}' ("),
         ('', "--model_kwargs_json is not JSON: '' ("),
-        (
-            '[1]',
-            '--model_kwargs_json should be an object such as \'{"num_gnns": '
-            "2}', not '[1]'",
-        ),
-        ('null', "not 'null'"),
+        ('[1]', '--model_kwargs_json should be an object such as \'{"num_gnns": 2}'),
     ],
 )
 def test_bad_model_kwargs(text, message):
@@ -156,7 +141,7 @@ def _other(value):
     return value + 'x' if isinstance(value, str) else value + 1
 
 
-def test_training_key_follows_what_shapes_the_model():
+def test_training_key_follows_what_shapes_the_model_and_the_data():
     for kind, name in _NAMES:
         plain = kind()
         changed = dataclasses.replace(plain, **{name: _other(getattr(plain, name))})
@@ -166,27 +151,22 @@ def test_training_key_follows_what_shapes_the_model():
         assert is_same == (not rules.get('shapes', True)), name
         if name in settings_flags.PUBLISHED[kind]:
             assert is_same == (name in _NOT_SHAPING), name
-
-
-def test_training_key_follows_the_data():
-    settings = config.TileConfig()
-    key = config.training_key(settings, 'train', 'valid')
-    assert key == config.training_key(settings, 'train', 'valid')
-    assert key != config.training_key(settings, 'train', 'other')
-    assert key != config.training_key(settings, 'trainvalid')
-    assert len(key) == 16 and int(key, 16) >= 0
+    assert (
+        len({config.training_key(kind(), *data) for data in ('ab', 'ac', ('ab',))}) == 3
+    )
 
 
 def test_a_recipe_stands_in_for_defaults(capsys):
     settings = settings_flags.parsed('--recipe=strong')
-    assert settings == config.TileConfig(
-        recipe='strong', **recipes.settings('strong', 'tile:xla')
-    )
+    changes = recipes.settings('strong', 'tile:xla')
+    assert settings == config.TileConfig(recipe='strong', **changes)
     assert settings.model == 'LateJoinResSAGE' and settings.columns == 'tile,estimate'
     printed = capsys.readouterr().out
     assert printed.startswith('--recipe=strong: ')
     assert '--model=LateJoinResSAGE' in printed
     assert max(map(len, printed.splitlines())) <= 80
+    with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
+        settings_flags.parsed('--recipe=weak')
 
 
 def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
@@ -228,11 +208,6 @@ def test_the_recipe_of_layouts():
         recipe='strong', source='nlp', search='default', **changes
     )
     assert settings.model == 'ResModel' and settings.estimate and settings.trees
-
-
-def test_there_is_no_other_recipe():
-    with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
-        settings_flags.parsed('--recipe=weak')
 
 
 def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):

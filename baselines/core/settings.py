@@ -134,3 +134,30 @@ def read_toml(path: str, flag: str) -> text.JsonObject:
             return tomllib.loads(content.decode())
         except RecursionError:
             raise ValueError('too many nested brackets') from None
+
+
+def parse_averaging(spec: str) -> float | None:
+    """Reads --averaging.
+
+    Args:
+        spec: '', or 'ema:d': an exponential moving average with decay d per step.
+
+    Returns:
+        The decay; None for no average.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not spec:
+        return None
+    kind, _, number = spec.partition(':')
+    try:
+        decay = float(number)
+    except ValueError:
+        decay = math.nan
+    if kind != 'ema' or not 0 <= decay < 1:
+        raise ValueError(
+            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            f'not {spec!r}'
+        )
+    return decay

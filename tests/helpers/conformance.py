@@ -38,7 +38,7 @@ NUM_CONFIGS = conformance.NUM_CONFIGS
 
 # Two layers are enough to have a first and a later one; to be saved, one of each.
 SMALL = {'num_gnns': 2, 'head_blocks': 1}
-_TINY = {'num_gnns': 1, 'node_gnns': 1, 'head_blocks': 1}
+_TINY = {'num_gnns': 1, 'node_gnns': 1, 'head_blocks': 1, 'mlp_layers': 1}
 
 # These are tried by the quick tests, too.
 _QUICK = ('EarlyJoinSAGE', 'ResModel')

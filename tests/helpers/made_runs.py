@@ -22,7 +22,8 @@ from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import tile_run
 
-KWARGS = '{"hidden_dim": 8, "op_embed_dim": 4}'
+KWARGS = '{"hidden_dim": 8, "op_embed_dim": 4, "num_gnns": 1}'
+_LAYOUT_KWARGS = {'hidden_dim': 8, 'num_gnns': 1, 'mlp_layers': 1}  # of ResModel
 
 
 def kernel(name, times, fingerprint=1, **changes):
@@ -94,7 +95,7 @@ def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
     )
     tf.keras.utils.set_random_seed(0)
     task = lookup.TASKS['layout']
-    kwargs = kwargs or {}
+    kwargs = _LAYOUT_KWARGS if kwargs is None else kwargs
     args = {'model': model, 'model_kwargs_json': json.dumps(kwargs), 'configs': 2}
     args.update(source='xla', search='random', keep_nodes=5000)
     info = {'args': args, 'normalizer': normalizer.to_json(), 'num_ops': 121}

@@ -6,48 +6,22 @@ from baselines import config
 from baselines import scripts
 
 # The published flags (docs/design-contracts.md, 2), with defaults as absl writes them.
-_TILE = {
-    'epochs': '100',
-    'early_stop': '20',
-    'eval_every': '5',
-    'losses': 'ListMLELoss:1,MSE:0.02',
-    'lr': '0.001',
-    'clip_norm': '0.001',
-    'configs': '10',
-    'batch': '10',
-    'model': 'EarlyJoinSAGE',
-    'model_kwargs_json': '{}',
-    'test_mode': 'predictions',
-    'out_dir': '~/out/tpugraphs_tiles',
-    'results_csv': '',
-    'validate_batches': '-1',
-    'run_id': '',
-    'data_root': '~/data/tpugraphs/npz/tile/xla',
-    'cache_dir': '~/data/tpugraphs/cache/tile',
-    'toy_data': 'false',
+_TILE = """
+epochs=100 early_stop=20 eval_every=5 losses=ListMLELoss:1,MSE:0.02 lr=0.001 configs=10
+clip_norm=0.001 batch=10 model=EarlyJoinSAGE model_kwargs_json={} test_mode=predictions
+out_dir=~/out/tpugraphs_tiles results_csv= validate_batches=-1 run_id= toy_data=false
+data_root=~/data/tpugraphs/npz/tile/xla cache_dir=~/data/tpugraphs/cache/tile
+"""
+_LAYOUT = """
+epochs=50 early_stop=25 lr=0.001 clip_norm=0.01 configs=16 max_configs=-1 batch=8
+model=ResModel model_kwargs_json={} keep_nodes=5000 out_dir=~/out/tpugraphs_layout
+results_csv= validate_batches=10 run_id= source=xla search=random toy_data=false
+data_root=~/data/tpugraphs/npz/layout cache_dir=~/data/tpugraphs/cache/layout
+"""
+PUBLISHED = {
+    kind: dict(word.split('=') for word in text.split())
+    for kind, text in ((config.TileConfig, _TILE), (config.LayoutConfig, _LAYOUT))
 }
-_LAYOUT = {
-    'epochs': '50',
-    'early_stop': '25',
-    'lr': '0.001',
-    'clip_norm': '0.01',
-    'configs': '16',
-    'max_configs': '-1',
-    'model': 'ResModel',
-    'model_kwargs_json': '{}',
-    'keep_nodes': '5000',
-    'batch': '8',
-    'out_dir': '~/out/tpugraphs_layout',
-    'results_csv': '',
-    'validate_batches': '10',
-    'run_id': '',
-    'source': 'xla',
-    'search': 'random',
-    'data_root': '~/data/tpugraphs/npz/layout',
-    'cache_dir': '~/data/tpugraphs/cache/layout',
-    'toy_data': 'false',
-}
-PUBLISHED = {config.TileConfig: _TILE, config.LayoutConfig: _LAYOUT}
 
 
 def parsed(*words, kind=config.TileConfig):

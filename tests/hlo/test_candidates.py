@@ -50,11 +50,7 @@ def test_layouts_come_back_as_they_went_in():
         ('tile', {'output_bounds': [-1]}, 'list of whole numbers, not [-1]'),
         ('tile', {'output_bounds': [True]}, 'list of whole numbers, not [True]'),
         ('tile', {'output_bounds': [2**63]}, 'should be a list of whole numbers'),
-        (
-            'tile',
-            {'output_bound': [8]},
-            "'output_bound'; did you mean 'output_bounds'?",
-        ),
+        ('tile', {'output_bound': [8]}, "'output_bound'; did you mean 'output_bounds'"),
         ('tile', {'output_bounds': [8, 9]}, '2 bounds, and 1 in a candidate before it'),
         ('layout', {'layout': {}}, "no key 'layout'; did you mean 'layouts'?"),
         ('layout', {}, 'number 1: it has no "layouts"'),

@@ -67,11 +67,7 @@ def test_features_are_padded_with_minus_one():
             (2,),
             'run 0 has no layout configuration',
         ),
-        (
-            [layout_run([[]]), layout_run([[], []])],
-            (2,),
-            'run 1 has layouts of 2 nodes',
-        ),
+        ([layout_run([[]]), layout_run([[], []])], (2,), 'run 1 has layouts of 2 node'),
         ([layout_run([[[0], [0], [0], [0]]])], (2,), 'node entry 0 has 4 tensors; 3'),
         ([layout_run([[]])], (3,), 'has node 3, but the graph has 3 nodes'),
         ([layout_run([[]])], (2**64 - 1,), 'has node 18446744073709551615'),

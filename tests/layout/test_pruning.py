@@ -79,7 +79,6 @@ def whole():
 
 
 @pytest.mark.slow
-@hypothesis.settings(max_examples=30)
 @hypothesis.given(
     st.integers(0, 10**6),
     st.integers(1, 60),

@@ -19,7 +19,7 @@ from baselines.core import registry
 from baselines.runs import saved
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from baselines.training import jobs
+from baselines.training import run_training
 from tests.helpers import conformance
 from tests.helpers import elsewhere
 from tests.helpers import finished_runs
@@ -58,18 +58,13 @@ def _root(tmp_path_factory):
         record.config_feat[:, 0] = 0
     # Fewer than the ten configurations of a training step: it does not count
     # for minimum, maximum and the number of opcodes, nor are columns varied.
-    small = tile_records.make_record(
-        np.random.default_rng(2), 'program_0_small', configs=9, **width
-    )
+    rng = np.random.default_rng(2)
+    small = tile_records.make_record(rng, 'program_0_small', configs=9, **width)
     small.node_feat[:] *= 10
     small.node_opcode[:] = 250
     valid = tile_records.make_records(3, seed=3, **width)
     # A small kernel of another split does count for the number of opcodes.
-    valid.append(
-        tile_records.make_record(
-            np.random.default_rng(4), 'program_9_small', configs=4, **width
-        )
-    )
+    valid.append(tile_records.make_record(rng, 'program_9_small', configs=4, **width))
     valid[-1].node_opcode[:] = 199
     test = tile_records.make_records(
         5, seed=5, configs=[2, 7, 12, 30, 40], is_test=True, **width
@@ -105,7 +100,7 @@ def _trained(root, tmp_path_factory):
         model_kwargs_json='{"num_gnns": 1, "hidden_dim": 16}',
         lr=0.01,
     )
-    return settings, jobs.train(settings)
+    return settings, run_training.train(settings)
 
 
 class _Published(NamedTuple):
@@ -232,7 +227,7 @@ import json, sys
 from baselines import config
 from baselines.core import registry
 from baselines.scoring import loading
-from baselines.training import jobs
+from baselines.training import run_training
 from baselines.runs import saved
 import tensorflow as tf
 
@@ -240,7 +235,7 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
     tf.train.Checkpoint(variables=model.variables).write(path + '/variables/variables')
 
 saved.save_model = save
-jobs.train(config.TileConfig(**json.loads(sys.argv[1])))
+run_training.train(config.TileConfig(**json.loads(sys.argv[1])))
 models = registry.layout_models()
 print('GCN is', models['GCN'].__module__, 'next to', models['ChebNet'].__module__)
 """
@@ -284,7 +279,7 @@ def test_models_of_the_published_tree_as_models_file(root, tmp_path, copy, monke
     assert copy  # trains meanwhile
     monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
     settings = _settings(root, tmp_path, model='Stacked', models_file=str(_STUDENT))
-    model_dir = jobs.train(settings)
+    model_dir = run_training.train(settings)
     output = str(tmp_path / 'again.csv')
     loading.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)
     rows = _rows(output)
@@ -340,9 +335,8 @@ def test_imports_that_the_published_tree_lacks(line, name, tmp_path):
 
 
 def test_the_published_layout_models_find_two_layers_in_our_tile_models():
-    defined = {
-        getattr(node, 'name', ''): node for node in ast.parse(_MODELS.read_text()).body
-    }
+    body = ast.parse(_MODELS.read_text()).body
+    defined = {getattr(node, 'name', ''): node for node in body}
     make = defined['_OpEmbedding'].body[1]
     taken = {
         '_mlp': ast.unparse(defined['_mlp'].args),

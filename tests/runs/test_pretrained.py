@@ -64,10 +64,9 @@ def test_commands_take_its_name(tmp_path, capsys):
     data = '--data_root', tmp_path / 'data', '--cache_dir', tmp_path / 'cache'
     csv = tmp_path / 'ranked.csv'
     assert processes.command('evaluate', '--dir', 'pretrained', *data) == 0
-    predicted = processes.command(
-        'predict', '--dir', 'pretrained', '--output', csv, *data
-    )
-    assert predicted == 0 and csv.read_text().startswith('ID,TopConfigs\n')
+    words = '--dir', 'pretrained', '--output', csv
+    assert processes.command('predict', *words, *data) == 0
+    assert csv.read_text().startswith('ID,TopConfigs\n')
     assert processes.command('export', 'pretrained', tmp_path / 'exported') == 0
     assert (tmp_path / 'exported' / 'trees.txt').exists()
     assert 'Trees' in capsys.readouterr().out

@@ -52,13 +52,6 @@ def test_what_is_far_larger_is_not(model_dir, make, options):
     assert _layer(1).shape == (1, 1)
 
 
-def test_a_damaged_checkpoint(model_dir, tmp_path):
-    (tmp_path / 'variables' / 'variables.index').write_bytes(b'x' * 100)
-    with pytest.raises(ValueError, match='the weights cannot be read'):
-        with weights.limited(model_dir, {}):
-            pass
-
-
 @pytest.fixture(name='untrusted_run', scope='module')
 def _stranger(tmp_path_factory):
     """Changes the settings in a run file; returns the model directory."""
@@ -82,10 +75,7 @@ def test_options_of_an_untrusted_run_file(untrusted_run):
 
 @pytest.mark.parametrize(
     'model, name',
-    [
-        ('ConfigAttentionSAGE', 'get'),
-        *[('MLP', n) for n in ('deserialize', 'keras_export', 'loud', '\x1b[31m')],
-    ],
+    [('ConfigAttentionSAGE', 'get'), ('MLP', 'deserialize'), ('MLP', '\x1b[31m')],
 )
 def test_activations_that_are_none(untrusted_run, model, name):
     kwargs = json.dumps({'hidden_activation': name})

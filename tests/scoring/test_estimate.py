@@ -114,9 +114,7 @@ def test_data_of_other_columns_are_refused():
     wide = np.pad(record.node_feat, [(0, 0), (0, 1)])
     wide = dataclasses.replace(record, node_feat=wide)
     predictor = loading.load_predictor('estimate', graph_source.SourceOptions())
-    assert_refused(
-        lambda: predictor.score_record(wide), 'but 140 in what the estimate reads'
-    )
+    assert_refused(lambda: predictor.score_record(wide), 'but 140 in what the estimate')
 
 
 @pytest.fixture(name='data')

@@ -19,6 +19,8 @@ def test_models(task, capsys):
     assert all(line.endswith('.') for line in found.values())
     assert processes.command('models', task) == 0
     assert capsys.readouterr().out.rstrip('\n') == repr(found)
+    line = '<td>Trees</td><td>Gradient-boosted trees over named columns.</td>'
+    assert line in found._repr_html_()
 
 
 def test_models_of_all_tasks(capsys):
@@ -48,12 +50,6 @@ def test_losses(capsys):
     assert 'MSE                   Averages (score - label)^2.' in lines
     assert processes.command('losses', '--json') == 0
     assert shapes.check('losses', capsys.readouterr().out) == found
-
-
-def test_a_catalogue_is_a_table():
-    found = tpugraphs.Catalogue({'a': 'One < two.', 'long': 'Two.'})
-    assert repr(found) == 'a     One < two.\nlong  Two.'
-    assert '<tr><td>a</td><td>One &lt; two.</td></tr>' in found._repr_html_()
 
 
 @pytest.mark.parametrize(

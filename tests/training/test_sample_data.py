@@ -9,7 +9,6 @@ from baselines.scoring import graph_source
 from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import tile_runs
-import tpugraphs
 
 
 @pytest.fixture(name='home', scope='module', autouse=True)
@@ -35,22 +34,11 @@ def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
 
 
 def test_layouts_that_were_not_measured():
-    collection = collections.collection_from_flags(
-        {'source': 'nlp', 'search': 'random'}
-    )
-    with pytest.raises(
-        ValueError, match='^no measured layout:nlp:random ships with this version; '
-    ):
-        options = graph_source.SourceOptions(sample_data=True)
+    flags = {'source': 'nlp', 'search': 'random'}
+    collection = collections.collection_from_flags(flags)
+    options = graph_source.SourceOptions(sample_data=True)
+    with pytest.raises(ValueError, match='^no measured layout:nlp:random ships with t'):
         lookup.of(collection).open_split(collection, options, 'train')
-
-
-def test_either_name_gives_the_same_records(home):
-    sample, measured = (
-        tpugraphs.open(name, 'test', cache_dir=str(home / 'cache'))
-        for name in ('sample', 'measured')
-    )
-    assert sample.ids == measured.ids and len(sample) > 0
 
 
 @pytest.mark.slow

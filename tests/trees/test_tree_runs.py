@@ -21,7 +21,7 @@ from baselines.runs import differences
 from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from baselines.training import jobs
+from baselines.training import run_training
 from baselines.trees import growing
 from baselines.trees import tree_scores
 from tests.helpers import finished_runs
@@ -79,9 +79,9 @@ def test_a_tile_run(tiles, tmp_path):
 _TRAIN = """
 import sys
 from baselines import config
-from baselines.training import jobs
+from baselines.training import run_training
 settings = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-jobs.train(config.TileConfig(model='Trees', **settings))
+run_training.train(config.TileConfig(model='Trees', **settings))
 loaded = {'tensorflow', 'tensorflow_gnn', 'keras', 'tf_keras'} & set(sys.modules)
 assert not loaded, loaded
 """
@@ -89,20 +89,12 @@ assert not loaded, loaded
 
 def test_it_is_trained_without_tensorflow(tiles, tmp_path):
     root, model_dir, _ = tiles
-    settings = dict(
-        model_kwargs_json=_TREES['model_kwargs_json'],
-        data_root=root / 'data',
-        cache_dir=root / 'cache',
-        out_dir=tmp_path,
-    )
+    settings = dict(data_root=root / 'data', cache_dir=root / 'cache', out_dir=tmp_path)
+    settings['model_kwargs_json'] = _TREES['model_kwargs_json']
     words = [str(word) for pair in settings.items() for word in pair]
-    done = subprocess.run(
-        [sys.executable, '-c', _TRAIN, *words],
-        cwd=places.ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, '')
+    command = [sys.executable, '-c', _TRAIN, *words]
+    done = subprocess.run(command, cwd=places.ROOT, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b'')
     [trees] = tmp_path.glob('model_*/trees.txt')
     assert trees.read_text() == (model_dir / 'trees.txt').read_text()
 
@@ -118,7 +110,7 @@ def test_it_is_trained_without_tensorflow(tiles, tmp_path):
 def test_settings_that_it_does_not_read_are_checked(tmp_path, settings, message):
     settings = config.TileConfig(model='Trees', out_dir=str(tmp_path / 'o'), **settings)
     with pytest.raises((ValueError, OSError), match=message):
-        jobs.train(settings)
+        run_training.train(settings)
     assert not (tmp_path / 'o').exists()
 
 
@@ -194,11 +186,8 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     assert 'weights of 0.5 for the graph model and 1 for the trees' in printed
     assert finished_runs.info_of(both)['member_weights'] == [0.5, 1.0]
     assert {'saved_model.pb', 'trees.txt'} <= set(processes.listing(both))
-    assert set(finished_runs.info_of(both)['digest']) == {
-        'trees',
-        'weights',
-        'settings',
-    }
+    digest = finished_runs.info_of(both)['digest']
+    assert set(digest) == {'trees', 'weights', 'settings'}
     options = graph_source.SourceOptions(
         cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
     )
@@ -245,20 +234,14 @@ def test_what_trees_predict():
     logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
     assert growing.centred_logs(runtimes) == pytest.approx(logs)
     # Layouts are judged by their order alone; of tiles it also matters how slow.
-    assert _targets(runtimes, by_tau=True) == pytest.approx(wanted, abs=1e-3)
-    assert _targets(runtimes, by_tau=False) == pytest.approx(wanted + logs, abs=1e-3)
-
-
-def test_graphs_count_by_their_weight_and_by_the_root_of_their_size():
+    for by_tau, targets in ((True, wanted), (False, wanted + logs)):
+        rows = _drawn([runtimes], by_tau)
+        found = rows.targets[np.argsort(rows.columns[:, 0])]
+        assert found == pytest.approx(targets, abs=1e-3)
+    # Graphs count by their weight and by the root of their size:
     rows = _drawn([np.arange(1, 5), np.arange(1, 2)], True, np.array([0.5, 3]))
     # 4 rows of 1/2 / sqrt(4), and one of 3 / sqrt(1).
     np.testing.assert_allclose(rows.weights, [0.25] * 4 + [3])
-
-
-def _targets(runtimes, by_tau):
-    """What trees are to predict of a graph's configurations, in their order."""
-    rows = _drawn([runtimes], by_tau)
-    return rows.targets[np.argsort(rows.columns[:, 0])]
 
 
 def _drawn(runtimes, by_tau, weights=1.0):

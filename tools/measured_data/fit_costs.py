@@ -17,7 +17,6 @@ import sys
 import numpy as np
 import scipy.optimize
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks'))
 
 import judging

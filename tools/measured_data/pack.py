@@ -9,14 +9,13 @@ their origins and splits.
 Noisy kernels are left out, kernels that are in a folder before, and kernels in an
 archive for tests alone (`by_others`, `by_others_real`): pack those first.  Families of
 programs that have no split yet are divided into train, valid and test, origin by
-origin; all of an archive for tests is test.  Of OLD, kernels of the origin `--without`
-are left out.  Families in `--train` are trained on, whatever their split was.
+origin; all of an archive for tests is test.  Families in `--train` are trained on,
+whatever their split was.
 With `--small_tau T`, kernels below 30 us of which halves of the passes agree less than
 with a tau of T are not trained on.
 The same folders make the same archive, byte for byte.
 """
 
-import argparse
 import collections
 from collections.abc import Sequence
 import json
@@ -29,13 +28,12 @@ import zipfile
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks'))
 
 import judging
+import results
 import time_saved
 
-from baselines import command_line
 from baselines.core import files
 from baselines.data import collections as collections_lib
 from baselines.data import families
@@ -80,26 +78,22 @@ class Graph(NamedTuple):
 
 def main() -> None:
     """Packs, and prints the summary."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = results.parser(__doc__)
     parser.add_argument('archive', choices=[*_ARCHIVES])
     parser.add_argument('sources', nargs='+', metavar='ORIGIN=OUT')
-    parser.add_argument('--without', default='', metavar='ORIGIN')
     parser.add_argument('--train', nargs='*', default=[], metavar='FAMILY')
     parser.add_argument('--small_tau', type=float, default=0, metavar='T')
     args = parser.parse_args()
     sources = [source.partition('=')[::2] for source in args.sources]
     if not all(folder for _, folder in sources):
         raise ValueError(f'{args.sources}: write ORIGIN=OUT')
-    summary = pack(args.archive, sources, args.without, args.train, args.small_tau)
+    summary = pack(args.archive, sources, args.train, args.small_tau)
     print(json.dumps(summary, indent=1))
 
 
 def pack(
     archive: str,
     sources: list[tuple[str, str]],
-    without: str = '',
     train: Sequence[str] = (),
     small_tau: float = 0,
 ) -> dict[str, Any]:
@@ -108,7 +102,6 @@ def pack(
     Args:
         archive: 'tile', 'by_others' or 'by_others_real'.
         sources: name of an origin and a folder, of each collection.
-        without: an origin of kernels of an unpacked archive that are left out.
         train: families that are trained on, whatever their split was.
         small_tau: least tau between halves of kernels below 30 us to train on.
 
@@ -122,8 +115,7 @@ def pack(
         found, about = _read(origin, files.expand(folder))
         abouts += about
         for graph in found:
-            is_old = graph.split is not None
-            if graph.digest not in there and not (is_old and graph.origin == without):
+            if graph.digest not in there:
                 there.add(graph.digest)
                 graphs.append(graph)
     splits = {g.family: 'test' for g in graphs}
@@ -273,4 +265,4 @@ def _summary(graphs: list[Graph], splits: dict[str, str]) -> dict[str, Any]:
 
 
 if __name__ == '__main__':
-    sys.exit(command_line.guarded(main))
+    results.run(main)

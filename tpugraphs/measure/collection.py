@@ -30,19 +30,20 @@ from tpugraphs.measure.clock import timing
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
 
+# Configurations of a kernel that can be compiled and timed in a second, at most.
+_MOST_PER_SECOND = 100
+
 
 def collect(
     sources: Sequence[str],
     options: folder_lib.CollectionOptions,
     load: Callable[[str], reader.Program] = preparation.load,
-    kernels_of: Callable[..., Sequence[cutting.Kernel]] | None = None,
 ) -> folder_lib.CollectionFolder:
     """Measures programs, and writes an npz file for every kernel.
 
     Args:
         sources: names of programs, as `load` takes them.
         load: source -> program.
-        kernels_of: the kernels of a program to measure; by default `_kernels_of`.
 
     Returns:
         The folder with its results.
@@ -64,8 +65,7 @@ def collect(
         folder_lib.open_folder(sources, options) as folder,
         session_lib.Session(options.core, options.platform, ends) as session,
     ):
-        kernels_of = kernels_of or _kernels_of
-        loaded = _load_kernels(sources, load, kernels_of, folder, session)
+        loaded = _load_kernels(sources, load, folder, session)
         _measure_all(loaded, folder, session)
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
@@ -80,7 +80,6 @@ def collect(
 def _load_kernels(
     sources: Sequence[str],
     load: Callable[[str], reader.Program],
-    kernels_of: Callable[..., Sequence[cutting.Kernel]],
     folder: folder_lib.CollectionFolder,
     session: session_lib.Session,
 ) -> list[cutting.Kernel]:
@@ -104,7 +103,8 @@ def _load_kernels(
                 parts = removal.described(program.cut_out)
                 text.note(f'{program.source}: cut out: {parts}')
             skipped = collections.Counter[str]()
-            kernels = kernels_of(program, session, digests, skipped)
+            module = preparation.optimise(program, session.optimise)
+            kernels = tile_choices.kernels_of(module, program.name, digests, skipped)
             folder.add_skipped(skipped.elements())
             loaded += draw_kernels(kernels, options)
         except (ValueError, OSError) as error:
@@ -112,17 +112,6 @@ def _load_kernels(
     if not loaded and folder.failed:
         raise ValueError(folder.failed[0])
     return loaded
-
-
-def _kernels_of(
-    program: reader.Program,
-    session: session_lib.Session,
-    digests: set[str],
-    skipped: collections.Counter[str],
-) -> Sequence[cutting.Kernel]:
-    """Returns the kernels of a program; see `tile_choices.kernels_of`."""
-    module = preparation.optimise(program, session.optimise)
-    return tile_choices.kernels_of(module, program.name, digests, skipped)
 
 
 def _measure_all(
@@ -197,12 +186,14 @@ def _measure(
 ) -> tuple[Sequence[tile_choices.Config], timing.Measured]:
     """Draws configurations of a kernel, and times them."""
     rng = np.random.default_rng([options.seed, _digest(kernel.name)])
-    candidates = tile_choices.candidates_of(kernel, rng, options.configs)
-    modules = [candidates.module(i) for i in range(len(candidates.configs))]
+    # More could not be timed, and would only take memory.
+    most = max(options.seconds * _MOST_PER_SECOND, folder_lib.LEAST_CONFIGS)
+    count = int(min(options.configs, most))
+    candidates = tile_choices.candidates_of(kernel, rng, count)
     inputs = cutting.inputs_of(kernel.module)
     tolerance = rounding.tolerance_of(kernel.module)
     measured = session.measure(
-        modules, inputs, options.seed, protocol, tolerance=tolerance
+        candidates.modules, inputs, options.seed, protocol, tolerance
     )
     return candidates.configs, measured
 

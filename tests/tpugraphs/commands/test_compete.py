@@ -91,15 +91,11 @@ def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
     assert f'no data of {left_out}: left out' in captured.err
     found = shapes.check('compete', captured.out)
     measured = [(entry['collection'], entry['measure']) for entry in found['entries']]
-    assert measured == [
-        ('tile:xla', 'kaggle_score'),
-        ('layout:nlp:default', 'kendall_tau'),
-    ]
+    nlp = 'layout:nlp:default'
+    assert measured == [('tile:xla', 'kaggle_score'), (nlp, 'kendall_tau')]
     with open(found['submission'], encoding='utf-8') as stream:
         ids = [row['ID'] for row in csv.DictReader(stream)]
-    assert [i.rpartition(':')[0] for i in ids] == (
-        ['tile:xla'] * 4 + ['layout:nlp:default'] * 2
-    )
+    assert [i.rpartition(':')[0] for i in ids] == ['tile:xla'] * 4 + [nlp] * 2
     # Again: nothing is trained, and the runs can be named.
     runs = [entry['run'] for entry in found['entries']]
     assert commands.run('compete', [*words, '--epochs=1']) == 0

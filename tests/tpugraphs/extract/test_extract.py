@@ -42,6 +42,14 @@ def _names(folder):
     return sorted(p.name for p in pathlib.Path(folder).iterdir())
 
 
+def _assert_same_arrays(path, other):
+    with np.load(path) as a, np.load(other) as b:
+        assert sorted(a.files) == sorted(b.files)
+        for key in a.files:
+            assert a[key].dtype == b[key].dtype
+            np.testing.assert_array_equal(a[key], b[key])
+
+
 @pytest.fixture
 def raw(tmp_path):
     """A tile file of two modules; the second has a run that fails."""
@@ -52,19 +60,11 @@ def raw(tmp_path):
 
 def test_each_module_becomes_a_file_of_the_published_keys(raw, tmp_path, capsys):
     assert _extract(raw, tmp_path / 'out') == 0
-    assert _names(tmp_path / 'out') == [
-        'copy_2_0000000000000002.npz',
-        'fusion_1_00000000000000ab.npz',
-    ]
-    with np.load(tmp_path / 'out/copy_2_0000000000000002.npz') as arrays:
-        assert sorted(arrays.files) == [
-            'config_feat',
-            'config_runtime',
-            'config_runtime_normalizers',
-            'edge_index',
-            'node_feat',
-            'node_opcode',
-        ]
+    names = ['copy_2_0000000000000002.npz', 'fusion_1_00000000000000ab.npz']
+    assert _names(tmp_path / 'out') == names
+    with np.load(tmp_path / 'out' / names[0]) as arrays:
+        keys = 'config_feat config_runtime config_runtime_normalizers edge_index'
+        assert sorted(arrays.files) == [*keys.split(), 'node_feat', 'node_opcode']
         assert arrays['node_opcode'].dtype == np.uint8
         assert arrays['node_opcode'].tolist() == [63, 97 - 1, 2]
         assert arrays['edge_index'].tolist() == [[1, 0], [2, 1]]
@@ -120,16 +120,6 @@ def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
         assert peak < 6e6
     record = layout_files.read(str(tmp_path / 'out/m_1_0000000000000001.npz'))
     assert record.node_config_feat[:, 7, 0].tolist() == [i % 5 for i in range(100)]
-
-
-def test_a_layout_file_that_cannot_be_used(tmp_path, capsys):
-    path = _write(tmp_path / 'a.pb', good_layout(times=(5,)).SerializeToString())
-    assert _extract(path, tmp_path / 'out') == 1
-    assert capsys.readouterr().err == (
-        f"error: {path}: nothing usable: 'main.1': only 1 usable run, so nothing to "
-        'rank\n'
-    )
-    assert not (tmp_path / 'out').exists()
 
 
 def test_pad_is_recorded(raw, tmp_path):
@@ -214,23 +204,16 @@ def test_a_wrong_module_is_named_and_the_others_are_written(tmp_path, capsys):
 
 
 def test_modules_passed_over_are_named_with_the_reason(tmp_path, capsys):
-    lonely = hlo_modules.tuning(
-        hlo_modules.chain('lonely'),
-        [tile_run(5, default=True), tile_run(5, error=True)],
-    )
+    runs = [tile_run(5, default=True), tile_run(5, error=True)]
+    lonely = hlo_modules.tuning(hlo_modules.chain('lonely'), runs)
     empty = good_tile('empty')
     del empty.module.computations[:]
-    path = _write(
-        tmp_path / 'raw.pb',
-        tile_file(
-            good_tile(),
-            lonely,
-            empty,
-            hlo_modules.tuning(hlo_modules.chain('x'), [tile_run()] * 2),
-            hlo_modules.tuning(hlo_modules.chain('y'), [tile_run()] * 2),
-            good_tile(),
-        ),
+    x, y, *single = (
+        hlo_modules.tuning(hlo_modules.chain(name), [tile_run()] * (1 + (name < 'z')))
+        for name in ('x', 'y', 'z0', 'z1', 'z2', 'z3', 'z4', 'z5', 'z6')
     )
+    modules = tile_file(good_tile(), lonely, empty, x, y, good_tile())
+    path = _write(tmp_path / 'raw.pb', modules)
     assert _extract(path, tmp_path / 'out') == 0
     out = capsys.readouterr().out
     assert '6 read, 1 written, 0 already there, 5 skipped, 0 wrong' in out
@@ -238,27 +221,21 @@ def test_modules_passed_over_are_named_with_the_reason(tmp_path, capsys):
     assert "skipped  'lonely': only 1 usable run, so nothing to rank\n" in out
     assert "skipped  'empty': no instructions\n" in out
     assert "skipped  'fusion.1': name and fingerprint of an earlier module\n" in out
-
-
-def test_nothing_usable_is_an_error_module_by_module(tmp_path, capsys):
-    modules = [
-        hlo_modules.tuning(hlo_modules.chain(f'm{i}'), [tile_run()]) for i in range(7)
-    ]
-    path = _write(tmp_path / 'raw.pb', tile_file(*modules))
-    assert _extract(path, tmp_path / 'out') == 1
+    # Where none is usable, it is an error.
+    _write(path, tile_file(*single))
+    assert _extract(path, tmp_path / 'none') == 1
     assert capsys.readouterr().err == (
-        f"error: {path}: nothing usable: 'm0', 'm1', 'm2', 'm3', 'm4' and 2 "
-        'more: 1 run\n'
+        f"error: {path}: nothing usable: 'z0', 'z1', 'z2', 'z3', 'z4' and 2 more: 1 "
+        'run\n'
     )
-    assert not (tmp_path / 'out').exists()
+    assert not (tmp_path / 'none').exists()
 
 
 def test_one_computation_called_twice_and_new_opcodes_are_told(tmp_path, capsys):
     tuning = good_tile()
     module = tuning.module
-    module.computations.add(name='body', id=7, root_id=70).instructions.add(
-        id=70, opcode='topk'
-    )
+    body = module.computations.add(name='body', id=7, root_id=70)
+    body.instructions.add(id=70, opcode='topk')
     module.computations[0].instructions[1].called_computation_ids.extend([7, 7])
     path = _write(tmp_path / 'raw.pb', tile_file(tuning))
     assert _extract(path, tmp_path / 'out') == 0
@@ -305,9 +282,8 @@ def test_both_collections_do_not_go_into_one_folder(raw, tmp_path, capsys):
     other = _write(tmp_path / 'z.pb', good_layout().SerializeToString())
     assert _extract(raw, other, tmp_path / 'out') == 1
     assert len(_names(tmp_path / 'out')) == 2
-    assert f'{other}: holds a ModuleTuningData (layout collection)' in (
-        capsys.readouterr().err
-    )
+    error = capsys.readouterr().err
+    assert f'{other}: holds a ModuleTuningData (layout collection)' in error
     assert _extract(raw, other, tmp_path / 'b', '--kind=layout') == 1
     assert _names(tmp_path / 'b') == ['main_1_00000000000000cd.npz']
 
@@ -329,14 +305,9 @@ def test_names_fit_file_systems(name, fingerprint, expected):
 
 
 def test_modules_without_fingerprint_are_told_apart_by_content():
-    names = {
-        raw_lib.graph_id(hlo_modules.tuning(module, fingerprint=0))
-        for module in (
-            hlo_modules.chain('m'),
-            hlo_modules.chain('m'),
-            hlo_modules.module(name='m'),
-        )
-    }
+    modules = [*[hlo_modules.chain('m')] * 2, hlo_modules.module(name='m')]
+    tunings = [hlo_modules.tuning(module, fingerprint=0) for module in modules]
+    names = set(map(raw_lib.graph_id, tunings))
     assert len(names) == 2
     assert all(re.fullmatch('m_[0-9a-f]{16}', name) for name in names)
 
@@ -349,18 +320,10 @@ def test_beam_writes_the_same_files(raw, tmp_path, capfd):
     plain = capfd.readouterr()
     assert _extract(raw, other, bad, tmp_path / 'beam', '--runner=DirectRunner') == 1
     # Not a word of Beam's worker processes either.
-    beam = capfd.readouterr()
-    assert beam.out == plain.out
-    assert beam.err == plain.err
+    assert capfd.readouterr() == plain
     assert _names(tmp_path / 'beam') == _names(tmp_path / 'plain')
-    for name in _names(tmp_path / 'beam'):
-        with (
-            np.load(tmp_path / 'beam' / name) as a,
-            np.load(tmp_path / 'plain' / name) as b,
-        ):
-            assert a.files == b.files
-            for key in a.files:
-                np.testing.assert_array_equal(a[key], b[key])
+    for path in (tmp_path / 'beam').iterdir():
+        _assert_same_arrays(path, tmp_path / 'plain' / path.name)
 
 
 def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
@@ -381,10 +344,8 @@ def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
 def test_a_module_in_several_files_is_told():
     total = outcomes.Outcome()
     total.add(outcomes.Outcome(files=1, modules=1, written=['a']))
-    total.add(
-        outcomes.Outcome(files=1, modules=2, existing=['a'], runs_dropped={'error': 2})
-    )
-    total.add(outcomes.Outcome(runs_dropped={'error': 1, 'no time': 1}))
+    dropped = {'error': 3, 'no time': 1}
+    total.add(outcomes.Outcome(1, 2, existing=['a'], runs_dropped=dropped))
     assert outcomes.summary(total) == (
         'files    2 read\n'
         'modules  3 read, 1 written, 1 already there, 0 skipped, 0 wrong\n'
@@ -400,10 +361,6 @@ def test_the_real_tile_file(tmp_path):
     published = _SHARED.parent / 'npz/tile/xla'
     checked = 0
     for path in [*published.glob('train/*'), *published.glob('valid/*')]:
-        with np.load(path) as a, np.load(tmp_path / path.name) as b:
-            assert sorted(a.files) == sorted(b.files)
-            for key in a.files:
-                assert a[key].dtype == b[key].dtype
-                np.testing.assert_array_equal(a[key], b[key])
+        _assert_same_arrays(path, tmp_path / path.name)
         checked += 1
     assert checked == len(_names(tmp_path)) == 15

@@ -12,21 +12,9 @@ from tpugraphs.extract import splitting
 @pytest.mark.parametrize(
     'by, modules, message',
     [
-        (
-            'program',
-            {'a.pb': ['a_0'], 'b.pb': ['a_1', 'a_2']},
-            '1 program for 3 splits: use --by module,',
-        ),
-        (
-            'file',
-            {'a.pb': ['a_0', 'b_0', 'c_0']},
-            '1 file for 3 splits: use --by program,',
-        ),
-        (
-            'module',
-            {'a.pb': ['a_0'], 'b.pb': ['b_0']},
-            '2 modules for 3 splits: give more',
-        ),
+        ('program', {'a': ['a_0'], 'b': ['a_1', 'a_2']}, '1 program for 3 splits: use'),
+        ('file', {'a': ['a_0', 'b_0', 'c_0']}, '1 file for 3 splits: use --by program'),
+        ('module', {'a': ['a_0'], 'b': ['b_0']}, '2 modules for 3 splits: give more'),
     ],
 )
 def test_too_few_groups(tmp_path, by, modules, message):
@@ -41,14 +29,11 @@ def _names(folder):
 
 
 def test_extract_and_split_and_split_again(tmp_path, capsys):
-    files = []
-    for number in range(4):
-        kernels = [
-            made_runs.kernel(f'net{number % 2}', [40, 10], 16 * number + k)
-            for k in range(2)
-        ]
-        files.append(tmp_path / f'{number}.pb')
-        files[-1].write_bytes(tile_file(*kernels))
+    files = [tmp_path / f'{number}.pb' for number in range(4)]
+    for number, file in enumerate(files):
+        name, first = f'net{number % 2}', 16 * number
+        kernels = [made_runs.kernel(name, [40, 10], first + k) for k in range(2)]
+        file.write_bytes(tile_file(*kernels))
     out = tmp_path / 'out'
     words = ('extract', *files, out, '--split', '50/25/25')
     assert processes.command(*words, '--by', 'module') == 0
@@ -64,6 +49,11 @@ def test_extract_and_split_and_split_again(tmp_path, capsys):
     # By name there are two programs alone.
     assert processes.command(*words) == 1
     assert '2 programs for 3 splits: use --by file' in capsys.readouterr().err
+    # Too few files are refused before anything is written.
+    words = ('extract', files[0], tmp_path / 'new', '--split', '50/0/50', '--by=file')
+    assert processes.command(*words) == 1
+    assert '--split: 1 file for 2 splits: use --by module' in capsys.readouterr().err
+    assert not (tmp_path / 'new').exists()
 
 
 @pytest.mark.parametrize('other', ['train/other.npz', 'other.npz'])
@@ -89,13 +79,3 @@ def test_modules_are_not_mixed_with_others(tmp_path, capsys, other):
     for again, code in (('--pad=-1',), 1), (('--by', 'file'), 1), (('--overwrite',), 0):
         assert processes.command(*words, *again) == code
         assert _names(out) == names
-
-
-def test_too_few_files_are_refused_before_anything_is_written(tmp_path, capsys):
-    file = tmp_path / 'a.pb'
-    file.write_bytes(tile_file(*(made_runs.kernel('net', [40, 10], k) for k in (1, 2))))
-    out = tmp_path / 'out'
-    words = ('extract', file, out, '--split', '50/0/50')
-    assert processes.command(*words, '--by', 'file') == 1
-    assert '--split: 1 file for 2 splits: use --by module' in capsys.readouterr().err
-    assert not out.exists()

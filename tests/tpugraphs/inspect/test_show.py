@@ -42,9 +42,7 @@ def _repeating():
 
 def test_one_module_in_words(tmp_path, capsys):
     assert _show(_raw(tmp_path, tile_file(_repeating()))) == 0
-    assert (
-        capsys.readouterr().out
-        == f"""\
+    expected = f"""\
 fusion_1_00000000000000ab (tile)
   graph           3 nodes, 2 edges, 140 features per node
     parameter  1  {'#' * 30}
@@ -58,7 +56,7 @@ their equals'
                   median 1 us (2 x the fastest)
                   slowest 2 us (4 x the fastest)
 """
-    )
+    assert capsys.readouterr().out == expected
 
 
 def test_an_npz_says_the_same_as_its_raw_file(tmp_path, capsys):
@@ -124,11 +122,7 @@ def test_a_module_is_chosen_by_name_or_number(tmp_path, capsys, wanted):
 @pytest.mark.parametrize(
     'arguments, message',
     [
-        (
-            ['--module', 'cpoy.2'],
-            "has no module 'cpoy.2'; it has 2, such as copy_2_0000000000000002",
-        ),
-        (['--module', '2'], "has no module '2'; it has 2, such as "),
+        (['--module', 'cpoy.2'], "has no module 'cpoy.2'; it has 2, such as copy_2_00"),
         (['--plot', 'a.png'], 'choose the one to draw with --module'),
         (['--module', '0', '--plot', 'a.xyz'], r'a.xyz: pictures can be .*png'),
     ],
@@ -151,16 +145,9 @@ def test_modules_as_json(tmp_path, capsys):
     raw = _raw(tmp_path, tile_file(_repeating(), broken))
     assert _show(raw, '--json') == 0
     first, second = shapes.check('show', capsys.readouterr().out)['modules']
-    assert first['configurations'] == {
-        'count': 5,
-        'distinct': 3,
-        'repeated': 2,
-        'dropped': 1,
-        'fastest_ns': 500,
-        'default_ns': 1000,
-        'median_ns': 1000,
-        'slowest_ns': 2000,
-    }
+    times = dict(fastest_ns=500, default_ns=1000, median_ns=1000, slowest_ns=2000)
+    counts = dict(count=5, distinct=3, repeated=2, dropped=1)
+    assert first['configurations'] == {**counts, **times}
     assert second['configurations'] is None and 'uses itself' in second['problem']
 
 

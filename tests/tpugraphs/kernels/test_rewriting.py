@@ -107,25 +107,18 @@ CASES = {
         input=(4, 3),
     ),
     'a transpose': Case(
-        """
-  x = f32[4,6,5] parameter(0)
-  ROOT r = f32[5,4,6] transpose(x), dimensions={2,0,1}
-""",
+        'x = f32[4,6,5] parameter(0)\n'
+        'ROOT r = f32[5,4,6] transpose(x), dimensions={2,0,1}',
         (2, 4, 3),
         input=(4, 3, 2),  # the dimensions as x has them
     ),
     'a slice with strides': Case(
-        """
-  x = f32[12,9] parameter(0)
-  ROOT r = f32[4,7] slice(x), slice={[1:12:3], [2:9]}
-""",
+        'x = f32[12,9] parameter(0)\n'
+        'ROOT r = f32[4,7] slice(x), slice={[1:12:3], [2:9]}',
         (2, 3),
     ),
     'a reverse': Case(
-        """
-  x = f32[7,5] parameter(0)
-  ROOT r = f32[7,5] reverse(x), dimensions={0}
-""",
+        'x = f32[7,5] parameter(0)\n ROOT r = f32[7,5] reverse(x), dimensions={0}',
         (3, 2),
     ),
     'a concatenation, across its parts': Case(
@@ -149,10 +142,7 @@ CASES = {
         (4, 3),
     ),
     'no parameters': Case(
-        """
-  columns = f32[6,8] iota(), iota_dimension=1
-  ROOT r = f32[6,8] negate(columns)
-""",
+        'c = f32[6,8] iota(), iota_dimension=1\n ROOT r = f32[6,8] negate(c)',
         (4, 3),
         input=(),
     ),

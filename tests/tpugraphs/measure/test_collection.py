@@ -19,6 +19,7 @@ from tests.helpers import measurements
 from tests.helpers import places
 from tests.helpers.measured_programs import pointwise
 from tpugraphs.kernels import cutting
+from tpugraphs.kernels import tile_choices
 from tpugraphs.measure import collection
 from tpugraphs.measure import collection_folder
 from tpugraphs.measure.clock import session as session_lib
@@ -179,55 +180,39 @@ def test_what_cannot_be_measured_names_its_program(tmp_path, monkeypatch):
         collect(tmp_path, 'a')
 
 
+def test_no_more_configurations_are_made_than_there_is_time_for(tmp_path, monkeypatch):
+    def refuse(self, modules, *_):
+        raise session_lib.WorkerError(f'{len(modules)} modules')
+
+    monkeypatch.setattr(session_lib.Session, 'measure', refuse)
+    with pytest.raises(ValueError, match='measured: a: 50 modules'):
+        collect(tmp_path, 'a', configs=100_000, seconds=0.5)
+
+
 def test_time_spent_on_compiling_is_why_nothing_was_measured(tmp_path, monkeypatch):
     left = property(lambda self, seconds=iter([1.0, -1.0]): next(seconds))
     monkeypatch.setattr(collection_folder.CollectionOptions, 'seconds_left', left)
 
-    def kernels_of(program, session, digests, skipped):
+    def kernels_of(module, program, digests, skipped):
         skipped['too small to time'] += 1
         return [cutting.Kernel(f'a_{0:016x}', 'a', pointwise(8, 8), 'root')]
 
+    monkeypatch.setattr(tile_choices, 'kernels_of', kernels_of)
     with pytest.raises(ValueError, match='measured: too little time; too small to ti'):
-        collection.collect(['a'], options(tmp_path), load, kernels_of)
+        collect(tmp_path, 'a')
 
 
 def test_of_a_large_program_some_kernels_are_drawn(tmp_path):
-    module = pointwise(8, 8)
-    cut = [cutting.Kernel(f'a_{i:016x}', 'a', module, 'root') for i in range(9)]
-    first, same, other = (
-        collection.draw_kernels(cut, options(tmp_path, kernels=3, seed=seed))
-        for seed in (0, 0, 1)
-    )
-    assert len(first) == 3 and first == same != other
-    assert first == [kernel for kernel in cut if kernel in first]
-
-
-def test_kernels_can_be_chosen(tmp_path, monkeypatch):
-    chosen = []
-
-    def kernels_of(program, *_):
-        kernel = cutting.Kernel(f'{program.name}_0', program.name, program.module, '')
-        chosen.append(kernel.name)
-        return [kernel]
-
-    def refuse(self, *_, **unused_options):
-        raise session_lib.WorkerError('too slow')
-
-    monkeypatch.setattr(session_lib.Session, 'measure', refuse)
-    with pytest.raises(ValueError, match='a, b: too slow'):
-        collection.collect(['a', 'b'], options(tmp_path), load, kernels_of)
-    assert chosen == ['a_0', 'b_0']
-
-
-def test_large_kernels_are_drawn_more_often(tmp_path):
     modules = [pointwise(8, 8)] * 9 + [pointwise(800, 800)]
     cut = [cutting.Kernel(f'a_{i}', 'a', m, 'root') for i, m in enumerate(modules)]
-    # With chances of about 100 to 9 * 1.
-    drawn = [
-        collection.draw_kernels(cut, options(tmp_path, kernels=1, seed=seed))[0].name
-        for seed in range(20)
-    ]
-    assert drawn.count('a_9') >= 15
+    draw = lambda kernels, seed: collection.draw_kernels(
+        cut, options(tmp_path, kernels=kernels, seed=seed)
+    )
+    first, same, other = (draw(3, seed) for seed in (0, 0, 1))
+    assert len(first) == 3 and first == same != other
+    assert first == [kernel for kernel in cut if kernel in first]
+    # Large ones more often: with chances of about 100 to 9 * 1.
+    assert [draw(1, seed)[0].name for seed in range(20)].count('a_9') >= 15
 
 
 def test_two_processes_do_not_measure_into_one_folder(tmp_path, monkeypatch):
@@ -289,11 +274,7 @@ def test_a_worker_ends_with_the_process_that_started_it():
         ('false', '0', 'damaged (k: noisy is not true or false)'),
         ('[5, 6]', '[0, 6]', 'damaged (k: halves is not two rows of nanoseconds)'),
         ('[5, 6]', '[5, 6, 7]', 'damaged (k: halves is not two rows'),
-        (
-            '[{}, {}]',
-            '[{}]',
-            'damaged (k: configs is not a list of 2, as the times are)',
-        ),
+        ('[{}, {}]', '[{}]', 'damaged (k: configs is not a list of 2, as the times ar'),
         ('"dropped": {}', '"dropped": 1', 'damaged (k: dropped is not an object)'),
         ('"passes": 4', '"passes": 4.5', 'damaged (k: passes is not a count)'),
         ('"passes"', '"default": 2, "passes"', 'default is not a number below 2'),
@@ -301,6 +282,8 @@ def test_a_worker_ends_with_the_process_that_started_it():
     ],
 )
 def test_a_sidecar_that_was_cut_or_edited_is_one_line(before, after, message, tmp_path):
+    with pytest.raises(ValueError, match='has no measured.json'):
+        collection_folder.read_sidecar(str(tmp_path))
     text = json.dumps({'kernels': {'k': measurements.SIDECAR_KERNEL}})
     (tmp_path / 'measured.json').write_text(text)
     assert collection_folder.read_sidecar(str(tmp_path)) == json.loads(text)
@@ -309,11 +292,6 @@ def test_a_sidecar_that_was_cut_or_edited_is_one_line(before, after, message, tm
     with pytest.raises(ValueError, match=r'measured.json: damaged') as caught:
         collection_folder.read_sidecar(str(tmp_path))
     assert message in str(caught.value) and '\n' not in str(caught.value)
-
-
-def test_a_folder_without_a_sidecar_is_no_collection(tmp_path):
-    with pytest.raises(ValueError, match='has no measured.json'):
-        collection_folder.read_sidecar(str(tmp_path))
 
 
 def test_a_collection_can_go_on_from_its_start(tmp_path):

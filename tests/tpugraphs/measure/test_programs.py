@@ -73,15 +73,8 @@ def test_a_function_becomes_a_module(file):
 @pytest.mark.parametrize(
     'function, message',
     [
-        (
-            'missing',
-            r'mine.py:missing: no such function; there: dynamic, fails, good, leaves, ',
-        ),
-        ('number', r'mine.py:number: no such function; there: dynamic, fails, '),
-        (
-            'plain',
-            r'mine.py:plain has neither an input signature nor example arguments; ',
-        ),
+        ('number', r'mine.py:number: no such function; there: dynamic, fails, good'),
+        ('plain', r'mine.py:plain has neither an input signature nor example argum'),
         ('dynamic', r'mine.py:dynamic has the dynamic shape \(None, 4\)'),
         ('words', r'mine.py:words: XLA cannot compile the function'),
         ('leaves', r'mine.py:leaves: XLA cannot compile the function: SystemExit: 0'),
@@ -97,9 +90,7 @@ def test_functions_that_cannot_be_measured(file, function, message):
 def test_files_that_hold_no_program(tmp_path, file):
     with pytest.raises(ValueError, match='which function. say .*mine.py:FUNCTION'):
         preparation.load(str(file))
-    with pytest.raises(
-        FileNotFoundError, match='nowhere.py:f: there is no such file; ch'
-    ):
+    with pytest.raises(FileNotFoundError, match='nowhere.py:f: there is no such file'):
         preparation.load(f'{tmp_path}/nowhere.py:f')
     for name in ('pipe.py:f', 'pipe.pb'):
         os.mkfifo(tmp_path / name.partition(':')[0])
@@ -108,9 +99,6 @@ def test_files_that_hold_no_program(tmp_path, file):
     broken = tmp_path / 'broken.py'
     broken.write_text('import no_such_module_here')
     with pytest.raises(ValueError, match='broken.py: ModuleNotFoundError'):
-        preparation.load(f'{broken}:f')
-    broken.write_text('raise SystemExit(0)')
-    with pytest.raises(ValueError, match='broken.py: SystemExit: 0'):
         preparation.load(f'{broken}:f')
 
 
@@ -163,11 +151,9 @@ def test_random_programs_are_the_same_for_a_seed():
     names = random_programs.random_names(30, seed=2)
     assert len(set(names)) == 30
     assert names[0] == 'random_convolution_seed2_0'
-    first, again = (
-        random_programs.load_random('random_integers_seed1_23') for _ in range(2)
-    )
-    assert first.module == again.module
-    small = random_programs.load_random('random_integers_seed1_23', largest=1)
+    load = lambda **size: random_programs.load_random(names[0], **size)
+    first, small = load(), load(largest=1)
+    assert first.module == load().module
     elements, fewer = (
         sum(np.prod(shape.dimensions) for shape in module.host_program_shape.parameters)
         for module in (first.module, small.module)
@@ -212,9 +198,8 @@ def test_few_possible_configurations_are_all_taken():
     drawn = tile_choices.draw(plan, np.random.default_rng(0), 12)
     # 1, 2, 4 by 1, 2, 3; the untiled one is first, and once.
     assert drawn[0] == rewriting.Tiles((4, 3), ())
-    assert sorted(each.output for each in drawn) == sorted(
-        itertools.product([1, 2, 4], [1, 2, 3])
-    )
+    every = sorted(itertools.product([1, 2, 4], [1, 2, 3]))
+    assert sorted(tiles.output for tiles in drawn) == every
 
 
 def test_of_many_configurations_half_the_sizes_are_whole_and_a_fifth_is_one():
@@ -233,10 +218,8 @@ def test_of_many_configurations_half_the_sizes_are_whole_and_a_fifth_is_one():
 def test_a_module_is_cut_into_kernels():
     parts, skipped = cutting.cut(fused(), 'mine')
     assert skipped == {}
-    opcodes = [
-        [i.opcode for i in cutting.entry_of(kernel.module).instructions]
-        for kernel in parts
-    ]
+    entries = [cutting.entry_of(kernel.module).instructions for kernel in parts]
+    opcodes = [[i.opcode for i in instructions] for instructions in entries]
     assert opcodes == [
         ['parameter', 'parameter', 'tanh', 'multiply'],
         ['parameter', 'transpose'],  # the copy, with its layout written out
@@ -244,11 +227,3 @@ def test_a_module_is_cut_into_kernels():
     assert rewriting.Plan(parts[1].module).output == (8, 6)
     assert all(kernel.name.startswith('mine_') for kernel in parts)
     assert cutting.cut(fused(), 'mine', 100) == ([], {'too small to time': 2})
-
-
-def test_what_no_kernel_is_made_of_is_named():
-    module = building.Module('program')
-    entry = module.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [8]))
-    entry.add('sort', x.shape, [x])
-    assert cutting.cut(module.finish(entry), 'p') == ([], {'sort has no tiles': 1})

@@ -25,9 +25,8 @@ def test_a_message_is_told_by_its_content(form, tmp_path):
 def test_any_class_of_a_message_will_do():
     from tensorflow.compiler.xla.service import hlo_pb2
 
-    theirs = hlo_pb2.HloModuleProto.FromString(
-        program_forms.module().SerializeToString()
-    )
+    content = program_forms.module().SerializeToString()
+    theirs = hlo_pb2.HloModuleProto.FromString(content)
     assert reader.read_program(theirs).module == program_forms.module()
 
 
@@ -39,10 +38,6 @@ def test_any_class_of_a_message_will_do():
         (b'PK\x03\x04', 'it is a zip archive such as .npz'),
         (b'import jax\nprint(1)', "it is text that begins with 'import jax'"),
         (b'\x00\x01\x02', r'it is no such protobuf, or cut short \('),
-        (
-            program_forms.module().SerializeToString()[:-1],
-            'it is no such protobuf, or cut',
-        ),
     ],
 )
 def test_an_unknown_form_says_what_it_is_and_what_is_accepted(content, message):
@@ -99,10 +94,6 @@ def test_what_is_used_has_to_be_there(damage, message):
         (
             program_forms.STABLEHLO.replace('.tanh', '.tan'),
             'the MLIR text cannot be read: .*custom op .*stablehlo.tan.* is unkno',
-        ),
-        (
-            program_forms.STABLEHLO.replace('@main', '@other'),
-            'MLIR text cannot be read: .*requires module with `main` function',
         ),
     ],
 )

@@ -107,10 +107,7 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ({'lr': {'low': 1, 'high': 10**400}}, r'\[lr\]: lr: 1000.* is too large'),
         ({'lr': {'low': '1', 'high': 2}}, r"\[lr\]: lr should be a number, not '1'"),
         ({'lr': datetime.date(2020, 1, 1)}, r'lr should be a number, not datetime'),
-        (
-            {'lr': {'low': 1, 'hihg': 2}},
-            r"\[lr\]: needs low and high.*; not .*'hihg': 2",
-        ),
+        ({'lr': {'low': 1, 'hihg': 2}}, r"\[lr\]: needs low and high.*; not .*'hihg':"),
         ({'lr': {'low': 2, 'high': 1}}, r'\[lr\]: `low <= high` must hold'),
         ({'lr': {'low': -1, 'high': 1}}, '--lr should be more than 0, not -1'),
         ({'batch': {'low': 1, 'high': 2.5}}, 'batch should be a whole number, not 2.5'),
