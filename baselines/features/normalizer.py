@@ -260,5 +260,7 @@ class Scaling(NamedTuple):
             return None
         num_ops = info.get('num_ops')
         if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
-            raise ValueError(f'num_ops should be a number up to 65536, not {num_ops!r}')
+            raise ValueError(
+                f'num_ops should be a number up to 65536, not {text.quoted(num_ops)}'
+            )
         return cls(Normalizer.from_json(info['normalizer']), num_ops)
