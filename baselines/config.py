@@ -417,7 +417,7 @@ def model_kwargs(options: str) -> text.JsonObject:
         kwargs = untrusted.loads(options)
     except ValueError as error:
         raise ValueError(
-            f'--model_kwargs_json is not JSON: {text.printable(options)!r} ({error})'
+            f'--model_kwargs_json is not JSON: {text.quoted(options)} ({error})'
         ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(

@@ -58,7 +58,9 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
             accepted = 'a finite number'
         else:
             continue
-        raise ValueError(f'{prefix}{field.name} should be {accepted}, not {value!r}')
+        raise ValueError(
+            f'{prefix}{field.name} should be {accepted}, not {text.quoted(value)}'
+        )
 
 
 def _accepted_values(values: Sequence[str], choices: Sequence[str]) -> str:
@@ -84,7 +86,7 @@ def typed(
     for name, value in values.items():
         if name not in defaults:
             meant = registry.did_you_mean(name, defaults)
-            raise ValueError(f'there is no {noun} {name!r}{meant}')
+            raise ValueError(f'there is no {noun} {text.quoted(name)}{meant}')
         kind: type = type(defaults[name])
         if name == 'model_kwargs_json' and isinstance(value, dict):
             try:
@@ -96,7 +98,9 @@ def typed(
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             value = float(value)
         if type(value) is not kind:
-            raise ValueError(f'{name} should be {_TYPES[kind]}, not {value!r}')
+            raise ValueError(
+                f'{name} should be {_TYPES[kind]}, not {text.quoted(value)}'
+            )
         result[name] = value
     return result
 

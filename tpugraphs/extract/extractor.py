@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 
+from baselines.core import npz
 from baselines.core import text
 from baselines.data import graph_files
-from baselines.data import npz
 from baselines.data import raw as raw_lib
 from baselines.hlo import graph
 from baselines.hlo import protos
@@ -77,7 +77,7 @@ def _extract_module(
     nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
-    name = text.printable(repr(tuning.module.name))
+    name = text.quoted(tuning.module.name)
     notes = [f'module {name}: {warning}' for warning in nodes.warnings]
     configs = raw_lib.configs_of(raw.kind, tuning, nodes)
     if configs.normalizer is None:
