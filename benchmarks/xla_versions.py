@@ -107,7 +107,7 @@ def write_candidates(
     """Writes the modules of candidates, and their configurations."""
     place.mkdir(parents=True, exist_ok=True)
     for index in range(len(candidates.configs)):
-        (place / f'{index:03d}.pb').write_bytes(candidates.module(index))
+        (place / f'{index:03d}.pb').write_bytes(candidates.modules[index])
     tuning = tile_choices.tuning_data(kernel, candidates.configs)
     (place / _TUNING).write_bytes(tuning.SerializeToString())
 

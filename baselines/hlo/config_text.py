@@ -51,7 +51,7 @@ def layout_json(
 
     Args:
         run: a ConfigProfile with layouts.
-        nodes: the number of each configurable node.
+        nodes: the numbers of the configurable nodes.
         default: a ConfigProfile; only nodes that differ from it are listed.
     """
     chosen = {}
@@ -69,7 +69,7 @@ def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
 
     Args:
         rows: float32 [k, 18].
-        nodes: the number of each of the k configurable nodes.
+        nodes: the numbers of the k configurable nodes.
     """
     layouts = {}
     for number, row in zip(nodes, rows):

@@ -18,7 +18,7 @@ class Configs:
         normalizer: time of the first usable default run, nanoseconds; None where
             no default was measured.
         default: the default among the c (first measured, else first); or None.
-        run_index: int64 [c], the position of each among all runs.
+        run_index: int64 [c], the positions of the usable runs among all runs.
         dropped: run counts by reason.
     """
 

@@ -1,4 +1,4 @@
-"""The columns of `node_feat_extra`: what the 140 published columns leave out.
+"""The columns of `node_feat_extra`, which the 140 published columns leave out.
 
 They are those of `schema.EXTRA`.  Entries that a list does not have are -1, whatever
 `pad` the published columns were extracted with: dimension 0 exists.

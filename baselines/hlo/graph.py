@@ -1,4 +1,4 @@
-"""One HLO module as a graph: a node per instruction, edges to what it uses."""
+"""One HLO module as a graph: a node per instruction, edges to its operands."""
 
 import collections
 from collections.abc import Mapping, Sequence

@@ -199,7 +199,7 @@ def _parse(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | None]:
     if not 0 < len(names) <= _MAX_COLUMNS:
         raise ValueError(f'{len(names):,} columns are too many or too few')
     if not all(map(_COLUMN.fullmatch, names)):
-        raise ValueError('feature_names holds what is no name of a column')
+        raise ValueError('feature_names holds something that is no name of a column')
     if not 0 < len(blocks) <= MAX_TREES or '\nend of trees' not in blocks[-1]:
         raise ValueError('the file is not complete')
     blocks[-1] = blocks[-1].partition('\nend of trees')[0]

@@ -40,7 +40,7 @@ class Nodes(NamedTuple):
     """The splits and leaves of all trees, one tree after the other.
 
     Attributes:
-        feature: int64 [splits], the column that each looks at.
+        feature: int64 [splits], the column that a split looks at.
         threshold: float64 [splits]; values up to it go left.
         left: int64 [splits], the split there; below 0, -1 less the leaf.
         right: likewise.
@@ -88,7 +88,7 @@ class Nodes(NamedTuple):
 
         Args:
             columns: float32 [rows, columns].
-            place: int64 [splits], the column that each looks at.
+            place: int64 [splits], the column that a split looks at.
         """
         columns = np.where(np.isnan(columns), 0, columns)
         count, width = columns.shape

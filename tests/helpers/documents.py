@@ -26,7 +26,7 @@ from tpugraphs.commands import __main__ as main
 ROOT = places.ROOT
 _TASKS = {'tiles_train.py': 'tile', 'layout_train.py': 'layout'}
 _PROGRAMS = (
-    *('python', 'tpugraphs', 'pip'),
+    *('python', 'python3', 'tpugraphs', 'pip'),
     *('ruff', 'mypy', 'lint-imports', 'mkdocs', 'pre-commit'),
 )
 _FUNCTIONS = """
@@ -179,6 +179,7 @@ class Shell:
 
     def _answer(self, folder: str, *words: str):
         """Does the work of a command; returns its exit code and output."""
+        words = ('python', *words[1:]) if words[0] == 'python3' else words
         if self._skipped(' '.join(words)):
             wrong = complaint(words)
             return int(bool(wrong)), wrong

@@ -160,7 +160,7 @@ def _facts(module: protos.HloModuleProto) -> text.JsonObject:
     parameters.sort(key=lambda i: i.parameter_number)
     cut_out = {i.id for c in module.computations for i in removal.outside(c)}
     calls = collections.Counter(
-        i.custom_call_target
+        text.printable(i.custom_call_target)
         for c in module.computations
         for i in c.instructions
         if i.opcode == 'custom-call' and i.id not in cut_out

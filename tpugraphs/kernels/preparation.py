@@ -69,7 +69,8 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
             if is_argument and not building.is_array(instruction.shape):
                 shown = building.shape_text(instruction.shape)
                 raise ValueError(
-                    f'{where}: parameter %{instruction.name} is {shown}; '
+                    f'{where}: parameter %{text.printable(instruction.name)} is '
+                    f'{shown}; '
                     'kernels take arrays of numbers, of fixed size'
                 )
     result = cutting.root_of(cutting.entry_of(module)).shape

@@ -55,12 +55,14 @@ def counts(module: protos.HloModuleProto) -> dict[str, int]:
 
 def described(cut_out: Mapping[str, int]) -> str:
     """Returns counts as text: "24 custom calls of 'f', 6 all-reduce"."""
-    return ', '.join(
+    ordered = sorted(cut_out.items(), key=lambda item: (-item[1], item))
+    parts = [
         text.count(count, 'custom call') + name[len('custom call') :]
         if name.startswith('custom call')
         else f'{count:,} {name}'
-        for name, count in sorted(cut_out.items(), key=lambda item: (-item[1], item))
-    )
+        for name, count in ordered
+    ]
+    return text.listed(parts)
 
 
 def cut_out(module: protos.HloModuleProto) -> None:
@@ -130,7 +132,7 @@ def outside(
 def name_of(instruction: protos.HloInstructionProto) -> str:
     """Returns an operation's name for `counts`."""
     if instruction.opcode == 'custom-call':
-        return f'custom call of {instruction.custom_call_target!r}'
+        return f'custom call of {text.printable(instruction.custom_call_target)!r}'
     return instruction.opcode.replace('-start', '')
 
 

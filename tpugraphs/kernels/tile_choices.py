@@ -34,9 +34,8 @@ _MOST_SIZE = (1 << 31) - 1
 class Candidates:
     """Configurations of a kernel, ready to be measured."""
 
-    configs: Sequence[Config]  # the default first
-    # number of a configuration -> its serialised HloModuleProto
-    module: Callable[[int], bytes]
+    configs: list[Config]  # the default first
+    modules: list[bytes]  # their HloModuleProtos, serialised
 
 
 def candidates_of(
@@ -55,12 +54,14 @@ def candidates_with(
     plan: rewriting.Plan, drawn: Sequence[rewriting.Tiles]
 ) -> Candidates:
     """Makes the modules of configurations of a kernel, the untiled one first."""
-    tiled = [rewriting.tile(plan, tiles) for tiles in drawn]
-    configs = [
-        {'output': tiles.output, 'kernel': tiles.kernel, 'input': t.input}
-        for tiles, t in zip(drawn, tiled)
-    ]
-    return Candidates(configs, lambda i: tiled[i].module.SerializeToString())
+    candidates = Candidates([], [])
+    for tiles in drawn:
+        tiled = rewriting.tile(plan, tiles)
+        config = {'output': tiles.output, 'kernel': tiles.kernel, 'input': tiled.input}
+        candidates.configs.append(config)
+        # As bytes a module takes a fraction of the memory.
+        candidates.modules.append(tiled.module.SerializeToString())
+    return candidates
 
 
 def tuning_data(

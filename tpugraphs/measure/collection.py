@@ -30,6 +30,9 @@ from tpugraphs.measure.clock import timing
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
 
+# Configurations of a kernel that can be compiled and timed in a second, at most.
+_MOST_PER_SECOND = 100
+
 
 def collect(
     sources: Sequence[str],
@@ -183,12 +186,14 @@ def _measure(
 ) -> tuple[Sequence[tile_choices.Config], timing.Measured]:
     """Draws configurations of a kernel, and times them."""
     rng = np.random.default_rng([options.seed, _digest(kernel.name)])
-    candidates = tile_choices.candidates_of(kernel, rng, options.configs)
-    modules = [candidates.module(i) for i in range(len(candidates.configs))]
+    # More could not be timed, and would only take memory.
+    most = max(options.seconds * _MOST_PER_SECOND, folder_lib.LEAST_CONFIGS)
+    count = int(min(options.configs, most))
+    candidates = tile_choices.candidates_of(kernel, rng, count)
     inputs = cutting.inputs_of(kernel.module)
     tolerance = rounding.tolerance_of(kernel.module)
     measured = session.measure(
-        modules, inputs, options.seed, protocol, tolerance=tolerance
+        candidates.modules, inputs, options.seed, protocol, tolerance
     )
     return candidates.configs, measured
 

@@ -14,8 +14,10 @@ from tpugraphs.programs import extras
 from tpugraphs.programs import hlo_text
 from tpugraphs.programs import isolated
 from tpugraphs.programs import stablehlo
+from tpugraphs.programs import xla
 
 MEMORY = 12 << 30  # bytes that a process that runs programs may use
+_NEWER = re.compile(r'unknown|deserialize', re.IGNORECASE)
 _DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.]+)'")
 
 
@@ -84,4 +86,7 @@ def _line_of(error: Exception) -> str:
     lines = lines or [type(error).__name__]
     place = next((n for n, line in enumerate(lines) if 'error:' in line), 0)
     marked = lines[place + 2 : place + 3] == ['^']
-    return text.printable(': '.join(lines[place : place + 1 + marked]))
+    line = text.printable(': '.join(lines[place : place + 1 + marked]))
+    if _NEWER.search(line) and not xla.has_sdy():
+        line += f'; jaxlib {xla.NEWEST}, of Python 3.12, may read it'
+    return line

@@ -217,14 +217,14 @@ def _check(module: protos.HloModuleProto) -> None:
     for computation in module.computations:
         inside = {instruction.id for instruction in computation.instructions}
         for instruction in computation.instructions:
+            name = text.printable(instruction.name)
             if not inside.issuperset(instruction.operand_ids):
-                raise ValueError(f'an operand of %{instruction.name} is not there')
+                raise ValueError(f'an operand of %{name} is not there')
             if not callees.issuperset(instruction.called_computation_ids):
-                raise ValueError(
-                    f'%{instruction.name} calls a computation that is not there'
-                )
+                raise ValueError(f'%{name} calls a computation that is not there')
         if computation.root_id not in inside:
-            raise ValueError(f'computation {computation.name!r} has no root')
+            name = text.printable(computation.name)
+            raise ValueError(f'computation {name!r} has no root')
         callees.add(computation.id)
 
 

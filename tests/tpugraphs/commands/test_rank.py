@@ -11,6 +11,8 @@ import json
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from baselines.scoring import graph_source
 from baselines.scoring import loading
 from tests.helpers import hlo_modules
 from tests.helpers import made_runs
+from tests.helpers import program_forms
 from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
@@ -362,3 +365,27 @@ def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):
     found = [c['score'] for c in again['configurations']]
     assert found == pytest.approx(scores, abs=1e-6)
     assert [c['run_index'] for c in again['configurations']] == [0, 1]
+
+
+_MEMORY = """
+import sys
+from tpugraphs import commands
+commands.run('rank', [sys.argv[1], '--dir', 'estimate', '--json', '--top', '1'])
+# Of this program, and not of pytest before it.
+print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+def test_100000_configurations_take_less_than_400_mb(tmp_path):
+    runs = [
+        hlo_modules.tile_run(output_bounds=[1 + n % 331, 1 + n // 331])
+        for n in range(100_000)
+    ]
+    module = hlo_modules.tuning(program_forms.module(), runs)
+    raw = _write(tmp_path / 'many.pb', tile_file(module))
+    done = subprocess.run(
+        [sys.executable, '-c', _MEMORY, str(raw)], capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)['summary']['configurations'] == 100_000
+    assert int(done.stderr.split()[-1]) < 400 << 10

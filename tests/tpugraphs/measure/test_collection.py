@@ -180,6 +180,15 @@ def test_what_cannot_be_measured_names_its_program(tmp_path, monkeypatch):
         collect(tmp_path, 'a')
 
 
+def test_no_more_configurations_are_made_than_there_is_time_for(tmp_path, monkeypatch):
+    def refuse(self, modules, *_):
+        raise session_lib.WorkerError(f'{len(modules)} modules')
+
+    monkeypatch.setattr(session_lib.Session, 'measure', refuse)
+    with pytest.raises(ValueError, match='measured: a: 50 modules'):
+        collect(tmp_path, 'a', configs=100_000, seconds=0.5)
+
+
 def test_time_spent_on_compiling_is_why_nothing_was_measured(tmp_path, monkeypatch):
     left = property(lambda self, seconds=iter([1.0, -1.0]): next(seconds))
     monkeypatch.setattr(collection_folder.CollectionOptions, 'seconds_left', left)

@@ -198,6 +198,14 @@ def test_groups_and_locations_that_the_oldest_release_does_not_read():
     assert _read(content).module.computations
 
 
+@pytest.mark.skipif(xla.has_sdy(), reason='this jaxlib is new')
+def test_what_only_a_newer_release_reads_is_said():
+    with pytest.raises(
+        ValueError, match=r"square' is unknown; jaxlib 0.*, of Python 3"
+    ):
+        _read(_mlir('%r = chlo.square %x : tensor<256x512xf32>'))
+
+
 def test_an_attribute_is_dropped_where_it_is_refused(capsys):
     text = _hlo(
         'p = f32[8,4] parameter(0)\nt = f32[8,4] tanh(p), dimensions={0}\n'

@@ -291,3 +291,14 @@ def test_many_programs_are_cut_to_the_worst():
     for key, title in (('top_5_error', 'error'), ('opa', 'OPA')):
         words = figures.groups([_model(run)], key, title, most_rows=2).svg
         assert 'net_4' in words and 'net_0' not in words
+
+
+def test_the_default_first_then_at_random():
+    """Of runtimes 1, 2, 4 with the default 2: one lost at first, then 1 or 0."""
+    graph = report.GraphResult('p_0', np.zeros(3), np.array([1.0, 2.0, 4.0]), default=1)
+    run = measured.MeasuredRun('m', 'm', None, {'task': 'tile'}, [graph])
+    found = figures._untrained_by_k(run, [1, 2, 3])
+    np.testing.assert_allclose(found['at random'], [4 / 3, 1 / 3, 0])
+    np.testing.assert_allclose(found['default first'], [1, 1 / 2, 0])
+    unknown = run._replace(results=[graph._replace(default=None)])
+    assert list(figures._untrained_by_k(unknown, [1])) == ['at random']
