@@ -209,8 +209,8 @@ def _run(words: Sequence[str]) -> int | None:
     name, *rest = words
     if name == 'python' and rest[0] in _TASKS:
         name, rest = 'tpugraphs', ['train', _TASKS[rest[0]], *rest[1:]]
-    if rest[:1] == ['tiles_gen_predictions_csv.py']:
-        name, rest = 'tpugraphs', ['predict', *rest[1:]]  # where models are stand-ins
+    if name == 'python' and rest[0] == 'tiles_gen_predictions_csv.py':  # the same
+        name, rest = 'tpugraphs', ['predict', *rest[1:]]
     if name == 'tpugraphs':
         before = sys.argv
         try:
