@@ -28,7 +28,7 @@ _SKIPPED = {
     r'tpugraphs (collect|rank .*--measure)': 'needs jaxlib and a quiet machine',
     r'echo_download_commands': 'needs a network; tests/test_package.py runs it',
     r'create_kaggle_csv': "needs Kaggle's template; test_combine.py runs it",
-    r'tpugraphs check .* --dir': 'needs a SavedModel; test_portability.py runs it',
+    r'tpugraphs check': 'needs a SavedModel; test_portability.py runs it',
     r'tpugraphs compete': 'trains five models; test_compete.py runs it',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
