@@ -22,8 +22,7 @@ from baselines.evaluation import kaggle
 from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from tpugraphs.api import runs as runs_lib
 from tpugraphs.api import training
 
@@ -189,10 +188,10 @@ def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     stem = name.replace(':', '_')
     csv = os.path.join(files.expand(options.out_dir), f'{stem}.csv')
     if model_dir:
-        data = graph_source.SourceOptions(
+        data = prediction.Options(
             data_root=root, toy_data=options.toy_data, collection=name
         )
-        loading.write_predictions([model_dir], data, csv)
+        prediction.write_predictions([model_dir], data, csv)
         run = runs_lib.load(model_dir, collection=name)
         summary = run.evaluate('valid', root)
     else:

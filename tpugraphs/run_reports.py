@@ -22,8 +22,8 @@ from baselines.evaluation import tables
 from baselines.runs import differences
 from baselines.runs import finding
 from baselines.scoring import ensemble
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import measuring
+from baselines.scoring import prediction
 
 
 def evaluate_runs(args: argparse.Namespace) -> None:
@@ -35,11 +35,11 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     summaries: text.JsonObject = {}
-    options = settings_lib.from_options(graph_source.SourceOptions, args)
-    predictors = loading.load_predictors(command_line.runs_of(args), options)
-    labels = loading.labels_of(predictors)
+    options = settings_lib.from_options(prediction.Options, args)
+    predictors = prediction.load_all(command_line.runs_of(args), options)
+    labels = ensemble.labels_of(predictors)
     for model_dir in differences.in_order(labels):
-        summary, _ = predictors[model_dir].measure(args.split, args.protocol)
+        summary, _ = measuring.measure(predictors[model_dir], args.split, args.protocol)
         summary.update(labels[model_dir]._asdict())
         if not args.json:
             _print_summary(summary, model_dir)
@@ -66,11 +66,11 @@ def compare_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     sides = _compared_runs(args)
-    options = settings_lib.from_options(graph_source.SourceOptions, args)
+    options = settings_lib.from_options(prediction.Options, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options)
-    labels = loading.labels_of(predictors)
+    labels = ensemble.labels_of(predictors)
     for name, side in zip(args.compare, sides):
         models = sorted({labels[model_dir].group for model_dir in side})
         if len(models) > 1:
@@ -158,7 +158,7 @@ def average_runs(args: argparse.Namespace) -> None:
         OSError: a file cannot be written.
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
-    options = settings_lib.from_options(graph_source.SourceOptions, args)
+    options = settings_lib.from_options(prediction.Options, args)
     predictors = ensemble.load(command_line.runs_of(args), options)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json

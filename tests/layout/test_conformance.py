@@ -72,7 +72,7 @@ class TestLayoutModels(conformance.ModelSuite):
     def test_in_slices_as_whole(self, task, name):
         model = task.shared(name)
         # One for all, as it is compiled once for all sizes.
-        score = scoring.LayoutInference(model, memory_budget=1).score
+        score = scoring.LayoutScorer(model, memory_budget=1).score
         for piece in task.pieces.values():
             whole = model.forward(task.merged([piece]), piece.num_configs)
             conformance.assert_close(

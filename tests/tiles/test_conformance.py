@@ -77,7 +77,7 @@ class TestTileModels(conformance.ModelSuite):
         monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 20)
         scaling = normalizer_lib.Normalizer.fit(graphs.store)
         sliced = types.SimpleNamespace(forward=model.forward, joins_early=True)
-        for number, scores in enumerate(scoring.TileInference(sliced).scores(graphs)):
+        for number, scores in enumerate(scoring.TileScorer(sliced).scores(graphs)):
             record = graphs.store.record(number)
             kernel = tile_graphs.Kernel.of(record, scaling.nodes, scaling.configs)
             whole = model.forward(tile_graphs.by_hand([kernel]), record.num_configs)

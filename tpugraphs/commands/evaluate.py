@@ -23,6 +23,7 @@ shared --run_id, or the name of a model, names runs that differ in their seeds.
 import argparse
 
 from baselines import command_line
+from baselines.core import exits
 import tpugraphs
 
 
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--output', help=about)
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run, or compares two models."""
     reports = tpugraphs.run_reports

@@ -56,7 +56,7 @@ class MadeUp:
 
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
-        task = lookup.of(config.TileConfig().collection)
+        task = lookup.TASKS[config.TileConfig().collection.task]
         records = []
         for nodes in (5, 3, 1):
             record: Any = task.example_record(rng, NUM_CONFIGS)
