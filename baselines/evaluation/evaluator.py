@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from numpy.typing import ArrayLike
+import numpy as np
 
 from baselines import config
 from baselines.core import registry
@@ -79,7 +79,7 @@ class Evaluator:
         missing = [key for key in _KEYS[:2] if key not in input_dict]
         if missing:
             raise ValueError(f'{missing[0]} is missing: give {_KEYS[0]} and {_KEYS[1]}')
-        runtimes: Sequence[ArrayLike] = input_dict['y_true']
+        runtimes = input_dict['y_true']
         numbers = [str(number) for number in range(len(runtimes))]
         columns = input_dict.get('graph_ids', numbers), input_dict['y_pred'], runtimes
         sizes = [len(column) for column in columns]
@@ -88,5 +88,8 @@ class Evaluator:
                 f'{sizes[2]} graphs in y_true, {sizes[1]} in y_pred, {sizes[0]} '
                 'graph_ids: give one of each per graph'
             )
-        results = [report.GraphResult(*row) for row in zip(*columns)]
+        results = [
+            report.GraphResult(str(graph_id), np.asarray(scores), np.asarray(times))
+            for graph_id, scores, times in zip(*columns)
+        ]
         return report.summarise(self.task, results)

@@ -1,5 +1,6 @@
 """Files of scores and rankings, and scores in memory, measured as those of a run."""
 
+import importlib.util
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy import stats
 
 from baselines.evaluation import score_files
+from tests.helpers import documents
 from tests.helpers import processes
 from tests.helpers import refusals
 from tests.helpers import tile_records
@@ -34,7 +36,23 @@ def _without(figures, *keys):
     return {k: _without(v, *keys) for k, v in figures.items() if k not in keys}
 
 
-def test_scores_in_a_file_or_in_memory_have_the_figures_of_their_run(tmp_path, capsys):
+def _check_table(found, folder, monkeypatch):
+    """Makes the table of the guide of measured runs."""
+    if not importlib.util.find_spec('pandas'):
+        return
+    monkeypatch.chdir(folder)
+    (folder / 'table.json').write_text(json.dumps(dict(zip('ab', found))))
+    blocks = documents.blocks('docs/guide/compare.md')
+    [code] = [block.text for block in blocks if 'pandas' in block.text]
+    names = {}
+    exec(code, names)
+    opa = names['table'].loc['scores.npz', 'overall.opa.mean']
+    assert opa == found[1]['overall']['opa']['mean'] and names['table'].shape[1] == 18
+
+
+def test_scores_in_a_file_or_in_memory_have_the_figures_of_their_run(
+    tmp_path, capsys, monkeypatch
+):
     tile_records.write_splits(tmp_path / 'data')
     data = [f'--data_root={tmp_path}/data', f'--cache_dir={tmp_path}/cache', '--json']
     run = tpugraphs.load('estimate')
@@ -46,6 +64,7 @@ def test_scores_in_a_file_or_in_memory_have_the_figures_of_their_run(tmp_path, c
         found.append(json.loads(capsys.readouterr().out))
     named = 'model', 'name', 'group', 'estimate'
     assert found[1]['name'] == 'scores.npz'
+    _check_table(found, tmp_path, monkeypatch)
     assert _without(found[0], *named) == _without(found[1], *named)
     # The formula's own figures are next to those of a file.
     figure = found[1]['overall']['top_1_error']
