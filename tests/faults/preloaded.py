@@ -12,7 +12,7 @@ baselines.training.run_training
 tests.faults.calls
 tpugraphs.extract.jobs
 tpugraphs.inspect.jobs
-tpugraphs.ranking.jobs
+tpugraphs.ranking.sources
 tpugraphs.report.page
 tpugraphs.run_reports
 """
