@@ -10,8 +10,8 @@ scipy.stats
 baselines.scoring.prediction
 baselines.training.run_training
 tests.faults.calls
-tpugraphs.extract.jobs
-tpugraphs.inspect.jobs
+tpugraphs.extract.extraction
+tpugraphs.inspect.showing
 tpugraphs.ranking.sources
 tpugraphs.report.page
 tpugraphs.run_reports
