@@ -136,8 +136,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     """Declares which runs, and which data, a command works on."""
     # The defaults of data come from the run, so no option has the setting's own.
     add_runs(parser, several=True)
-    splits = ('train', 'valid', 'test')
-    option(parser, '--split', split, 'which kernels', choices=splits)
+    option(parser, '--split', split, 'which kernels', choices=collections.SPLITS)
     about = 'folder with the splits (default: where the run was trained, if that is '
     about += f'there, else {config.TileConfig.data_root})'
     option(parser, '--data_root', '', about)
@@ -310,8 +309,7 @@ def _open_closed_streams() -> list[str]:
 
 def this_command(*flags: str) -> str:
     """Returns the command line of this process, quoted, with flags that it lacks."""
-    # Before Python 3.10 the interpreter's own options are not known.
-    started = getattr(sys, 'orig_argv', [sys.executable, *sys.argv])  # 3.10
+    started = sys.orig_argv
     # A console script is run by Python, but its user has typed its name.
     name = os.path.basename(sys.argv[0])
     if len(started) > 1 and shutil.which(name) == started[1]:

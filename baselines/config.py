@@ -434,10 +434,8 @@ def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     if not config.recipe:
         return config
     changes = recipes.settings(config.recipe, config.collection.name, chosen, print)
-    try:
+    with text.located(f'--recipe {config.recipe}'):
         changes = settings.typed(type(config), changes)
-    except ValueError as error:
-        raise ValueError(f'--recipe {config.recipe}: {error}') from None
     return checked(dataclasses.replace(config, **changes))
 
 

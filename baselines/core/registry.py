@@ -1,7 +1,7 @@
 """Finds models and other objects by name; suggests the nearest for a wrong name."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import difflib
 import importlib
 import importlib.util
@@ -151,10 +151,11 @@ def options(model_class: type) -> list[str] | None:
     return None
 
 
-def tile_models(own: Own = '') -> dict[str, type]:
-    """Returns the tile models by name, see `models_in`.
+def models(folder: str, own: Own = '') -> dict[str, type]:
+    """Returns the models of a package, of its zoo, and the user's own, by name.
 
     Args:
+        folder: 'tiles' or 'layout'.
         own: a models.py whose models are added to ours, or classes; of two with
             one name the user's counts.  The file's code is run: it is code that
             the user chose.
@@ -162,39 +163,22 @@ def tile_models(own: Own = '') -> dict[str, type]:
     Raises:
         ValueError: the file cannot be imported, or has no model.
     """
-    return _models('tiles', own)
-
-
-def layout_models(own: Own = '') -> dict[str, type]:
-    """Returns the layout models, also of the zoo, by name; see `tile_models`."""
-    return _models('layout', own)
-
-
-def _models(task: str, own: Own) -> dict[str, type]:
-    """Returns the models of `tiles` or `layout`, its zoo, and the user, by name."""
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
-    models = models_in(importlib.import_module(f'baselines.{task}.models'))
-    for module in _zoo(task):
+    found = models_in(importlib.import_module(f'baselines.{folder}.models'))
+    zoo = importlib.import_module(f'baselines.{folder}.zoo')
+    for info in pkgutil.iter_modules(zoo.__path__, f'{zoo.__name__}.'):
+        module = importlib.import_module(info.name)
         for name, model_class in models_in(module).items():
-            models.setdefault(name, model_class)
+            found.setdefault(name, model_class)  # a class of models.py wins
     if not isinstance(own, str):
-        return {**models, **{model.__name__: model for model in own}}
-    added = models_in(load_models_file(own, task)) if own else {}
+        return {**found, **{model.__name__: model for model in own}}
+    added = models_in(load_models_file(own, folder)) if own else {}
     if own and not added:
         raise ValueError(
             f'--models_file: {files.expand(own)} defines no public tf.keras.Model'
         )
-    return {**models, **added}
-
-
-def _zoo(task: str) -> Iterator[types.ModuleType]:
-    """Yields the modules of baselines/<task>/zoo, where there is such a package."""
-    name = f'baselines.{task}.zoo'
-    if importlib.util.find_spec(name):
-        zoo = importlib.import_module(name)
-        for module in pkgutil.iter_modules(zoo.__path__):
-            yield importlib.import_module(f'{name}.{module.name}')
+    return {**found, **added}
 
 
 def model_names(task: str) -> list[str]:

@@ -20,7 +20,6 @@ import json
 import os
 import pathlib
 import re
-import socket
 from typing import BinaryIO
 import urllib.error
 import urllib.parse
@@ -41,7 +40,7 @@ _DROPPED = (
     http.client.HTTPException,
     urllib.error.URLError,
     ConnectionError,
-    socket.timeout,
+    TimeoutError,
 )
 THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 

@@ -33,7 +33,7 @@ class KernelNodes:
         self._shared: dict[Any, Any] = {}
         self.raw = np.asarray(store.node_feat)
         self.opcodes = np.asarray(store.node_opcode)
-        self._count = store.num_graphs
+        self._count = len(store)
         self.kernel = np.repeat(np.arange(self._count), np.diff(store.node_offsets))
         shift = np.repeat(store.node_offsets[:-1], np.diff(store.edge_offsets))
         self.edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]

@@ -57,8 +57,10 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     fields = gather.Fields(instructions)
     sizes = [len(c.instructions) for c in module.computations]
     roots = gather.Fields(module.computations).scalars('root_id')
+    features = np.zeros((len(instructions), len(schema.NODE)), np.float32)
     # Bool [n]: ids are unique in a module, and a computation names its root by id.
-    is_root = fields.scalars('id') == np.repeat(roots, sizes)
+    features[:, schema.IS_ROOT] = fields.scalars('id') == np.repeat(roots, sizes)
+    fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
     edge_index, warnings = edges.find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
     node_opcode = ragged.opcode_numbers(names_of_opcodes)
@@ -67,7 +69,7 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
         for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)
     )
     return Graph(
-        node_feat=_features(fields, is_root, pad),
+        node_feat=features,
         node_opcode=node_opcode,
         edge_index=edge_index,
         node_splits=node_splits([c.name for c in module.computations], sizes),
@@ -76,14 +78,6 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
         warnings=warnings,
         node_feat_extra=extra_lib.extra_features(fields) if extra else None,
     )
-
-
-def _features(fields: gather.Fields, is_root: np.ndarray, pad: int) -> np.ndarray:
-    """Computes the features of n instructions from their fields: float32 [n, 140]."""
-    features = np.zeros((len(is_root), len(schema.NODE)), np.float32)
-    features[:, schema.IS_ROOT] = is_root
-    fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
-    return features
 
 
 def list_instructions(module: message.Message) -> list[message.Message]:

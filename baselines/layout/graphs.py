@@ -106,46 +106,28 @@ def unpack(
     configurable = tf.range(num_config_ops)
     config_inside = tf.gather(selected, config_ops)
     edge_inside = tf.reduce_all(tf.gather(selected, edge), 1)
-    graph = tfgnn.GraphTensor.from_pieces(
-        node_sets={
-            'op': tfgnn.NodeSet.from_fields(
-                sizes=node_sizes,
-                features={
-                    'op': packed['op'][nodes],
-                    'feats': packed['feats'][nodes],
-                    'selected': selected,
-                },
-            ),
-            'nconfig': tfgnn.NodeSet.from_fields(
-                sizes=config_sizes,
-                features={'feats': tf.gather(packed['vectors'], codes)},
-            ),
-            'g': tfgnn.NodeSet.from_fields(
-                sizes=tf.ones([batch], tf.int32),
-                features={
-                    'graph_id': per_program('graph_ids'),
-                    'runtimes': runtimes,
-                    'kept_node_ratio': tf.cast(kept, tf.float32),
-                },
-            ),
+    ops = {'op': packed['op'][nodes], 'feats': packed['feats'][nodes]}
+    programs = {
+        'graph_id': per_program('graph_ids'),
+        'runtimes': runtimes,
+        'kept_node_ratio': tf.cast(kept, tf.float32),
+    }
+    layouts, of_nodes = ('nconfig', configurable), ('g', _owner(node_sizes))
+    config = (layouts, ('op', config_ops), config_sizes)
+    feed = (('op', edge[:, 0]), ('op', edge[:, 1]), edge_sizes)
+    graph = tile_graphs.make_graph(
+        {
+            'op': (node_sizes, {**ops, 'selected': selected}),
+            'nconfig': (config_sizes, {'feats': tf.gather(packed['vectors'], codes)}),
+            'g': (tf.ones([batch], tf.int32), programs),
         },
-        edge_sets={
-            'config': _edge_set(
-                'nconfig', configurable, 'op', config_ops, config_sizes
-            ),
-            'sampled_config': _edge_set(
-                'nconfig', configurable, 'op', config_ops, config_sizes, config_inside
-            ),
-            'feed': _edge_set('op', edge[:, 0], 'op', edge[:, 1], edge_sizes),
-            'sampled_feed': _edge_set(
-                'op', edge[:, 0], 'op', edge[:, 1], edge_sizes, edge_inside
-            ),
-            'g_op': _edge_set(
-                'g', _owner(node_sizes), 'op', tf.range(num_nodes), node_sizes
-            ),
-            'g_config': _edge_set(
-                'g', _owner(config_sizes), 'nconfig', configurable, config_sizes
-            ),
+        {
+            'config': config,
+            'sampled_config': _kept(config, config_inside),
+            'feed': feed,
+            'sampled_feed': _kept(feed, edge_inside),
+            'g_op': (of_nodes, ('op', tf.range(num_nodes)), node_sizes),
+            'g_config': (('g', _owner(config_sizes)), layouts, config_sizes),
         },
     )
     return graph, runtimes / RUNTIME_SCALE
@@ -170,20 +152,11 @@ def _selected(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
     return (ends[:, 0] <= number) & (number < ends[:, 1])
 
 
-def _edge_set(
-    source: str,
-    source_index: tf.Tensor,
-    target: str,
-    target_index: tf.Tensor,
-    sizes: tf.Tensor,
-    kept: tf.Tensor | None = None,
-):
-    """Makes an edge set, or the part of it where the mask `kept` is true."""
-    if kept is not None:
-        sizes = _count(kept, sizes, sizes.shape[0])
-        source_index = tf.boolean_mask(source_index, kept)
-        target_index = tf.boolean_mask(target_index, kept)
-    return tile_graphs.edge_set(source, source_index, target, target_index, sizes)
+def _kept(edges: tile_graphs.Edges, mask: tf.Tensor) -> tile_graphs.Edges:
+    """Returns the edges where a mask, bool [edges], is true."""
+    *ends, sizes = edges
+    source, target = ((name, tf.boolean_mask(at, mask)) for name, at in ends)
+    return source, target, _count(mask, sizes, sizes.shape[0])
 
 
 def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:

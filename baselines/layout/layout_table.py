@@ -175,7 +175,7 @@ class LayoutTable:
     def _read_program(self, graph: int) -> _Instructions:
         """Computes what all configurations of a program share."""
         part = self._store.part
-        arrays, flags = shapes.Arrays.of(self._store, graph)
+        arrays, flags = shapes.Arrays.from_store(self._store, graph)
         edges = np.asarray(part('edge_index', graph)).T  # [2, m]
         chosen = np.asarray(part('node_config_ids', graph))  # [k]
         operands = shapes.operands(arrays, *edges)

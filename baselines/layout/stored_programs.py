@@ -40,7 +40,7 @@ class StoredPrograms(Sequence[graphs.ScaledProgram]):
         self._kept = 0  # bytes
 
     def __len__(self) -> int:
-        return self.store.num_graphs
+        return len(self.store)
 
     def __getitem__(  # type: ignore[override]  # one at a time, no slices
         self, number: int

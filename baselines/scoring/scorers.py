@@ -66,7 +66,7 @@ def noting_ties(
         if len(scores) > 1:
             tied.append(are_equal(scores))
         # Before the last scores: a `zip` with the graphs' names asks for no more.
-        if number == store.num_graphs and tied and all(tied):
+        if number == len(store) and tied and all(tied):
             text.note(
                 f'{name} gives all configurations of a {store.noun} the same score: '
                 'its ranking is no better than random choice'
@@ -104,7 +104,7 @@ class Models(NamedTuple):
         if self.is_formula_alone:
             return zip(self.task.estimates(store, numbers))
         if numbers is None:
-            numbers = np.arange(store.num_graphs)
+            numbers = np.arange(len(store))
         unlike = self._unlike(store, numbers)
         if not unlike.any():
             return self._learned(store, graphs, numbers)
@@ -273,7 +273,7 @@ class RunScorer:
         self.reads_opcodes = keras_model is not None
         columns = models.trees.used if models.trees else ()
         self.reads_extra = variant.extra or column_sets.read_extra(
-            [*scaling.normalizer.column_sets, *columns]
+            [*scaling.normalizer.table_ranges, *columns]
         )
         self.estimate, self.flag = estimate, flag
 

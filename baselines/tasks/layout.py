@@ -42,7 +42,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     prior = 'padded_work'
 
     def models(self, own: registry.Own) -> dict[str, type]:
-        return registry.layout_models(own)
+        return registry.models('layout', own)
 
     def example_graph(
         self, normalizer: normalizer_lib.Normalizer
@@ -132,5 +132,5 @@ def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
 
 def _prior_of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Returns scaled normal scores of a program's different layouts by the formula."""
-    scores = estimate.of_groups(store, number)
+    scores = estimate.estimate_groups(store, number)
     return _PRIOR_SCALE * ensembles.normal_scores(scores)

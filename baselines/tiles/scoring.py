@@ -71,7 +71,7 @@ class TileInference:
         """
         store = graphs.store
         if numbers is None:
-            numbers = np.arange(store.num_graphs)
+            numbers = np.arange(len(store))
         counts = store.config_counts[numbers]
         for members in arrays.groups(counts, CONFIGS_PER_GROUP):
             kernels = numbers[members]
@@ -127,13 +127,7 @@ class TileInference:
         self._score = self._score or self._scoring_of(graphs, packed)
         scores = self._score(packed).numpy()
         for kernel, of_kernel in zip(kernels, np.split(scores, np.cumsum(sizes)[:-1])):
-            if not np.isfinite(of_kernel).all():
-                raise ValueError(
-                    f'the model gives {graphs.store.graph_ids[kernel]} a score that is '
-                    'not finite: look in its code, if it is your own, at its weights, '
-                    "and at this kernel's features"
-                )
-            yield of_kernel
+            yield finite(of_kernel, graphs.store.graph_ids[kernel], 'kernel')
 
     def _scoring_of(
         self, graphs: graphs_lib.TileGraphs, packed: graphs_lib.Packed
@@ -171,6 +165,16 @@ class TileInference:
             graph, _ = graphs_lib.unpack(tensors, item, 1, configs)
             rows.append(tf.reshape(self._model.forward(graph, configs), [-1]))
         return tf.concat(rows, 0)
+
+
+def finite(scores: np.ndarray, graph_id: str, noun: str) -> np.ndarray:
+    """Returns the scores of a kernel or program; raises ValueError unless finite."""
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f'the model gives {graph_id} a score that is not finite: look in its code, '
+            f"if it is your own, at its weights, and at this {noun}'s features"
+        )
+    return scores
 
 
 def pairs_per_item(model: tf.keras.Model) -> int | None:

@@ -124,10 +124,10 @@ def _check(config: config_lib.AnyConfig) -> None:
             '--folds and --seeds are several trainings: `tpugraphs train`, or '
             '`cross_validation.train_all`'
         )
-    if config.model == registry.TREES or config.trees:
-        trees_lib.check_installed(
-            '--trees' if config.trees else f'--model={registry.TREES}'
-        )
+    grows = config.model == registry.TREES or config.trees
+    if grows and not starting.has_lightgbm():
+        flag = '--trees' if config.trees else f'--model={registry.TREES}'
+        raise ValueError(f'{flag} needs LightGBM: pip install -e .[trees]')
     parts = config.collection.parts
     if folds.parse(config.fold) and len(parts) > 1:
         raise ValueError(
@@ -198,7 +198,7 @@ def _describe(
     lines = [f'{data.settings.model}: {" and ".join(parts)}']
     lines.append(f'training on {data.describe()}')
     if valid.has_runtimes:
-        lines.append(f'validating on {text.count(valid.num_graphs, valid.noun)}{fold}')
+        lines.append(f'validating on {text.count(len(valid), valid.noun)}{fold}')
     return '\n'.join(lines)
 
 
@@ -293,7 +293,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
     def members(split: str, title: str) -> list[scorers.Members]:
         store = stores[split]
         scores = models.members(store, data.graphs[split])
-        return list(phases.each(scores, title, store.num_graphs, store.noun))
+        return list(phases.each(scores, title, len(store), store.noun))
 
     if stores['valid'].has_runtimes:
         of_valid = members('valid', 'measuring validation')
@@ -341,12 +341,6 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
         'normalizer': data.normalizer.to_json(),
         'num_ops': data.num_ops,
     }
-
-
-def _xla_releases(store: splits.PackedSplit) -> list[int]:
-    """Returns numbers of the releases of jaxlib that measured a split, if any did."""
-    releases = store.arrays.get('xla_release', np.zeros(0, np.int64))
-    return [int(number) for number in np.unique(releases) if number]
 
 
 def _validation_score(

@@ -9,7 +9,7 @@ import abc
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, Union, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -38,6 +38,10 @@ from baselines.training import progress
 if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_gnn as tfgnn
+
+    _Packed = Mapping[str, tf.Tensor]
+    _Step: TypeAlias = 'int | tf.Tensor'
+    _Unpacked = tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor | float]
 
 # Steps of kernels between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
@@ -170,12 +174,7 @@ class TaskData(abc.ABC):
         return tiles.graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
 
     @abc.abstractmethod
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         """Cuts a step out of packed ones.
 
         Returns:
@@ -205,7 +204,7 @@ class TaskData(abc.ABC):
     def validated(self) -> list[np.ndarray]:
         """Configurations of the first graphs to validate on, drawn once for all."""
         store, settings = self.stores['valid'], self.settings
-        count = store.num_graphs if store.has_runtimes else 0
+        count = len(store) if store.has_runtimes else 0
         if settings.validate_batches >= 0:
             count = min(count, settings.validate_batches * self.batch)
         # A stream of its own, unlike that of any epoch: the lists stay the same when
@@ -279,12 +278,7 @@ class TileData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         return self.graphs['train'].training_items(*drawn)
 
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         graph, labels = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
         return graph, labels, 0.0
 
@@ -333,12 +327,7 @@ class LayoutData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         return layout.graphs.pack(self.graphs['train'], *drawn)
 
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         unpacked = layout.graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
@@ -393,7 +382,7 @@ def completed(
         given = settings.column_sets
         takes = 'tile' in given and not {*given} & {*registry.column_sets('cpu')}
         if takes and column_sets.machine_of(train) == 'cpu':
-            sets = column_sets.find_for('cpu').items()
+            sets = column_sets.find(registry.column_sets('cpu')).items()
             added = [name for name, columns in sets if columns.is_useful(train)]
             changes['columns'] = ','.join([*given, *added])
             print(

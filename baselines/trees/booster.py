@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.core import starting
 from baselines.core import untrusted
 from baselines.trees import nodes as nodes_lib
 
@@ -35,12 +34,6 @@ _BLOCK = 256  # rows that are scored at a time: their places stay in the cache
 
 _COLUMN = re.compile(r'[A-Za-z0-9_]+')
 _LEAVES = re.compile(r'^leaf_value=(.*)$', re.MULTILINE)
-
-
-def check_installed(user: str) -> None:
-    """Raises ValueError unless LightGBM is installed, which `user` needs."""
-    if not starting.has_lightgbm():
-        raise ValueError(f'{user} needs LightGBM: pip install -e .[trees]')
 
 
 def rounded(columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

@@ -232,7 +232,6 @@ def test_what_trees_predict():
     assert ensembles.normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
     # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
     logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
-    assert growing.centred_logs(runtimes) == pytest.approx(logs)
     # Layouts are judged by their order alone; of tiles it also matters how slow.
     for by_tau, targets in ((True, wanted), (False, wanted + logs)):
         rows = _drawn([runtimes], by_tau)

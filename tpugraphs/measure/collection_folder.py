@@ -301,7 +301,8 @@ def _are_halves(value: object) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(untrusted.are_ints(row, 1) for row in value)
+        and all(isinstance(row, list) for row in value)
+        and all(untrusted.is_int(time, 1) for row in value for time in row)
         and len(value[0]) == len(value[1]) > 0
     )
 
@@ -312,7 +313,7 @@ _RULES: dict[str, untrusted.Rule] = {
     'program': untrusted.NAME,
     'origin': (lambda value: isinstance(value, str), 'text'),
     'split': (lambda value: value in ('', *collections_lib.SPLITS), 'a split'),
-    'noisy': (untrusted.is_bool, 'true or false'),
+    'noisy': (lambda value: isinstance(value, bool), 'true or false'),
     'halves': (_are_halves, 'two rows of nanoseconds'),
     'passes': (untrusted.is_int, 'a count'),
     **dict.fromkeys(('tau', 'drift', 'again'), (untrusted.is_number, 'a number')),

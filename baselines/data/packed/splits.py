@@ -203,11 +203,6 @@ class PackedSplit:
     def __len__(self) -> int:
         return len(self.graph_ids)
 
-    @property
-    def num_graphs(self) -> int:
-        """Number of graphs, G."""
-        return len(self)
-
     def rows(self, owner: str, graph: int) -> slice:
         """Returns the rows of a graph in the packed arrays.
 
@@ -217,8 +212,8 @@ class PackedSplit:
         Raises:
             IndexError: the index is negative or too large.
         """
-        if not 0 <= graph < self.num_graphs:
-            raise IndexError(f'graph {graph} of {self.num_graphs}')
+        if not 0 <= graph < len(self):
+            raise IndexError(f'graph {graph} of {len(self)}')
         if owner == 'graph':
             return slice(graph, graph + 1)
         offsets = getattr(self, f'{owner}_offsets')

@@ -17,7 +17,7 @@ def ramps(x: tf.Tensor, count: int) -> tf.Tensor:
     """
     starts = tf.range(count, dtype=tf.float32)
     filled = tf.clip_by_value(tf.expand_dims(x, -1) * count - starts, 0.0, 1.0)
-    width = tf.shape(x)[1] if kernels_lib.width(x) is None else kernels_lib.width(x)
+    width = tf.shape(x)[1] if x.shape[-1] is None else x.shape[-1]
     return tf.reshape(filled, [tf.shape(x)[0], count * width])
 
 
