@@ -5,7 +5,6 @@ from collections.abc import Collection
 import dataclasses
 import hashlib
 import json
-import math
 from typing import Any, TypeVar, Union
 
 from baselines import recipes
@@ -153,16 +152,14 @@ class _Config(Optimisation):
     )
     folds: int = settings.setting(
         0,
-        'Cross-validation: trains on each of so many folds, and prints the mean and '
-        'the out-of-fold figures (docs/guide/compare.md).',
+        'Trains on all of so many folds; out-of-fold figures (docs/guide/compare.md).',
         low=2,
         also=0,
         shapes=False,
     )
     fold_epochs: str = settings.setting(
         '',
-        'same: trains all folds again, for the number of epochs that is best on '
-        'average; by default each fold keeps its own best epoch.',
+        'same: trains all folds again, for the epochs that are best on average.',
         choices=('', 'same'),
         shapes=False,
     )
@@ -375,40 +372,13 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     """
     settings.check_ranges(config, '--')
     model_kwargs(config.model_kwargs_json)
-    parse_averaging(config.averaging)
+    settings.parse_averaging(config.averaging)
     if isinstance(config, TileConfig):
         for name in config.column_sets:
             registry.resolve(name, registry.column_sets(), '--columns')
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     check_data('' if is_default else config.data_root, config.sample_data)
     return config
-
-
-def parse_averaging(text: str) -> float | None:
-    """Reads --averaging.
-
-    Args:
-        text: '', or 'ema:d': an exponential moving average with decay d per step.
-
-    Returns:
-        The decay; None for no average.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if not text:
-        return None
-    kind, _, number = text.partition(':')
-    try:
-        decay = float(number)
-    except ValueError:
-        decay = math.nan
-    if kind != 'ema' or not 0 <= decay < 1:
-        raise ValueError(
-            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
-            f'not {text!r}'
-        )
-    return decay
 
 
 def check_data(data_root: str, sample_data: bool) -> None:
@@ -445,7 +415,7 @@ def model_kwargs(options: str) -> text.JsonObject:
         kwargs = untrusted.loads(options)
     except ValueError as error:
         raise ValueError(
-            f'--model_kwargs_json is not JSON: {text.printable(options)!r} ({error})'
+            f'--model_kwargs_json is not JSON: {text.quoted(options)} ({error})'
         ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(
@@ -477,12 +447,9 @@ def as_flags(config: Optimisation, names: Collection[str]) -> list[str]:
 
 def data_flags(config: Optimisation) -> list[str]:
     """Returns the flags that name data and files, without those of results."""
-    names = {
-        name
-        for name, value in to_json(config).items()
-        if name in recipes.DATA or recipes.is_local(name, value)
-    }
-    return as_flags(config, names - {'out_dir', 'results_csv'})
+    settings = to_json(config).items()
+    local = {name for name, value in settings if recipes.is_local(name, value)}
+    return as_flags(config, local.union(recipes.DATA) - {'out_dir', 'results_csv'})
 
 
 def training_key(config: Optimisation, *more: str) -> str:

@@ -135,14 +135,14 @@ def train(
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
         refuse_wrong_names(settings)
         from baselines.training import cross_validation
-        from baselines.training import jobs
+        from baselines.training import run_training
 
         command, model_dir = command_line.this_command(), ''
         with command_line.logged(short=True):
             if settings.folds or settings.seeds > 1:
                 cross_validation.train_all(settings, command)
             else:
-                model_dir = jobs.train(settings, command=command)
+                model_dir = run_training.train(settings, command=command)
         if model_dir:  # of one training, and there of the chief alone
             print(next_steps(settings, model_dir))
 

@@ -46,13 +46,13 @@ def train(settings: Any, **more: Any) -> tuple[str, float]:
 
     Args:
         settings: of the training.
-        **more: of `jobs.train`.
+        **more: of `run_training.train`.
     """
-    from baselines.training import jobs
+    from baselines.training import run_training
 
     start = time.process_time()
     with contextlib.redirect_stdout(io.StringIO()):
-        model_dir = jobs.train(settings, **more)
+        model_dir = run_training.train(settings, **more)
     return model_dir, time.process_time() - start
 
 

@@ -47,8 +47,10 @@ def test_messages_in_troubleshooting_are_those_of_the_code():
         if message.startswith(('ModuleNotFoundError', 'No module')):  # of Python
             continue
         # The longest part without what is filled in.
-        filled = r'scipy is|sample_submission.csv|~|kernel$|model_<hash>|\.\.\.|[;=]|\d[\d.]*|--resume: '
-        parts = re.split(filled, message)
+        filled = (
+            r'scipy is|sample_submission.csv|kernel$|model_<hash>|\.{3}|[;=~]|--resume'
+        )
+        parts = re.split(rf'{filled}|\d[\d.]*|: ', message)
         longest = max(parts, key=len).strip(' ,')
         assert longest in code, message
 

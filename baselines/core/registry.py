@@ -58,7 +58,7 @@ def resolve(name: str, choices: Mapping[str, Any], noun: str) -> Any:
     """
     if name in choices:
         return choices[name]
-    raise ValueError(f'there is no {noun} {name!r}{suggest(name, choices)}')
+    raise ValueError(f'there is no {noun} {text.quoted(name)}{suggest(name, choices)}')
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
@@ -129,7 +129,7 @@ def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> N
     for name in names:
         if name not in options:
             raise ValueError(
-                f'--model_kwargs_json: {model} has no option {name!r}'
+                f'--model_kwargs_json: {model} has no option {text.quoted(name)}'
                 f'{suggest(name, options)}'
             )
 

@@ -58,7 +58,9 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
             accepted = 'a finite number'
         else:
             continue
-        raise ValueError(f'{prefix}{field.name} should be {accepted}, not {value!r}')
+        raise ValueError(
+            f'{prefix}{field.name} should be {accepted}, not {text.quoted(value)}'
+        )
 
 
 def _accepted_values(values: Sequence[str], choices: Sequence[str]) -> str:
@@ -84,7 +86,7 @@ def typed(
     for name, value in values.items():
         if name not in defaults:
             meant = registry.did_you_mean(name, defaults)
-            raise ValueError(f'there is no {noun} {name!r}{meant}')
+            raise ValueError(f'there is no {noun} {text.quoted(name)}{meant}')
         kind: type = type(defaults[name])
         if name == 'model_kwargs_json' and isinstance(value, dict):
             try:
@@ -96,7 +98,9 @@ def typed(
         if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
             value = float(value)
         if type(value) is not kind:
-            raise ValueError(f'{name} should be {_TYPES[kind]}, not {value!r}')
+            raise ValueError(
+                f'{name} should be {_TYPES[kind]}, not {text.quoted(value)}'
+            )
         result[name] = value
     return result
 
@@ -130,3 +134,30 @@ def read_toml(path: str, flag: str) -> text.JsonObject:
             return tomllib.loads(content.decode())
         except RecursionError:
             raise ValueError('too many nested brackets') from None
+
+
+def parse_averaging(spec: str) -> float | None:
+    """Reads --averaging.
+
+    Args:
+        spec: '', or 'ema:d': an exponential moving average with decay d per step.
+
+    Returns:
+        The decay; None for no average.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not spec:
+        return None
+    kind, _, number = spec.partition(':')
+    try:
+        decay = float(number)
+    except ValueError:
+        decay = math.nan
+    if kind != 'ema' or not 0 <= decay < 1:
+        raise ValueError(
+            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            f'not {spec!r}'
+        )
+    return decay

@@ -190,7 +190,7 @@ def listed(names: Sequence[str], most: int = _NAMED) -> str:
 def most_common(counts: Mapping[str, int]) -> str:
     """Lists the largest counts with their names, the largest first."""
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return listed([f'{name!r} {number}' for name, number in ordered])
+    return listed([f'{quoted(name)} {number}' for name, number in ordered])
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -261,6 +261,11 @@ def printable(content: object, most: int = _MOST) -> str:
     length, and hold line ends and escape sequences.
     """
     return shortened(_escaped(shortened(str(content), most)), most)
+
+
+def quoted(content: object) -> str:
+    """Returns a value from a file as Python writes it; see `printable`."""
+    return printable(repr(content))
 
 
 def _escaped(content: str) -> str:

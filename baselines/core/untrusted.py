@@ -138,7 +138,7 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
                 names = collections.Counter(archive.namelist())
                 for name, times in names.most_common(1):
                     if times > 1:
-                        raise FieldError(f'holds {name!r} twice')
+                        raise FieldError(f'holds {text.quoted(name)} twice')
                 yield archive
         except FieldError:
             raise

@@ -12,6 +12,7 @@ from typing import IO, BinaryIO, NamedTuple, cast
 
 from baselines.core import files
 from baselines.core import phases
+from baselines.core import text
 from baselines.core import untrusted
 
 # The largest published archive holds 5,709 files.
@@ -113,14 +114,16 @@ def _checked_members(
             continue
         above, _, name = info.name.removeprefix('./').rpartition('/')
         if above != folder or not info.isreg() or info.issparse():
-            raise ValueError(f'{info.name!r} is no ordinary file in {folder}')
+            raise ValueError(
+                f'{text.quoted(info.name)} is no ordinary file in {folder}'
+            )
         if not 0 <= info.size <= length - info.offset_data:
             raise ValueError(
-                f'{info.name!r} claims {info.size:,} bytes, but the archive ends '
-                f'before, at {length:,}'
+                f'{text.quoted(info.name)} claims {info.size:,} bytes, but the archive '
+                f'ends before, at {length:,}'
             )
         if name in members:
-            raise ValueError(f'{info.name!r} is in it twice')
+            raise ValueError(f'{text.quoted(info.name)} is in it twice')
         if len(members) >= MAX_FILES:
             raise ValueError(f'it holds more than {MAX_FILES:,} files')
         members[name] = info

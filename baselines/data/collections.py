@@ -11,7 +11,7 @@ from baselines.hlo import schema
 SPLITS = ('train', 'valid', 'test')
 # The name of a graph, which a row of a ranking has to hold: no space, no separator, and
 # nothing that UTF-8 cannot write.
-GRAPH_ID = r'[^\s,:;"\x00-\x1f\x7f-\x9f\ud800-\udfff]+'
+GRAPH_ID = r'[^\s,:;"\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,255}'
 
 
 class Collection(NamedTuple):

@@ -92,8 +92,8 @@ def read_arrays(
     for name in names:
         if name not in known:
             raise untrusted.FieldError(
-                f'{path}: holds {name!r}, which such a file does not have (known: '
-                f'{", ".join(expected)})'
+                f'{path}: holds {text.quoted(name)}, which such a file does not have '
+                f'(known: {", ".join(expected)})'
             )
     return checked
 

@@ -95,7 +95,7 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
             `kaggle` fills up kernels of fewer than five configurations.
     """
     if not _ID.fullmatch(row.id):
-        raise ValueError(f'ID {row.id!r} has not the form {_ID_FORMS}')
+        raise ValueError(f'ID {text.quoted(row.id)} has not the form {_ID_FORMS}')
     configs = row.configs
     if not configs:
         raise ValueError(f'{row.id}: no configuration is ranked')

@@ -81,7 +81,9 @@ def tuning_data(
     for number, candidate in enumerate(candidates):
         with text.located(f'--candidates: number {number}'):
             if not isinstance(candidate, dict):
-                raise ValueError(f'it should be an object, not {candidate!r}')
+                raise ValueError(
+                    f'it should be an object, not {text.quoted(candidate)}'
+                )
             run = data.runs.add(is_default=bool(candidate.get('is_default')))
             if kind == reading.TILE:
                 sizes = run.op_config.tile_size_config
@@ -136,7 +138,7 @@ class TileBounds:
                 allowed = ' or '.join(map(str, sorted(lengths)))
                 raise ValueError(
                     f'{name} has {text.count(len(bounds), "bound")}, and {allowed} in '
-                    f'{self._whose}: {bounds}'
+                    f'{self._whose}: {text.quoted(bounds)}'
                 )
         return lists
 
@@ -146,7 +148,7 @@ def _check_keys(candidate: text.JsonObject, names: Sequence[str]) -> None:
     for key in candidate:
         if key not in names and key not in _OF_RANKING:
             meant = registry.did_you_mean(str(key), names)
-            raise ValueError(f'there is no key {key!r}{meant}')
+            raise ValueError(f'there is no key {text.quoted(key)}{meant}')
 
 
 def _set_layouts(run: message.Message, layouts: Sequence[Any]) -> None:
@@ -170,11 +172,15 @@ def _check_numbers(name: str, numbers: object, kind: str) -> None:
     if not isinstance(numbers, list) or not all(
         type(n) is int and 0 <= n <= highest for n in numbers
     ):
-        raise ValueError(f'{name} should be a list of whole numbers, not {numbers!r}')
+        raise ValueError(
+            f'{name} should be a list of whole numbers, not {text.quoted(numbers)}'
+        )
 
 
 def _node_number(number: str) -> int:
     """Returns the number of a node, of which JSON has the digits."""
     if not (isinstance(number, str) and number.isascii() and number.isdigit()):
-        raise ValueError(f'a node should be a number in quotes, not {number!r}')
+        raise ValueError(
+            f'a node should be a number in quotes, not {text.quoted(number)}'
+        )
     return int(number)

@@ -82,4 +82,5 @@ def _place(module: message.Message, node: int) -> str:
     """Names a node by its computation and instruction."""
     places = ((c.name, i.name) for c in module.computations for i in c.instructions)
     computation, instruction = next(itertools.islice(places, node, None))
-    return f'computation {computation!r}, instruction {instruction!r}'
+    where = map(text.quoted, (computation, instruction))
+    return 'computation {}, instruction {}'.format(*where)

@@ -63,7 +63,7 @@ def extract_configs(
         ValueError: the module is not usable, or has more than MAX_CONFIGS.
     """
     reason = why_unusable(tuning) if measured else None
-    name = text.printable(repr(tuning.module.name))
+    name = text.quoted(tuning.module.name)
     if reason:
         raise ValueError(f'module {name} has {reason}')
     usable = _usable(tuning, measured)

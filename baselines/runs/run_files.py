@@ -305,7 +305,7 @@ def _read(path: str) -> text.JsonObject:
     if not isinstance(kwargs, str):
         raise ValueError(
             f'the run file {path}: args.model_kwargs_json should be text, not '
-            f'{text.printable(kwargs)!r}'
+            f'{text.quoted(kwargs)}'
         )
     if type(configs) is not int or configs < 1:  # True is an int as well
         raise ValueError(

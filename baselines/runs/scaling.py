@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from baselines.core import text
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import run_files
 
@@ -20,6 +21,8 @@ def stored(run: run_files.RunFile) -> Scaling | None:
         return None
     num_ops = info.get('num_ops')
     if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
-        raise ValueError(f'num_ops should be a number up to 65536, not {num_ops!r}')
+        raise ValueError(
+            f'num_ops should be a number up to 65536, not {text.quoted(num_ops)}'
+        )
     normalizer = normalizer_lib.Normalizer.from_json(info['normalizer'])
     return Scaling(normalizer, num_ops)

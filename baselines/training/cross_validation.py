@@ -30,8 +30,8 @@ from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from baselines.training import jobs
 from baselines.training import progress
+from baselines.training import run_training
 
 # Called after each epoch with the number of the training, from 0, and its state.
 AfterEpoch = Callable[[int, progress.State], None]
@@ -76,7 +76,7 @@ def train_all(
     def train(settings: config_lib.AnyConfig) -> run_files.RunFile:
         report_epoch = functools.partial(after_epoch, next(numbers))
         return finding.load(
-            jobs.train(settings, command=command, after_epoch=report_epoch)
+            run_training.train(settings, command=command, after_epoch=report_epoch)
         )
 
     scores, seeds = [], range(config.seed, config.seed + config.seeds)
@@ -125,9 +125,9 @@ def _cross_validate(
         best = _best_epochs(runs)
         last = _SAME.format(best)
         # Without validation a training keeps its last epoch.
-        same = {'epochs': best, 'validate_batches': 0}
-        trained = [jobs.train(dataclasses.replace(fold, **same)) for fold in folds]
-        runs = [finding.load(model_dir) for model_dir in trained]
+        same: text.JsonObject = {'epochs': best, 'validate_batches': 0}
+        shared = [dataclasses.replace(fold, **same) for fold in folds]
+        runs = [finding.load(run_training.train(fold)) for fold in shared]
     scored = [_score(run, config) for run in runs]
     pooled = [result for fold in scored for result in fold.results]
     name = hashlib.sha256(' '.join(run.hash for run in runs).encode()).hexdigest()[:32]
@@ -144,7 +144,7 @@ def _cross_validate(
     print(f'out-of-fold scores: {files.shown(path)}.npz')
     print(f'ranking of test, by the mean of the folds: {files.shown(path)}.csv')
     print(last)
-    score = whole[jobs.judged_measure(collection)]['mean']
+    score = whole[run_training.judged_measure(collection)]['mean']
     if score is None:
         raise ValueError('nothing to compare: no out-of-fold score is defined')
     return score
@@ -208,7 +208,7 @@ def _folds_table(
 def _seeds_table(config: config_lib.AnyConfig, scores: dict[int, float]) -> str:
     """Lays out the score of each seed, mean and spread, and how to compare them."""
     title = metrics.measure_of(
-        config.collection.task, jobs.judged_measure(config.collection)
+        config.collection.task, run_training.judged_measure(config.collection)
     ).title
     rows = [['seed', f'out-of-fold {title}' if config.folds else f'val {title}']]
     rows += [[str(seed), f'{score:.3f}'] for seed, score in scores.items()]

@@ -13,6 +13,7 @@ import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines import config
+from baselines.core import settings as settings_lib
 from baselines.training import devices as devices_lib
 
 # (packed tensors, number of the step) -> (graph, labels [batch, configs], prior);
@@ -56,7 +57,7 @@ class Steps:
         self._unpack = unpack
         self._weight_decay = settings.weight_decay
         self._devices = devices or devices_lib.Devices()
-        self._average_decay = config.parse_averaging(settings.averaging)
+        self._average_decay = settings_lib.parse_averaging(settings.averaging)
         variables = model.trainable_variables
         self._averaged = [] if self._average_decay is None else list(variables)
         with self._devices.scope():

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.core import text as text_lib
 from baselines.core import untrusted
 from baselines.trees import nodes as nodes_lib
 
@@ -185,7 +186,9 @@ def _parse(text: str) -> tuple[list[nodes_lib.Lines], list[str], Prior | None]:
     fields = dict(line.partition('=')[::2] for line in header.splitlines())
     for key, value in _HEADER.items():
         if fields.get(key) != value:
-            raise ValueError(f'{key} should be {value}, not {fields.get(key)!r}')
+            raise ValueError(
+                f'{key} should be {value}, not {text_lib.quoted(fields.get(key))}'
+            )
     names = fields.get('feature_names', '').split()
     if fields.get('max_feature_idx') != str(len(names) - 1):
         raise ValueError('max_feature_idx is not the last of feature_names')

@@ -189,7 +189,7 @@ def _numbers(
     if not all(map(grammar.fullmatch, {*together})):
         for number, own in enumerate(words):
             for word in itertools.filterfalse(grammar.fullmatch, own):
-                about = f'{text_lib.printable(word)!r} is not written as a number'
+                about = f'{text_lib.quoted(word)} is not written as a number'
                 raise ValueError(f'tree {number}: {key}: {about}')
     dtype = np.int64 if kind is int else np.float64
     numbers = np.fromiter(map(kind, together), dtype, len(together))

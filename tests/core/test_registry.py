@@ -173,7 +173,7 @@ def test_models_file_that_cannot_be_imported(tmp_path, code, what):
 
 def test_models_file_without_models(tmp_path):
     missing = tmp_path / 'none.py'
-    assert _message(registry.tile_models, str(missing)) == (
+    assert _message(registry.models, 'tiles', str(missing)) == (
         f'--models_file: there is no file {missing}'
     )
     for name, content, what in (
@@ -182,7 +182,7 @@ def test_models_file_without_models(tmp_path):
     ):
         path = tmp_path / name
         path.write_text(content)
-        message = _message(registry.tile_models, str(path))
+        message = _message(registry.models, 'tiles', str(path))
         assert message == f'--models_file: {path} {what}'
 
 

@@ -8,7 +8,7 @@ matplotlib.backends.backend_svg
 matplotlib.figure
 scipy.stats
 baselines.scoring.loading
-baselines.training.jobs
+baselines.training.run_training
 tests.faults.calls
 tpugraphs.extract.jobs
 tpugraphs.inspect.jobs

@@ -3,7 +3,7 @@
 import numpy as np
 
 from baselines import config
-from baselines.training import jobs
+from baselines.training import run_training
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import tiny_layout_models
@@ -29,7 +29,7 @@ def settings(root, **changes):
 
 def train(root, **changes):
     """Returns (model directory, what training printed)."""
-    return finished_runs.quietly(jobs.train, settings(root, **changes))
+    return finished_runs.quietly(run_training.train, settings(root, **changes))
 
 
 def training_program(number):

@@ -1,7 +1,7 @@
-"""Trainings of small tile runs, for tests of tile jobs."""
+"""Trainings of small tile runs, for tests of tiles."""
 
 from baselines import config
-from baselines.training import jobs
+from baselines.training import run_training
 from tests.helpers import finished_runs
 from tests.helpers import tiny_models
 
@@ -23,4 +23,4 @@ def settings(root, **changes):
 
 def train(root, **changes):
     """Returns (model directory, what training printed)."""
-    return finished_runs.quietly(jobs.train, settings(root, **changes))
+    return finished_runs.quietly(run_training.train, settings(root, **changes))

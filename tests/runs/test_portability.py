@@ -19,7 +19,7 @@ from baselines.core import registry
 from baselines.runs import saved
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from baselines.training import jobs
+from baselines.training import run_training
 from tests.helpers import conformance
 from tests.helpers import elsewhere
 from tests.helpers import finished_runs
@@ -100,7 +100,7 @@ def _trained(root, tmp_path_factory):
         model_kwargs_json='{"num_gnns": 1, "hidden_dim": 16}',
         lr=0.01,
     )
-    return settings, jobs.train(settings)
+    return settings, run_training.train(settings)
 
 
 class _Published(NamedTuple):
@@ -227,7 +227,7 @@ import json, sys
 from baselines import config
 from baselines.core import registry
 from baselines.scoring import loading
-from baselines.training import jobs
+from baselines.training import run_training
 from baselines.runs import saved
 import tensorflow as tf
 
@@ -235,7 +235,7 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
     tf.train.Checkpoint(variables=model.variables).write(path + '/variables/variables')
 
 saved.save_model = save
-jobs.train(config.TileConfig(**json.loads(sys.argv[1])))
+run_training.train(config.TileConfig(**json.loads(sys.argv[1])))
 models = registry.models('layout')
 print('GCN is', models['GCN'].__module__, 'next to', models['ChebNet'].__module__)
 """
@@ -279,7 +279,7 @@ def test_models_of_the_published_tree_as_models_file(root, tmp_path, copy, monke
     assert copy  # trains meanwhile
     monkeypatch.setattr(saved, 'save_model', finished_runs.save_weights)
     settings = _settings(root, tmp_path, model='Stacked', models_file=str(_STUDENT))
-    model_dir = jobs.train(settings)
+    model_dir = run_training.train(settings)
     output = str(tmp_path / 'again.csv')
     loading.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)
     rows = _rows(output)

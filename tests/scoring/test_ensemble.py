@@ -13,7 +13,7 @@ from baselines.runs import run_files
 from baselines.scoring import ensemble
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from baselines.training import jobs
+from baselines.training import run_training
 from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import made_runs
@@ -62,7 +62,7 @@ def _settings(root, out, **changes):
 
 
 def _train(root, out, **changes):
-    return finished_runs.quietly(jobs.train, _settings(root, out, **changes))
+    return finished_runs.quietly(run_training.train, _settings(root, out, **changes))
 
 
 @pytest.fixture(name='plain', scope='module')

@@ -9,7 +9,7 @@ import tensorflow as tf
 from baselines.data.tile import store as tile_store
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from baselines.training import jobs
+from baselines.training import run_training
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 from tests.helpers import tiny_models
@@ -74,7 +74,7 @@ def test_a_training_notes_that_it_learned_nothing(factor, note, tmp_path, capsys
         ]
         tile_records.write_split(tmp_path / 'data' / split, records)
     settings = tile_runs.settings(tmp_path, model='Useless', epochs=1)
-    jobs.train(settings, models=[Useless])
+    run_training.train(settings, models=[Useless])
     printed = capsys.readouterr()
     [said] = [line for line in ''.join(printed).splitlines() if 'random choice' in line]
     assert said.startswith(note)

@@ -63,9 +63,9 @@ def _train(tmp_path):
     def train(runs=tile_runs, **changes):
         def work():
             settings = runs.settings(tmp_path, **{'epochs': 1, **changes})
-            from baselines.training import jobs
+            from baselines.training import run_training
 
-            jobs.train(config.checked(settings))
+            run_training.train(config.checked(settings))
 
         return command_line.guarded(work)
 

@@ -13,7 +13,7 @@ from baselines.scoring import exporting
 from baselines.scoring import graph_source
 from baselines.scoring import loading
 from baselines.training import init_from
-from baselines.training import jobs
+from baselines.training import run_training
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -180,7 +180,7 @@ def test_settings_that_do_not_fit(changes, message, tmp_path):
     settings = layout_runs.settings(
         tmp_path, **layout_runs.TINY, **{'source': 'xla,nlp', **changes}
     )
-    refusals.assert_refused(lambda: jobs.train(settings), message)
+    refusals.assert_refused(lambda: run_training.train(settings), message)
 
 
 def test_weights_of_other_collections(tmp_path):

@@ -4,9 +4,9 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
-from baselines.training import jobs
 from baselines.training import losses
 from baselines.training import own_code
+from baselines.training import run_training
 from tests.helpers import refusals
 from tests.helpers import tiny_layout_models
 from tests.helpers import tiny_models
@@ -163,7 +163,9 @@ def _settings(**changes):
 )
 def test_models_that_do_not_work(model, message):
     settings = _settings(model=model.__name__)
-    refusals.assert_refused(lambda: jobs.train(settings, models=[model]), message)
+    refusals.assert_refused(
+        lambda: run_training.train(settings, models=[model]), message
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_models_that_do_not_work(model, message):
 def test_losses_that_do_not_work(loss, message):
     settings, own = _settings(losses=f'MSE:1,{loss.__name__}:2'), {loss.__name__: loss}
     refusals.assert_refused(
-        lambda: jobs.train(settings, own_losses=own),
+        lambda: run_training.train(settings, own_losses=own),
         f'--losses: {loss.__name__}(',
         message,
     )

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
+from baselines.core import settings as settings_lib
 from baselines.tiles.zoo import kernels
 from baselines.training import losses
 from baselines.training import steps as steps_lib
@@ -245,4 +246,4 @@ def test_clipping_alone_or_together(clip, wanted):
 @pytest.mark.parametrize('text', ['ema', 'mean:0.5', 'ema:1', 'ema:-0.1', 'ema:x'])
 def test_other_averaging_is_refused(text):
     with pytest.raises(ValueError, match=f"--averaging should .*not '{text}'"):
-        config.parse_averaging(text)
+        settings_lib.parse_averaging(text)

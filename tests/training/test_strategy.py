@@ -32,9 +32,10 @@ _MIRRORED = (
     'cpu = tf.config.list_physical_devices("CPU")[0];'
     'two = [tf.config.LogicalDeviceConfiguration()] * 2;'
     'tf.config.set_logical_device_configuration(cpu, two);'
-    'from baselines import config; from baselines.training import jobs; import json;'
+    'import json; from baselines import config;'
+    'from baselines.training import run_training;'
     'from baselines.runs import saved; saved.save_model = lambda *unused: None;'
-    'jobs.train(config.TileConfig(**json.loads(sys.argv[1])))'
+    'run_training.train(config.TileConfig(**json.loads(sys.argv[1])))'
 )
 
 

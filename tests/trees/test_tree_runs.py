@@ -21,7 +21,7 @@ from baselines.runs import differences
 from baselines.runs import run_files
 from baselines.scoring import graph_source
 from baselines.scoring import loading
-from baselines.training import jobs
+from baselines.training import run_training
 from baselines.trees import growing
 from baselines.trees import tree_scores
 from tests.helpers import finished_runs
@@ -79,9 +79,9 @@ def test_a_tile_run(tiles, tmp_path):
 _TRAIN = """
 import sys
 from baselines import config
-from baselines.training import jobs
+from baselines.training import run_training
 settings = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-jobs.train(config.TileConfig(model='Trees', **settings))
+run_training.train(config.TileConfig(model='Trees', **settings))
 loaded = {'tensorflow', 'tensorflow_gnn', 'keras', 'tf_keras'} & set(sys.modules)
 assert not loaded, loaded
 """
@@ -110,7 +110,7 @@ def test_it_is_trained_without_tensorflow(tiles, tmp_path):
 def test_settings_that_it_does_not_read_are_checked(tmp_path, settings, message):
     settings = config.TileConfig(model='Trees', out_dir=str(tmp_path / 'o'), **settings)
     with pytest.raises((ValueError, OSError), match=message):
-        jobs.train(settings)
+        run_training.train(settings)
     assert not (tmp_path / 'o').exists()
 
 

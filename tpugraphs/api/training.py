@@ -122,7 +122,7 @@ def train(
         flags['losses'] = loss
     elif loss is not None:
         raise ValueError(f'loss should be a function or text, not {loss!r}')
-    from baselines.training import jobs
+    from baselines.training import run_training
 
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
     output = sys.stdout
@@ -138,7 +138,7 @@ def train(
                 for callback in callbacks:
                     callback.on_epoch(training, metrics)
 
-        model_dir = jobs.train(
+        model_dir = run_training.train(
             chosen,
             models=models,
             own_losses=own_losses,

@@ -68,4 +68,5 @@ def run(args: argparse.Namespace) -> None:
     else:
         base = scripts.from_flags(kind, values)
         given = [flag for flag in values if values[flag].present]
+        given += scripts.from_toml(kind, values.config) if values.config else ()
         trials.run(dataclasses.replace(base, recipe=''), options, given)

@@ -77,7 +77,7 @@ def _extract_module(
     nodes = graph.extract_graph(tuning.module, options.pad, options.extra)
     if not len(nodes.node_opcode):
         raise outcomes.Skip('no instructions')
-    name = text.printable(repr(tuning.module.name))
+    name = text.quoted(tuning.module.name)
     notes = [f'module {name}: {warning}' for warning in nodes.warnings]
     configs = raw_lib.configs_of(raw.kind, tuning, nodes)
     if configs.normalizer is None:

@@ -53,7 +53,7 @@ class Outcome:
     @contextlib.contextmanager
     def noting(self, path: str, module: str) -> Iterator[None]:
         """Records a `Skip` or ValueError of the block, which is about a module."""
-        shown = text.printable(repr(module))
+        shown = text.quoted(module)
         try:
             yield
         except Skip as reason:

@@ -132,7 +132,7 @@ def outside(
 def name_of(instruction: protos.HloInstructionProto) -> str:
     """Returns an operation's name for `counts`."""
     if instruction.opcode == 'custom-call':
-        return f'custom call of {text.printable(instruction.custom_call_target)!r}'
+        return f'custom call of {text.quoted(instruction.custom_call_target)}'
     return instruction.opcode.replace('-start', '')
 
 

@@ -223,8 +223,7 @@ def _check(module: protos.HloModuleProto) -> None:
             if not callees.issuperset(instruction.called_computation_ids):
                 raise ValueError(f'%{name} calls a computation that is not there')
         if computation.root_id not in inside:
-            name = text.printable(computation.name)
-            raise ValueError(f'computation {name!r} has no root')
+            raise ValueError(f'computation {text.quoted(computation.name)} has no root')
         callees.add(computation.id)
 
 

@@ -340,6 +340,6 @@ def refusal_of(dialect: str, operation: str) -> str:
     if dialect == 'sdy':  # the newest release that goes with TensorFlow 2.15 lacks it
         return f'has {operation}, which needs jaxlib 0.4.34 or newer; use Python 3.12'
     return (
-        f'has operations of the dialect {dialect!r} ({operation}), which only its own '
-        'compiler has; export the program as StableHLO'
+        f'has operations of the dialect {text.quoted(dialect)} ({operation}), which '
+        'only its own compiler has; export the program as StableHLO'
     )

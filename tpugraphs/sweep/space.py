@@ -180,15 +180,17 @@ def _parse_conditions(
         names: of all parameters; one that is drawn later cannot be a condition.
     """
     if not isinstance(conditions, dict):
-        raise ValueError(f'when should be a table, not {conditions!r}')
+        raise ValueError(f'when should be a table, not {text.quoted(conditions)}')
     when = {}
     for name, wanted in conditions.items():
         if name not in above and (name in names or name.startswith(_KWARGS)):
-            raise ValueError(f'when names {name!r}, which is not above it')
+            raise ValueError(f'when names {text.quoted(name)}, which is not above it')
         values = wanted if isinstance(wanted, list) else [wanted]
         when[name] = [_typed(name, value, config_class) for value in values]
         if name in above and not all(map(above[name].contains, when[name])):
-            raise ValueError(f'when wants {name} = {wanted!r}, which it cannot be')
+            raise ValueError(
+                f'when wants {name} = {text.quoted(wanted)}, which it cannot be'
+            )
     return when
 
 
@@ -211,7 +213,7 @@ def _parse_distribution(
     for key, value in {**table, **bounds}.items():
         kinds = (bool,) if key == 'log' else (int, float) if is_float else (int,)
         if type(value) not in kinds:
-            raise ValueError(f'{key} should not be {value!r}')
+            raise ValueError(f'{key} should not be {text.quoted(value)}')
     kind = 'FloatDistribution' if is_float else 'IntDistribution'
     return getattr(distributions, kind)(**{**table, **bounds})
 
@@ -219,10 +221,12 @@ def _parse_distribution(
 def _typed(name: str, value: Value, config_class: type) -> Value:
     """Checks a value of a setting or argument; returns it in the setting's type."""
     if type(value) in (int, float) and not abs(value) <= _LARGEST:
-        raise ValueError(f'{name}: {value!r} is too large, or no number')
+        raise ValueError(f'{name}: {text.quoted(value)} is too large, or no number')
     if name.startswith(f'{_KWARGS}.'):
         if type(value) not in (int, float, bool, str):
-            raise ValueError(f'{name}: {value!r} is no number, text, true or false')
+            raise ValueError(
+                f'{name}: {text.quoted(value)} is no number, text, true or false'
+            )
         return value
     today = old_columns.translate({name: value}, config_class is config_lib.TileConfig)
     settings = settings_lib.typed(config_class, today)

@@ -164,7 +164,7 @@ def run(
             callbacks=[objective.write_best, enough],
             gc_after_trial=True,
         )
-        if not study.get_trials(states=_ENOUGH):
+        if not study.get_trials(states=_ENOUGH[:1]):
             reasons = {t.user_attrs.get(study_lib.REASON, '-') for t in study.trials}
             raise ValueError(f'no trial was complete: {"; ".join(sorted(reasons))}')
         print(f'best: {study_lib.describe(study.best_trial)}')

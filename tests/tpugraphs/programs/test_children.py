@@ -185,7 +185,7 @@ def test_ordinary_files_run(tmp_path):
 def test_functions_without_a_result_and_without_an_end(tmp_path):
     path = tmp_path / 'mine.py'
     path.write_text(
-        'import sys\nimport tensorflow as tf\nsys.setrecursionlimit(2000)\n'
+        'import sys\nimport tensorflow as tf\nsys.setrecursionlimit(1500)\n'
         'example_args = (tf.TensorSpec([4]),)\n'
         'def none(x): tf.tanh(x)\n'
         'def numbers(x): return {"a": 3, "b": [1.5]}\n'

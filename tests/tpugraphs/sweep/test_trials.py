@@ -19,8 +19,8 @@ import pytest
 
 from baselines import config
 from baselines.training import cross_validation
-from baselines.training import jobs
 from baselines.training import progress
+from baselines.training import run_training
 from tests.helpers import places
 from tests.helpers import shapes
 from tests.helpers import tile_records
@@ -61,7 +61,7 @@ def _load(score):
 def trainings(monkeypatch):
     """Replaces trainings; the list of their settings."""
     _TRAINED.clear()
-    monkeypatch.setattr(jobs, 'train', _train)
+    monkeypatch.setattr(run_training, 'train', _train)
     monkeypatch.setattr(cross_validation.finding, 'load', _load)
     return _TRAINED
 
@@ -136,14 +136,14 @@ def test_ctrl_c_queues_the_settings_again(tmp_path, monkeypatch, trainings):
     assert (failed.state.name, waiting.state.name) == ('FAIL', 'WAITING')
     assert waiting.params == failed.params == {'weight_decay': 8.0}
     monkeypatch.setattr(
-        jobs, 'train', lambda settings, **_: _TRAINED.append(settings) or '1'
+        run_training, 'train', lambda settings, **_: _TRAINED.append(settings) or '1'
     )
     _run(tmp_path, space, settings={'weight_decay': 8.0}, trials=1)
     assert {os.path.basename(t.out_dir) for t in trainings} == {'trial_0000'}
 
 
 def test_no_trial_begins_after_the_minutes(tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs, 'train', lambda *_, **__: time.sleep(0.1) or '1')
+    monkeypatch.setattr(run_training, 'train', lambda *_, **__: time.sleep(0.1) or '1')
     assert 1 <= len(_run(tmp_path, trials=30, minutes=0.2 / 60)) < 30
 
 
@@ -155,7 +155,7 @@ def test_a_killed_trial_is_tried_again(tmp_path, monkeypatch):
         raise SystemExit
 
     with monkeypatch.context() as patched:
-        patched.setattr(jobs, 'train', killed)
+        patched.setattr(run_training, 'train', killed)
         with pytest.raises(SystemExit):
             _run(tmp_path, trials=2)
     time.sleep(2.1)
@@ -183,7 +183,7 @@ def test_storages_that_cannot_be_used_are_one_line(tmp_path, monkeypatch):
 
 def _join(storage, folder):
     """Joins a sweep, in a process of its own."""
-    jobs.train = lambda *_, **__: time.sleep(0.1) or '0.5'
+    run_training.train = lambda *_, **__: time.sleep(0.1) or '0.5'
     cross_validation.finding.load = _load
     base = config.TileConfig(out_dir=folder)
     trials_lib.run(base, trials_lib.SweepOptions(trials=20, storage=storage))
