@@ -37,7 +37,7 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
     Args:
         default: the help omits '' and infinity; a type means None.
         about: the help text; it may describe the default in other words.
-        **rules: as for `add_argument`.
+        **rules: further arguments of `add_argument`.
     """
     kind = default if isinstance(default, type) else type(default)
     default = None if kind is default else default
@@ -71,7 +71,7 @@ def show(
     """Prints the result of a command on stdout: as JSON for --json, else as text.
 
     Args:
-        content: what JSON has; values that are not defined are None.
+        content: the JSON; values that are not defined are None.
     """
     print(text.to_json(content) if args.json else shown())
 

@@ -285,7 +285,7 @@ def load_models_file(
     Args:
         task: 'tiles' or 'layout', or 'training' for losses; relative imports are
             resolved there.
-        flag: that named the file, for messages.
+        flag: name of the flag that chose the file, for messages.
 
     Raises:
         ValueError: the file is missing, or raises while it is imported.

@@ -24,7 +24,7 @@ def setting(default: Any, about: str | Callable[[], str] = '', **rules: Any) -> 
     Args:
         default: its value, of the flag's type.
         about: the help text of the flag, or a function that returns it.
-        **rules: of accepted values: `choices`, with `several=True` also more than
+        **rules: limits of values: `choices`, with `several=True` also more than
             one, separated by commas; `low`, `high` or `above`, and `also`, one more.
             `shapes=False`: it does not change the model, so that a run may be resumed
             with another value.
@@ -36,7 +36,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
     """Raises ValueError for a value that its `setting` does not accept.
 
     Args:
-        prefix: of a setting's name, in the message.
+        prefix: text before a setting's name in the message.
     """
     for field in dataclasses.fields(settings):
         value, rule = getattr(settings, field.name), field.metadata

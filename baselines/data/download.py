@@ -74,7 +74,7 @@ def download(
     Args:
         split: a folder from `splits_of`, below the data folder; the archive's name has
             '_' for each '/'.
-        base_url: where the archives are; https, or http on this machine.
+        base_url: the folder of the archives; https, or http on this machine.
 
     Returns:
         Numbers of the unpacked files; None if the split was complete.

@@ -53,8 +53,8 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
     A group's size is its share of the graphs plus its share of the configurations.
 
     Args:
-        groups: the groups of the n graphs.
-        configs: each graph's number of configurations.
+        groups: names of the groups of the n graphs.
+        configs: int [n], numbers of configurations.
 
     Returns:
         int64 [n], 0 to count - 1; no fold is empty.
@@ -89,7 +89,7 @@ def with_fold(
     These are packed on first use.
 
     Args:
-        fold: as `parse` takes it; '' changes nothing.
+        fold: the text that `parse` takes; '' changes nothing.
         stores: packed splits by name, train and valid among them.
 
     Raises:

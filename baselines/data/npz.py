@@ -32,7 +32,7 @@ Shape = tuple[str | int, ...]  # see `Field`
 Lengths = dict[str, tuple[int, str]]  # named dimension -> (length, key that has it)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Field:
     """The arrays that a file may hold under one key."""
 

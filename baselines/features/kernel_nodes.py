@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from baselines.data.packed import splits
-from baselines.hlo import ragged
 from baselines.hlo import schema
 
 _T = TypeVar('_T')
@@ -61,4 +60,4 @@ class KernelNodes:
 
     def have(self, names: Sequence[str]) -> np.ndarray:
         """Marks the nodes with one of the named opcodes: bool [N]."""
-        return np.isin(self.opcodes, ragged.opcode_numbers(names))
+        return np.isin(self.opcodes, schema.opcode_numbers(names))

@@ -11,7 +11,6 @@ import numpy as np
 
 from baselines.core import text
 from baselines.hlo import gather
-from baselines.hlo import ragged
 from baselines.hlo import schema
 
 # 560 bytes of features come from as little as two bytes of protobuf, so a small
@@ -37,7 +36,7 @@ _PACKED = {
 _TYPE_NAMES = {kind.number: kind.name for kind in schema.ELEMENT_TYPES}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Graph:
     """The arrays of one module, n nodes and m edges."""
 
@@ -78,7 +77,7 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
     edge_index, warnings = _find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
-    node_opcode = ragged.opcode_numbers(names_of_opcodes)
+    node_opcode = schema.opcode_numbers(names_of_opcodes)
     unknown = collections.Counter(
         names_of_opcodes[row]
         for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)
@@ -206,7 +205,7 @@ def _extra_features(instructions: gather.Fields) -> np.ndarray:
 
     operands = instructions.lists('operand_ids')
     places = _positions(instructions.scalars('id'), operands.flat)
-    distances = ragged.Ragged(operands.row_numbers() - places, operands.lengths)
+    distances = gather.Ragged(operands.row_numbers() - places, operands.lengths)
     block = schema.EXTRA.block('operand_distance')
     features[:, block] = distances.columns(tuple(range(block.stop - block.start)), 0)
 

@@ -29,7 +29,7 @@ Packed = dict[str, np.ndarray]
 RUNTIME_SCALE = 1e7
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class ScaledProgram:
     """One program as models see it.  Arrays may be memory-mapped.
 
@@ -71,7 +71,7 @@ def unpack(
 
     Args:
         packed: tensors of `pack`.
-        item: which one, an int or scalar int32 tensor.
+        item: number of the item, an int or scalar int32 tensor.
         batch: programs in each item; static, as models read it from the shape.
         configs: configurations per program where they are static.
 

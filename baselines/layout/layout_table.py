@@ -87,10 +87,10 @@ class LayoutTable:
     """The columns of a split's configurations, computed as they are asked for.
 
     Attributes:
-        names: of the columns.
+        names: the names of the columns.
 
     Args:
-        names: of the columns to compute; None means all.
+        names: the columns to compute; None means all.
 
     Raises:
         ValueError: there is no such column.

@@ -42,7 +42,7 @@ def unpack(
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
-        item: which one, an int or scalar int32 tensor.
+        item: number of the item, an int or scalar int32 tensor.
         batch: kernels in each item; static, as models read it from the shape.
         configs: configurations per kernel where they are static.
 
@@ -182,7 +182,7 @@ class TileGraphs:
         table: the columns that are computed of its configurations.
 
     Args:
-        table: as the attribute; None makes one.
+        table: the columns that are computed of configurations; None makes them.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ class TileInference:
 
         Args:
             graphs: the kernels of a split; as wide as those of the first call.
-            numbers: of the kernels in the split; None means all.
+            numbers: int64, the kernels by their number in the split; None means all.
 
         Raises:
             ValueError: a score is not finite.

@@ -32,7 +32,7 @@ class Devices:
     """The replicas of a training, and this process's share of them.
 
     Args:
-        strategy: of tf.distribute; None for one replica.
+        strategy: a strategy of tf.distribute; None for one replica.
         rank: number of this process in the training.
 
     Attributes:

@@ -91,7 +91,7 @@ class Trainer:
     Args:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
-        devices: of the replicas; None: one replica in this process.
+        devices: the replicas' devices; None: one replica in this process.
         replica: with several devices, a copy of the model that was made in their
             scope; it is trained, and `model` gets its weights.
         validate_first: whether to validate the initial weights, too, which come from
@@ -135,7 +135,7 @@ class Trainer:
             MisfitError: the state is of another model.
         """
         settings, state = self._settings, state or progress.State()
-        steps, validator = self.steps(data), self.validator(data)
+        steps, validator = self.steps(data), Validator(data, self._loss, self.inference)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
         # In epochs; few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
@@ -200,10 +200,6 @@ class Trainer:
             self._settings.epochs * data.steps_per_epoch,
             self._devices,
         )
-
-    def validator(self, data: task_data.TaskData) -> Validator:
-        """Prepares to measure the model after each epoch."""
-        return Validator(data, self._loss, self.inference)
 
     def _validate(self, validator: Validator) -> progress.Validation:
         """Measures the current model, in the chief for all processes."""

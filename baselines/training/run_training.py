@@ -349,7 +349,7 @@ def _validation_score(
     """Measures all models of a run as each epoch is measured; None: not measured.
 
     Args:
-        scored: of each validation graph, all configurations.
+        scored: float [configurations] for each validation graph.
     """
     store = data.stores['valid']
     pairs = [

@@ -38,8 +38,8 @@ class Steps:
         model: a built model: `model(graph, training=True)` gives scores.
         unpack: cuts a step's graph, labels and prior out of packed tensors.
         signature: types of the packed tensors, by name.
-        total_steps: of the whole training; schedules need it.
-        devices: of the replicas, in whose scope the model was made.
+        total_steps: number of steps of the whole training, for schedules.
+        devices: the replicas' devices, in the scope of which the model was made.
     """
 
     def __init__(

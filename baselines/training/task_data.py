@@ -53,8 +53,8 @@ class TaskData(abc.ABC):
     TensorFlow is imported when graphs are made for a graph model.
 
     Attributes:
-        task: whose graphs they are.
-        settings: of the training.
+        task: the task of the graphs.
+        settings: the training's settings.
         stores: the splits, by name.
         start: the run of --init_from, which also gives the scaling, or None.
         drawable: int64 [training graphs], numbers of configurations to draw from.
@@ -373,7 +373,7 @@ def completed(
     have.
 
     Args:
-        settings: of the training; those without a recipe stay as they are.
+        settings: the training's settings; those without a recipe stay unchanged.
     """
     if not settings.recipe:
         return settings

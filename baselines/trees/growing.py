@@ -102,7 +102,7 @@ def grow(
         chosen: int64, numbers of its graphs to learn from.
         weights: float64, the weight of each of these; a number: all alike.
         valid: the split that decides when to stop, if its runtimes are known.
-        valid_configs: how many of its configurations to use, per graph on average.
+        valid_configs: number of its configurations to use, per graph on average.
         graphs: both splits as a graph model reads them, 'train' and 'valid'.
 
     Returns:

@@ -46,7 +46,7 @@ def open_or_build(
     Of two processes that build it at once, the second waits for the first.
 
     Args:
-        cache_dir: where packed folders are kept; made if missing.
+        cache_dir: the parent of packed folders; made if missing.
         label: human-readable prefix of the folder's name: letters, digits, '-', '_'.
         source: identifies the source: its absolute path, options.
         listing: the source's files as they are now.

@@ -44,9 +44,9 @@ class LateJoinResSAGE(kernels_lib.ResidualModel):
         op_embed_dim: width of the opcode embedding.
         head_dim: width of what is computed per configuration.
         head_blocks: residual blocks of the head.
-        bins: of the piecewise-linear encoding of each configuration feature; 0
-            leaves it out.
-        log_scales: as in `ResidualModel`.
+        bins: number of bins in the piecewise-linear encoding of a configuration
+            feature; 0 leaves it out.
+        log_scales: scales of the logarithms of features; see `ResidualModel`.
         hidden_activation: a Keras activation.
         dropout: share of the head's hidden values that a training step leaves out.
 
