@@ -125,12 +125,14 @@ def locked(path: str, refusal: str) -> Iterator[None]:
         except OSError:
             warn_without_locks(path)
             break
+        # Its holder may have removed the file between opening and locking it.
         if os.fstat(handle).st_nlink:
             break
         os.close(handle)
     else:
         raise ValueError(f'{refusal}: {holder}')
     try:
+        # For whoever is refused: the file says which process holds it.
         os.ftruncate(handle, 0)
         os.write(handle, f'process {os.getpid()} on {socket.gethostname()}'.encode())
         yield

@@ -140,7 +140,7 @@ def options(model_class: type) -> list[str] | None:
     A constructor with `**kwargs` hands them on to the one that it overrides.
     """
     names: list[str] = []
-    for base in model_class.__mro__:
+    for base in model_class.__mro__:  # from the class up to what takes no **kwargs
         if '__init__' not in vars(base):
             continue
         parameters = inspect.signature(vars(base)['__init__']).parameters.values()
@@ -188,6 +188,7 @@ def model_names(task: str) -> list[str]:
     """
     package: Any = importlib.util.find_spec(f'baselines.{task}')
     [folder] = map(pathlib.Path, package.submodule_search_locations)
+    # A class is a model if its base is: of Keras, or one found before in these files.
     bases: set[str] = set()
     names: list[str] = []
     for path in [folder / 'models.py', *sorted(folder.glob('zoo/*.py'))]:
@@ -305,7 +306,7 @@ def load_models_file(
         spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:
+    except BaseException as error:  # SystemExit, too: a script may call sys.exit
         del sys.modules[name]
         raise ValueError(
             f'--{flag}: importing {path} raised {_shown(error)}{place_of(error, path)}'
@@ -352,6 +353,7 @@ def place_of(error: BaseException | None, path: str) -> str:
 
     Also says how to see more; '' if no part of the traceback is in the file.
     """
+    # Keras and TensorFlow raise errors of their own for, or while handling, the user's.
     while error is not None:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == path]

@@ -87,7 +87,7 @@ def typed(
         if name not in defaults:
             meant = registry.did_you_mean(name, defaults)
             raise ValueError(f'there is no {noun} {text.quoted(name)}{meant}')
-        kind: type = type(defaults[name])
+        kind: type = type(defaults[name])  # exactly: True is no whole number here
         if name == 'model_kwargs_json' and isinstance(value, dict):
             try:
                 value = json.dumps(value)

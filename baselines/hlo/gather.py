@@ -70,7 +70,7 @@ class Ragged:
         """
         width = sum(isinstance(entry, int) for entry in entries)
         places = np.arange(width)
-        present = places < self.lengths[:, None]
+        present = places < self.lengths[:, None]  # bool [n, width]
         out = np.full((len(self.lengths), len(entries)), pad, np.int64)
         out[:, :width][present] = self.flat[(self.starts[:, None] + places)[present]]
         for column, entry in enumerate(entries[width:], width):

@@ -234,9 +234,10 @@ class TileGraphs:
             those of `kernels` in stored order.
         """
         store = self.store
-        counts = store.config_counts[kernels]
+        counts = store.config_counts[kernels]  # [kernels], as `slices`
         slices = np.ones_like(counts)
         if pairs is not None:
+            # A kernel with more nodes than `pairs` still gets a configuration an item.
             most = np.maximum(pairs // np.diff(store.node_offsets)[kernels], 1)
             slices = -(-counts // most)
         # Equal slices: the first `counts % slices` of a kernel get one more.
@@ -259,6 +260,7 @@ class TileGraphs:
             configs: list of int64 arrays, the configurations of each.
         """
         sizes = np.array([len(c) for c in configs], np.int32)
+        # Numbers within a kernel -> rows of the split: [chosen configurations].
         rows = np.repeat(self.store.config_offsets[kernels], sizes)
         rows = rows + np.concatenate(configs)
         return self._pack(kernels[:, np.newaxis], rows, sizes)
@@ -317,7 +319,7 @@ class TileGraphs:
 
     def _configs(self, rows: np.ndarray) -> np.ndarray:
         """Scales configuration features; the table's columns come last."""
-        raw = self.store.config_feat[rows]
+        raw = self.store.config_feat[rows]  # read from the page cache, once for both
         scaled = self._normalizer.configs(raw)
         if not self.table.sets:
             return scaled

@@ -108,12 +108,14 @@ class TileInference:
         """Yields scores of kernels, averaged over several cuts into lists."""
         counts = graphs.store.config_counts[kernels]
         lists = [list_cuts(int(count)) for count in counts]
+        # All lists of all kernels are packed together, a list in an item.
         scored = self._score_chosen(
             graphs,
             np.repeat(kernels, [len(cuts) for cuts in lists]),
             [chosen for cuts in lists for chosen in cuts],
         )
-        for count, cuts in zip(counts, lists):
+        for count, cuts in zip(counts, lists, strict=True):
+            # `scored` is an iterator: a kernel takes as many lists as it was cut into.
             yield mean_scores(int(count), cuts, scored)
 
     def _score_items(
@@ -206,6 +208,7 @@ def mean_scores(
     total = np.zeros(count)
     for chosen, scores in zip(cuts, scored):
         total[chosen] += scores
+    # Every configuration is in as many lists as any other.
     times = sum(len(chosen) for chosen in cuts) / count
     return (total / times).astype(np.float32)
 
@@ -224,6 +227,7 @@ def score_items(
 
     # An entry per item, of different lengths: [configurations of the item].
     scores = tf.TensorArray(tf.float32, items, infer_shape=False, element_shape=[None])
+    # A loop in TensorFlow: it is compiled once for any number of items.
     _, scores = tf.while_loop(
         lambda item, _: item < items,
         score,

@@ -46,7 +46,7 @@ class Devices:
         self.replicas = self.strategy.num_replicas_in_sync
         self.is_distributed = strategy is not None
         self.local = len(strategy.extended.worker_devices) if strategy else 1
-        self._first = rank * self.local
+        self._first = rank * self.local  # number of this process's first replica
         self.is_chief = rank == 0
         self._broadcast = tf.function(self._values_of_chief)
 

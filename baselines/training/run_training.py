@@ -84,7 +84,10 @@ def train(
     code = code_files.read(models, config.losses, config.model, task)
     _check(config_lib.checked(config))
     graph_model, trainer = _graph_model(config, models, own_losses), None
-    _check_writable(config)  # makes folders, so after all that may be refused
+    # This makes folders, so it comes after all that may be refused.
+    files.check_writable(config.out_dir)
+    for path in _given_csvs(config):
+        files.check_file_writable(path, 'results_csv', [submission.HEADER])
     is_chief = graph_model is None or graph_model.is_chief
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
@@ -141,13 +144,6 @@ def _check(config: config_lib.AnyConfig) -> None:
 def judged_measure(collection: collections.Collection) -> str:
     """Returns the key of the measure that chooses epochs, in `metrics.MEASURES`."""
     return 'kendall_tau' if lookup.of(collection).judged_by_tau else 'opa'
-
-
-def _check_writable(config: config_lib.AnyConfig) -> None:
-    """Checks that the results can be written."""
-    files.check_writable(config.out_dir)
-    for path in _given_csvs(config):
-        files.check_file_writable(path, 'results_csv', [submission.HEADER])
 
 
 def _graph_model(

@@ -82,6 +82,7 @@ class TaskData(abc.ABC):
         self.settings, self.stores = settings, stores
         train = stores['train']
         self.drawable = self.task.drawable(train, settings)
+        # A step draws different configurations, so graphs with fewer are left out.
         self.chosen = np.flatnonzero(self.drawable >= settings.configs)
         if settings.model == registry.TREES:
             self.chosen = self.rankable
@@ -267,7 +268,8 @@ class TileData(TaskData):
 
     def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         rng, k = self.epoch_rng(epoch), self.settings.configs
-        # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k].
+        # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k]. Chunk
+        # by chunk, so that a long epoch takes no more memory than a short one.
         order = self.order(rng)
         for start in range(0, len(order), _STEPS_PER_CHUNK):
             kernels = order[start : start + _STEPS_PER_CHUNK]
