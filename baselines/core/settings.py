@@ -26,10 +26,16 @@ def setting(default: Any, about: str | Callable[[], str] = '', **rules: Any) -> 
         about: the help text of the flag, or a function that returns it.
         **rules: limits of values: `choices`, with `several=True` also more than
             one, separated by commas; `low`, `high` or `above`, and `also`, one more.
-            `shapes=False`: it does not change the model, so that a run may be resumed
-            with another value.
     """
     return dataclasses.field(default=default, metadata={'help': about, **rules})
+
+
+def loose_setting(default: Any, about: str, **rules: Any) -> Any:
+    """Declares a setting that does not change the model; see `setting`.
+
+    A run may be resumed with another value of it.
+    """
+    return setting(default, about, shapes=False, **rules)
 
 
 def check_ranges(settings: Any, prefix: str = '') -> None:

@@ -19,14 +19,12 @@ import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines.core import arrays
+from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.tiles import graphs as tile_graphs
 
 # Arrays of some items; b programs in each.  See `pack`.
 Packed = dict[str, np.ndarray]
-
-# A label is a runtime in nanoseconds divided by this, as published.
-RUNTIME_SCALE = 1e7
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
@@ -130,7 +128,7 @@ def unpack(
             'g_config': (('g', _owner(config_sizes)), layouts, config_sizes),
         },
     )
-    return graph, runtimes / RUNTIME_SCALE
+    return graph, runtimes / layout_store.LABEL_SCALE
 
 
 def _owner(sizes: tf.Tensor) -> tf.Tensor:

@@ -66,6 +66,7 @@ class TaskData(abc.ABC):
         batch: graphs in a step.
         weights: float64, how often to draw each graph of `chosen`.
         has_prior: whether a model's scores are added to those of a formula.
+        label_scale: the number by which runtimes are divided for the loss.
         patience_steps: fewest steps without a better score before training stops.
 
     Raises:
@@ -74,6 +75,7 @@ class TaskData(abc.ABC):
     """
 
     has_prior = False
+    label_scale = 1.0
     patience_steps = 0
     start: run_files.RunFile | None = None
 
@@ -116,11 +118,6 @@ class TaskData(abc.ABC):
             }
         self.batch = min(settings.batch, len(self.chosen))
         self.weights = self.weights_of(self.chosen)
-
-    @property
-    def label_scale(self) -> float:
-        """Runtimes are divided by it for the loss."""
-        return 1.0
 
     @property
     def rankable(self) -> np.ndarray:
@@ -292,6 +289,8 @@ class TileData(TaskData):
 class LayoutData(TaskData):
     """Programs, `configs` configurations and a segment of each in a step."""
 
+    label_scale = layout_store.LABEL_SCALE
+
     def __init__(
         self,
         settings: config_lib.LayoutConfig,
@@ -306,10 +305,6 @@ class LayoutData(TaskData):
         )
         self.has_prior = settings.estimate
         super().__init__(settings, stores)
-
-    @property
-    def label_scale(self) -> float:
-        return layout.graphs.RUNTIME_SCALE
 
     @property
     def steps_per_epoch(self) -> int:

@@ -123,10 +123,8 @@ class Trees:
         if not os.path.lexists(path):
             raise ValueError(f'{path} is missing; copy the directory again')
         content = untrusted.read(path, _MAX_BYTES)
-        try:
+        with text_lib.located(f'{path}: the trees cannot be read'):
             return cls(content.decode('ascii'))
-        except ValueError as error:
-            raise ValueError(f'{path}: the trees cannot be read: {error}') from None
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
         """Predicts float64 [rows] of float32 [rows, len(used)], which are `rounded`."""

@@ -28,6 +28,8 @@ _ARRAYS = (
 )
 # A program's codes begin at a multiple, whatever their width.
 _ALIGNMENT = 8
+# A label is a runtime in nanoseconds divided by this, as published.
+LABEL_SCALE = 1e7
 # Configurations in memory that are encoded at a time.
 _AT_ONCE = 256
 
