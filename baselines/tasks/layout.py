@@ -71,10 +71,10 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         begin_with_estimate: bool,
         table: tile_table.TileTable | None = None,
     ) -> protocol.Graphs:
-        from baselines.layout import stored_programs
+        from baselines.layout import graphs
 
         prior = _prior_of_groups if begin_with_estimate else None
-        return stored_programs.StoredPrograms(store, normalizer, training, prior)
+        return graphs.StoredPrograms(store, normalizer, training, prior)
 
     def table(
         self,
