@@ -25,8 +25,8 @@ import os
 
 from absl import flags
 
-from baselines import command_line
 from baselines import scripts
+from baselines.core import exits
 from baselines.evaluation import kaggle
 
 # The predictions of tiles_gen_predictions_csv.py: ours, and the course's.
@@ -91,7 +91,7 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
         paths = _paths(values.inputcsv) if given else _default()
         kaggle.combine(paths, values.output, values.sample, '--inputcsv')
 
-    return command_line.guarded(work)
+    return exits.guarded(work)
 
 
 if __name__ == '__main__':

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from baselines import command_line
 from baselines import config
 from baselines import scripts
+from baselines.core import exits
 from baselines.core import settings as settings_lib
 from baselines.runs import finding
 
@@ -47,24 +47,20 @@ def define_flags() -> None:
     )
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
     """Reads the flags and predicts."""
-    command_line.refuse_arguments(argv)
+    exits.refuse_arguments(argv)
 
     def work():
-        values = flags.FLAGS
         dirs = [*values.dir, *values.dirs]
         if not dirs:
             raise ValueError(f'--dir is missing: name a run, which is {finding.FORMS}')
-        from baselines.scoring import graph_source
-        from baselines.scoring import loading
+        from baselines.scoring import prediction
 
-        options = settings_lib.from_options(
-            graph_source.SourceOptions, values, task='tile'
-        )
-        loading.write_predictions(dirs, options, values.output)
+        options = settings_lib.from_options(prediction.Options, values, task='tile')
+        prediction.write_predictions(dirs, options, values.output)
 
-    return command_line.guarded(work)
+    return exits.guarded(work)
 
 
 if __name__ == '__main__':

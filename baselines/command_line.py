@@ -1,34 +1,16 @@
-"""Runs commands and scripts: options, exit codes, and errors of one line.
-
-Mistakes of the user (`ValueError`, `OSError`) become one line on stderr and
-exit code 1; set TPUGRAPHS_DEBUG=1 to see where they came from.  Anything else
-is a bug of this package and keeps its traceback.
-"""
+"""Declares the options of commands, and shows their results."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-import contextlib
-import logging
+from collections.abc import Callable, Sequence
 import math
-import os
-import shlex
-import shutil
-import sys
-from typing import Any, TextIO, cast
+from typing import Any
 
 from baselines import config
-from baselines.core import phases
 from baselines.core import text
 from baselines.data import collections
 from baselines.runs import finding
 
 _Options = argparse._ActionsContainer  # a parser, or a group of its options
-
-
-def refuse_arguments(argv: Sequence[str]) -> None:
-    """Exits with an error for stray arguments: `--flag value` typed as `flag value`."""
-    if len(argv) > 1:
-        sys.exit(f'error: {argv[1]!r} is not a flag; see {argv[0]} --help')
 
 
 def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) -> None:
@@ -183,149 +165,3 @@ def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
     option(parser, '--runner', '', f'{about}(docs/guide/scale.md)')
     about = 'options for the Beam runner, in one string'
     option(parser, '--beam_options', '', about)
-
-
-@contextlib.contextmanager
-def logged(short: bool = False) -> Iterator[None]:
-    """Prints the progress of long work in lines on stderr, while the block runs.
-
-    On a terminal it has bars instead.
-
-    Args:
-        short: also when phases begin, and end before half a minute is over.
-    """
-    handler = logging.StreamHandler()
-    logger = phases.logger()
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG if short else logging.INFO)
-    logger.propagate = False  # absl prints what reaches the root
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-        logger.propagate = True
-
-
-class _Output:
-    """Standard output: passes on `text.printable_lines`.
-
-    Attributes:
-        is_lost: whether something could not be written.
-    """
-
-    def __init__(self, stream: TextIO, is_closed: bool):
-        self._stream, self._is_closed = stream, is_closed
-        self.is_lost = False
-
-    def write(self, content: str) -> int:
-        """Writes text; returns its number of characters."""
-        self.is_lost |= self._is_closed
-        self._stream.write(text.printable_lines(content))
-        return len(content)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
-class _Messages(_Output):
-    """Standard error: what it does not take is dropped, so that results still come."""
-
-    def write(self, content: str) -> int:
-        self.is_lost |= self._is_closed
-        try:
-            self._stream.write(content)
-            self._stream.flush()
-        except OSError as error:
-            self.is_lost |= not isinstance(error, BrokenPipeError)
-            _discard(self._stream)
-        return len(content)
-
-
-def guarded(work: Callable[[], int | None]) -> int:
-    """Runs `work` and returns an exit code; user errors become one line.
-
-    Its output may quote an untrusted file: control characters are escaped,
-    so that none reaches the terminal.  The code is 1 if something could not be written.
-    """
-    closed = _open_closed_streams()
-    output = _Output(sys.stdout, 'stdout' in closed)
-    messages = _Messages(sys.stderr, 'stderr' in closed)
-    with contextlib.redirect_stdout(cast(TextIO, output)):
-        with contextlib.redirect_stderr(cast(TextIO, messages)):
-            code = _run(work)
-            if output.is_lost:
-                text.note('standard output is closed')
-    return code or int(output.is_lost or messages.is_lost)
-
-
-def _run(work: Callable[[], int | None]) -> int:
-    """Runs `work` and returns its exit code; user errors become one line."""
-    try:
-        if hasattr(sys.stdout, 'reconfigure'):
-            sys.stdout.reconfigure(line_buffering=True)  # a log is read while it grows
-        code = work() or 0
-        _flush_output()
-        return code
-    except BrokenPipeError:
-        # The reader (`head`, a pager) has left; nothing is wrong.
-        _discard(sys.stdout)
-        return 141
-    except (KeyboardInterrupt, Exception) as error:
-        if text.is_interrupt(error):
-            message = 'interrupted'
-            if isinstance(error, text.Interrupted):
-                message = f'{error}; go on with: {this_command(*error.flags)}'
-            print(f'\n{message}', file=sys.stderr)
-            return 130
-        is_of_user = isinstance(error, (ValueError, OSError))
-        if not is_of_user or os.environ.get('TPUGRAPHS_DEBUG'):
-            raise
-        print(f'error: {text.one_line(error)}', file=sys.stderr)
-        with contextlib.suppress(OSError):
-            _flush_output()  # or drops what a full disk does not take
-        return 1
-
-
-def _open_closed_streams() -> list[str]:
-    """Opens standard streams that the process was started without, as by `>&-`.
-
-    Else Python has None there, and the next files that are opened take their numbers:
-    what libraries print would go into them.
-
-    Returns:
-        Their names.
-    """
-    closed = []
-    for name, mode in (('stdin', 'r'), ('stdout', 'w'), ('stderr', 'w')):
-        if getattr(sys, name) is None:
-            stream = open(os.devnull, mode)  # takes the lowest free number
-            os.set_inheritable(stream.fileno(), True)
-            setattr(sys, name, stream)
-            closed.append(name)
-    return closed
-
-
-def this_command(*flags: str) -> str:
-    """Returns the command line of this process, quoted, with flags that it lacks."""
-    started = sys.orig_argv
-    # A console script is run by Python, but its user has typed its name.
-    name = os.path.basename(sys.argv[0])
-    if len(started) > 1 and shutil.which(name) == started[1]:
-        started = [name, *started[2:]]
-    return shlex.join([*started, *(flag for flag in flags if flag not in started)])
-
-
-def _flush_output() -> None:
-    """Flushes the output here, where an error is handled."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _discard(sys.stdout)
-        raise
-
-
-def _discard(stream: TextIO) -> None:
-    """Prevents Python from writing, and failing, again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -18,9 +18,9 @@ from typing import TypeVar
 from absl import app
 from absl import flags
 
-from baselines import command_line
 from baselines import config
 from baselines import recipes
+from baselines.core import exits
 from baselines.core import files
 from baselines.core import old_columns
 from baselines.core import registry
@@ -105,7 +105,7 @@ def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     if any(word in _HELP_WORDS for word in argv):
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else _BASIC)
-        sys.exit(command_line.guarded(lambda: print(shown)))
+        sys.exit(exits.guarded(lambda: print(shown)))
     try:
         argv = as_absl(argv, flags.FLAGS)
     except ValueError as error:
@@ -129,7 +129,7 @@ def train(
         argv: the name of the script, and words that are no flags.
         values: the flags, by default those of the process.
     """
-    command_line.refuse_arguments(argv)
+    exits.refuse_arguments(argv)
 
     def work():
         settings = from_flags(config_class, flags.FLAGS if values is None else values)
@@ -137,8 +137,8 @@ def train(
         from baselines.training import cross_validation
         from baselines.training import run_training
 
-        command, model_dir = command_line.this_command(), ''
-        with command_line.logged(short=True):
+        command, model_dir = exits.this_command(), ''
+        with exits.logged(short=True):
             if settings.folds or settings.seeds > 1:
                 cross_validation.train_all(settings, command)
             else:
@@ -146,7 +146,7 @@ def train(
         if model_dir:  # of one training, and there of the chief alone
             print(next_steps(settings, model_dir))
 
-    return command_line.guarded(work)
+    return exits.guarded(work)
 
 
 def refuse_wrong_names(settings: config.AnyConfig) -> None:
@@ -254,7 +254,7 @@ def parse_flags(
         raise ValueError(f'there is no flag --{flag}{nearest}') from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
-    command_line.refuse_arguments(rest)
+    exits.refuse_arguments(rest)
     return values
 
 

@@ -18,6 +18,7 @@ import results
 from baselines.core import files
 from baselines.data import families
 from baselines.evaluation import metrics
+from baselines.scoring import measuring
 
 _TEMPERATURES = (1.0, 0.5, 0.0)
 # Fewest kernels of a family that are trained on.
@@ -64,7 +65,7 @@ def _figures(
         map(_family, predictor.open_split('train').graph_ids)
     )
     found: dict[str, list[list[float]]] = collections.defaultdict(list)
-    for graph in predictor.measure('valid')[1]:
+    for graph in measuring.measure(predictor, 'valid')[1]:
         count = trained_on[_family(graph.graph_id)]
         size = [name for name, least in _SIZES.items() if count >= least][-1]
         correct, total = metrics.ordered_pairs(graph.scores, graph.runtimes)

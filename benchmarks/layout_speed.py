@@ -72,12 +72,12 @@ def score(rng, args) -> None:
     few, configs = 16, 4096
     program = synthetic_program(rng, 5000, 7266, 250, configs, args.vectors)
     model = models.ResModel(few, _NUM_OPS)
-    inference = scoring.LayoutInference(model, args.budget << 20)
+    scorer = scoring.LayoutScorer(model, args.budget << 20)
     packed = graphs_lib.pack(
         [program], np.zeros([1, 1], int), np.arange(few)[None, None]
     )
     packed = {k: tf.convert_to_tensor(v) for k, v in packed.items()}
-    fast = inference.score(program)
+    fast = scorer.score(program)
     plain = tf.function(
         lambda: plain_models.layout_scores(
             model, graphs_lib.unpack(packed, 0, 1, few)[0], few
@@ -90,7 +90,7 @@ def score(rng, args) -> None:
     for name, work, count, scores in (
         ('published formula', plain, few, expected),
         ('forward', whole, few, whole().numpy()),
-        ('LayoutInference', lambda: inference.score(program), configs, fast[:few]),
+        ('LayoutScorer', lambda: scorer.score(program), configs, fast[:few]),
     ):
         clock, cpu = median(work, args.repeats)
         off = float(np.abs(scores - expected).max() / np.abs(expected).max())
@@ -168,10 +168,8 @@ def stress(rng, args) -> None:
         program = dataclasses.replace(program, codes=np.load(path, mmap_mode='r'))
         time_steps(rng, args, [program], 'fullgraph', -1)
         before = results.peak_mb() / 1024
-        inference = scoring.LayoutInference(
-            models.ResModel(16, _NUM_OPS), args.budget << 20
-        )
-        work = lambda: inference.score(program)
+        scorer = scoring.LayoutScorer(models.ResModel(16, _NUM_OPS), args.budget << 20)
+        work = lambda: scorer.score(program)
         [clock], [cpu] = results.timed(work, 1, warm_up=False)
         peak = results.peak_mb() / 1024
     print(

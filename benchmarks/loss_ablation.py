@@ -219,8 +219,8 @@ def _scores(
     loss = losses.CombinedLoss(
         settings.losses, task.temperature, settings.loss_noise, own
     )
-    inference = task.inference(model, 0, False)
-    steps = loop.Trainer(model, loss, settings, inference).steps(data)
+    scorer = task.scorer(model, 0, False)
+    steps = loop.Trainer(model, loss, settings, scorer).steps(data)
     moments = [np.zeros_like(x) for x in steps.optimizer.get_weights()]
     for seed in seeds:
         weights = make(seed).get_weights()
@@ -230,7 +230,7 @@ def _scores(
             for drawn in data.draws(epoch):
                 steps.run_chunk(data.pack(*drawn), len(drawn[0]))
         with steps.averaged():
-            scores = list(inference.scores(data.graphs['test']))
+            scores = list(scorer.scores(data.graphs['test']))
         yield dict(zip(data.stores['test'].graph_ids, scores))
 
 

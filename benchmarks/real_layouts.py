@@ -153,7 +153,9 @@ def _judged(
     predictor = results.load(results.run_of(out_dir))
     store = layout_store.LayoutStore.from_records('', [judged])
     # Both, also where the formula scores alone.
-    models = predictor.scorer.models._replace(weights=None, most_multiply_adds=None)
+    models = dataclasses.replace(
+        predictor.scorer, weights=None, most_multiply_adds=None
+    )
     [members] = models.members(store, predictor.scorer.graphs(store))
     scores = {
         'random': np.random.default_rng(seed).random(judged.num_configs),

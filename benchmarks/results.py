@@ -33,9 +33,9 @@ def parser(about: str) -> argparse.ArgumentParser:
 
 def run(main: Callable[[], int | None]) -> None:
     """Ends the process with the status of `main`; user errors become one line."""
-    from baselines import command_line
+    from baselines.core import exits
 
-    sys.exit(command_line.guarded(main))
+    sys.exit(exits.guarded(main))
 
 
 # Data and models --------------------------------------------------------------
@@ -110,11 +110,10 @@ def run_of(out_dir: str) -> str:
 
 
 def load(model_dir: str, *data: str, **more: Any) -> Any:
-    """Returns the predictor of a run on data; see `graph_source.SourceOptions`."""
-    from baselines.scoring import graph_source
-    from baselines.scoring import loading
+    """Returns the predictor of a run on data; see `prediction.Options`."""
+    from baselines.scoring import prediction
 
-    return loading.load_predictor(model_dir, graph_source.SourceOptions(*data, **more))
+    return prediction.load(model_dir, prediction.Options(*data, **more))
 
 
 # Statistics -------------------------------------------------------------------

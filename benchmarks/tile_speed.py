@@ -112,10 +112,10 @@ def measure_scoring(model, plain, graphs, repeats: int) -> None:
             ]
         )
 
-    inference = scoring.TileInference(model)
+    scorer = scoring.TileScorer(model)
 
     def our_scores():
-        return np.concatenate(list(inference.scores(graphs)))
+        return np.concatenate(list(scorer.scores(graphs)))
 
     expected, scores = plain_scores(), our_scores()
     difference = np.abs(scores - expected).max() / np.abs(expected).max()

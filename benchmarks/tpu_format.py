@@ -21,6 +21,7 @@ import results
 from baselines import config
 from baselines import recipes
 from baselines.core import starting
+from baselines.scoring import measuring
 from tests.helpers import places
 
 _ROOT = places.SHARED / 'tpu_format'
@@ -88,11 +89,11 @@ def _trained(
         training = kind(**{**settings, **chosen, **own, **where, 'epochs': _EPOCHS})
         model_dir, _ = results.train(training)
         predictor = results.load(model_dir, where['data_root'], where['cache_dir'])
-        summary = predictor.measure('test')[0]
+        summary = measuring.measure(predictor, 'test')[0]
         real = {}
         if name == 'layout' and _REAL.is_dir():
             predictor = results.load(model_dir, str(_REAL), where['cache_dir'])
-            real = predictor.measure('valid')[0]['groups']
+            real = measuring.measure(predictor, 'valid')[0]['groups']
     measures = _MEASURES[task]
     return _means(summary['overall'], measures), {
         program: _means(group, measures) for program, group in real.items()

@@ -12,6 +12,7 @@ import threading
 import pytest
 
 from baselines import command_line
+from baselines.core import exits
 from baselines.core import text
 from tests.helpers import places
 from tpugraphs import commands
@@ -63,25 +64,25 @@ def _raise(error):
     ],
 )
 def test_user_errors_are_one_line(capsys, error, line):
-    assert command_line.guarded(lambda: _raise(error)) == 1
+    assert exits.guarded(lambda: _raise(error)) == 1
     assert capsys.readouterr() == ('', f'error: {line}\n')
 
 
 def test_untrusted_text_does_not_reach_the_terminal_raw(capsys):
     stored = 'a\x1b[2Jb\rc\u202ed\x9b'
-    assert command_line.guarded(lambda: print(stored, 'two\n\tlines \u00e9')) == 0
+    assert exits.guarded(lambda: print(stored, 'two\n\tlines \u00e9')) == 0
     shown = capsys.readouterr().out
     assert shown == 'a\\x1b[2Jb\\rc\\u202ed\\x9b two\n\tlines \u00e9\n'
 
 
 def test_our_own_defects_keep_their_traceback(monkeypatch):
-    assert command_line.guarded(lambda: None) == 0
-    assert command_line.guarded(lambda: 3) == 3
+    assert exits.guarded(lambda: None) == 0
+    assert exits.guarded(lambda: 3) == 3
     with pytest.raises(TypeError):
-        command_line.guarded(lambda: _raise(TypeError('ours')))
+        exits.guarded(lambda: _raise(TypeError('ours')))
     monkeypatch.setenv('TPUGRAPHS_DEBUG', '1')
     with pytest.raises(ValueError, match='^bad$'):
-        command_line.guarded(lambda: _raise(ValueError('bad')))
+        exits.guarded(lambda: _raise(ValueError('bad')))
 
 
 def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
@@ -91,7 +92,7 @@ def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
         finally:
             threading.Lock().release()
 
-    assert command_line.guarded(work) == 130
+    assert exits.guarded(work) == 130
     assert capsys.readouterr() == ('', '\ninterrupted\n')
 
 
@@ -124,15 +125,15 @@ def test_ctrl_c_says_how_to_go_on(argv, started, wanted, monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', argv)
     monkeypatch.setattr(sys, 'orig_argv', started, raising=False)
     found = {'tpugraphs': '/bin/tpugraphs'}
-    monkeypatch.setattr(command_line.shutil, 'which', found.get)
+    monkeypatch.setattr(exits.shutil, 'which', found.get)
     stop = text.Interrupted('kept 6 epochs', '--resume')
-    assert command_line.guarded(lambda: _raise(stop)) == 130
+    assert exits.guarded(lambda: _raise(stop)) == 130
     assert capsys.readouterr() == ('', f'\nkept 6 epochs; go on with: {wanted}\n')
 
 
 _PRINTS = (
-    'import sys; from baselines import command_line; '
-    'sys.exit(command_line.guarded(lambda: print("x" * int(sys.argv[1]))))'
+    'import sys; from baselines.core import exits; '
+    'sys.exit(exits.guarded(lambda: print("x" * int(sys.argv[1]))))'
 )
 
 
@@ -149,13 +150,13 @@ def test_a_reader_that_has_left_is_no_error(size):
 
 _AS_A_LIBRARY = """
 import os, sys
-from baselines import command_line
+from baselines.core import exits
 def work():
     print('output')
     with open(sys.argv[1], 'wb'):
         os.write(1, b'output')
         os.write(2, b'log')
-sys.exit(command_line.guarded(work))
+sys.exit(exits.guarded(work))
 """
 
 
@@ -197,9 +198,9 @@ def test_one_run_beside_files():
 
 
 def test_words_that_are_no_flags():
-    command_line.refuse_arguments(['tiles_train.py'])
+    exits.refuse_arguments(['tiles_train.py'])
     with pytest.raises(SystemExit) as caught:
-        command_line.refuse_arguments(['tiles_train.py', 'MLP'])
+        exits.refuse_arguments(['tiles_train.py', 'MLP'])
     assert caught.value.code == (
         "error: 'MLP' is not a flag; see tiles_train.py --help"
     )
@@ -259,7 +260,7 @@ for name in sys.argv[1:]:
     except SystemExit as end:
         assert not end.code, (name, end.code)
 slow = {'tensorflow', 'apache_beam', 'matplotlib', 'scipy.stats'}
-slow |= {'baselines.scoring.loading', 'tpugraphs.kernels.cutting'}
+slow |= {'baselines.scoring.prediction', 'tpugraphs.kernels.cutting'}
 slow = sorted(slow & set(sys.modules))
 print('imported', slow)
 """

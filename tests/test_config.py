@@ -15,7 +15,7 @@ from baselines import config
 from baselines import recipes
 from baselines import scripts
 from baselines.core import starting
-from baselines.scoring import graph_source
+from baselines.scoring import prediction
 from baselines.training import losses
 from tests.helpers import places
 from tests.helpers import refusals
@@ -88,7 +88,7 @@ def test_values_out_of_range(kind, setting, value, wanted):
     assert str(caught.value).startswith(f'--{setting} should be {wanted}')
 
 
-@pytest.mark.parametrize('kind', [config.LayoutConfig, graph_source.SourceOptions])
+@pytest.mark.parametrize('kind', [config.LayoutConfig, prediction.Options])
 def test_a_folder_and_the_data_that_ship_exclude_each_other(kind):
     with pytest.raises(ValueError, match='^--sample_data replaces --data_root=d'):
         config.checked(kind(data_root='d', sample_data=True))

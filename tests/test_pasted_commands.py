@@ -28,7 +28,7 @@ _SKIPPED = {
     r'tpugraphs (collect|rank .*--measure)': 'needs jaxlib and a quiet machine',
     r'echo_download_commands': 'needs a network; tests/test_package.py runs it',
     r'create_kaggle_csv': "needs Kaggle's template; test_combine.py runs it",
-    r'tpugraphs check .* --dir': 'needs a SavedModel; test_portability.py runs it',
+    r'tpugraphs check': 'needs a SavedModel; test_portability.py runs it',
     r'tpugraphs compete': 'trains five models; test_compete.py runs it',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
@@ -45,13 +45,13 @@ if not importlib.util.find_spec('jinja2'):
     _SKIPPED['tpugraphs report'] = 'needs jinja2, which an installation brings'
 
 # Whose blocks of Python are run, but for the client of models.md, which
-# `tests/runs/test_export.py` runs.
+# `tests/runs/test_export.py` runs, and a table that `test_score_files.py` makes.
 _PYTHON = [
     document
     for document in _DOCUMENTS
     if any(block.language == 'python' for block in documents.blocks(document))
 ]
-_NOT_RUN = r'sys\.argv'
+_NOT_RUN = r'sys\.argv|pandas'
 
 _TRAINING = r'(tiles|layout)_train|tpugraphs train (tile|layout)'
 _TREES = ['--model=Trees', '--model_kwargs_json={"trees": 4}']

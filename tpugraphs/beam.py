@@ -28,11 +28,8 @@ from baselines.core import arrays
 from baselines.core import files
 from baselines.core import text
 from baselines.data.packed import splits
-from baselines.runs import finding
-from baselines.scoring import graph_source
-from baselines.scoring import loading
 from baselines.scoring import prediction
-from baselines.scoring import scorers
+from baselines.scoring import scorer as scorer_lib
 
 # By default Beam's own local runner works in one process.
 _LOCAL = 'DirectRunner'
@@ -159,7 +156,7 @@ def scores(
         if getattr(options, name)
     }
     options = dataclasses.replace(options, **paths)
-    opened = predictor.name, options, predictor.source.split, store.fingerprint
+    opened = predictor.name, options, predictor.split, store.fingerprint
     work = functools.partial(score_part, opened=opened)
     # Graphs that follow one another, with about so many configurations together.
     parts = arrays.groups(store.config_counts, predictor.task.configs_at_once)
@@ -181,18 +178,17 @@ def score_part(part: list[int], opened: tuple[Any, ...]) -> list[list[float]]:
         ValueError: the worker sees other data, or a score is not finite.
     """
     scorer, store, graphs = _opened(*opened)
-    scored = scorer.models.scores(store, graphs, np.arange(*part))
+    scored = scorer.scores(store, graphs, np.arange(*part))
     return [one.tolist() for one in scored]
 
 
 @functools.lru_cache(maxsize=1)
 def _opened(
-    model_dir: str, options: graph_source.SourceOptions, split: str, fingerprint: str
-) -> tuple[scorers.RunScorer, splits.PackedSplit, Any]:
+    model_dir: str, options: prediction.Options, split: str, fingerprint: str
+) -> tuple[scorer_lib.Scorer, splits.PackedSplit, Any]:
     """Returns a run's scorer, a split and its graphs, kept from part to part."""
-    run = finding.load(model_dir)
-    source = graph_source.RunSource(run, options)
-    scorer, store = loading.run_scorer(run, source), source.open(split)
+    predictor = prediction.load(model_dir, options)
+    scorer, store = predictor.scorer, predictor.open_split(split)
     # A path may mean other files on another machine.
     if store.fingerprint != fingerprint:
         raise ValueError(f'{store.source}: a worker sees other data here')

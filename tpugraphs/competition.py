@@ -22,8 +22,7 @@ from baselines.evaluation import kaggle
 from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from tpugraphs.api import runs as runs_lib
 from tpugraphs.api import training
 
@@ -38,9 +37,9 @@ class CompetitionOptions:
     """The options of a competition entry."""
 
     data_root: str  # folder with tile/xla and layout/{xla,nlp}/{random,default}
-    out_dir: str  # for runs, CSVs and the submission
+    out_dir: str  # folder for runs, CSVs and the submission
     recipe: str = 'strong'
-    epochs: int = 0  # of each training; 0 for the recipe's
+    epochs: int = 0  # number for each training; 0 for the recipe's
     toy_data: bool = False
     sample: str = ''  # Kaggle's template, for collections that are not predicted
 
@@ -189,10 +188,10 @@ def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     stem = name.replace(':', '_')
     csv = os.path.join(files.expand(options.out_dir), f'{stem}.csv')
     if model_dir:
-        data = graph_source.SourceOptions(
+        data = prediction.Options(
             data_root=root, toy_data=options.toy_data, collection=name
         )
-        loading.write_predictions([model_dir], data, csv)
+        prediction.write_predictions([model_dir], data, csv)
         run = runs_lib.load(model_dir, collection=name)
         summary = run.evaluate('valid', root)
     else:

@@ -14,6 +14,7 @@ from baselines import command_line
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import text
+from baselines.data import collections
 from baselines.evaluation import comparison
 from baselines.evaluation import ensembles
 from baselines.evaluation import report
@@ -22,24 +23,39 @@ from baselines.evaluation import tables
 from baselines.runs import differences
 from baselines.runs import finding
 from baselines.scoring import ensemble
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import measuring
+from baselines.scoring import prediction
 
 
 def evaluate_runs(args: argparse.Namespace) -> None:
-    """Prints the measurements of runs: a table for every run, and one of all.
+    """Prints the measurements of runs, or of a file of scores: tables, and one of all.
 
     Raises:
-        ValueError: a run or the data are unusable, or the data have no runtimes.
+        ValueError: a run, the file or the data are unusable, or the data have no
+            runtimes.
         OSError: --output cannot be written.
     """
     _check_output(args)
     summaries: text.JsonObject = {}
-    options = settings_lib.from_options(graph_source.SourceOptions, args)
-    predictors = loading.load_predictors(command_line.runs_of(args), options)
-    labels = loading.labels_of(predictors)
+    options = settings_lib.from_options(prediction.Options, args)
+    has_runs = args.runs or args.dirs or not args.predictions
+    names = command_line.runs_of(args) if has_runs else []
+    predictors = prediction.load_all(names, options)
+    if args.predictions:
+        collection = collections.collection_by_name(
+            args.collection or collections.NAMES[0]
+        )
+        predictors[args.predictions] = prediction.Predictor(
+            collection, options, name=args.predictions
+        )
+    labels = ensemble.labels_of(predictors)
     for model_dir in differences.in_order(labels):
-        summary, _ = predictors[model_dir].measure(args.split, args.protocol)
+        summary, _ = measuring.measure(
+            predictors[model_dir],
+            args.split,
+            args.protocol,
+            args.predictions if model_dir == args.predictions else '',
+        )
         summary.update(labels[model_dir]._asdict())
         if not args.json:
             _print_summary(summary, model_dir)
@@ -66,11 +82,11 @@ def compare_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     sides = _compared_runs(args)
-    options = settings_lib.from_options(graph_source.SourceOptions, args)
+    options = settings_lib.from_options(prediction.Options, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options)
-    labels = loading.labels_of(predictors)
+    labels = ensemble.labels_of(predictors)
     for name, side in zip(args.compare, sides):
         models = sorted({labels[model_dir].group for model_dir in side})
         if len(models) > 1:
@@ -108,8 +124,8 @@ def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
         ValueError: an option does not go with --compare, there are no such runs, or
             one of them is of both models.
     """
-    if args.dirs:
-        raise ValueError('--compare names the runs itself: leave --dir out')
+    if args.dirs or args.predictions:
+        raise ValueError('--compare names runs: leave --dir and --predictions out')
     if args.runs:
         raise ValueError(
             f'--compare takes two names, and {len(args.compare) + len(args.runs)} were '
@@ -158,7 +174,7 @@ def average_runs(args: argparse.Namespace) -> None:
         OSError: a file cannot be written.
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
-    options = settings_lib.from_options(graph_source.SourceOptions, args)
+    options = settings_lib.from_options(prediction.Options, args)
     predictors = ensemble.load(command_line.runs_of(args), options)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json

@@ -12,9 +12,11 @@ In `<data_dir>/archives/` there are, for one archive:
     <name>.json           the number of files unpacked
 """
 
+import base64
 from collections.abc import Sequence
 import email.message
 import glob
+import hashlib
 import http.client
 import json
 import os
@@ -42,6 +44,7 @@ _DROPPED = (
     ConnectionError,
     TimeoutError,
 )
+_MD5 = re.compile(r'md5=([A-Za-z0-9+/=]{24})')  # in Google's storage
 THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
@@ -118,7 +121,8 @@ def fetch(url: str, path: str) -> None:
         url: https, or http on this machine; the server has to tell the length.
 
     Raises:
-        ValueError: the answer is malformed, or another process is downloading the file.
+        ValueError: the answer is malformed, another process is downloading the file,
+            or its checksum is not the server's; then it is removed.
         OSError: no answer, a server error, or no disk space for twice
             the file's size: the file and its unpacked contents.
     """
@@ -141,6 +145,17 @@ def fetch(url: str, path: str) -> None:
                     raise OSError(f'{url}: {reason}') from None
         out.flush()
         os.fsync(out.fileno())
+        # Google's storage sends it with every object; others may not.
+        expected = _read_json(note).get('md5')
+        digest = hashlib.md5(usedforsecurity=False)
+        with open(part, 'rb') as stream:
+            while expected and (piece := stream.read(_READ_BYTES)):
+                digest.update(piece)
+        if expected and base64.b64encode(digest.digest()).decode() != expected:
+            part.unlink()
+            raise ValueError(
+                f'{url}: what arrived is damaged (MD5); run the command again'
+            )
         os.replace(part, path)
         pathlib.Path(note).unlink(missing_ok=True)
 
@@ -189,12 +204,13 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
 
 
 def _version(url: str, headers: email.message.Message) -> text.JsonObject:
-    """Reads size and validator of the file from an answer's headers."""
+    """Reads size, validator and checksum of the file from an answer's headers."""
     length = headers.get('Content-Length') or ''
     if not re.fullmatch(r'\d{1,18}', length):
         raise ValueError(f'{url}: the server does not tell the length of the file')
+    md5 = _MD5.search(','.join(headers.get_all('x-goog-hash', [])))
     validator = headers.get('ETag') or headers.get('Last-Modified')
-    return {'total': int(length), 'validator': validator}
+    return {'total': int(length), 'validator': validator, 'md5': md5 and md5[1]}
 
 
 def _require_safe(url: str) -> None:

@@ -20,11 +20,11 @@ from baselines.core import files
 from baselines.core import text
 from baselines.data import families
 from baselines.data import shares
-from baselines.data import variants
 from baselines.data.packed import cache
 from baselines.data.packed import columns
 from baselines.data.packed import packer
 from baselines.data.packed import splits
+from baselines.data.packed import variants
 
 _JOINED = ('train', 'valid')
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from baselines.core import npz
 from baselines.core import text
-from baselines.data import npz
 from baselines.hlo import schema
 
 # n nodes, m edges, c configurations, F columns.

@@ -11,6 +11,7 @@ import functools
 
 import numpy as np
 
+from baselines.core import arrays
 from baselines.core import text
 from baselines.evaluation import metrics
 from baselines.hlo import protos
@@ -47,7 +48,7 @@ class RankedModule:
 
     def __post_init__(self):
         """Orders the configurations by score; equal ones stay in order."""
-        order = metrics.best_first(self.scores)
+        order = arrays.best_first(self.scores)
         self.run_index = np.asarray(self.run_index)[order]
         self.scores = np.asarray(self.scores)[order]
         self.runtimes = np.asarray(self.runtimes)[order]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 import scipy  # loads `stats`, which takes a second, on first use
 
+from baselines.core import arrays
 from baselines.core import text
 
 Interval = tuple[float, float] | tuple[None, None]
@@ -26,28 +27,13 @@ _FEW_RANKS = 128  # whose pairs are compared all at once
 _FEW_SCORES = 512  # of which SciPy takes longer for Kendall's tau
 
 
-def best_first(scores: ArrayLike) -> np.ndarray:
-    """Orders configurations from the lowest score to the highest.
-
-    Args:
-        scores: [c], lower = predicted faster.
-
-    Returns:
-        int64 [c], a permutation of 0..c-1; equal scores stay in index order.
-
-    Raises:
-        ValueError: no score, not 1-D, or a NaN among them.
-    """
-    return np.argsort(_checked_scores(scores), kind='stable').astype(np.int64)
-
-
 def places(scores: ArrayLike) -> np.ndarray:
     """Returns int64 [c]: the place of each configuration in `best_first`, from 0.
 
     As scores they give the same ranking without ties, which is the published rule for
     equal scores.
     """
-    return np.argsort(best_first(scores))  # the inverse of a permutation
+    return np.argsort(arrays.best_first(scores))  # the inverse of a permutation
 
 
 def expected_best(
@@ -74,7 +60,7 @@ def expected_best(
         ValueError: no score, not 1-D, or a NaN among them.
     """
     # Shapes: all [c] until `order` keeps the candidates, cheapest first.
-    scores, costs = _checked_scores(scores), np.asarray(costs)
+    scores, costs = arrays.checked_scores(scores), np.asarray(costs)
     values = np.asarray(costs if values is None else values, np.float64)
     k = min(k, len(scores))
     last = np.partition(scores, k - 1)[k - 1]
@@ -257,8 +243,8 @@ class Measure(NamedTuple):
     of_random: Callable[[np.ndarray], float]
     legend: str = ''  # what the title means; measures may share one
     final: str = ''  # its name among the final errors of a training; '' if it is none
-    # whether it looks at nothing but the configurations ranked first
-    of_first: bool = False
+    # how many of the configurations ranked first it looks at; None: at all
+    first: int | None = None
     more_is_better: bool = False
     show: str = '.3f'  # format of a value
 
@@ -283,7 +269,7 @@ def _top_k_measure(k: int) -> Measure:
         lambda runtimes: random_top_k_error(runtimes, k),
         'top-k: (best of the k ranked first - best) / best.',
         final=str(k),
-        of_first=True,
+        first=k,
     )
 
 
@@ -296,7 +282,7 @@ def _slowdown_measure(k: int) -> Measure:
         lambda runtimes: 1.0 + random_top_k_error(runtimes, k),
         'slowd@k: best of the k ranked first / best.',
         final=str(k),
-        of_first=True,
+        first=k,
     )
 
 
@@ -313,7 +299,7 @@ _KAGGLE = Measure(
     lambda scores, runtimes: 2.0 - slowdown(scores, runtimes, 5),
     lambda runtimes: 1.0 - random_top_k_error(runtimes, 5),
     'Kaggle: 1 - top-5.',
-    of_first=True,
+    first=5,
     more_is_better=True,
 )
 
@@ -355,7 +341,7 @@ def _ascending_pairs(ranks: np.ndarray) -> tuple[int, np.ndarray]:
 
 def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Returns scores and as many runtimes as arrays; raises ValueError otherwise."""
-    scores, runtimes = _checked_scores(scores), _checked_runtimes(runtimes)
+    scores, runtimes = arrays.checked_scores(scores), _checked_runtimes(runtimes)
     if scores.shape != runtimes.shape:
         raise ValueError(
             f'{text.count(len(scores), "score")} for '
@@ -365,32 +351,8 @@ def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.nda
     return scores, runtimes
 
 
-def _checked_scores(scores: ArrayLike) -> np.ndarray:
-    return _checked_numbers(scores, 'score', lambda x: ~np.isnan(x), 'cannot be ranked')
-
-
 def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
     why = 'must be positive (files of the test split have no runtimes, only 0)'
-    return _checked_numbers(
+    return arrays.checked_numbers(
         runtimes, 'runtime', lambda x: np.isfinite(x) & (x > 0), why
     )
-
-
-def _checked_numbers(
-    values: ArrayLike,
-    name: str,
-    are_valid: Callable[[np.ndarray], np.ndarray],
-    why: str,
-) -> np.ndarray:
-    """Returns numbers as an array; raises ValueError unless all are valid."""
-    values = np.asarray(values)
-    if values.ndim != 1 or not values.size or values.dtype.kind not in 'iuf':
-        raise ValueError(
-            f'{name}s are {values.dtype} of shape {values.shape}: give numbers '
-            'of shape [c], one per configuration, c >= 1'
-        )
-    valid = are_valid(values)
-    if not valid.all():
-        first = int(np.argmin(valid))
-        raise ValueError(f'{name} {first} is {values[first]}: {why}')
-    return values

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from baselines.core import arrays
 from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import collections
-from baselines.evaluation import metrics
 
 HEADER = 'ID,TopConfigs'
 TILE_CHOICES = 5
@@ -55,7 +55,7 @@ def make_row(collection: str, graph_id: str, order: ArrayLike) -> RankingRow:
 
     Args:
         collection: such as 'layout:xla:random'.
-        order: configuration indices, best first (`metrics.best_first(scores)`);
+        order: configuration indices, best first (`arrays.best_first(scores)`);
             of a kernel the best five are kept.
 
     Raises:
@@ -82,7 +82,7 @@ def make_rows(
         scored: scores of each graph, [configurations]; lower is faster.
     """
     return [
-        make_row(collection, graph_id, metrics.best_first(scores))
+        make_row(collection, graph_id, arrays.best_first(scores))
         for graph_id, scores in zip(graph_ids, scored)
     ]
 

@@ -9,10 +9,12 @@ request, the columns of a tile configuration's table are added after (`tile_tabl
 from collections.abc import Sequence
 import dataclasses
 import functools
+from typing import NamedTuple, Optional
 
 import numpy as np
 
 from baselines.core import old_columns
+from baselines.core import registry
 from baselines.core import text
 from baselines.data.packed import splits
 from baselines.features import column_sets
@@ -139,10 +141,15 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
             )
-        fields['table_ranges'] = {
-            name: _read_range(described, name, len(columns.names))
-            for name, columns in column_sets.find().items()
+        sets = [
+            name
+            for name in registry.column_sets()
             if f'{name}_min' in described or f'{name}_max' in described
+        ]
+        columns = column_sets.find(sets) if sets else {}
+        fields['table_ranges'] = {
+            name: _read_range(described, name, len(columns[name].names))
+            for name in columns
         }
         return cls(**fields)
 
@@ -229,3 +236,26 @@ def _column_values(described: text.JsonObject, key: str, kind: type) -> np.ndarr
     if not np.isfinite(array).all():
         raise ValueError(f'normalizer: {key} has a value that is not finite')
     return array
+
+
+class Scaling(NamedTuple):
+    """How features are scaled, and the opcodes that a model knows: below `num_ops`."""
+
+    normalizer: Normalizer
+    num_ops: int
+
+    @classmethod
+    def from_json(cls, info: text.JsonObject) -> Optional['Scaling']:
+        """Reads the scaling in a run file's object; None for a published one.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        if 'normalizer' not in info:
+            return None
+        num_ops = info.get('num_ops')
+        if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
+            raise ValueError(
+                f'num_ops should be a number up to 65536, not {text.quoted(num_ops)}'
+            )
+        return cls(Normalizer.from_json(info['normalizer']), num_ops)

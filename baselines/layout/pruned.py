@@ -83,7 +83,7 @@ class _Plan(NamedTuple):
     pooled: tf.Tensor  # float32 [1, h]
 
 
-class PrunedInference:
+class PrunedScorer:
     """Scores configurations with a `ResModel`, or a model that shows its parts.
 
     Args:

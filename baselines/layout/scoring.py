@@ -24,12 +24,12 @@ _MOST_CONFIGS = 64
 _FIRST = np.zeros([1, 1], np.int64)  # the only program that is packed
 
 
-class LayoutInference:
+class LayoutScorer:
     """Scores all configurations of programs with one model.
 
     A model that shows its parts as `ResModel` does is evaluated once for each
     distinct state of a node (`pruned`); of any other, `forward` is called
-    (`ForwardInference`).
+    (`ForwardScorer`).
 
     Args:
         model: has `forward(graph, num_configs)`.
@@ -40,7 +40,7 @@ class LayoutInference:
     def __init__(self, model: tf.keras.Model, memory_budget: int = DEFAULT_MEMORY):
         in_lists = getattr(model, 'scores_depend_on_list', False)
         by_parts = shows_parts(model) and not in_lists
-        kind = pruned.PrunedInference if by_parts else ForwardInference
+        kind = pruned.PrunedScorer if by_parts else ForwardScorer
         self._score = kind(model, memory_budget).score
 
     def scores(
@@ -48,7 +48,7 @@ class LayoutInference:
         graphs: Sequence[graphs_lib.ScaledProgram],
         numbers: np.ndarray | None = None,
     ) -> Iterator[np.ndarray]:
-        """Yields the scores of programs; see `tasks.protocol.Inference`."""
+        """Yields the scores of programs; see `tasks.protocol.Scorer`."""
         if numbers is None:
             numbers = np.arange(len(graphs))
         return (self.score(graphs[number]) for number in numbers)
@@ -56,7 +56,7 @@ class LayoutInference:
     def chosen(
         self, graphs: Sequence[graphs_lib.ScaledProgram], configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Returns a function that scores given configurations; see `Inference`."""
+        """Returns a function that scores given configurations; see `Scorer`."""
         programs = [_subset(graphs[n], chosen) for n, chosen in enumerate(configs)]
         return lambda: self.scores(programs)
 
@@ -94,7 +94,7 @@ def _subset(
 
 
 def shows_parts(model: tf.keras.Model) -> bool:
-    """Returns whether `PrunedInference` can score with a model.
+    """Returns whether `PrunedScorer` can score with a model.
 
     It has the methods that are called, and no subclass replaces `forward` without
     replacing these, too.
@@ -111,7 +111,7 @@ def shows_parts(model: tf.keras.Model) -> bool:
     )
 
 
-class ForwardInference:
+class ForwardScorer:
     """Scores with `forward` of any model, a part of the configurations at a time.
 
     A model that compares the configurations of a list gets lists that are cut at

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines.core import files
+from baselines.core import npz
 from baselines.core import text
 from baselines.core import untrusted
-from baselines.data import npz
 from baselines.runs import differences
 from baselines.runs import finding
 from baselines.runs import run_files

@@ -12,14 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.data import collections
-from baselines.data import variants
+from baselines.data.packed import variants
 from baselines.features import column_sets
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import graphs as layout_graphs
 from baselines.runs import run_files
-from baselines.runs import scaling as scaling_lib
 from baselines.tiles import scoring
 
 _Inputs = Mapping[str, tf.Tensor]
@@ -34,7 +33,7 @@ class GraphModel(NamedTuple):
 
     run: run_files.RunFile  # the run
     model: tf.keras.Model  # the Keras model
-    scaling: scaling_lib.Scaling  # of the features
+    scaling: normalizer_lib.Scaling  # of the features
     variant: variants.Variant  # the columns of the raw features
     collection: collections.Collection  # of the graphs that it is to score
     adds_to_formula: bool = False  # whether its scores are added to those of --estimate

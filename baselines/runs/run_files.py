@@ -56,6 +56,29 @@ class RunFile:
         with text.located(self.file):
             return collections.collection_from_flags(self.args)
 
+    def part(self, name: str) -> collections.Collection:
+        """Returns the collection whose graphs are to be scored.
+
+        Args:
+            name: of the collection; '' for the only one that it was trained on.
+
+        Raises:
+            ValueError: it is not of that collection, or of several and none is named.
+        """
+        parts = self.collection().parts
+        chosen = [part for part in parts if name in ('', part.name)]
+        if len(chosen) == 1:
+            return chosen[0]
+        names = ', '.join(part.name for part in parts)
+        if name:
+            raise ValueError(
+                f'--collection={name} is for --dir estimate, or for runs that were '
+                f'trained on it among others: {self.model_dir} is of {names}'
+            )
+        raise ValueError(
+            f'{self.model_dir} was trained on {names}: choose one with --collection'
+        )
+
     @property
     def hash(self) -> str:
         """The hash in the directory's name."""
@@ -112,23 +135,6 @@ class RunFile:
     def trees_file(self) -> str:
         """The path of its trees, in LightGBM's text format."""
         return trees_path(self.model_dir)
-
-    @property
-    def ranking_files(self) -> list[str]:
-        """The CSVs that its training wrote, unless --results_csv named them.
-
-        There is one for each collection that it was trained on.
-
-        Raises:
-            ValueError: the run file does not say when it began, as published ones do.
-        """
-        started = self.info.get('started')
-        if type(started) is not int:
-            raise ValueError(f'{self.file}: started is not a number')
-        folder = os.path.dirname(self.model_dir)
-        flags_of_parts = [part.flags.values() for part in self.collection().parts]
-        names = ['_'.join(['results', str(started), *f]) for f in flags_of_parts]
-        return [os.path.join(folder, f'{name}.csv') for name in names]
 
     @property
     def member_weights(self) -> list[float] | None:

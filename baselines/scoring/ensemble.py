@@ -9,9 +9,9 @@ from baselines.core import text
 from baselines.data.packed import splits
 from baselines.evaluation import comparison
 from baselines.evaluation import report
+from baselines.runs import differences
 from baselines.runs import finding
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import measuring
 from baselines.scoring import prediction
 
 
@@ -30,7 +30,9 @@ class Scored(NamedTuple):
 
     def describe(self) -> text.JsonObject:
         """Describes the first model and the data, with the folds of all models."""
-        described = [p.describe(self.store) for p in self.predictors.values()]
+        described = [
+            measuring.describe(p, self.store) for p in self.predictors.values()
+        ]
         folds = dict.fromkeys(d['fold'] for d in described if d['fold'])
         return {**described[0], 'fold': ', '.join(folds)}
 
@@ -38,7 +40,7 @@ class Scored(NamedTuple):
         self, models: Sequence[Sequence[np.ndarray]]
     ) -> list[list[report.GraphResult]]:
         """Joins the graphs of the split with the scores of each of several models."""
-        untrained = self.first.estimates(self.store)
+        untrained = measuring.estimates(self.first, self.store)
         estimates = None if untrained is None else list(untrained)
         task = self.first.task
         return [task.results(self.store, scores, estimates) for scores in models]
@@ -51,7 +53,7 @@ class Scored(NamedTuple):
 
         Returns:
             A dict:
-              ensemble: its summary, as `Predictor.measure` returns it.
+              ensemble: its summary, as `measuring.measure` returns it.
               members: {model directory: summary}.
               gain_over_mean: gains over the mean of the runs' figures, from
                 `comparison.paired_test`.
@@ -61,13 +63,13 @@ class Scored(NamedTuple):
         ours, *members = self.results([averaged, *self.scores])
         described = self.describe()
         described.update(model='ensemble', name=f'ensemble by {by}', by=by)
-        labels = loading.labels_of(self.predictors)
+        labels = labels_of(self.predictors)
         tests = comparison.paired_test(task, [ours], members)
         return {
             'ensemble': {**described, **report.summarise(task, ours)},
             'members': {
                 model_dir: {
-                    **member.describe(store),
+                    **measuring.describe(member, store),
                     **labels[model_dir]._asdict(),
                     **report.summarise(task, theirs),
                 }
@@ -80,17 +82,55 @@ class Scored(NamedTuple):
         }
 
 
-def load(
-    names: Sequence[str], options: graph_source.SourceOptions
+def load_alike(
+    names: Sequence[str], options: prediction.Options
 ) -> dict[str, prediction.Predictor]:
-    """Loads the runs of an ensemble, two or more; errors as of `loading.load_alike`."""
+    """Makes runs of one collection ready to score; returns them by model directory.
+
+    Args:
+        names: of the runs, as `finding.find` takes them.
+
+    Raises:
+        ValueError: the runs are of different collections, or one of them is unusable.
+    """
+    runs = finding.load_all(names)
+    parts = {name: run.part(options.collection) for name, run in runs.items()}
+    first = next(iter(runs))
+    for model_dir, part in parts.items():
+        if part != parts[first]:
+            raise ValueError(
+                f'--dirs: {model_dir} is a run of {part.name}, but {first} of '
+                f'{parts[first].name}'
+            )
+    return {
+        model_dir: prediction.Predictor(parts[model_dir], options, run)
+        for model_dir, run in runs.items()
+    }
+
+
+def labels_of(
+    predictors: Mapping[str, prediction.Predictor],
+) -> dict[str, differences.Label]:
+    """Returns labels by name of the predictor: their models, and differing settings."""
+    runs = {p.name: p.run for p in predictors.values() if p.run}
+    labels = dict(zip(runs, differences.labels(list(runs.values()))))
+    return {
+        name: labels.get(p.name) or differences.Label(p.model_name, p.model_name)
+        for name, p in predictors.items()
+    }
+
+
+def load(
+    names: Sequence[str], options: prediction.Options
+) -> dict[str, prediction.Predictor]:
+    """Loads the runs of an ensemble, two or more; errors as of `load_alike`."""
     model_dirs = finding.find_all(names)
     if len(model_dirs) < 2:
         raise ValueError(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(names)}'
         )
-    return loading.load_alike(model_dirs, options)
+    return load_alike(model_dirs, options)
 
 
 def score(
@@ -107,7 +147,7 @@ def score(
     first_dir, first = next(iter(predictors.items()))
     first_store = first.open_split(split)
     if must_measure:
-        graph_source.check_runtimes(first_store)
+        measuring.check_runtimes(first_store)
     scores = []
     for model_dir, predictor in predictors.items():
         store = first_store if predictor is first else predictor.open_split(split)

@@ -3,17 +3,19 @@
 print(*exporting.export(finding.load('latest'), 'out/'), sep='\\n')
 """
 
+import dataclasses
+from typing import cast
+
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
 from baselines.evaluation import metrics
 from baselines.evaluation import report
+from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
 from baselines.runs import run_files
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import measuring
 from baselines.scoring import prediction
-from baselines.scoring import scorers
 
 _MEASURES = ('top_1_error', 'top_5_error', 'opa', 'kendall_tau')
 
@@ -58,47 +60,44 @@ def export(
                 f'  score = trees + {weight} * normal scores of {column} in the graph'
             )
         return lines
-    options = graph_source.SourceOptions(models_file=models_file, collection=collection)
-    source = graph_source.RunSource(run, options)
-    scorer = loading.run_scorer(run, source)
+    options = prediction.Options(models_file=models_file)
+    predictor = prediction.Predictor(run.part(collection), options, run)
+    scorer = predictor.scorer
     # A layout model of --estimate was trained to correct the formula's scores.
     exported = raw_scoring.GraphModel(
-        *(run, scorer.keras_model, scorer.scaling, scorer.variant, source.collection),
-        adds_to_formula=scorer.estimate and run.task == reading.LAYOUT,
+        run,
+        scorer.keras_model,
+        cast(normalizer_lib.Scaling, scorer.scaling),  # of every run
+        scorer.variant,
+        predictor.collection,
+        adds_to_formula=scorer.adds_to_formula and run.task == reading.LAYOUT,
         flags=scorer.flag.values if scorer.flag else (),
     )
     shapes = export_lib.export(exported, output)
-    lines = [title + source.collection.name]
+    lines = [title + predictor.collection.name]
     for name, shape in shapes.items():
         lines.append(f'  {name} {shape}'.replace('None', '?'))
     lines.append('  -> scores [?]')
     if run.has_trees:
-        lines.append(text.wrapped(_cost_without_trees(run, source, scorer), 2))
+        lines.append(text.wrapped(_cost_without_trees(predictor), 2))
     return lines
 
 
-def _cost_without_trees(
-    run: run_files.RunFile, source: graph_source.Source, scorer: scorers.RunScorer
-) -> str:
+def _cost_without_trees(predictor: prediction.Predictor) -> str:
     """Says how much accuracy is lost on the validation split without the trees."""
     alone = 'note: the graph model alone, without the trees of the run'
     try:
-        if not source.open('valid').has_runtimes:
+        if not predictor.open_split('valid').has_runtimes:
             return alone
     except (ValueError, OSError) as error:
         return f'{alone}; the cost is not measured: {text.one_line(error)}'
+    with_trees, _ = measuring.measure(predictor, 'valid')
     # The same run with its graph model as the only member.
-    models = scorer.models._replace(trees=None, weights=None)
-    without = scorers.RunScorer(
-        *(models, scorer.scaling, scorer.variant, scorer.keras_model),
-        *(scorer.estimate, scorer.flag),
-    )
-    with_trees, without_trees = (
-        prediction.Predictor(compared, source, run).measure('valid')[0]
-        for compared in (scorer, without)
-    )
+    scorer = dataclasses.replace(predictor.scorer, trees=None, weights=None)
+    predictor.scorer = scorer
+    without_trees, _ = measuring.measure(predictor, 'valid')
     changes = []
-    for measure in metrics.MEASURES[source.collection.task]:
+    for measure in metrics.MEASURES[predictor.collection.task]:
         before, after = (
             summary['overall'][measure.key]['mean']
             for summary in (with_trees, without_trees)

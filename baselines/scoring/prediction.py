@@ -1,158 +1,169 @@
-"""Ranks and measures graphs with a run, or with the untrained estimate.
+"""Ranks graphs with a run, or with the untrained estimate.
 
-predictor = loading.load_predictor('latest', graph_source.SourceOptions())
-for scores in predictor.score(predictor.open_split('test')):  # a graph's
+predictor = load('latest', Options())
+for scores in predictor.score(predictor.open_split('test')):  # of a graph
     print(scores.argmin())
+write_predictions(['latest'], Options(), 'test.csv')
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import dataclasses
 import os
-from typing import cast
+from typing import Any
 
 import numpy as np
 
+from baselines import config as config_lib
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
 from baselines.core import text
+from baselines.data import collections
+from baselines.data import folds
 from baselines.data import graph_files
-from baselines.data import published
-from baselines.data import variants
-from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
-from baselines.scoring import graph_source
-from baselines.scoring import scorers
+from baselines.scoring import scorer as scorer_lib
+from baselines.tasks import lookup
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Where graphs are, and how a run is made ready to score them.
+
+    Attributes:
+        data_root: folder of the data; '' for where the run was trained, if
+            that is there, or else the default.
+        cache_dir: where packed splits are kept; '' for the default.
+        sample_data: use the measured data that ship instead of `data_root`.
+        toy_data: only the first few files of each split; None: as the run, if
+            neither `data_root` nor `sample_data` is given.
+        skip_bad_files: leave damaged files out; None: as the run, likewise.
+        memory_budget: megabytes that scoring programs may take.
+        models_file: a models.py, or classes, next to ours.  The file that a run file
+            names is never run: a run may come from someone else.
+        task: of the latest run, or of the estimate; '' for any.
+        collection: of the estimate; '' for the first one of `task`, or of all.  Of a
+            run of several, the one to score.
+        once: the process ends after scoring: compiling for a few small graphs would
+            take longer than it saves.
+    """
+
+    data_root: str = ''
+    cache_dir: str = ''
+    sample_data: bool = False
+    toy_data: bool | None = None
+    skip_bad_files: bool | None = None
+    memory_budget: int = config_lib.LayoutConfig.memory_budget
+    models_file: registry.Own = ''
+    task: str = ''
+    collection: str = ''
+    once: bool = False
+
+    def __post_init__(self):
+        config_lib.check_data(self.data_root, self.sample_data)
 
 
 class Predictor:
-    """Scores the splits of a source, ranks them, and measures the ranking.
+    """Opens the splits of a collection, scores them with a run, and ranks them.
 
     Attributes:
-        run: whose models score; None for the estimate.
-        scorer: scores graphs.
-        source: opens splits.
-        name: the run's model directory, or 'estimate'.
-        model_name: of the run's model, or 'estimate'.
+        run: the run; None for the estimate.
+        name: the run's model directory; else 'estimate', or a file of scores.
+        model_name: of the run's model, or the last part of `name`.
         collection: the graphs that it is for.
         task: of the collection.
-        options: where graphs are, with the task's defaults.
+        options: where graphs are, with the defaults of the task and of the run.
+        split: name of the split that was opened last; '' before.
+        scorer: scores graphs.
 
     Args:
-        run: whose models score; None for the estimate.
+        run: its models are read; None for the estimate.
+        name: of the source of scores, without a run.
+
+    Raises:
+        ValueError: the run is incomplete or does not fit the model's code.
     """
 
     def __init__(
         self,
-        scorer: scorers.Scorer,
-        source: graph_source.Source,
+        collection: collections.Collection,
+        options: Options,
         run: run_files.RunFile | None = None,
+        name: str = finding.ESTIMATE,
     ):
-        self.scorer, self.source, self.run = scorer, source, run
-        self.name = run.model_dir if run else finding.ESTIMATE
-        self.model_name = run.args['model'] if run else finding.ESTIMATE
-        self.collection, self.task = source.collection, source.task
-        self.options = source.options
+        self.run, self.collection, self.split = run, collection, ''
+        self.name = run.model_dir if run else name
+        self.model_name = run.args['model'] if run else os.path.basename(name)
+        self.task = lookup.TASKS[collection.task]
+        self.options = resolve(options, collection, run)
+        toy_data = bool(self.options.toy_data)
+        self._is_own_data = (
+            run is not None
+            and not (options.data_root or options.sample_data)
+            and toy_data == bool(run.args.get('toy_data'))
+        )
+        if run is None:
+            self.scorer = scorer_lib.make_formula(collection)
+        else:
+            self.scorer = scorer_lib.read(
+                run,
+                collection,
+                self.open_split,
+                options.models_file,
+                options.memory_budget,
+                options.once,
+            )
 
     def open_split(self, split: str) -> splits.PackedSplit:
-        """Opens a split of the source; see `Source.open`."""
-        return self.source.open(split)
+        """Opens a split, packing it on first use; see `Task.open_split`.
 
-    def describe(self, store: splits.PackedSplit) -> text.JsonObject:
-        """Describes the model, and the data: the split that was opened last."""
-        return {
-            'model': self.model_name,
-            'collection': self.collection.name,
-            'fold': self.run.args.get('fold', '') if self.run else '',
-            'split': self.source.split,
-            'protocol': report.ALL,
-            'data': store.source,
-        }
-
-    def measure(
-        self, split: str, protocol: str = ''
-    ) -> tuple[text.JsonObject, list[report.GraphResult]]:
-        """Measures how graphs are ranked whose runtimes are known.
-
-        The estimate is measured too, where the data have the columns that it reads.
-
-        Args:
-            split: 'train', 'valid' or 'test'.
-            protocol: of `report.PROTOCOLS`; '': published where the graphs are those
-                of the published validation split of layouts, else all.
-
-        Returns:
-            The summary of `report`, with `model`, `collection`, `fold`, `split`,
-            `protocol` and `data` added; and each graph with its scores and runtimes.
-
-        Raises:
-            ValueError: there is no such protocol, the data are unusable, no runtime is
-                known, or the published protocol has no list for a graph.
+        For a run of a --fold, train and valid are the splits of its fold: it was
+        trained on a part of the published validation split.  Data that it was not
+        trained on are taken as they are.
         """
-        if protocol:
-            registry.resolve(protocol, report.PROTOCOLS, 'protocol')
-        store = self.open_split(split)
-        graph_source.check_runtimes(store)
-        # Lists for the published protocol, or [] to measure on all configurations.
-        described = self.describe(store)
-        lists = self._listed_configurations(store, protocol)
-        if lists:
-            store = cast(layout_store.LayoutStore, store).with_configurations(lists)
-            described['protocol'] = report.PUBLISHED
-        results = self.task.results(store, self.score(store), self.estimates(store))
-        if lists:  # a configuration listed twice was measured once
-            results = [result._replace(configurations=None) for result in results]
-        protocol = described['protocol']
-        summary = report.summarise(self.collection.task, results, protocol)
-        return {**described, **summary}, results
-
-    def estimates(self, store: splits.PackedSplit) -> Iterator[np.ndarray] | None:
-        """Yields untrained scores of each graph, to compare with a run's.
-
-        Returns:
-            None for the estimate itself, and for other columns than the published.
-        """
-        published_columns = variants.Variant(
-            config_features=self.collection.config_columns
+        run, is_first, self.split = self.run, not self.split, split
+        if run is None:
+            return self._open(split)
+        if is_first and run.args.get('toy_data'):
+            self._note_toy_data(run)
+        fold = str(run.args.get('fold') or '')
+        fingerprints = run.info.get('data_fingerprint')
+        trained_on = fingerprints.get(split) if isinstance(fingerprints, dict) else ''
+        if not fold or split == 'test':
+            store = self._open(split)
+            # Of several collections there are as many, with spaces in between.
+            expected = str(trained_on or store.fingerprint).split()
+            if self._is_own_data and store.fingerprint not in expected:
+                text.note(
+                    f'{store.source} is not as it was when {run.model_dir} was trained'
+                )
+            return store
+        stores = {name: self._open(name) for name in ('train', 'valid')}
+        if trained_on == folds.fingerprint(fold, stores, split):
+            cache_dir = self.options.cache_dir
+            return folds.with_fold(fold, stores, self.task.program_of, cache_dir)[split]
+        text.note(
+            f'{run.model_dir} is of fold {text.printable(fold)} of other '
+            f'data; {stores[split].source} is taken whole'
         )
-        if not self.run or variants.Variant.from_store(store) != published_columns:
-            return None
-        return self.task.estimates(store)
+        return stores[split]
 
-    def _listed_configurations(
-        self, store: splits.PackedSplit, protocol: str
-    ) -> list[np.ndarray]:
-        """Returns the configurations of each graph to measure on; [] for all."""
-        # By default only where the split is exactly the published one.
-        lists = published.validation_lists(self.collection.name)
-        in_full = self.source.split == 'valid' and {*store.graph_ids} == {*lists}
-        if protocol == report.ALL or not (protocol or in_full):
-            return []
-        for graph_id, count in zip(store.graph_ids, store.config_counts):
-            if graph_id not in lists:
-                raise ValueError(
-                    f'--protocol=published: there is no list for {graph_id}; there are '
-                    'lists for the published validation graphs of layouts'
-                )
-            if lists[graph_id].max() >= count:
-                raise ValueError(
-                    f'--protocol=published: {graph_id} has {count:,} configurations, '
-                    f'and its list has number {lists[graph_id].max():,}: these are '
-                    'not the published files; measure with --protocol=all'
-                )
-        return [lists[graph_id] for graph_id in store.graph_ids]
+    def _open(self, split: str) -> splits.PackedSplit:
+        """Opens a whole split."""
+        return self.task.open_split(self.collection, self.options, split)
 
-    def write(
-        self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
-    ) -> None:
-        """Writes the ranking of a split as CSV, and prints its path; raises OSError."""
-        path = files.expand(path)
-        rows = submission.make_rows(self.collection.name, store.graph_ids, scored)
-        submission.write_predictions(path, rows)
-        print(f'{path}: {text.count(len(rows), "row")}')
+    def _note_toy_data(self, run: run_files.RunFile) -> None:
+        """Prints which part of the data is taken for a run of --toy_data."""
+        part = 'whole splits are taken here'
+        if self.options.toy_data:
+            part = (
+                f'the first {self.collection.toy_files} files of each split are taken '
+                'here, too (--no-toy_data: all)'
+            )
+        text.note(f'{run.model_dir} was trained with --toy_data; {part}')
 
     def score(
         self, store: splits.PackedSplit, scored: Iterable[np.ndarray] | None = None
@@ -170,25 +181,27 @@ class Predictor:
         self._note_unknown_opcodes(store)
         if scored is None:
             scored = map(self.scorer.mean, self.score_members(store))
-        return scorers.noting_ties(self.name, store, scored)
+        return scorer_lib.noting_ties(self.name, store, scored)
 
     def _note_unknown_opcodes(self, store: splits.PackedSplit) -> None:
         """Prints how many graphs have opcodes that the graph model does not know."""
         num_ops = self.scorer.num_ops
         count = int((store.max_opcode >= num_ops).sum())
-        if self.run and self.scorer.reads_opcodes and count:
+        if self.scorer.graph_model and count:
             text.note(
                 f'{store.source}: opcodes of {num_ops} or more, in {count:,} of '
                 f'{text.count(len(store), store.noun)}, are new to '
-                f'{self.run.model_dir}; it takes them for the unknown opcode'
+                f'{self.name}; it takes them for the unknown opcode'
             )
 
-    def score_members(self, store: splits.PackedSplit) -> Iterator[scorers.Members]:
+    def score_members(
+        self, store: splits.PackedSplit
+    ) -> Iterator[tuple[np.ndarray, ...]]:
         """Yields the members' scores of each graph, whose mean `score` yields."""
         # Refuses other columns than those of the training, adds those of --extra.
         store = self.scorer.check(store)
         title = f'ranking {os.path.basename(store.source)}'
-        scored = self.scorer.members(store)
+        scored = self.scorer.members(store, self.scorer.graphs(store))
         yield from phases.each(scored, title, len(store), store.noun)
 
     def score_record(self, record: graph_files.GraphRecord) -> np.ndarray:
@@ -206,7 +219,9 @@ class Predictor:
         """
         return self.scorer.mean(self.score_record_members(record))
 
-    def score_record_members(self, record: graph_files.GraphRecord) -> scorers.Members:
+    def score_record_members(
+        self, record: graph_files.GraphRecord
+    ) -> tuple[np.ndarray, ...]:
         """Returns the members' scores of a graph in memory; see `score_record`."""
         store_class = self.task.store_class
         if not isinstance(record, store_class.record_class):
@@ -214,3 +229,124 @@ class Predictor:
             raise ValueError(f'the run ranks {wanted}s, not {given}')
         store = store_class.from_records(str(record.graph_id), [record.checked()])
         return next(self.score_members(store))
+
+    def write(
+        self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
+    ) -> None:
+        """Writes the ranking of a split as CSV, and prints its path; raises OSError."""
+        path = files.expand(path)
+        rows = submission.make_rows(self.collection.name, store.graph_ids, scored)
+        submission.write_predictions(path, rows)
+        print(f'{path}: {text.count(len(rows), "row")}')
+
+
+def resolve(
+    options: Options, collection: collections.Collection, run: run_files.RunFile | None
+) -> Options:
+    """Returns options with the run's training data, unless they name other data.
+
+    What neither says is the default of the task.
+    """
+    changes: dict[str, Any] = {}
+    if run is not None and not (options.data_root or options.sample_data):
+        for name in ('toy_data', 'skip_bad_files'):
+            if getattr(options, name) is None:
+                changes[name] = bool(run.args.get(name))
+        trained_on = run.args.get('data_root')
+        if run.args.get('sample_data'):
+            changes['sample_data'] = True
+        elif isinstance(trained_on, str) and os.path.isdir(files.expand(trained_on)):
+            changes['data_root'] = trained_on
+    options = dataclasses.replace(options, **changes)
+    defaults = config_lib.CONFIGS[collection.task]
+    default_root = '' if options.sample_data else defaults.data_root
+    return dataclasses.replace(
+        options,
+        data_root=options.data_root or default_root,
+        cache_dir=options.cache_dir or defaults.cache_dir,
+        collection=collection.name,
+    )
+
+
+def load(name: str, options: Options = Options()) -> Predictor:
+    """Makes a run, or the estimate, ready to score.
+
+    Args:
+        name: of the run, as `finding.find` takes it; or 'estimate'.
+        options: where graphs are, a models.py, and the task of 'latest'.
+
+    Raises:
+        ValueError: a run is incomplete or does not fit the model's code; there is no
+            such collection, or the run is of others; it is of several, and none is
+            named.
+    """
+    if name != finding.ESTIMATE:
+        run = finding.load(name, options.task)
+        return Predictor(run.part(options.collection), options, run)
+    of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
+    collection = collections.collection_by_name(options.collection or of_task[0])
+    return Predictor(collection, options)
+
+
+def load_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
+    """Makes runs and the estimate ready to score; see `load`.
+
+    A run of several collections has a predictor for each, unless one is named.
+
+    Returns:
+        By name of the predictor, the model directory, with the collection if there are
+        several; the estimate comes last.
+    """
+    trained = [name for name in names if name != finding.ESTIMATE]
+    has_estimate = len(trained) < len(names)
+    predictors: dict[str, Predictor] = {}
+    for model_dir, run in finding.load_all(trained, options.task).items():
+        parts = run.collection().parts
+        if has_estimate and len(parts) == 1:  # --collection is of the estimate
+            parts = [run.part('')]
+        elif options.collection or len(parts) == 1:
+            parts = [run.part(options.collection)]
+        for part in parts:
+            name = model_dir if len(parts) == 1 else f'{model_dir} {part.name}'
+            predictors[name] = Predictor(part, options, run)
+    if has_estimate:
+        predictors[finding.ESTIMATE] = load(finding.ESTIMATE, options)
+    return predictors
+
+
+def write_predictions(
+    names: Sequence[str],
+    options: Options,
+    output: str,
+    split: str = 'test',
+    score: Callable[..., Iterable[np.ndarray]] | None = None,
+) -> list[str]:
+    """Ranks a split with each run and writes a CSV for each; returns their paths.
+
+    Args:
+        options: where graphs are, a models.py, and the task of 'latest'.
+        output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
+            name, and of a run of several collections `_<source>_<search>`.
+        score: a function of a predictor and a split, which it has opened, that yields
+            the scores of each graph; None to score in this process.
+
+    Raises:
+        ValueError: a run or the data are unusable.
+        OSError: the CSV cannot be written.
+    """
+    predictors = load_all(names, options)
+    several = len({predictor.name for predictor in predictors.values()}) > 1
+    paths = {}
+    for name, predictor in predictors.items():
+        stem, ending = os.path.splitext(files.expand(output))
+        if several:
+            stem += f'_{predictor.run.hash if predictor.run else predictor.name}'
+        if name != predictor.name:
+            stem = '_'.join([stem, *predictor.collection.flags.values()])
+        paths[name] = stem + ending
+        files.check_file_writable(paths[name], 'output', [submission.HEADER])
+    for name, predictor in predictors.items():
+        store = predictor.open_split(split)
+        scored = score and score(predictor, store)
+        predictor.write(paths[name], store, predictor.score(store, scored))
+    return list(paths.values())

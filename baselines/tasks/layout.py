@@ -84,14 +84,14 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     ) -> layout_table.LayoutTable:
         return layout_table.LayoutTable(store, names)
 
-    def inference(
+    def scorer(
         self, model: 'tf.keras.Model', memory_budget: int, once: bool
-    ) -> protocol.Inference:
+    ) -> protocol.Scorer:
         """Returns what scores programs within a memory budget."""
         from baselines.layout import scoring
 
         budget = (memory_budget << 20) or scoring.DEFAULT_MEMORY
-        return scoring.LayoutInference(model, budget)
+        return scoring.LayoutScorer(model, budget)
 
     def estimates(
         self, store: layout_store.LayoutStore, numbers: np.ndarray | None = None

@@ -1,8 +1,7 @@
-"""Finds the task of a collection."""
+"""The tasks by name."""
 
 from typing import Any
 
-from baselines.data import collections
 from baselines.tasks import layout
 from baselines.tasks import protocol
 from baselines.tasks import tile
@@ -10,8 +9,3 @@ from baselines.tasks import tile
 AnyTask = protocol.Task[Any]  # of any class of splits
 
 TASKS: dict[str, AnyTask] = {task.name: task for task in (tile.Tile(), layout.Layout())}
-
-
-def of(collection: collections.Collection) -> AnyTask:
-    """Returns the task of a collection."""
-    return TASKS[collection.task]

@@ -27,8 +27,8 @@ _Split = TypeVar('_Split', bound=splits.PackedSplit)
 Graphs = Any
 
 
-class Inference(Protocol):
-    """Runs one graph model on the graphs of a split, in bounded memory."""
+class Scorer(Protocol):
+    """Scores the graphs of a split with one graph model, in bounded memory."""
 
     def scores(
         self, graphs: Graphs, numbers: np.ndarray | None = None
@@ -140,9 +140,7 @@ class Task(abc.ABC, Generic[_Split]):
         """
 
     @abc.abstractmethod
-    def inference(
-        self, model: 'tf.keras.Model', memory_budget: int, once: bool
-    ) -> Inference:
+    def scorer(self, model: 'tf.keras.Model', memory_budget: int, once: bool) -> Scorer:
         """Returns what scores graphs with a model.
 
         Args:
@@ -239,7 +237,7 @@ class Task(abc.ABC, Generic[_Split]):
         """Opens a split, packing it on first use.
 
         Args:
-            options: where the graphs are: `graph_source.SourceOptions`, or the
+            options: where the graphs are: `prediction.Options`, or the
                 settings of a training.
             split: 'train', 'valid' or 'test'.
 

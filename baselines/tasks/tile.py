@@ -74,13 +74,13 @@ class Tile(protocol.Task[tile_store.TileStore]):
         shared = None if graphs is None else graphs.table
         return tree_table.TreeTable(store, names, shared)
 
-    def inference(
+    def scorer(
         self, model: 'tf.keras.Model', memory_budget: int, once: bool
-    ) -> protocol.Inference:
+    ) -> protocol.Scorer:
         """Returns what scores kernels; it takes little memory in any case."""
         from baselines.tiles import scoring
 
-        return scoring.TileInference(model, once)
+        return scoring.TileScorer(model, once)
 
     def estimates(
         self, store: tile_store.TileStore, numbers: np.ndarray | None = None

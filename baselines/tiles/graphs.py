@@ -197,7 +197,7 @@ class TileGraphs:
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
-        if table is None:
+        if table is None and normalizer.table_ranges:
             table = tile_table.TileTable(store, list(normalizer.table_ranges))
         self.table = table
 
@@ -321,7 +321,7 @@ class TileGraphs:
         """Scales configuration features; the table's columns come last."""
         raw = self.store.config_feat[rows]  # read from the page cache, once for both
         scaled = self._normalizer.configs(raw)
-        if not self.table.sets:
+        if self.table is None or not self.table.sets:
             return scaled
         columns = self._normalizer.table(self.table.rows(rows, raw))
         return np.concatenate([scaled, columns], axis=1)

@@ -36,7 +36,7 @@ _FEW_ITEMS = 16
 _NOT_SIDE_BY_SIDE = 'FusedBatchNorm'
 
 
-class TileInference:
+class TileScorer:
     """Scores configurations of kernels with one model; compiled once for all splits.
 
     Args:
@@ -84,7 +84,7 @@ class TileInference:
     def chosen(
         self, graphs: graphs_lib.TileGraphs, configs: Sequence[np.ndarray]
     ) -> Callable[[], Iterator[np.ndarray]]:
-        """Returns a function that scores given configurations; see `Inference`.
+        """Returns a function that scores given configurations; see `Scorer`.
 
         A model that compares configurations sees those of a kernel together.
         """

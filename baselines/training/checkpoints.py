@@ -12,9 +12,9 @@ import numpy as np
 
 from baselines import config as config_lib
 from baselines.core import files
+from baselines.core import npz
 from baselines.core import text
 from baselines.core import untrusted
-from baselines.data import npz
 from baselines.data.packed import splits
 from baselines.runs import code_files
 from baselines.runs import finding

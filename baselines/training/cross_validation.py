@@ -28,8 +28,7 @@ from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.training import progress
 from baselines.training import run_training
 
@@ -164,10 +163,10 @@ def _best_epochs(runs: Sequence[run_files.RunFile]) -> int:
 
 def _score(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
     """Scores the graphs of a run's own fold, and those of test."""
-    options = graph_source.SourceOptions(
+    options = prediction.Options(
         cache_dir=config.cache_dir, models_file=config.models_file
     )
-    predictor = loading.of_run(run, options)
+    predictor = prediction.Predictor(run.part(''), options, run)
     valid, test = predictor.open_split('valid'), predictor.open_split('test')
     results = predictor.task.results(valid, predictor.score(valid))
     return _Fold(run, results, test.graph_ids, list(predictor.score(test)))

@@ -50,7 +50,7 @@ class GraphModel:
         own_losses: Mapping[str, Callable[..., tf.Tensor]],
     ):
         self._models = models
-        self._task = lookup.of(config.collection)
+        self._task = lookup.TASKS[config.collection.task]
         model_class = self._task.model_class(config.model, models)  # is there one?
         # Before TensorFlow computes anything.
         self._devices = devices_lib.open_devices(config.strategy)
@@ -85,10 +85,10 @@ class GraphModel:
                 # Before averages of the weights begin.
                 replica.set_weights(model.get_weights())
         budget = getattr(config, 'memory_budget', 0)  # kernels need none
-        inference = self._task.inference(model, budget, False)
+        scorer = self._task.scorer(model, budget, False)
         is_known = data.start is not None or data.has_prior
         return loop.Trainer(
-            model, self._loss, config, inference, self._devices, replica, is_known
+            model, self._loss, config, scorer, self._devices, replica, is_known
         )
 
     @contextlib.contextmanager
@@ -119,7 +119,7 @@ def check_names(
         models: see `GraphModel`.
         own_losses: see `GraphModel`.
     """
-    lookup.of(config.collection).model_class(config.model, models)
+    lookup.TASKS[config.collection.task].model_class(config.model, models)
     checked_loss(config, own_losses)
 
 
@@ -134,7 +134,7 @@ def checked_loss(
     Raises:
         ValueError: there is no such loss, or the user's does not work.
     """
-    temperature = lookup.of(config.collection).temperature
+    temperature = lookup.TASKS[config.collection.task].temperature
     loss = losses.CombinedLoss(
         config.losses, temperature, config.loss_noise, own_losses
     )

@@ -4,11 +4,11 @@ from typing import Any
 
 from baselines import config as config_lib
 from baselines.core import registry
-from baselines.data import variants
 from baselines.data.packed import splits
+from baselines.data.packed import variants
+from baselines.features import normalizer as normalizer_lib
 from baselines.runs import finding
 from baselines.runs import run_files
-from baselines.runs import scaling as scaling_lib
 
 # Settings that determine the shapes and the meaning of weights.
 _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'columns')
@@ -16,7 +16,7 @@ _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'columns')
 
 def read(
     config: config_lib.AnyConfig, train: splits.PackedSplit, num_ops: int
-) -> tuple[run_files.RunFile, scaling_lib.Scaling]:
+) -> tuple[run_files.RunFile, normalizer_lib.Scaling]:
     """Reads the run of --init_from and its scaling; compares it with the settings.
 
     Weights are meaningful only with the scaling that they were trained with, so that is
@@ -62,7 +62,7 @@ def read(
         raise ValueError(
             f'{where} scores with {registry.TREES} alone, which have no weights'
         )
-    scaling = scaling_lib.stored(run)
+    scaling = normalizer_lib.Scaling.from_json(run.info)
     if scaling is None:
         raise ValueError(f'{where} holds no normaliser: this code did not make it')
     # The embedding table has a row for each known opcode, and no more.

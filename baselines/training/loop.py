@@ -1,6 +1,6 @@
 """The training loop and its validation.  File access is left to the caller.
 
-state = Trainer(model, loss, settings, inference).fit(data)
+state = Trainer(model, loss, settings, scorer).fit(data)
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ import tensorflow as tf
 import tqdm
 
 from baselines import config
+from baselines.core import arrays
 from baselines.core import text
-from baselines.scoring import scorers
 from baselines.tasks import protocol
 from baselines.training import devices as devices_lib
 from baselines.training import progress
@@ -46,7 +46,7 @@ class Validator:
         self,
         data: task_data.TaskData,
         loss: tf.keras.losses.Loss,
-        inference: protocol.Inference,
+        scorer: protocol.Scorer,
     ):
         self._data = data
         self._loss = loss
@@ -55,7 +55,7 @@ class Validator:
             data.task.labels(store, graph)[configs]
             for graph, configs in enumerate(chosen)
         ]
-        self._score = inference.chosen(data.graphs['valid'], chosen)
+        self._score = scorer.chosen(data.graphs['valid'], chosen)
         differ = [data.differ(graph, configs) for graph, configs in enumerate(chosen)]
         self._with_choice = np.flatnonzero(differ)
 
@@ -65,7 +65,7 @@ class Validator:
             return _UNMEASURED
         pairs = list(zip(self._score(), self._labels))
         self.ignores_configs = len(self._with_choice) > 0 and all(
-            scorers.are_equal(pairs[graph][0]) for graph in self._with_choice
+            arrays.are_equal(pairs[graph][0]) for graph in self._with_choice
         )
         return dataclasses.replace(
             self._data.validation(pairs), loss=self._loss_of(pairs)
@@ -103,12 +103,12 @@ class Trainer:
         model: tf.keras.Model,
         loss: tf.keras.losses.Loss,
         settings: config.AnyConfig,
-        inference: protocol.Inference,
+        scorer: protocol.Scorer,
         devices: devices_lib.Devices | None = None,
         replica: tf.keras.Model | None = None,
         validate_first: bool = False,
     ):
-        self.model, self.inference = model, inference
+        self.model, self.scorer = model, scorer
         self._loss = loss
         self._settings = settings
         self._devices = devices or devices_lib.Devices()
@@ -203,7 +203,7 @@ class Trainer:
 
     def validator(self, data: task_data.TaskData) -> Validator:
         """Prepares to measure the model after each epoch."""
-        return Validator(data, self._loss, self.inference)
+        return Validator(data, self._loss, self.scorer)
 
     def _validate(self, validator: Validator) -> progress.Validation:
         """Measures the current model, in the chief for all processes."""
@@ -254,7 +254,7 @@ class Trainer:
         store = data.stores['train']
         for graph, nodes in zip(graphs, np.diff(store.node_offsets)[graphs]):
             try:
-                list(self.inference.scores(data.graphs['train'], np.array([graph])))
+                list(self.scorer.scores(data.graphs['train'], np.array([graph])))
             except ValueError as error:
                 raise ValueError(
                     f'the loss is not finite: {store.graph_ids[graph]}, with '

@@ -12,10 +12,10 @@ from baselines.core import text
 from baselines.data import collections
 from baselines.data import folds
 from baselines.data import hardware
-from baselines.data import variants
 from baselines.data.layout import joint
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
+from baselines.data.packed import variants
 from baselines.tasks import lookup
 
 
@@ -66,7 +66,7 @@ def _open_collection(
     settings: config_lib.AnyConfig, collection: collections.Collection
 ) -> dict[str, splits.PackedSplit]:
     """Opens the splits of one collection; see `open_splits`."""
-    task = lookup.of(collection)
+    task = lookup.TASKS[collection.task]
     # A folder of `collect` may be too small to have validation and test splits.
     present: Sequence[str] = collections.SPLITS
     if not settings.sample_data and not settings.fold:

@@ -211,7 +211,7 @@ def _is_fixed(
     Called for a model that does not score another number of them.
     """
     kwargs = config_lib.model_kwargs(settings.model_kwargs_json)
-    graph = lookup.of(settings.collection).example_graph(normalizer)
+    graph = lookup.TASKS[settings.collection.task].example_graph(normalizer)
     try:
         model_class(2, examples.OPCODES, **kwargs).forward(graph, 2)
     except Exception:
@@ -264,7 +264,7 @@ def _file_of(code: Callable) -> str:
 
 def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:
     """Makes up `graphs` graphs of `configs` configurations, packed as for a step."""
-    task = lookup.of(settings.collection)
+    task = lookup.TASKS[settings.collection.task]
     rng = np.random.default_rng(0)
     records = [task.example_record(rng, configs) for _ in range(graphs)]
     store = task.store_class.from_records('made up', records)

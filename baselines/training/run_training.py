@@ -16,6 +16,7 @@ import numpy as np
 
 import baselines
 from baselines import config as config_lib
+from baselines.core import arrays
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
@@ -24,18 +25,19 @@ from baselines.core import text
 from baselines.data import collections
 from baselines.data import folds
 from baselines.data import hardware
-from baselines.data import variants
 from baselines.data.packed import splits
+from baselines.data.packed import variants
 from baselines.evaluation import metrics
 from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.runs import saved
-from baselines.scoring import scorers
+from baselines.scoring import scorer as scorer_lib
 from baselines.tasks import lookup
 from baselines.training import checkpoints
 from baselines.training import final_errors
+from baselines.training import member_weights
 from baselines.training import progress
 from baselines.training import task_data
 from baselines.trees import booster as trees_lib
@@ -86,7 +88,7 @@ def train(
     graph_model, trainer = _graph_model(config, models, own_losses), None
     # This makes folders, so it comes after all that may be refused.
     files.check_writable(config.out_dir)
-    for path in _given_csvs(config):
+    for path in _csv_paths(config) if config.results_csv else ():
         files.check_file_writable(path, 'results_csv', [submission.HEADER])
     is_chief = graph_model is None or graph_model.is_chief
     data = task_data.open_data(config)
@@ -143,7 +145,7 @@ def _check(config: config_lib.AnyConfig) -> None:
 
 def judged_measure(collection: collections.Collection) -> str:
     """Returns the key of the measure that chooses epochs, in `metrics.MEASURES`."""
-    return 'kendall_tau' if lookup.of(collection).judged_by_tau else 'opa'
+    return 'kendall_tau' if lookup.TASKS[collection.task].judged_by_tau else 'opa'
 
 
 def _graph_model(
@@ -240,10 +242,14 @@ def _grow_and_measure(
         content.update(train_curve=curve, best_epoch=best)
     if state is not None:  # of two curves the graph model's is kept
         content.update(train_curve=state.curve, best_epoch=state.best_epoch)
-    inference = trainer.inference if trainer else None
-    most = data.most_multiply_adds
-    models = scorers.Models(data.task, inference, trees, most_multiply_adds=most)
-    return trees, {**content, **_measure(data, models)}
+    scorer = scorer_lib.Scorer(
+        data.task,
+        variants.Variant.from_store(data.stores['train']),
+        graph_model=trainer.scorer if trainer else None,
+        trees=trees,
+        most_multiply_adds=data.most_multiply_adds,
+    )
+    return trees, {**content, **_measure(data, scorer)}
 
 
 def _grow(
@@ -279,36 +285,36 @@ def _grow(
     return trees, curve
 
 
-def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObject:
+def _measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObject:
     """Measures validation and ranks test; returns fields of the run file."""
     settings, stores = data.settings, data.stores
     task_name = settings.collection.task
     errors = final_errors.FinalErrors(settings.collection)
     score = None
 
-    def members(split: str, title: str) -> list[scorers.Members]:
+    def members(split: str, title: str) -> list[tuple[np.ndarray, ...]]:
         store = stores[split]
-        scores = models.members(store, data.graphs[split])
+        scores = scorer.members(store, data.graphs[split])
         return list(phases.each(scores, title, len(store), store.noun))
 
     if stores['valid'].has_runtimes:
         of_valid = members('valid', 'measuring validation')
         formula = list(data.task.estimates(stores['valid'])) if data.has_prior else None
-        models = models.weighed(stores['valid'], of_valid, formula)
-        if formula is None or not models.is_formula_alone:
-            scored = list(map(models.mean, of_valid))
+        scorer = member_weights.chosen(scorer, stores['valid'], of_valid, formula)
+        if formula is None or not scorer.is_formula_alone:
+            scored = list(map(scorer.mean, of_valid))
         else:
             scored = formula
         results = data.task.results(stores['valid'], scored)
         errors.measure('val', stores['valid'], results)
         score = _validation_score(data, scored)
-        if models.trees is not None and score:  # an epoch's is without them
+        if scorer.trees is not None and score:  # an epoch's is without them
             print(f'val {score["measure"]} of all models: {score["value"]:.3f}')
         _note_random(results)
         if data.task.has_default:
             print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
-    test_scores = map(models.mean, members('test', 'ranking test'))
-    scored = list(scorers.noting_ties(settings.model, stores['test'], test_scores))
+    test_scores = map(scorer.mean, members('test', 'ranking test'))
+    scored = list(scorer_lib.noting_ties(settings.model, stores['test'], test_scores))
     if settings.test_mode == 'metrics':
         results = data.task.results(stores['test'], scored)
         errors.measure('test', stores['test'], results)
@@ -323,8 +329,8 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
         },
         **errors.to_json(),
         'val_score': score,
-        'member_weights': models.weights,
-        'most_multiply_adds': models.most_multiply_adds,
+        'member_weights': scorer.weights,
+        'most_multiply_adds': scorer.most_multiply_adds,
         'test_predictions': {row.id: list(row.configs) for row in rows},
         'seed': settings.seed,
         'data_fingerprint': {k: s.fingerprint for k, s in stores.items()},
@@ -332,7 +338,7 @@ def _measure(data: task_data.TaskData, models: scorers.Models) -> text.JsonObjec
         'measured_on': hardware.measured_on(
             settings.data_root, task_name if settings.sample_data else ''
         ),
-        **variants.Variant.from_store(stores['train']).to_json(),
+        **scorer.variant.to_json(),
         'versions': versions(),
         'normalizer': data.normalizer.to_json(),
         'num_ops': data.num_ops,
@@ -366,7 +372,7 @@ def _rows(
     """Ranks the graphs of a split, each in its own collection."""
     names = [part.name for part in collection.parts]
     return [
-        submission.make_row(names[part], graph_id, metrics.best_first(scores))
+        submission.make_row(names[part], graph_id, arrays.best_first(scores))
         for part, graph_id, scores in zip(store.collection_of, store.graph_ids, scored)
     ]
 
@@ -376,7 +382,7 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
     taus = [metrics.kendall_tau(result.scores, result.runtimes) for result in results]
     mean = float(np.nan_to_num(taus).mean())
     # Scores that are all equal have a note of their own.
-    depends = not all(scorers.are_equal(result.scores) for result in results)
+    depends = not all(arrays.are_equal(result.scores) for result in results)
     if mean <= 0 and depends:
         print(
             "note: on validation it ranks no better than random choice (Kendall's tau "
@@ -416,9 +422,8 @@ def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None
         for graph_id, configs in run.info['test_predictions'].items()
     ]
     places = {'model:': [run.model_dir], 'run:': [run.file], 'ranking:': []}
-    for path, part in zip(
-        _given_csvs(config) or run.ranking_files, config.collection.parts
-    ):
+    paths = _csv_paths(config, run.info['started'])
+    for path, part in zip(paths, config.collection.parts):
         of_part = [row for row in rows if row.collection == part.name]
         submission.write_predictions(path, of_part)
         places['ranking:'].append(files.expand(path))
@@ -427,12 +432,17 @@ def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None
             print(f'{name:<8} {files.shown(path)}')
 
 
-def _given_csvs(config: config_lib.AnyConfig) -> list[str]:
-    """Returns the paths by --results_csv of the rankings of a training; [] without."""
+def _csv_paths(config: config_lib.AnyConfig, started: int = 0) -> list[str]:
+    """Returns the paths of the rankings of the collections of a training.
+
+    Args:
+        started: start time of the training, milliseconds since 1970.
+    """
     parts = config.collection.parts
-    stem, ending = os.path.splitext(config.results_csv)
-    if len(parts) == 1 or not config.results_csv:
-        return [config.results_csv] if config.results_csv else []
+    if config.results_csv and len(parts) == 1:
+        return [config.results_csv]
+    default = os.path.join(config.out_dir, f'results_{started:d}.csv')
+    stem, ending = os.path.splitext(config.results_csv or default)
     return ['_'.join([stem, *part.flags.values()]) + ending for part in parts]
 
 

@@ -80,7 +80,7 @@ class TaskData(abc.ABC):
     start: run_files.RunFile | None = None
 
     def __init__(self, settings: Any, stores: Mapping[str, splits.PackedSplit]):
-        self.task: lookup.AnyTask = lookup.of(settings.collection)
+        self.task: lookup.AnyTask = lookup.TASKS[settings.collection.task]
         self.settings, self.stores = settings, stores
         train = stores['train']
         self.drawable = self.task.drawable(train, settings)
@@ -387,7 +387,7 @@ def completed(
                 f'--columns={",".join(added)}'
             )
     # With the recipe's number most graphs would not be trained on at all.
-    drawable = lookup.of(settings.collection).drawable(train, settings)
+    drawable = lookup.TASKS[settings.collection.task].drawable(train, settings)
     if np.mean(drawable >= settings.configs) < 0.5:
         changes['configs'] = max(2, int(np.quantile(drawable, 0.15)))
         print(

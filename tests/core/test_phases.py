@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from baselines import command_line
+from baselines.core import exits
 from baselines.core import phases
 
 
@@ -18,7 +18,7 @@ def _clock(monkeypatch):
 
 
 def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
-    with command_line.logged(short=True):
+    with exits.logged(short=True):
         with phases.Phase('measuring', 2000, 'kernel', done=2) as phase:
             for seconds in (29, 1, 29, 31):
                 clock[0] += seconds
@@ -34,10 +34,7 @@ def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
 
 
 def test_bytes_are_megabytes(clock, capsys):
-    with (
-        command_line.logged(short=True),
-        phases.Phase('packing', 5_000_000, 'B') as phase,
-    ):
+    with exits.logged(short=True), phases.Phase('packing', 5_000_000, 'B') as phase:
         clock[0] += 30
         phase.update(2_000_000)
     assert capsys.readouterr().err.splitlines()[:2] == [
@@ -47,14 +44,14 @@ def test_bytes_are_megabytes(clock, capsys):
 
 
 def test_what_fails_is_not_done(capsys):
-    with command_line.logged(short=True), pytest.raises(ValueError):
+    with exits.logged(short=True), pytest.raises(ValueError):
         with phases.Phase('reading', 1, 'file'):
             raise ValueError
     assert capsys.readouterr().err == 'reading: 1 file\n'
 
 
 def test_a_short_phase_is_not_worth_a_line(clock, capsys):
-    with command_line.logged():
+    with exits.logged():
         for seconds in (29, 31):
             with phases.Phase(f'{seconds}', 1, 'file') as phase:
                 clock[0] += seconds
@@ -63,7 +60,7 @@ def test_a_short_phase_is_not_worth_a_line(clock, capsys):
 
 
 def test_nobody_has_asked_for_lines(capsys):
-    with command_line.logged(short=True):
+    with exits.logged(short=True):
         pass
     assert list(phases.each([1, 2], 'reading', 2, 'file')) == [1, 2]
     assert capsys.readouterr() == ('', '')
@@ -73,7 +70,7 @@ def test_a_terminal_has_a_bar_alone(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr(sys, 'stderr', terminal)
-    with command_line.logged(short=True):
+    with exits.logged(short=True):
         assert list(phases.each('ab', 'reading', 2, 'file')) == ['a', 'b']
     shown = terminal.getvalue()
     assert '\rreading: ' in shown and '\n' not in shown

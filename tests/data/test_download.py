@@ -1,7 +1,9 @@
 """Downloading, from a server on this machine."""
 
+import base64
 import contextlib
 import fcntl
+import hashlib
 import http.server
 import io
 import itertools
@@ -262,6 +264,19 @@ def test_a_server_that_leads_to_an_open_connection_is_refused(tmp_path, monkeypa
         with _answering(lambda c, _: c.sendall(moved)) as url:
             with pytest.raises(ValueError, match='must begin with https'):
                 download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
+
+
+@pytest.mark.parametrize('right', [True, False])
+def test_the_checksum_of_the_server_is_compared(server, split, tmp_path, right):
+    body = server.contents[f'/v0/{_NAME}.tar'] if right else b''
+    digest = base64.b64encode(hashlib.md5(body).digest()).decode()
+    server.headers = {'x-goog-hash': f'crc32c=AAAAAA==,md5={digest}'}
+    if right:
+        assert download.download(split, str(tmp_path), server.url) == (5, 0, 0)
+        return
+    with pytest.raises(ValueError, match=r'what arrived is damaged \(MD5\)'):
+        download.download(split, str(tmp_path), server.url)
+    assert not list((tmp_path / 'archives').glob('*.part'))
 
 
 def test_a_bad_archive_is_removed_and_nothing_unpacked(server, split, tmp_path):

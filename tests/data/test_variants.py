@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from baselines.data import variants
+from baselines.data.packed import variants
 from baselines.data.tile import store as tile_store
 from baselines.hlo import schema
 from tests.helpers import tile_records

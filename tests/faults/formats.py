@@ -133,8 +133,8 @@ def targets() -> dict[str, Target]:
     }
     npz_readers = (
         'baselines.core.untrusted.open_archive',
-        'baselines.data.npz.read_arrays',
-        'baselines.data.npz.read_blocks',
+        'baselines.core.npz.read_arrays',
+        'baselines.core.npz.read_blocks',
     )
     raw_readers = 'baselines.hlo.reading.read_bytes', 'baselines.core.untrusted.read'
     kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
@@ -181,7 +181,7 @@ def targets() -> dict[str, Target]:
             _unfinished(),
             _read_unfinished,
             (
-                'baselines.data.npz.read_all',
+                'baselines.core.npz.read_all',
                 'baselines.runs.listing._interrupted',
                 'baselines.training.checkpoints.read',
             ),

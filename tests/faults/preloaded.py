@@ -7,7 +7,7 @@ lightgbm
 matplotlib.backends.backend_svg
 matplotlib.figure
 scipy.stats
-baselines.scoring.loading
+baselines.scoring.prediction
 baselines.training.run_training
 tests.faults.calls
 tpugraphs.extract.jobs

@@ -2,8 +2,7 @@
 
 import pytest
 
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from tests.helpers import made_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
@@ -22,8 +21,8 @@ def test_a_folder_may_have_any_name(tmp_path, name):
         assert processes.command('predict', run, '--output', output, *words) == 0
         assert output.read_text().count('\n') == 5
         output.unlink()
-    loading.load_predictor(
-        made_runs.make_tile_run(root), graph_source.SourceOptions()
+    prediction.load(
+        made_runs.make_tile_run(root), prediction.Options()
     )  # reads weights
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from baselines import config
 from baselines.data import raw as raw_lib
-from baselines.data import variants
+from baselines.data.packed import variants
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table

@@ -54,7 +54,7 @@ def test_states_are_the_distinct_joint_codes():
 )
 def test_scores_are_those_of_the_plain_formula(options, directions):
     model = models.ResModel(4, 10, **options)
-    inference = scoring.LayoutInference(model)
+    scorer = scoring.LayoutScorer(model)
     plain = {key: options[key] for key in ('num_gnns', 'mlp_layers')}
     shapes = [
         {},
@@ -66,16 +66,16 @@ def test_scores_are_those_of_the_plain_formula(options, directions):
     ]
     for seed, shape in enumerate(shapes):
         program = layout_programs.random_program(seed, **shape)
-        scores = inference.score(program)
+        scores = scorer.score(program)
         wanted = layout_programs.plain_scores(model, program, directions, **plain)
         layout_programs.assert_close(scores, wanted)
 
 
 @pytest.fixture(scope='module')
 def whole():
-    """A model and its inference, which is compiled once for all programs."""
+    """A model and its scorer, which is compiled once for all programs."""
     model = models.ResModel(4, 10)
-    return model, scoring.LayoutInference(model)
+    return model, scoring.LayoutScorer(model)
 
 
 @pytest.mark.slow
@@ -90,11 +90,11 @@ def whole():
 def test_scores_of_any_program_are_those_of_the_plain_formula(
     whole, seed, nodes, share, edges, configs, vectors
 ):
-    model, inference = whole
+    model, scorer = whole
     program = layout_programs.random_program(
         seed, nodes, int(share * nodes), configs, vectors, edges
     )
-    scores = inference.score(program)
+    scores = scorer.score(program)
     wanted = layout_programs.plain_scores(model, program)
     layout_programs.assert_close(scores, wanted)
 
@@ -105,13 +105,13 @@ def test_equal_configurations_are_scored_once(whole):
     program = dataclasses.replace(
         program, group=np.array([3, 0, 0, 1, 2]), runtimes=np.ones(5)
     )
-    model, inference = whole
+    model, scorer = whole
     wanted = layout_programs.plain_scores(model, program)[program.group]
-    for one in inference, scoring.LayoutInference(_Other(model)):
+    for one in scorer, scoring.LayoutScorer(_Other(model)):
         layout_programs.assert_close(one.score(program), wanted)
     program = dataclasses.replace(program, feats=program.feats * np.inf)
     with pytest.raises(ValueError, match='gives random_2 a score that is not'):
-        inference.score(program)
+        scorer.score(program)
 
 
 class _Other(tf.keras.Model):
@@ -139,6 +139,6 @@ def test_a_model_that_replaces_forward_is_scored_with_it():
     small = {'num_gnns': 1, 'mlp_layers': 1}
     model = Negated(4, 10, **small)
     program = layout_programs.random_program(3, configs=70)
-    scores = scoring.LayoutInference(model).score(program)
+    scores = scoring.LayoutScorer(model).score(program)
     wanted = -layout_programs.plain_scores(model, program, **small)
     layout_programs.assert_close(scores, wanted)

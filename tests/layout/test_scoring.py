@@ -27,7 +27,7 @@ def test_lists_are_averaged():
     for cut in tile_scoring.list_cuts(300):
         expected[cut] += program.runtimes[cut] - program.runtimes[cut].mean()
         times[cut] += 1
-    scores = scoring.ForwardInference(_Comparing()).score(program)
+    scores = scoring.ForwardScorer(_Comparing()).score(program)
     np.testing.assert_allclose(scores, expected / times, rtol=1e-4, atol=10)
 
 
@@ -43,7 +43,7 @@ def test_scores_are_added_to_the_prior():
     program = dataclasses.replace(
         program, group=np.array([2, 0, 0]), prior=np.array([1, 2, 3], np.float32)
     )
-    inference = scoring.LayoutInference(_Constant())
-    assert inference.score(program).tolist() == [13, 11, 11]
-    [chosen] = inference.chosen([program], [np.array([1, 0])])()
+    scorer = scoring.LayoutScorer(_Constant())
+    assert scorer.score(program).tolist() == [13, 11, 11]
+    [chosen] = scorer.chosen([program], [np.array([1, 0])])()
     assert chosen.tolist() == [11, 13]

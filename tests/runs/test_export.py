@@ -20,8 +20,6 @@ import tensorflow as tf
 from baselines.data.tile import store as tile_store
 from baselines.features import column_sets
 from baselines.features import tile_table
-from baselines.scoring import graph_source
-from baselines.scoring import loading
 from baselines.scoring import prediction
 from tests.faults import strategies
 from tests.helpers import disks
@@ -64,7 +62,7 @@ def _exported(request, tmp_path_factory):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert processes.command('export', model_dir, folder / 'served') == 0
-    predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
+    predictor = prediction.load(model_dir, prediction.Options('x', 'x'))
     served = str(folder / 'served')
     return _Exported(request.param, predictor, served, printed.getvalue())
 
@@ -126,7 +124,7 @@ def test_computed_columns_are_an_input(tmp_path, capsys):
     model = tf.saved_model.load(str(tmp_path / 'served'))
     score = model.signatures['serving_default']
     found = score(config_table=tf.constant(table), **inputs)['scores']
-    expected = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
+    expected = prediction.load(model_dir, prediction.Options('x', 'x'))
     np.testing.assert_allclose(found, expected.score_record(record), atol=1e-5)
 
 

@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import measuring
+from baselines.scoring import prediction
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 from tests.helpers import made_runs
@@ -38,14 +38,15 @@ def _refused_by(tmp_path):
     """Makes sure that a run neither ranks data nor measures on them."""
 
     def refused(model_dir, data_root, *words):
-        options = graph_source.SourceOptions(str(data_root), str(tmp_path / 'cache'))
+        options = prediction.Options(str(data_root), str(tmp_path / 'cache'))
         output = tmp_path / 'p.csv'
         refusals.assert_refused(
-            lambda: loading.write_predictions([model_dir], options, str(output)), *words
+            lambda: prediction.write_predictions([model_dir], options, str(output)),
+            *words,
         )
         assert not output.exists()
-        predictor = loading.load_predictor(model_dir, options)
-        refusals.assert_refused(lambda: predictor.measure('test'), *words)
+        predictor = prediction.load(model_dir, options)
+        refusals.assert_refused(lambda: measuring.measure(predictor, 'test'), *words)
 
     return refused
 
@@ -90,10 +91,8 @@ def test_opcodes_without_a_row_are_the_unknown_one(task, tmp_path, capsys):
         for name, code in (('known', 0), ('new', 200))
     ]
     write(folder, [old, *others])
-    options = graph_source.SourceOptions(
-        str(tmp_path / 'data'), str(tmp_path / 'cache')
-    )
-    predictor = loading.load_predictor(made, options)
+    options = prediction.Options(str(tmp_path / 'data'), str(tmp_path / 'cache'))
+    predictor = prediction.load(made, options)
     store = predictor.open_split('test')
     known, new, other = predictor.score(store)
     assert store.graph_ids == ['known', 'new', 'old']

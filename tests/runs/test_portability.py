@@ -17,8 +17,7 @@ import pytest
 from baselines import config
 from baselines.core import registry
 from baselines.runs import saved
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.training import run_training
 from tests.helpers import conformance
 from tests.helpers import elsewhere
@@ -80,7 +79,7 @@ def _settings(root, out_dir, **changes):
 
 
 def _options(settings, models_file=''):
-    return graph_source.SourceOptions(
+    return prediction.Options(
         settings.data_root, settings.cache_dir, models_file=models_file
     )
 
@@ -172,7 +171,7 @@ def test_our_models_score_the_same_in_the_published_tree(published):
 def test_the_course_script_ranks_as_ours_does(published, trained, tmp_path):
     settings, model_dir = trained
     output = str(tmp_path / 'ours.csv')
-    loading.write_predictions([f'{model_dir}/'], _options(settings), output)
+    prediction.write_predictions([f'{model_dir}/'], _options(settings), output)
     rows = _rows(output)
     assert len(rows) == 1 + 5
     assert published.ranking == rows == _rows(settings.results_csv)
@@ -226,7 +225,7 @@ _TRAIN = """
 import json, sys
 from baselines import config
 from baselines.core import registry
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.training import run_training
 from baselines.runs import saved
 import tensorflow as tf
@@ -281,11 +280,11 @@ def test_models_of_the_published_tree_as_models_file(root, tmp_path, copy, monke
     settings = _settings(root, tmp_path, model='Stacked', models_file=str(_STUDENT))
     model_dir = run_training.train(settings)
     output = str(tmp_path / 'again.csv')
-    loading.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)
+    prediction.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)
     rows = _rows(output)
     assert len(rows) == 1 + 5 and rows == _rows(settings.results_csv)
     with pytest.raises(ValueError, match="no model 'Stacked'"):
-        loading.write_predictions([model_dir], _options(settings), output)
+        prediction.write_predictions([model_dir], _options(settings), output)
 
 
 @pytest.mark.slow
@@ -298,7 +297,7 @@ def test_models_of_the_published_tree_copied_over_ours(tmp_path, copy):
     # The same file, not copied over but named, gives the same ranking.
     [model_dir] = pathlib.Path(settings.out_dir).glob('model_*')
     output = str(tmp_path / 'ours.csv')
-    loading.write_predictions(
+    prediction.write_predictions(
         [str(model_dir)], _options(settings, str(_STUDENT)), output
     )
     assert _rows(output) == _rows(settings.results_csv)

@@ -9,8 +9,7 @@ import pytest
 from baselines.data import shipped
 from baselines.hlo import graph
 from baselines.runs import finding
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_records
@@ -23,10 +22,8 @@ def test_it_ranks_as_when_it_was_made(tmp_path):
     with open(os.path.join(finding.pretrained_folder(), 'about.json')) as stream:
         expected = json.load(stream)['scores']
     root = shipped.folder('by_others_real', str(tmp_path))
-    options = graph_source.SourceOptions(
-        data_root=root, cache_dir=str(tmp_path / 'cache')
-    )
-    predictor = loading.load_predictor(finding.PRETRAINED, options)
+    options = prediction.Options(data_root=root, cache_dir=str(tmp_path / 'cache'))
+    predictor = prediction.load(finding.PRETRAINED, options)
     store = predictor.open_split('test')
     scores = dict(zip(store.graph_ids, predictor.score(store)))
     assert len(expected) == 3

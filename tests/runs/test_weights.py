@@ -8,8 +8,7 @@ import tensorflow as tf
 from baselines import config
 from baselines.core import registry
 from baselines.runs import weights
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from tests.helpers import finished_runs
 from tests.helpers import made_runs
 
@@ -70,7 +69,7 @@ def test_options_of_an_untrusted_run_file(untrusted_run):
     for kwargs in ('{"num_gnns": 1000000}', '{"hidden_dim": 60000}'):
         model_dir = untrusted_run(model_kwargs_json=kwargs)
         with pytest.raises(ValueError, match=f'far larger than what {model_dir} holds'):
-            loading.load_predictor(model_dir, graph_source.SourceOptions())
+            prediction.load(model_dir, prediction.Options())
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_activations_that_are_none(untrusted_run, model, name):
     kwargs = json.dumps({'hidden_activation': name})
     model_dir = untrusted_run(model=model, model_kwargs_json=kwargs)
     with pytest.raises(ValueError, match=f'{model} does not take'):
-        loading.load_predictor(model_dir, graph_source.SourceOptions())
+        prediction.load(model_dir, prediction.Options())
 
 
 def test_a_model_that_fails_without_options_keeps_its_traceback():

@@ -11,8 +11,8 @@ from baselines.evaluation import ensembles
 from baselines.evaluation import report
 from baselines.runs import run_files
 from baselines.scoring import ensemble
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import measuring
+from baselines.scoring import prediction
 from baselines.training import run_training
 from baselines.training import task_data
 from tests.helpers import finished_runs
@@ -79,7 +79,7 @@ def _folded(root):
 
 @pytest.fixture(name='data')
 def _data(root):
-    return graph_source.SourceOptions(cache_dir=str(root / 'cache'), models_file=_CODE)
+    return prediction.Options(cache_dir=str(root / 'cache'), models_file=_CODE)
 
 
 @pytest.fixture(name='run_command')
@@ -93,7 +93,7 @@ def _run_command(root):
 
 
 def _valid_ids(model_dir, data):
-    predictor = loading.load_predictor(model_dir, data)
+    predictor = prediction.load(model_dir, data)
     return predictor.open_split('valid').graph_ids
 
 
@@ -129,7 +129,7 @@ def test_an_ensemble_lists_its_folds(folded, data):
 
 
 def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
-    found = loading.load_predictor(folded[0], data).measure('valid')[0]
+    found = measuring.measure(prediction.load(folded[0], data), 'valid')[0]
     assert found['fold'] == '1/2' and set(found['groups']) == {'net_1', 'other_5'}
     assert found['overall']['top_5_error']['mean'] == pytest.approx(
         finished_runs.info_of(folded[0])['final_error']['val']['5'], rel=1e-6
@@ -153,9 +153,7 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
 def test_other_data_is_taken_whole(root, folded, tmp_path, capsys):
     for name, programs in (('train', {'x': 2}), ('valid', {'y': 2})):
         tile_records.write_split(tmp_path / name, _kernels(programs, 5))
-    data = graph_source.SourceOptions(
-        str(tmp_path), str(root / 'cache2'), models_file=_CODE
-    )
+    data = prediction.Options(str(tmp_path), str(root / 'cache2'), models_file=_CODE)
     assert _valid_ids(folded[0], data) == ['y_00', 'y_01']
     assert 'is of fold 1/2 of other data' in capsys.readouterr().err
 
@@ -190,7 +188,7 @@ def test_an_ensemble_ranks_by_the_mean(plain, data, run_command, tmp_path, capsy
     assert capsys.readouterr().out == f'{output}: 3 rows\n'
     scores = []
     for model_dir in plain:
-        predictor = loading.load_predictor(model_dir, data)
+        predictor = prediction.load(model_dir, data)
         store = predictor.open_split('test')
         scores.append(dict(zip(store.graph_ids, predictor.score(store))))
     for graph_id, order in _rows(output).items():
@@ -227,7 +225,8 @@ def test_an_ensemble_is_measured_beside_its_members(
     for model_dir, summary in found['members'].items():
         assert summary.pop('group') == 'Tiny'
         assert summary.pop('name') == f'Tiny seed {plain.index(model_dir)}'
-        assert summary == loading.load_predictor(model_dir, data).measure('valid')[0]
+        alone, _ = measuring.measure(prediction.load(model_dir, data), 'valid')
+        assert summary == alone
     for key, sign in (('opa', 1), ('top_1_error', -1)):
         figures = [part['overall'][key]['mean'] for part in found['members'].values()]
         ours = found['ensemble']['overall'][key]['mean']
@@ -304,7 +303,7 @@ def test_two_models_are_compared(root, plain, folded, run_command, capsys):
         ([f'{root}/mixed/Tiny', folded[0]], different),
         ([plain[0], f'{root}/none/gone'], '--compare: there is no directory'),
         ([*plain, '--output', 'a.xls'], 'a.xls: should end in .json or .csv'),
-        ([*plain, '--dir', plain[0]], '--compare names the runs itself: leave --dir'),
+        ([*plain, '--dir', plain[0]], '--compare names runs: leave --dir'),
         ([*plain, other], '--compare takes two names, and 3 were given: a shared'),
         ([plain[0], folded[0], '--split=valid'], '--compare: '),
         ([*plain, '--protocol=published'], '--compare is on all configurations'),

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from baselines.data.layout import store as layout_store
+from baselines.data.packed import variants
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
 from baselines.runs import finding
-from baselines.scoring import graph_source
-from baselines.scoring import loading
-from baselines.scoring import scorers
+from baselines.scoring import measuring
+from baselines.scoring import prediction
+from baselines.scoring import scorer as scorer_lib
 from baselines.tasks import layout
 from baselines.tasks import lookup
 from tests.helpers import hlo_kernels
@@ -41,9 +42,7 @@ def _addition():
 
 
 def test_tiles_are_ranked_by_estimated_time():
-    scores = loading.load_predictor(
-        'estimate', graph_source.SourceOptions()
-    ).score_record(_addition())
+    scores = prediction.load('estimate', prediction.Options()).score_record(_addition())
     # Two arrays read and one written at 450 bytes/ns, and 250 ns for each tile.
     moved = 3 * 16 * 256 * 4 / 450
     np.testing.assert_allclose(np.exp(scores), [moved + 1000, moved + 250], rtol=1e-5)
@@ -64,10 +63,10 @@ def test_the_formula_ranks_programs_that_are_unlike_the_training(capsys):
     records[1] = small
     store = layout_store.LayoutStore.from_records('here', records)
     learned = np.arange(4.0)
-    models = scorers.Models(
+    models = scorer_lib.Scorer(
         lookup.TASKS['layout'],
+        variants.Variant.from_store(store),
         types.SimpleNamespace(scores=lambda graphs, chosen: [learned] * len(chosen)),
-        trees=None,
         most_multiply_adds=480.1,
     )
     formula = list(models.task.estimates(store))
@@ -78,7 +77,7 @@ def test_the_formula_ranks_programs_that_are_unlike_the_training(capsys):
     np.testing.assert_array_equal([scores for [scores] in last], expected[1:])
     said = capsys.readouterr().err
     assert 'note: large and 1 more: over 10 times the multiply-adds of any' in said
-    like = models._replace(most_multiply_adds=1920.1)
+    like = dataclasses.replace(models, most_multiply_adds=1920.1)
     assert [scores.tolist() for [scores] in like.members(store, None)] == [
         learned.tolist()
     ] * 3
@@ -113,7 +112,7 @@ def test_data_of_other_columns_are_refused():
     record = _addition()
     wide = np.pad(record.node_feat, [(0, 0), (0, 1)])
     wide = dataclasses.replace(record, node_feat=wide)
-    predictor = loading.load_predictor('estimate', graph_source.SourceOptions())
+    predictor = prediction.load('estimate', prediction.Options())
     assert_refused(lambda: predictor.score_record(wide), 'but 140 in what the estimate')
 
 
@@ -160,10 +159,10 @@ def test_what_the_estimate_is_not_for(
 def test_a_run_has_a_collection_of_its_own(tmp_path):
     model_dir = made_runs.make_layout_run(tmp_path)
     run = finding.load(model_dir)
-    assert graph_source.collection_of(run, '').name == 'layout:xla:random'
+    assert run.part('').name == 'layout:xla:random'
     for load in (
         lambda: tpugraphs.load(model_dir, collection='tile:xla'),
-        lambda: graph_source.collection_of(run, 'tile:xla'),
+        lambda: run.part('tile:xla'),
     ):
         assert_refused(
             load,
@@ -187,10 +186,10 @@ def test_a_run_of_that_name_has_a_folder(tmp_path, monkeypatch):
 def test_tau_on_real_programs(search, split, tau, tmp_path):
     if not _REAL.is_dir():
         pytest.skip(f'no real programs: {_REAL} is missing')
-    options = graph_source.SourceOptions(
+    options = prediction.Options(
         str(_REAL), str(tmp_path), collection=f'layout:xla:{search}'
     )
-    predictor = loading.load_predictor('estimate', options)
-    summary, _ = predictor.measure(split)
+    predictor = prediction.load('estimate', options)
+    summary, _ = measuring.measure(predictor, split)
     json.dumps(summary, allow_nan=False)
     assert summary['overall']['kendall_tau']['mean'] == pytest.approx(tau, abs=5e-4)

@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.data.tile import store as tile_store
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.training import run_training
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
@@ -29,10 +28,10 @@ from tests.helpers import tiny_models
 def test_equal_scores_get_a_note(scored, is_noted, capsys, monkeypatch):
     counts = [len(scores) for scores in scored]
     kernels = tile_records.make_records(len(scored), configs=counts)
-    options = graph_source.SourceOptions(collection='tile:xla')
-    predictor = loading.load_predictor('estimate', options)
+    options = prediction.Options(collection='tile:xla')
+    predictor = prediction.load('estimate', options)
     members = [(np.array(scores),) for scores in scored]
-    monkeypatch.setattr(predictor.scorer, 'members', lambda store: iter(members))
+    monkeypatch.setattr(predictor, 'score_members', lambda store: iter(members))
     store = tile_store.TileStore.from_records('here', kernels)
     # `zip` ends with the names, without asking for another score.
     for expected, scores in zip(scored, predictor.score(store)):

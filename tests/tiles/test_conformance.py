@@ -70,6 +70,8 @@ def _graphs(tmp_path_factory):
 class TestTileModels(conformance.ModelSuite):
     @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name, graphs, monkeypatch):
+        if name not in task.models_of_new_layers:
+            pytest.skip('compiling takes a second: once for a kind of layer')
         model = task.shared(name)
         if getattr(model, 'scores_depend_on_list', False):
             pytest.skip('its slices are other lists, see tests/tiles/test_scoring.py')
@@ -77,7 +79,7 @@ class TestTileModels(conformance.ModelSuite):
         monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 20)
         scaling = normalizer_lib.Normalizer.fit(graphs.store)
         sliced = types.SimpleNamespace(forward=model.forward, joins_early=True)
-        for number, scores in enumerate(scoring.TileInference(sliced).scores(graphs)):
+        for number, scores in enumerate(scoring.TileScorer(sliced).scores(graphs)):
             record = graphs.store.record(number)
             kernel = tile_graphs.Kernel.of(record, scaling.nodes, scaling.configs)
             whole = model.forward(tile_graphs.by_hand([kernel]), record.num_configs)

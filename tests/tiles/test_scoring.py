@@ -95,27 +95,27 @@ def _assert_scores(scored, kernels, configs=None):
 
 @pytest.fixture(scope='module', name='summing')
 def _summing():
-    """A model and its inference, which is compiled once."""
+    """A model and its scorer, which is compiled once."""
     model = _EarlySums()
-    return model, scoring.TileInference(model)
+    return model, scoring.TileScorer(model)
 
 
 def test_groups_change_nothing_but_memory(graphs, summing, monkeypatch):
-    model, inference = summing
+    model, scorer = summing
     for per_group in (1, 709, 10_000):
         monkeypatch.setattr(scoring, 'CONFIGS_PER_GROUP', per_group)
-        _assert_scores(inference.scores(graphs), range(5))
+        _assert_scores(scorer.scores(graphs), range(5))
     for kernels in ([4, 1, 2, 0], [3], [1, 1], []):
         chosen = np.array(kernels, np.int64)
-        _assert_scores(inference.scores(graphs, chosen), kernels)
+        _assert_scores(scorer.scores(graphs, chosen), kernels)
     assert model.traces == 1, 'compiled once for all shapes'
 
 
 def test_what_joins_early_is_scored_in_small_slices(graphs, summing, monkeypatch):
     monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 100)
-    model, inference = summing
+    model, scorer = summing
     model.cells.clear()
-    _assert_scores(inference.scores(graphs), range(5))
+    _assert_scores(scorer.scores(graphs), range(5))
     # Of 300 nodes one configuration at a time is the least there is.
     cells = sorted(model.cells)
     assert cells[-5:] == [300] * 5 and cells[-6] <= 100
@@ -126,7 +126,7 @@ def test_what_joins_early_is_scored_in_small_slices(graphs, summing, monkeypatch
 def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
     monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 100)
     model = _LateSums()
-    _assert_scores(scoring.TileInference(model).scores(graphs), range(5))
+    _assert_scores(scoring.TileScorer(model).scores(graphs), range(5))
     assert sorted(model.cells) == sorted(n * c for _, n, _, c in _KERNELS)
 
 
@@ -134,8 +134,8 @@ def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
 @pytest.mark.parametrize('once', [False, True])
 def test_a_few_kernels_are_scored_once_without_compiling(graphs, once):
     model = _LateSums()
-    inference = scoring.TileInference(model, once)
-    _assert_scores(inference.scores(graphs), range(5))
+    scorer = scoring.TileScorer(model, once)
+    _assert_scores(scorer.scores(graphs), range(5))
     assert model.traces == (5 if once else 1)  # a call for each
 
 
@@ -147,19 +147,19 @@ def test_chosen_configurations(graphs, summing):
 
 
 def test_a_score_that_is_not_finite_names_the_kernel(graphs, summing):
-    model, inference = summing
-    before = next(inference.scores(graphs))
+    model, scorer = summing
+    before = next(scorer.scores(graphs))
     for value in (np.nan, np.inf):
         model.weight.assign(value)
         for name, scored in (
-            ('b_large', inference.scores(graphs, np.array([1, 0]))),
-            ('a_two_nodes', inference.chosen(graphs, [np.array([1]), np.array([2])])()),
+            ('b_large', scorer.scores(graphs, np.array([1, 0]))),
+            ('a_two_nodes', scorer.chosen(graphs, [np.array([1]), np.array([2])])()),
         ):
             with pytest.raises(ValueError, match=f'gives {name} a score that is not'):
                 list(scored)
     # Weights are read at each call: training goes on between two validations.
     model.weight.assign(2.0)
-    np.testing.assert_allclose(next(inference.scores(graphs)), 2 * before)
+    np.testing.assert_allclose(next(scorer.scores(graphs)), 2 * before)
     model.weight.assign(1.0)
 
 
@@ -174,10 +174,10 @@ def test_forward_may_need_a_python_number(graphs, monkeypatch):
 
     monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 100)
     model = Repeating()
-    inference = scoring.TileInference(model)
-    _assert_scores(inference.scores(graphs), range(5))
+    scorer = scoring.TileScorer(model)
+    _assert_scores(scorer.scores(graphs), range(5))
     chosen = [np.array([1, 0])]
-    _assert_scores(inference.chosen(graphs, chosen)(), [0], chosen)
+    _assert_scores(scorer.chosen(graphs, chosen)(), [0], chosen)
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_what_is_not_safe_side_by_side_runs_alone(
         return loop(*args, parallel_iterations=parallel_iterations, **kwargs)
 
     monkeypatch.setattr(tf, 'while_loop', recorded)
-    _assert_scores(scoring.TileInference(Model()).scores(graphs), range(5))
+    _assert_scores(scoring.TileScorer(Model()).scores(graphs), range(5))
     assert (used[-1] > 1) == parallel
 
 
@@ -221,7 +221,7 @@ class _Comparing(_Sums):
 @pytest.mark.slow
 def test_long_lists_are_cut_several_ways_and_averaged(graphs):
     model = _Comparing()
-    [scores] = scoring.TileInference(model).scores(graphs, np.array([2]))
+    [scores] = scoring.TileScorer(model).scores(graphs, np.array([2]))
     cuts = scoring.list_cuts(700)
     assert sorted(map(len, cuts)) == [116] * 8 + [117] * 16  # 4 times 6 lists
     assert sorted(model.cells) == sorted(3 * len(cut) for cut in cuts)
@@ -230,7 +230,7 @@ def test_long_lists_are_cut_several_ways_and_averaged(graphs):
         expected[cut] += (_expected(2)[cut] + cut.mean() / 699) / 4
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
     # The same again, and a list that fits is scored whole.
-    again, whole = scoring.TileInference(model).scores(graphs, np.array([2, 3]))
+    again, whole = scoring.TileScorer(model).scores(graphs, np.array([2, 3]))
     np.testing.assert_array_equal(again, scores)
     mean = np.arange(_KERNELS[3][3]).mean() / 699
     np.testing.assert_allclose(whole, _expected(3) + mean, rtol=1e-5)

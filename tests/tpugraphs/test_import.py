@@ -59,7 +59,7 @@ import os, sys
 del os.environ['TF_CPP_MIN_LOG_LEVEL']  # a user's is not set
 from baselines.core import starting
 starting.start_tensorflow()
-import baselines.scoring.loading, tpugraphs.ranking.ranking
+import baselines.scoring.prediction, tpugraphs.ranking.ranking
 print({'scipy.stats', 'lightgbm', 'apache_beam', 'matplotlib'} & set(sys.modules))
 import tensorflow as tf
 identity = tf.function(lambda x: x)

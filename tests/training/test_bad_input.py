@@ -10,8 +10,8 @@ import shutil
 import numpy as np
 import pytest
 
-from baselines import command_line
 from baselines import config
+from baselines.core import exits
 from baselines.training import task_data
 from tests.helpers import layout_runs
 from tests.helpers import processes
@@ -67,7 +67,7 @@ def _train(tmp_path):
 
             run_training.train(config.checked(settings))
 
-        return command_line.guarded(work)
+        return exits.guarded(work)
 
     return train
 

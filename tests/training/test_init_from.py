@@ -9,8 +9,7 @@ import pytest
 from baselines import config
 from baselines.runs import finding
 from baselines.runs import run_files
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.training import init_from
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -45,12 +44,11 @@ def _root(tmp_path_factory):
 
 def test_weights_and_scaling_are_those_of_the_source(source, root):
     changed, _ = layout_runs.train(root, epochs=1, lr=1e-12, init_from=source, **_SAME)
-    options = graph_source.SourceOptions(
+    options = prediction.Options(
         str(root / 'data'), str(root / 'cache'), models_file=_SAME['models_file']
     )
     first, then = (
-        loading.load_predictor(str(model_dir), options)
-        for model_dir in (source, changed)
+        prediction.load(str(model_dir), options) for model_dir in (source, changed)
     )
     models = [predictor.scorer.keras_model for predictor in (first, then)]
     for a, b in zip(*(model.variables for model in models)):

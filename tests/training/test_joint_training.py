@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from baselines.runs import finding
 from baselines.scoring import exporting
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.training import init_from
 from baselines.training import run_training
 from tests.helpers import finished_runs
@@ -82,7 +81,7 @@ def _rows(path):
 
 
 def _options(trained, **changes):
-    return graph_source.SourceOptions(
+    return prediction.Options(
         cache_dir=str(trained / 'cache'),
         models_file=tiny_layout_models.__file__,
         **changes,
@@ -144,11 +143,11 @@ def test_each_collection_has_a_csv_under_a_beam_runner(trained, model_dir):
 def test_a_graph_in_memory_is_of_the_named_collection(trained, model_dir):
     options = _options(trained)
     refusals.assert_refused(
-        lambda: loading.load_predictor(str(model_dir), options),
+        lambda: prediction.load(str(model_dir), options),
         f'{model_dir} was trained on {_XLA}, {_NLP}: choose one with --collection',
     )
     options = _options(trained, collection=_NLP)
-    predictor = loading.load_predictor(str(model_dir), options)
+    predictor = prediction.load(str(model_dir), options)
     scores = predictor.score_record(_program('new'))
     # Seven values, scaled to [0, 1], in 18 columns.
     np.testing.assert_allclose(scores, -18 * _VALUES / 6, rtol=1e-6)

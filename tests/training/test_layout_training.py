@@ -10,8 +10,7 @@ import tensorflow as tf
 from baselines.data import families
 from baselines.data.layout import store as layout_store
 from baselines.scoring import exporting
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.tasks import layout
 from baselines.tasks import lookup
 from baselines.training import graph_model
@@ -106,10 +105,10 @@ def test_a_training_begins_with_the_formula(tmp_path):
     started = '{"start": 5}'  # of its one matrix
     flags = dict(layout_runs.TINY, estimate=True, model_kwargs_json=started)
     model_dir, _ = layout_runs.train(tmp_path, configs=2, lr=1e-9, epochs=1, **flags)
-    options = graph_source.SourceOptions(
+    options = prediction.Options(
         cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
     )
-    predictor = loading.load_predictor(str(model_dir), options)
+    predictor = prediction.load(str(model_dir), options)
     [formula] = predictor.task.estimates(predictor.open_split('valid'))
     [scores] = predictor.score(predictor.open_split('valid'))
     assert np.ptp(scores) > 0
@@ -149,15 +148,15 @@ def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
     assert info['member_weights'] == [0, 0]
     # 4 x 8 by 8 x 200, and 4 x 200 by 200 x 16.
     assert info['most_multiply_adds'] == pytest.approx(4 * 8 * 200 + 4 * 200 * 16)
-    options = graph_source.SourceOptions(
+    options = prediction.Options(
         cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
     )
-    predictor = loading.load_predictor(str(model_dir), options)
+    predictor = prediction.load(str(model_dir), options)
     store = predictor.open_split('test')
     [scores] = predictor.score(store)
     np.testing.assert_array_equal(scores, formula)
     numbers = np.zeros(1, np.int64)
-    [[alone]] = predictor.scorer.models.members(store, None, numbers)
+    [[alone]] = predictor.scorer.members(store, None, numbers)
     np.testing.assert_array_equal(alone, formula)
 
 

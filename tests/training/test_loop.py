@@ -248,7 +248,7 @@ def test_a_graph_without_finite_scores_is_named():
     data.stores, data.graphs = {'train': store}, {'train': None}
     steps, asked = Diverging(), []
     trainer = _Trainer(steps, None, config.TileConfig())
-    trainer.inference = types.SimpleNamespace(scores=scores)
+    trainer.scorer = types.SimpleNamespace(scores=scores)
     with pytest.raises(ValueError, match='finite: e, with 31 nodes, .* your own'):
         trainer.fit(data)
     assert asked == [([1], [0]), ([4], [0])]

@@ -4,8 +4,7 @@ import pytest
 
 from baselines import config
 from baselines.data import collections
-from baselines.runs import run_files
-from baselines.scoring import graph_source
+from baselines.scoring import prediction
 from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import tile_runs
@@ -25,10 +24,10 @@ def _home(tmp_path_factory):
 )
 def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
     collection = collections.collection_from_flags(flags)
-    options = graph_source.SourceOptions(
+    options = prediction.Options(
         cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
     )
-    store = lookup.of(collection).open_split(collection, options, 'train')
+    store = lookup.TASKS[collection.task].open_split(collection, options, 'train')
     assert len(store) == toy_files and store.has_runtimes
     assert store.source.startswith(str(home))
 
@@ -36,9 +35,9 @@ def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
 def test_layouts_that_were_not_measured():
     flags = {'source': 'nlp', 'search': 'random'}
     collection = collections.collection_from_flags(flags)
-    options = graph_source.SourceOptions(sample_data=True)
+    options = prediction.Options(sample_data=True)
     with pytest.raises(ValueError, match='^no measured layout:nlp:random ships with t'):
-        lookup.of(collection).open_split(collection, options, 'train')
+        lookup.TASKS[collection.task].open_split(collection, options, 'train')
 
 
 @pytest.mark.slow
@@ -49,11 +48,7 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
     capsys.readouterr()
-    found = graph_source.with_training_data(
-        run_files.read(run), graph_source.SourceOptions()
-    )
-    resolved = graph_source.Source(
-        collections.collection_by_name('tile:xla'), found
-    ).options
+    options = prediction.Options(models_file=tile_runs.TINY['models_file'])
+    resolved = prediction.load(str(run), options).options
     assert resolved.sample_data and resolved.data_root == ''
     assert capsys.readouterr().err == ''

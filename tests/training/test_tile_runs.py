@@ -8,8 +8,7 @@ import pytest
 
 from baselines import config
 from baselines.features import tile_table
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import hlo_kernels
@@ -34,7 +33,7 @@ def _trained(tile_run):
 @pytest.fixture(name='data')
 def _data(root):
     """Where training found it, packed already."""
-    return graph_source.SourceOptions(cache_dir=str(root / 'cache'))
+    return prediction.Options(cache_dir=str(root / 'cache'))
 
 
 def test_a_report_of_a_run(root, run, tmp_path, capsys):
@@ -80,7 +79,7 @@ def test_a_run_file_names_no_code_to_run(data, run, capsys):
     info = finished_runs.info_of(run)
     info['args']['models_file'] = str(bomb)
     finished_runs.write_info(run, info)
-    loading.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    prediction.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert not (run.parent / 'ran').exists()
     assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
     assert capsys.readouterr().err == (
@@ -93,7 +92,7 @@ def test_the_stored_graph_is_not_executed(data, run):
     # Only the checkpoint inside the SavedModel is read.
     for name in ('saved_model.pb', 'keras_metadata.pb'):
         (run / name).write_bytes(b'no graph')
-    loading.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
+    prediction.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
     assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
 
 
@@ -107,7 +106,7 @@ def test_the_stored_graph_is_not_executed(data, run):
 def test_run_files_that_do_not_fit(data, run, change, words):
     finished_runs.write_info(run, {**finished_runs.info_of(run), **change})
     refusals.assert_refused(
-        lambda: loading.load_predictor(str(run), data), words, run.name[6:]
+        lambda: prediction.load(str(run), data), words, run.name[6:]
     )
 
 

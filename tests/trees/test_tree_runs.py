@@ -19,8 +19,7 @@ from baselines.evaluation import ensembles
 from baselines.layout import layout_table
 from baselines.runs import differences
 from baselines.runs import run_files
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from baselines.training import run_training
 from baselines.trees import growing
 from baselines.trees import tree_scores
@@ -141,10 +140,10 @@ def test_its_settings_shape_it_and_seeds_repeat(tiles, tmp_path):
 def test_a_run_that_was_tampered_with(tiles, tmp_path):
     root, model_dir, _ = tiles
     other, _ = tile_runs.train(root, out_dir=str(tmp_path), seed=2, **_TREES)
-    data = graph_source.SourceOptions()
+    data = prediction.Options()
 
     def load():
-        loading.load_predictor(str(other), data)
+        prediction.load(str(other), data)
 
     own = (other / 'trees.txt').read_text()
     (other / 'trees.txt').write_text((model_dir / 'trees.txt').read_text())
@@ -188,15 +187,15 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     assert {'saved_model.pb', 'trees.txt'} <= set(processes.listing(both))
     digest = finished_runs.info_of(both)['digest']
     assert set(digest) == {'trees', 'weights', 'settings'}
-    options = graph_source.SourceOptions(
+    options = prediction.Options(
         cache_dir=str(tmp_path / 'cache'), models_file=flags['models_file']
     )
-    predictor = loading.load_predictor(str(both), options)
+    predictor = prediction.load(str(both), options)
     store = predictor.open_split('test')
     together = list(predictor.score(store))
     predictor.write(str(tmp_path / 'p.csv'), store, together)
     assert (tmp_path / 'p.csv').read_text() == finished_runs.csv_of(both)
-    trees = predictor.scorer.models.trees
+    trees = predictor.scorer.trees
     table = predictor.task.table(store, trees.used, None)
     of_trees = list(tree_scores.scores(trees, table))
     members = list(predictor.score_members(store))

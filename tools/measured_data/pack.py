@@ -35,10 +35,10 @@ import results
 import time_saved
 
 from baselines.core import files
+from baselines.core import npz
 from baselines.data import collections as collections_lib
 from baselines.data import families
 from baselines.data import hardware
-from baselines.data import npz
 from baselines.data import shares
 from baselines.data import shipped
 from tpugraphs.measure import collection_folder

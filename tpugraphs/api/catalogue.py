@@ -32,7 +32,7 @@ def models(task: str = 'tile') -> Catalogue:
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
     [collection, *_] = [c for c in collections.COLLECTIONS if c.task == task]
-    classes = registry.distinct(lookup.of(collection).models(''))
+    classes = registry.distinct(lookup.TASKS[collection.task].models(''))
     return Catalogue(
         {
             name: (inspect.getdoc(model) or '').partition('\n')[0]

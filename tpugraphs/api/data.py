@@ -100,7 +100,9 @@ def open_records(
         # The folder that was named holds the splits themselves.
         collection = collection._replace(subfolder='')
     settings = kind(cache_dir=cache_dir or kind.cache_dir, **options)
-    return Records(lookup.of(collection).open_split(collection, settings, split))
+    return Records(
+        lookup.TASKS[collection.task].open_split(collection, settings, split)
+    )
 
 
 def data_settings(data: str | os.PathLike[str] | None) -> text.JsonObject:

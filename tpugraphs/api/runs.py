@@ -17,8 +17,7 @@ from baselines.data import raw
 from baselines.runs import finding
 from baselines.runs import listing
 from baselines.runs import run_files
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import measuring
 from baselines.scoring import prediction
 from tpugraphs.api import data as data_lib
 from tpugraphs.api import results
@@ -180,7 +179,7 @@ class Run:
         data_lib.check_split(split)
         predictor = self._predictor(data, cache_dir)
         with self._lock:
-            return predictor.measure(split, protocol)[0]
+            return measuring.measure(predictor, split, protocol)[0]
 
     def predict(
         self, split: str = 'test', data: Path | None = None, *, cache_dir: str = ''
@@ -235,13 +234,13 @@ class Run:
             # Another folder of data is another source, with a model of its own.
             key = (data, cache_dir)
             if key not in self._predictors:
-                options = graph_source.SourceOptions(
+                options = prediction.Options(
                     cache_dir=cache_dir,
                     models_file=self._own,
                     collection=self._collection,
                     **data_lib.data_settings(data),
                 )
-                self._predictors[key] = loading.load_predictor(self.dir, options)
+                self._predictors[key] = prediction.load(self.dir, options)
             return self._predictors[key]
 
 
@@ -276,7 +275,7 @@ def load(
         name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
     run_file = run_files.read(finding.find_one(name))
     if collection:
-        graph_source.collection_of(run_file, collection)
+        run_file.part(collection)
     own: Own = [model] if isinstance(model, type) else model or ''
     return Run(run_file, own, collection)
 

@@ -14,7 +14,7 @@ import pkgutil
 import types
 from typing import NoReturn
 
-from baselines import command_line
+from baselines.core import exits
 
 
 def names() -> list[str]:
@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Exits once what was printed is written."""
-        super().exit(command_line.guarded(lambda: status), message)
+        super().exit(exits.guarded(lambda: status), message)
 
 
 def parser(name: str) -> argparse.ArgumentParser:
@@ -61,4 +61,4 @@ def parser(name: str) -> argparse.ArgumentParser:
 def run(name: str, argv: Sequence[str] | None = None) -> int:
     """Runs a command with `argv`, by default the process's; returns its exit code."""
     args = parser(name).parse_args(argv)
-    return command_line.guarded(lambda: load(name).run(args))
+    return exits.guarded(lambda: load(name).run(args))

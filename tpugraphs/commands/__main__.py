@@ -4,7 +4,7 @@ import gc
 import sys
 
 import baselines
-from baselines import command_line
+from baselines.core import exits
 from baselines.core import registry
 from baselines.core import text
 from tpugraphs import commands
@@ -21,8 +21,8 @@ def main() -> int:
         version = (
             baselines.version('tpugraphs') or 'is not installed; this is a checkout'
         )
-        return command_line.guarded(lambda: print(f'tpugraphs {version}'))
-    code = command_line.guarded(_list)
+        return exits.guarded(lambda: print(f'tpugraphs {version}'))
+    code = exits.guarded(_list)
     if code or name in ('-h', '--help', 'help'):
         return code
     meant = registry.did_you_mean(name, commands.names())

@@ -23,6 +23,7 @@ import functools
 import math
 
 from baselines import command_line
+from baselines.core import exits
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import starting
@@ -64,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--core', -1, 'the core to measure on (default: the last)')
 
 
-@command_line.logged(short=True)
+@exits.logged(short=True)
 def run(args: argparse.Namespace) -> int:
     """Measures and writes; returns 1 if a named program cannot be used."""
     *sources, output = args.programs

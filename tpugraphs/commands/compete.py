@@ -19,6 +19,7 @@ import argparse
 import functools
 
 from baselines import command_line
+from baselines.core import exits
 from baselines.core import settings as settings_lib
 import tpugraphs
 
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_json(parser)
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Trains, writes the submission, and prints the table."""
     options = settings_lib.from_options(tpugraphs.competition.CompetitionOptions, args)

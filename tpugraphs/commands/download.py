@@ -29,6 +29,7 @@ from __future__ import annotations
 import argparse
 
 from baselines import command_line
+from baselines.core import exits
 from baselines.core import text
 from baselines.data import archives
 from baselines.data import collections
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.switch(parser, '--keep_archives', about)
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Downloads split after split."""
     names = [name.strip() for name in args.collection.split(',')]

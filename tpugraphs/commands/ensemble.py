@@ -14,6 +14,7 @@ measurements.
 import argparse
 
 from baselines import command_line
+from baselines.core import exits
 from baselines.evaluation import ensembles
 import tpugraphs
 
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_json(parser)
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     tpugraphs.run_reports.average_runs(args)

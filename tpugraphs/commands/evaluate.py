@@ -14,6 +14,11 @@ the published test split has no runtimes.  Published figures of layouts are of 1
 fixed configurations of each validation graph: --protocol=published takes these, and is
 the default where the graphs are the published ones; --protocol=all takes all.
 
+  tpugraphs evaluate --predictions scores.npz --collection layout:xla:random
+
+measures what any model predicts: graph ID -> scores (float, one per configuration,
+lower is faster), or a CSV of the competition.
+
   tpugraphs evaluate --compare wide latest
 
 tells whether one model is better than another, by a paired test over programs; a
@@ -23,6 +28,7 @@ shared --run_id, or the name of a model, names runs that differ in their seeds.
 import argparse
 
 from baselines import command_line
+from baselines.core import exits
 import tpugraphs
 
 
@@ -37,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='test whether A is better than B: runs, or a shared --run_id or model '
         'for all its seeds, instead of --dir',
     )
+    about = 'measure a CSV (ID,TopConfigs) or .npz (graph ID -> scores) of graphs of '
+    about += '--collection (default: tile:xla)'
+    command_line.option(parser, '--predictions', '', about, metavar='FILE')
     about = 'layouts: on the 1,000 published configurations of each graph, or on all'
     protocols = ('published', 'all')
     command_line.option(parser, '--protocol', '', about, choices=protocols)
@@ -45,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--output', help=about)
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the measurements of each run, or compares two models."""
     reports = tpugraphs.run_reports

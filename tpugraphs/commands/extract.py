@@ -24,6 +24,7 @@ folders (docs/guide/scale.md):
 import argparse
 
 from baselines import command_line
+from baselines.core import exits
 from baselines.core import settings as settings_lib
 from baselines.hlo import reading
 import tpugraphs
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_beam_arguments(parser)
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> int:
     """Extracts the files, and prints a summary."""
     tpugraphs.beam.check_arguments(args)

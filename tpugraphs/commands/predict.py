@@ -16,6 +16,7 @@ import argparse
 
 from baselines import command_line
 from baselines import scoring
+from baselines.core import exits
 from baselines.core import settings as settings_lib
 import tpugraphs
 
@@ -30,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, f'{about}hash goes into the name')
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
     names, score = command_line.runs_of(args), tpugraphs.beam.scoring_of(args)
-    options = settings_lib.from_options(scoring.graph_source.SourceOptions, args)
-    scoring.loading.write_predictions(names, options, args.output, args.split, score)
+    options = settings_lib.from_options(scoring.prediction.Options, args)
+    scoring.prediction.write_predictions(names, options, args.output, args.split, score)

@@ -16,6 +16,7 @@ from typing import cast
 
 from baselines import command_line
 from baselines import scoring
+from baselines.core import exits
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.runs import run_files
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, 'the HTML file to write')
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Measures the runs and writes the report.
 
@@ -40,12 +41,12 @@ def run(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
-    options = settings_lib.from_options(scoring.graph_source.SourceOptions, args)
-    predictors = scoring.loading.load_alike(command_line.runs_of(args), options)
-    labels = scoring.loading.labels_of(predictors)
+    options = settings_lib.from_options(scoring.prediction.Options, args)
+    predictors = scoring.ensemble.load_alike(command_line.runs_of(args), options)
+    labels = scoring.ensemble.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():
-        summary, graphs = predictor.measure(args.split)
+        summary, graphs = scoring.measuring.measure(predictor, args.split)
         name, model = labels[model_dir]
         run = cast(run_files.RunFile, predictor.run)  # none of them is the estimate
         drawn.append(report.measured.MeasuredRun(name, model, run, summary, graphs))

@@ -17,6 +17,7 @@ import argparse
 import sys
 
 from baselines import command_line
+from baselines.core import exits
 from tpugraphs import inspect
 from tpugraphs.inspect import layers
 
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_json(parser, 'text')
 
 
-@command_line.logged()
+@exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
     limits = args.batch_size, args.seconds

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 
+from baselines.core import npz
 from baselines.core import text
 from baselines.data import graph_files
-from baselines.data import npz
 from baselines.data import raw as raw_lib
 from baselines.hlo import graph
 from baselines.hlo import protos

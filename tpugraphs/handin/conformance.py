@@ -37,8 +37,8 @@ class Graphs(Protocol):
     """Graphs of different sizes, which models are tried on.
 
     Attributes:
-        names: of the graphs.
-        num_ops: more than the largest opcode.
+        names: names of the graphs.
+        num_ops: number of opcodes, above the largest of the graphs.
     """
 
     names: Sequence[str]
@@ -56,7 +56,7 @@ class MadeUp:
 
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
-        task = lookup.of(config.TileConfig().collection)
+        task = lookup.TASKS[config.TileConfig().collection.task]
         records = []
         for nodes in (5, 3, 1):
             record: Any = task.example_record(rng, NUM_CONFIGS)
@@ -91,7 +91,8 @@ def build(
     tf.keras.utils.set_random_seed(0)
     model = model_class(NUM_CONFIGS, graphs.num_ops, **kwargs)
     with own_code.noting_layers(model_class) as layers:
-        model(graphs.graph(graphs.names[:1], range(NUM_CONFIGS)))  # for Keras to save
+        # Keras saves only models that were called.
+        model(graphs.graph(graphs.names[:1], range(NUM_CONFIGS)))
     if layers:
         raise ValueError(own_code.describe_layers(model_class.__name__, layers))
     rng = np.random.default_rng(0)
@@ -286,7 +287,8 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[Line]:
     """Checks a class of tile models by all rules.
 
     Args:
-        kwargs: of its constructor.
+        model_class: class of a tile model.
+        kwargs: arguments of its constructor.
     """
     name, kernels = model_class.__name__, MadeUp()
     if 'scaling' in (registry.options(model_class) or ()):

@@ -23,12 +23,13 @@ from baselines.core import files
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
+from baselines.data import collections
 from baselines.evaluation import submission
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import finding
 from baselines.runs import run_files
-from baselines.runs import scaling
-from baselines.scoring import graph_source
+from baselines.scoring import prediction
+from baselines.tasks import lookup
 
 if TYPE_CHECKING:
     from tpugraphs.handin import conformance
@@ -118,7 +119,7 @@ def _require_gradable(path: str, run: run_files.RunFile) -> None:
     registry.resolve(run.args['model'], models, f'model in {path}')
 
 
-def _sizes(scaled: scaling.Scaling) -> str:
+def _sizes(scaled: normalizer_lib.Scaling) -> str:
     """Describes the sizes of a model's inputs."""
     used = scaled.normalizer.node_used.sum(), scaled.normalizer.config_used.sum()
     return f'{scaled.num_ops} opcodes and {used[0]} + {used[1]} columns'
@@ -155,11 +156,18 @@ def _rankings(
     Raises:
         ValueError: the script fails.
     """
-    source = graph_source.RunSource(run, graph_source.SourceOptions(data_root))
-    train, *others = (source.open(split) for split in ('train', 'valid', 'test'))
+    collection = run.part('')
+    options = prediction.resolve(prediction.Options(data_root), collection, run)
+    train, *others = (
+        lookup.TASKS[collection.task].open_split(collection, options, split)
+        for split in collections.SPLITS
+    )
     num_ops = normalizer_lib.num_ops(*(s.max_opcode for s in (train, *others)))
-    fitted = scaling.Scaling(normalizer_lib.Normalizer.fit(train), num_ops)
-    ours, theirs = _sizes(scaling.stored(run) or fitted), _sizes(fitted)
+    fitted = normalizer_lib.Scaling(normalizer_lib.Normalizer.fit(train), num_ops)
+    ours, theirs = (
+        _sizes(normalizer_lib.Scaling.from_json(run.info) or fitted),
+        _sizes(fitted),
+    )
     if ours != theirs:
         raise ValueError(
             f"the course's script makes a model of {theirs}, which occur in all "

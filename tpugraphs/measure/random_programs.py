@@ -371,11 +371,11 @@ def _variant(
 def load_random(
     name: str, variants: int = 3, largest: int = drawing.LARGEST
 ) -> reader.Program:
-    """Builds the program of a name from `names`; equal names give equal programs.
+    """Builds the program of a name; equal names give equal programs.
 
     Args:
-        variants: how many variants of its part the program has.
-        largest: times as many elements as in the smallest programs, at most.
+        variants: number of variants of its part in the program.
+        largest: largest scale of the program, see `drawing.Draw`.
 
     Raises:
         ValueError: XLA cannot compile it.

@@ -20,8 +20,6 @@ from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import reading
 from baselines.runs import finding
 from baselines.runs import listing
-from baselines.scoring import graph_source
-from baselines.scoring import loading
 from baselines.scoring import prediction
 from tpugraphs import measure
 from tpugraphs.extract import outcomes
@@ -130,10 +128,8 @@ def _load_predictor(
         text.note(finding.about_pretrained())
     elif not args.dirs:
         text.note(f'{name}: formulas of a TPU v3; --dir names a run of yours')
-    options = settings_lib.from_options(
-        graph_source.SourceOptions, args, task=task, once=True
-    )
-    predictor = loading.load_predictor(name, options)
+    options = settings_lib.from_options(prediction.Options, args, task=task, once=True)
+    predictor = prediction.load(name, options)
     if os.path.basename(name) == finding.LATEST and predictor.run:
         text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
     if predictor.run and (other := _other_hardware(name, predictor.run.info)):

@@ -1,7 +1,7 @@
 """Ranks the configurations of raw files, programs and records.
 
 outcome = outcomes.Outcome()
-predictor = loading.load_predictor('latest', graph_source.SourceOptions())
+predictor = prediction.load('latest', prediction.Options())
 for ranked in rank_files(['kernels.pb'], predictor, outcome):
     print(ranked.module, ranked.row(0))
 """
@@ -30,7 +30,7 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile_configs
 from baselines.scoring import prediction
-from baselines.scoring import scorers
+from baselines.scoring import scorer as scorer_lib
 from tpugraphs.extract import outcomes
 from tpugraphs.programs import reader
 from tpugraphs.programs import xla
@@ -58,7 +58,7 @@ class _Graph:
     hlo: protos.HloModuleProto | None = None
 
     def ranked(
-        self, members: scorers.Members, scorer: scorers.Scorer
+        self, members: tuple[np.ndarray, ...], scorer: scorer_lib.Scorer
     ) -> choices.RankedModule:
         """Ranks by the mean of the members' scores."""
         record, as_json = self.record, self.as_json

@@ -228,7 +228,7 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
     points = [k for k in _KS if k <= most]
-    lines, bands = [], []  # of each model, [points] and [points, 2]
+    lines, bands = [], []  # by model, [points] and [points, 2]
     for model in models:
         # [graphs of all runs, points]; programs are the units of an interval.
         errors = np.concatenate([_errors_by_k(run, points) for run in model.runs])

@@ -24,9 +24,9 @@ _LONGEST = 300  # characters of a setting
 class Section(NamedTuple):
     """Pictures under a title."""
 
-    title: str  # of the section
-    introduction: str  # to its pictures, plain text
-    pictures: list[pictures.Picture]  # of the section
+    title: str
+    introduction: str  # text before its pictures, plain
+    pictures: list[pictures.Picture]
 
 
 def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:

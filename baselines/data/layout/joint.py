@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from baselines.data import variants
 from baselines.data.layout import store as layout_store
+from baselines.data.packed import variants
 
 _FLAGGED = ('node_feat', 'node_min', 'node_max')
 

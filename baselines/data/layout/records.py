@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from baselines.core import npz
 from baselines.data import graph_files
-from baselines.data import npz
 from baselines.hlo import schema
 
 # Most bytes of one file, and of all that it holds except the configurations.

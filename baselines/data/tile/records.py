@@ -5,8 +5,8 @@ import dataclasses
 
 import numpy as np
 
+from baselines.core import npz
 from baselines.data import graph_files
-from baselines.data import npz
 
 # The largest kernels have some 100,000 configurations, 10 MB unpacked.
 _MAX_BYTES = 1 << 30

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from baselines.data import variants
 from baselines.data.layout import joint
 from baselines.data.layout import store as layout_store
+from baselines.data.packed import variants
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import layout_table
 from tests.helpers import layout_files

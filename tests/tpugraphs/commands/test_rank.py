@@ -17,13 +17,12 @@ import sys
 import numpy as np
 import pytest
 
+from baselines.core import arrays
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
-from baselines.evaluation import metrics
 from baselines.hlo import reading
-from baselines.scoring import graph_source
-from baselines.scoring import loading
+from baselines.scoring import prediction
 from tests.helpers import hlo_modules
 from tests.helpers import made_runs
 from tests.helpers import program_forms
@@ -63,7 +62,7 @@ def raw(tmp_path):
 
 def _scores(model_dir, modules, pad=0):
     """What prediction says of the same modules, in stored order."""
-    predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
+    predictor = prediction.load(model_dir, prediction.Options('x', 'x'))
     records = made_runs.kernel_records(modules, pad)
     store = tile_store.TileStore.from_records('here', records)
     return list(predictor.score(store))
@@ -79,7 +78,7 @@ def test_the_file_that_decides_the_run_is_parsed_once(raw, model_dir, monkeypatc
     sources = sources_lib.read_sources(paths)
     # The module has no tiles in its layouts: not of a TPU.
     assert sources_lib.default_run(sources, 'tile') == 'pretrained'
-    predictor = loading.load_predictor(model_dir, graph_source.SourceOptions('x', 'x'))
+    predictor = prediction.load(model_dir, prediction.Options('x', 'x'))
     outcome = outcomes.Outcome()
     ranked = list(ranking.rank_files(paths, predictor, outcome, sources=sources))
     assert len(ranked) == 2 and not outcome.failed and parsed == paths
@@ -96,7 +95,7 @@ def test_a_file_is_read_before_a_model(
     raw, tmp_path, monkeypatch, capsys, content, message
 ):
     """A graph model takes ten seconds to load."""
-    monkeypatch.delattr(loading, 'load_predictor')
+    monkeypatch.delattr(prediction, 'load')
     bad = [_write(tmp_path / name, content(raw.read_bytes())) for name in 'ab']
     assert _rank(*bad, '--dir', 'estimate') == 1
     error = rf'error: {bad[0]}: .*{message}.* \(and 1 other\)\n$'
@@ -134,14 +133,14 @@ def test_the_table(raw, run_dir, capsys):
     expected = [
         f'{rank} {i} {scores[i]:.4f} {times[i]} ns {times[i] / 10:.3f} '
         f'output -, kernel {bounds[i]}, input -{" (default)" * (i == 0)}'
-        for rank, i in enumerate(metrics.best_first(scores), 1)
+        for rank, i in enumerate(arrays.best_first(scores), 1)
     ]
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0] == 'fusion_1_000000000000000a  3 nodes, 3 configurations'
     assert lines[1].split() == 'rank run score runtime slowdown configuration'.split()
     assert [' '.join(line.split()) for line in lines[2:5]] == expected
-    first = times[metrics.best_first(scores)[0]]
+    first = times[arrays.best_first(scores)[0]]
     assert lines[5] == (
         f'  best of the first 1 / 5 / 10: {first / 10:.3f} / 1.000 / 1.000 x '
         f"the fastest; the first takes {first / 40:.3f} x the default's time"
@@ -189,7 +188,7 @@ def test_csv_holds_every_configuration(raw, model_dir, tmp_path, capsys):
     assert len(rows) == 15
     scores, times = _scores(model_dir, [made_runs.FIRST])[0], [40, 10, 20]
     ours = [row for row in rows if row['module'] == 'fusion_1_000000000000000a']
-    order = metrics.best_first(scores).tolist()
+    order = arrays.best_first(scores).tolist()
     assert [int(row['run_index']) for row in ours] == order
     for rank, (i, row) in enumerate(zip(order, ours), 1):
         assert (row['source'], int(row['rank'])) == (str(raw), rank)

@@ -183,10 +183,10 @@ def test_storages_that_cannot_be_used_are_one_line(tmp_path, monkeypatch):
 
 def _join(storage, folder):
     """Joins a sweep, in a process of its own."""
-    run_training.train = lambda *_, **__: time.sleep(0.1) or '0.5'
+    run_training.train = lambda *_, **__: time.sleep(0.5) or '0.5'
     cross_validation.finding.load = _load
     base = config.TileConfig(out_dir=folder)
-    trials_lib.run(base, trials_lib.SweepOptions(trials=20, storage=storage))
+    trials_lib.run(base, trials_lib.SweepOptions(trials=8, storage=storage))
 
 
 @pytest.fixture(params=['sqlite', 'postgresql'])
@@ -229,7 +229,7 @@ def test_processes_share_a_sweep(tmp_path, storage):
             one.result()
     trials = study_lib.load(storage, '').trials
     # The last one may begin in both at once.
-    assert 20 <= len(trials) <= 21
+    assert 8 <= len(trials) <= 9
     assert {trial.state.name for trial in trials} == {'COMPLETE'}
     folders = [{p.name for p in tmp_path.glob(f'{n}/trial_*')} for n in 'ab']
     assert all(folders) and not folders[0] & folders[1]

@@ -51,7 +51,7 @@ def optimise(module: bytes, seconds: int = 600) -> bytes:
 
     Args:
         module: a serialised HloModuleProto; see `kernels.preparation.prepare`.
-        seconds: of CPU time.
+        seconds: limit of CPU time.
 
     Raises:
         ValueError: XLA cannot compile it, or takes longer.
@@ -77,11 +77,11 @@ class Session:
     """A worker process, started again when XLA has ended it.
 
     Args:
-        core: the core that it is pinned to, since XLA makes other kernels for several
+        core: core that it is pinned to, since XLA makes other kernels for several
             cores; -1 for the last.
         platform: 'cpu' or 'gpu'.
-        ends: the `time.monotonic()` soon after which a request is given up.
-        seconds: of wall time for one compilation, or for all passes.
+        ends: `time.monotonic()` soon after which a request is given up.
+        seconds: limit of wall time for one compilation, or for all passes.
 
     Raises:
         ValueError: there is no such core.

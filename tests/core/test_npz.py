@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from baselines.data import npz
+from baselines.core import npz
 from tests.helpers import refusals
 
 _SCHEMA = {

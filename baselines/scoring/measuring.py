@@ -1,0 +1,132 @@
+"""Measures how a predictor ranks graphs whose runtimes are known."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+
+from baselines.core import registry
+from baselines.core import text
+from baselines.data import published
+from baselines.data.layout import store as layout_store
+from baselines.data.packed import splits
+from baselines.data.packed import variants
+from baselines.evaluation import report
+from baselines.evaluation import score_files
+from baselines.runs import finding
+from baselines.scoring import prediction
+
+
+def measure(
+    predictor: prediction.Predictor, split: str, protocol: str = '', scores: str = ''
+) -> tuple[text.JsonObject, list[report.GraphResult]]:
+    """Measures the ranking of a split.
+
+    The estimate is measured too, where the data have the columns that it reads.
+
+    Args:
+        split: 'train', 'valid' or 'test'.
+        protocol: of `report.PROTOCOLS`; '': published where the graphs are those
+            of the published validation split of layouts, else all.
+        scores: a file with the scores, see `score_files`, which may lack some graphs;
+            '' to score here.
+
+    Returns:
+        The summary of `report`, with the fields of `describe` added; and each graph
+        with its scores and runtimes.
+
+    Raises:
+        ValueError: there is no such protocol, the data or the file are unusable, no
+            runtime is known, or the published protocol has no list for a graph.
+    """
+    if protocol:
+        registry.resolve(protocol, report.PROTOCOLS, 'protocol')
+    store = predictor.open_split(split)
+    check_runtimes(store)
+    counts = dict(zip(store.graph_ids, store.config_counts.tolist()))
+    collection = predictor.collection.name
+    given = score_files.read(scores, collection, counts) if scores else None
+    # Lists for the published protocol, or [] to measure on all configurations.
+    described = describe(predictor, store)
+    lists = _listed_configurations(predictor, store, protocol)
+    if lists:
+        store = cast(layout_store.LayoutStore, store).with_configurations(lists)
+        described['protocol'] = report.PUBLISHED
+    scored = given and given.of_all(counts, lists)
+    results = predictor.task.results(
+        store, predictor.score(store, scored), estimates(predictor, store)
+    )
+    if given:
+        results = [
+            result._replace(first=given.first)
+            for result in results
+            if result.graph_id in given.by_graph
+        ]
+    if lists:  # a configuration listed twice was measured once
+        results = [result._replace(configurations=None) for result in results]
+    protocol = described['protocol']
+    summary = report.summarise(predictor.collection.task, results, protocol)
+    return {**described, **summary}, results
+
+
+def describe(
+    predictor: prediction.Predictor, store: splits.PackedSplit
+) -> text.JsonObject:
+    """Describes the model, and the data: the split that was opened last."""
+    return {
+        'model': predictor.model_name,
+        'collection': predictor.collection.name,
+        'fold': predictor.run.args.get('fold', '') if predictor.run else '',
+        'split': predictor.split,
+        'protocol': report.ALL,
+        'data': store.source,
+    }
+
+
+def check_runtimes(store: splits.PackedSplit) -> None:
+    """Raises ValueError unless the runtimes of a split are known."""
+    if not store.has_runtimes:
+        raise ValueError(
+            f'{store.source}: all runtimes are 0, as in the published test '
+            'files; there is nothing to compare with'
+        )
+
+
+def estimates(
+    predictor: prediction.Predictor, store: splits.PackedSplit
+) -> Iterator[np.ndarray] | None:
+    """Yields untrained scores of each graph, to compare with a run's.
+
+    Returns:
+        None for the estimate itself, and for other columns than the published.
+    """
+    columns = predictor.collection.config_columns
+    published_columns = variants.Variant(config_features=columns)
+    is_estimate = predictor.name == finding.ESTIMATE
+    if is_estimate or variants.Variant.from_store(store) != published_columns:
+        return None
+    return predictor.task.estimates(store)
+
+
+def _listed_configurations(
+    predictor: prediction.Predictor, store: splits.PackedSplit, protocol: str
+) -> list[np.ndarray]:
+    """Returns the configurations of each graph to measure on; [] for all."""
+    # By default only where the split is exactly the published one.
+    lists = published.validation_lists(predictor.collection.name)
+    in_full = predictor.split == 'valid' and {*store.graph_ids} == {*lists}
+    if protocol == report.ALL or not (protocol or in_full):
+        return []
+    for graph_id, count in zip(store.graph_ids, store.config_counts):
+        if graph_id not in lists:
+            raise ValueError(
+                f'--protocol=published: there is no list for {graph_id}; there are '
+                'lists for the published validation graphs of layouts'
+            )
+        if lists[graph_id].max() >= count:
+            raise ValueError(
+                f'--protocol=published: {graph_id} has {count:,} configurations, '
+                f'and its list has number {lists[graph_id].max():,}: these are '
+                'not the published files; measure with --protocol=all'
+            )
+    return [lists[graph_id] for graph_id in store.graph_ids]

@@ -1,0 +1,315 @@
+"""Scores graphs: with a graph model, trees, both, or a formula that nobody trained."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple, Optional, cast
+
+import numpy as np
+
+from baselines import config as config_lib
+from baselines.core import arrays
+from baselines.core import registry
+from baselines.core import starting
+from baselines.core import text
+from baselines.data import collections
+from baselines.data.layout import joint
+from baselines.data.layout import store as layout_store
+from baselines.data.packed import splits
+from baselines.data.packed import variants
+from baselines.evaluation import ensembles
+from baselines.features import column_sets
+from baselines.features import normalizer as normalizer_lib
+from baselines.hlo import schema
+from baselines.runs import code_files
+from baselines.runs import run_files
+from baselines.tasks import lookup
+from baselines.tasks import protocol
+from baselines.trees import booster
+from baselines.trees import tree_scores
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# A graph is unlike those of a training if it multiplies so many times as much as any.
+_UNLIKE = 10
+
+
+class Flag(NamedTuple):
+    """The collection of the graphs that a run of several scores."""
+
+    collection: str  # its name
+    trained_on: Sequence[str]  # names of all collections of the run's training
+
+    @property
+    def values(self) -> list[float]:
+        """What the flag columns of the collection's nodes hold."""
+        return [float(name == self.collection) for name in self.trained_on]
+
+    def add_to(self, store: layout_store.LayoutStore) -> joint.JointStore:
+        """Returns a split whose graphs are flagged; see `JointStore`."""
+        return joint.JointStore({self.collection: store}, self.trained_on)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scorer:
+    """Scores the graphs of splits; the members' scores are averaged.
+
+    The members are a graph model, trees, or both; without any, the formula of the task
+    scores (`Task.estimates`).
+    """
+
+    task: lookup.AnyTask  # of the graphs
+    variant: variants.Variant  # columns of the splits
+    graph_model: protocol.Scorer | None = None  # None where trees score alone
+    trees: booster.Trees | None = None  # None where the graph model scores alone
+    # of both in their mean; None: equal. Where both are 0, the formula that they begin
+    # with scores alone.
+    weights: Sequence[float] | None = None
+    # of the largest graph that they were trained on, if they begin with a formula
+    most_multiply_adds: float | None = None
+    # of the features that the graph model reads; None of a formula, and in a training
+    scaling: normalizer_lib.Scaling | None = None
+    # the graph model as Keras made it, of a run
+    keras_model: Optional['tf.keras.Model'] = None
+    adds_to_formula: bool = False  # whether a graph model of layouts does (--estimate)
+    flag: Flag | None = None  # of the graphs, for a run of several collections
+
+    @property
+    def num_ops(self) -> int:
+        """The graph model knows the opcodes below this number."""
+        if self.scaling is None:
+            return max(schema.OPCODE_NUMBERS.values()) + 1
+        return self.scaling.num_ops
+
+    @property
+    def reads_extra(self) -> bool:
+        """Whether it reads `node_feat_extra` of graphs that have it."""
+        sets = self.scaling.normalizer.table_ranges if self.scaling else ()
+        columns = self.trees.used if self.trees else ()
+        return self.variant.extra or column_sets.read_extra([*sets, *columns])
+
+    @property
+    def is_formula_alone(self) -> bool:
+        """Whether nothing that was learned counts."""
+        if self.graph_model is None and self.trees is None:
+            return True
+        return self.weights is not None and not any(self.weights)
+
+    def check(self, store: splits.PackedSplit) -> splits.PackedSplit:
+        """Returns a split with the columns that are read.
+
+        Raises:
+            ValueError: it does not have them; says in what it differs.
+        """
+        than = 'the model was trained on' if self.scaling else 'the estimate reads'
+        store = self.variant.check(store, than)
+        # Only layouts have runs of several collections, and so flags.
+        flagged = cast(layout_store.LayoutStore, store)
+        return self.flag.add_to(flagged) if self.flag else store
+
+    def graphs(self, store: splits.PackedSplit) -> protocol.Graphs | None:
+        """Returns the graphs of a checked split, scaled as in the training.
+
+        Opcodes that the graph model does not know become the unknown one.  None
+        without a graph model: trees and formulas read the split itself, and trees
+        count opcodes, known or not.
+        """
+        if self.scaling is None or self.graph_model is None:
+            return None
+        store = store.with_opcodes_below(self.num_ops)
+        normalizer = self.scaling.normalizer
+        return self.task.graphs(store, normalizer, False, self.adds_to_formula)
+
+    def members(
+        self,
+        store: splits.PackedSplit,
+        graphs: protocol.Graphs | None,
+        numbers: np.ndarray | None = None,
+    ) -> Iterator[tuple[np.ndarray, ...]]:
+        """Yields for each graph a float [configurations] of each member.
+
+        What was learned says nothing about graphs that are unlike those of the
+        training: there the formula scores alone, and a note says so.
+
+        Args:
+            store: a checked split.
+            graphs: its graphs, from `graphs`.
+            numbers: int64, of the graphs, ascending; None for all.
+        """
+        if self.is_formula_alone:
+            return zip(self.task.estimates(store, numbers))
+        if numbers is None:
+            numbers = np.arange(len(store))
+        unlike = self._unlike(store, numbers)
+        if not unlike.any():
+            return self._learned(store, graphs, numbers)
+        formula = zip(self.task.estimates(store, numbers[unlike]))
+        learned = self._learned(store, graphs, numbers[~unlike])
+        return (next(formula if each else learned) for each in unlike)
+
+    def scores(
+        self,
+        store: splits.PackedSplit,
+        graphs: protocol.Graphs | None,
+        numbers: np.ndarray | None = None,
+    ) -> Iterator[np.ndarray]:
+        """Yields the mean of the members of each graph; see `members`."""
+        return map(self.mean, self.members(store, graphs, numbers))
+
+    def mean(self, members: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Averages a graph's scores by the members, each scaled to a deviation of 1."""
+        if len(members) == 1:
+            return members[0]
+        return ensembles.average(members, self.weights, by='standard')
+
+    def _unlike(self, store: splits.PackedSplit, numbers: np.ndarray) -> np.ndarray:
+        """Marks the graphs that are unlike those of the training: bool [graphs]."""
+        if self.most_multiply_adds is None:
+            return np.zeros(len(numbers), bool)
+        counts = self.task.multiply_adds(store, numbers)
+        unlike = counts > _UNLIKE * self.most_multiply_adds
+        if unlike.any():
+            first = store.graph_ids[numbers[unlike.argmax()]]
+            others = f' and {unlike.sum() - 1} more' if unlike.sum() > 1 else ''
+            text.note(
+                f'{first}{others}: over {_UNLIKE} times the multiply-adds of any '
+                f'{store.noun} trained on; the formula of --estimate ranks it alone'
+            )
+        return unlike
+
+    def _learned(
+        self, store: splits.PackedSplit, graphs: protocol.Graphs, numbers: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, ...]]:
+        """Yields the scores of graph model and trees; see `members`."""
+        parts = []
+        if self.graph_model is not None:
+            parts.append(self.graph_model.scores(graphs, numbers))
+        if self.trees is not None:
+            table = self.task.table(store, self.trees.used, graphs)
+            parts.append(tree_scores.scores(self.trees, table, numbers))
+        return zip(*parts)
+
+
+def noting_ties(
+    name: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Yields the scores of a split; notes at the end if none depends on configurations.
+
+    Args:
+        name: what made the scores, for the note.
+    """
+    tied = []
+    for number, scores in enumerate(scored, 1):
+        if len(scores) > 1:
+            tied.append(arrays.are_equal(scores))
+        # Before the last scores: a `zip` with the graphs' names asks for no more.
+        if number == len(store) and tied and all(tied):
+            text.note(
+                f'{name} gives all configurations of a {store.noun} the same score: '
+                'its ranking is no better than random choice'
+            )
+        yield scores
+
+
+def make_formula(collection: collections.Collection) -> Scorer:
+    """Makes the untrained estimate: formulas of a TPU v3 alone."""
+    variant = variants.Variant(config_features=collection.config_columns)
+    return Scorer(lookup.TASKS[collection.task], variant)
+
+
+def read(
+    run: run_files.RunFile,
+    collection: collections.Collection,
+    open_split: Callable[[str], splits.PackedSplit],
+    models_file: registry.Own = '',
+    memory_budget: int = 0,
+    once: bool = False,
+) -> Scorer:
+    """Reads the models of a run.
+
+    Args:
+        collection: the graphs to score, for a run of several collections.
+        open_split: opens a split of the training data by its name; a run of the
+            published code is scaled as these.
+        models_file: a models.py, or classes, next to ours.
+        memory_budget: megabytes that scoring programs may take.
+        once: the process ends after scoring; see `Task.scorer`.
+
+    Raises:
+        ValueError: the run is incomplete or does not fit the model's code.
+    """
+    task = lookup.TASKS[collection.task]
+    code_files.note_difference(run, models_file)
+    with text.located(run.file):
+        variant = variants.Variant.from_json(run.info, collection.config_columns)
+        scaling = normalizer_lib.Scaling.from_json(run.info)
+    if scaling is None:
+        scaling = _fit_scaling(run, open_split, variant)
+    # Trees alone need no TensorFlow.
+    trees = graph_model = keras_model = None
+    if run.has_trees:
+        trees = booster.Trees.read(run.trees_file)
+        run.check_digest('trees', trees.digest())
+    if run.has_model:
+        keras_model = _read_model(run, task, scaling, models_file)
+        graph_model = task.scorer(keras_model, memory_budget, once)
+    # A run of several collections reads a flag column for each of them.
+    names = [part.name for part in run.collection().parts]
+    return Scorer(
+        task,
+        variant,
+        graph_model,
+        trees,
+        run.member_weights,
+        run.most_multiply_adds,
+        scaling,
+        keras_model,
+        adds_to_formula=bool(run.args.get('estimate')),
+        flag=Flag(collection.name, names) if len(names) > 1 else None,
+    )
+
+
+def _read_model(
+    run: run_files.RunFile,
+    task: lookup.AnyTask,
+    scaling: normalizer_lib.Scaling,
+    models_file: registry.Own,
+) -> 'tf.keras.Model':
+    """Makes the graph model of a run and reads its weights; raises ValueError."""
+    starting.start_tensorflow()
+    from baselines.runs import weights
+
+    kwargs = config_lib.model_kwargs(run.args.get('model_kwargs_json') or '{}')
+    # A run file may come from someone else: its options could ask for a huge model.
+    with weights.limited(run.model_dir, kwargs):
+        model = task.make_model(
+            run.args['model'],
+            kwargs,
+            models_file,
+            _configs(run),
+            scaling.num_ops,
+            scaling.normalizer,
+        )
+    weights.read(run, model)
+    return model
+
+
+def _configs(run: run_files.RunFile) -> int:
+    """Returns the number of configurations of a graph in each step of the training."""
+    return int(run.args.get('configs', config_lib.CONFIGS[run.task].configs))
+
+
+def _fit_scaling(
+    run: run_files.RunFile,
+    open_split: Callable[[str], splits.PackedSplit],
+    variant: variants.Variant,
+) -> normalizer_lib.Scaling:
+    """Fits the scaling to the training data again, as the published code does."""
+    train = open_split('train')
+    text.note(f'this run does not hold its normaliser; fitting it to {train.source}')
+    others = map(open_split, ('valid', 'test'))
+    train = variant.check(train, 'the model was trained on')
+    chosen = np.flatnonzero(train.config_counts >= _configs(run))
+    opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
+    normalizer = normalizer_lib.Normalizer.fit(train, chosen)
+    return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
