@@ -46,13 +46,13 @@ if not importlib.util.find_spec('jinja2'):
     _SKIPPED['tpugraphs report'] = 'needs jinja2, which an installation brings'
 
 # Whose blocks of Python are run, but for the client of models.md, which
-# `tests/runs/test_export.py` runs.
+# `tests/runs/test_export.py` runs, and a table that `test_score_files.py` makes.
 _PYTHON = [
     document
     for document in _DOCUMENTS
     if any(block.language == 'python' for block in documents.blocks(document))
 ]
-_NOT_RUN = r'sys\.argv'
+_NOT_RUN = r'sys\.argv|pandas'
 
 _TRAINING = r'(tiles|layout)_train|tpugraphs train (tile|layout)'
 # The first command of README, a model of one's own, and two that are compared.

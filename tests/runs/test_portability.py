@@ -153,7 +153,7 @@ def _published(trained, tmp_path_factory):
     np.savez(folder / 'inputs.npz', **inputs)
     layout = {}
     program, _ = layout_programs.merged([layout_programs.random_program(0)], range(5))
-    for name, model_class in registry.distinct(registry.layout_models()).items():
+    for name, model_class in registry.distinct(registry.models('layout')).items():
         layout[name] = model_class(5, 10)
         layout[name](program)
         # Without the calls, which take seconds to trace.
@@ -259,7 +259,7 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
 
 saved.save_model = save
 run_training.train(config.TileConfig(**json.loads(sys.argv[1])))
-models = registry.layout_models()
+models = registry.models('layout')
 print('GCN is', models['GCN'].__module__, 'next to', models['ChebNet'].__module__)
 """
 

@@ -121,8 +121,3 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
         return np.inf if mean is None else -sign * mean
 
     return sorted(models, key=place)
-
-
-def ordering_measure(models: Sequence[ReportedModel]) -> str:
-    """Returns the name of the measure by which `group_runs` orders models."""
-    return report.ORDERED_BY[models[0].runs[0].summary['task']][1]

@@ -73,7 +73,7 @@ def _notes(models: Sequence[measured.ReportedModel]) -> list[str]:
     """Explains the order, intervals and deviations of the table of results."""
     notes = []
     if len(models) > 1:
-        measure = measured.ordering_measure(models)
+        measure = report.ORDERED_BY[models[0].runs[0].summary['task']][1]
         notes.append(f'Models are in the order of their {measure}, best first.')
     if any(len(model.runs) == 1 for model in models):
         over = models[0].runs[0].summary['interval_over']
