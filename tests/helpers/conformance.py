@@ -10,7 +10,7 @@ covered without a line:
     def task(tmp_path_factory):
         return TileTask(tmp_path_factory.mktemp('tile'))
 
-    @pytest.mark.parametrize('name', conformance.parameters(registry.tile_models()))
+    @pytest.mark.parametrize('name', conformance.parameters(registry.models('tiles')))
     class TestTileModels(conformance.ModelSuite):
         ...                             # what only this task asks of its models
 

@@ -18,7 +18,7 @@ class LayoutTask(conformance.Task):
     num_ops = 10
 
     def models(self):
-        return registry.layout_models()
+        return registry.models('layout')
 
     def make_pieces(self):
         def program(seed, **sizes):
@@ -66,7 +66,7 @@ def test_a_process_without_our_code_reads_the_weights(task, tmp_path):
                 np.testing.assert_array_equal(stored[f'arr_{number}'], variable.numpy())
 
 
-@pytest.mark.parametrize('name', conformance.parameters(registry.layout_models()))
+@pytest.mark.parametrize('name', conformance.parameters(registry.models('layout')))
 class TestLayoutModels(conformance.ModelSuite):
     @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name):

@@ -235,7 +235,7 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
 
 saved.save_model = save
 run_training.train(config.TileConfig(**json.loads(sys.argv[1])))
-models = registry.layout_models()
+models = registry.models('layout')
 print('GCN is', models['GCN'].__module__, 'next to', models['ChebNet'].__module__)
 """
 
