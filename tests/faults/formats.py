@@ -282,7 +282,7 @@ _WINDOW = {
 
 def _read_tiles(path: str) -> None:
     with open(path, 'rb') as stream:
-        tpu_tiles.of(types.SimpleNamespace(backend_config=stream.read()))
+        tpu_tiles.own_tiles(types.SimpleNamespace(backend_config=stream.read()))
 
 
 def _normalizer() -> dict[str, Any]:
