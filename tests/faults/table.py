@@ -27,7 +27,7 @@ class Command(NamedTuple):
     reads: str = ''
     writes: str = ''
     caches: bool = False
-    every: int = 3
+    every: int = 5
     alone: str = ''
 
 
@@ -61,7 +61,7 @@ COMMANDS = {
     'export': Command(
         'runs/model_aaaa new', _RUN, 'new/', every=1, alone='is there already'
     ),
-    'extract': Command('kernels.pb new', 'kernels.pb', 'new/', every=5),
+    'extract': Command('kernels.pb new', 'kernels.pb', 'new/', every=10),
     'importance': Command('runs/model_aaaa', _RUN),
     'losses': Command(''),
     'models': Command(''),
