@@ -211,7 +211,7 @@ def targets() -> dict[str, Target]:
         'best.json': Target(
             b'{"collection": "tile:xla", "settings": {"lr": 0.5, "model": "MLP"}}',
             _read_recipe,
-            ('baselines.recipes._of_file',),
+            ('baselines.recipes._read_file',),
             'json',
             'f.json',
         ),
