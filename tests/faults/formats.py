@@ -250,7 +250,7 @@ def _spaces() -> dict[str, Target]:
             b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
             b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
             b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
-            lambda p: _ignored(space.read(p, config.TileConfig)),
+            lambda p: _ignored(space.read(p, config.TileConfig())),
             ('baselines.core.settings.read_toml',),
             'text',
         )
