@@ -71,8 +71,24 @@ def run(tree: pathlib.Path, words: list[str]) -> tuple[float, int]:
     return seconds, most
 
 
+def measure(
+    tree: pathlib.Path, model: str, epochs: int, data_root: pathlib.Path, folder: str
+) -> tuple[float, float, float]:
+    """Trains for one epoch and for all: seconds, peak GiB, ms a training step."""
+    trained = {}
+    for count in sorted({1, epochs}):
+        words = [f'--model={model}', f'--epochs={count}', f'--data_root={data_root}']
+        words += [f'--out_dir={folder}/out', f'--cache_dir={folder}/cache']
+        trained[count] = run(tree, ['tiles_train.py', *words])
+    seconds, memory = trained[epochs]
+    kernels = len(list((data_root / 'train').glob('*.npz')))
+    steps = max(kernels // 10, 1) * (epochs - 1)
+    step = 1000 * (seconds - trained[1][0]) / steps if steps else float('nan')
+    return seconds, memory / 2**30, step
+
+
 def main() -> None:
-    """Prints a line for each model."""
+    """Prints a line for each model and tree."""
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument('tree', type=pathlib.Path, metavar='PUBLISHED_TREE')
     parser.add_argument('--data_root', type=pathlib.Path, required=True)
@@ -80,33 +96,17 @@ def main() -> None:
     parser.add_argument('--epochs', type=int, default=5)
     parser.add_argument('--repeats', type=int, default=3)
     args = parser.parse_args()
-    kernels = len(list((args.data_root / 'train').glob('*.npz')))
+    trees = {'published': args.tree, 'here': _OURS}
+    data = args.epochs, args.data_root.resolve()
     print('model, tree: seconds, peak GiB, ms a training step (medians)', flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for model in args.models:
-            measured: dict = {tree: [] for tree in (args.tree, _OURS)}
+            rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in trees}
             for _ in range(args.repeats):
-                for number, (tree, rows) in enumerate(measured.items()):
-                    one, many = (
-                        run(
-                            tree,
-                            [
-                                'tiles_train.py',
-                                f'--model={model}',
-                                f'--epochs={epochs}',
-                                f'--data_root={args.data_root.resolve()}',
-                                f'--out_dir={folder}/{number}/out',
-                                f'--cache_dir={folder}/{number}/cache',
-                            ],
-                        )
-                        for epochs in (1, args.epochs)
-                    )
-                    steps = max(kernels // 10, 1) * (args.epochs - 1)
-                    step = 1000 * (many[0] - one[0]) / steps
-                    rows.append((many[0], many[1] / 2**30, step))
-            for tree, rows in measured.items():
-                s, gib, ms = (statistics.median(column) for column in zip(*rows))
-                name = 'here' if tree == _OURS else 'published'
+                for name, tree in trees.items():
+                    rows[name].append(measure(tree, model, *data, f'{folder}/{name}'))
+            for name in trees:
+                s, gib, ms = map(statistics.median, zip(*rows[name]))
                 print(f'{model}, {name}: {s:.1f}, {gib:.2f}, {ms:.1f}', flush=True)
 
 

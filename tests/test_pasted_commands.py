@@ -28,7 +28,7 @@ _SKIPPED = {
     r'tpugraphs (collect|rank .*--measure)': 'needs jaxlib and a quiet machine',
     r'echo_download_commands': 'needs a network; tests/test_package.py runs it',
     r'create_kaggle_csv': "needs Kaggle's template; test_combine.py runs it",
-    r'tpugraphs check .* --dir': 'needs a SavedModel; test_portability.py runs it',
+    r'tpugraphs check': 'needs a SavedModel; test_portability.py runs it',
     r'tpugraphs compete': 'trains five models; test_compete.py runs it',
     r'tpugraphs sweep|best\.json': 'needs Optuna and many trainings',
     r'python benchmarks/': 'takes minutes to hours',
@@ -37,6 +37,7 @@ _SKIPPED = {
     r'sample_submission\.csv': "needs Kaggle's template",
     r'--data_root=(out|~/out/measured)': 'needs what was collected',
     r'--seed=3|--seed=2 .*/compared': 'trains as another seed does',
+    r'--model=MyModel --models_file': 'README trains it, with --epochs',
     r'--folds=': 'test_cross_validation.py trains folds',
 }
 if not importlib.util.find_spec('jax'):
@@ -45,15 +46,17 @@ if not importlib.util.find_spec('jinja2'):
     _SKIPPED['tpugraphs report'] = 'needs jinja2, which an installation brings'
 
 # Whose blocks of Python are run, but for the client of models.md, which
-# `tests/runs/test_export.py` runs.
+# `tests/runs/test_export.py` runs, and a table that `test_score_files.py` makes.
 _PYTHON = [
     document
     for document in _DOCUMENTS
     if any(block.language == 'python' for block in documents.blocks(document))
 ]
-_NOT_RUN = r'sys\.argv'
+_NOT_RUN = r'sys\.argv|pandas'
 
 _TRAINING = r'(tiles|layout)_train|tpugraphs train (tile|layout)'
+# The first command of README, a model of one's own, and two that are compared.
+_MODEL_MATTERS = r'--sample_data --epochs=20|/out/mine|/out/compared'
 _TREES = ['--model=Trees', '--model_kwargs_json={"trees": 4}']
 _SMALL = ['--toy_data', '--epochs=1', '--batch=2', '--validation_configs=20']
 
@@ -67,8 +70,8 @@ def _smaller(words):
     command = ' '.join(words)
     if not re.search(_TRAINING, command):
         return []
-    # Where the model does not matter, one that needs no TensorFlow.
-    return _SMALL if '--model' in command else [*_SMALL, *_TREES]
+    # Where the model does not matter, one that needs no TensorFlow; the last counts.
+    return _SMALL if re.search(_MODEL_MATTERS, command) else [*_SMALL, *_TREES]
 
 
 @pytest.fixture(name='shell', scope='module')

@@ -23,6 +23,7 @@ _MODULES = {
     'open': 'tpugraphs.api.data',
     'Callback': 'tpugraphs.api.training',
     'Catalogue': 'tpugraphs.api.catalogue',
+    'Evaluator': 'baselines.evaluation.evaluator',
     'Ranked': 'tpugraphs.api.results',
     'Ranker': 'tpugraphs.api.runs',
     'Ranking': 'tpugraphs.api.results',

@@ -37,9 +37,9 @@ class CompetitionOptions:
     """The options of a competition entry."""
 
     data_root: str  # folder with tile/xla and layout/{xla,nlp}/{random,default}
-    out_dir: str  # for runs, CSVs and the submission
+    out_dir: str  # folder for runs, CSVs and the submission
     recipe: str = 'strong'
-    epochs: int = 0  # of each training; 0 for the recipe's
+    epochs: int = 0  # number for each training; 0 for the recipe's
     toy_data: bool = False
     sample: str = ''  # Kaggle's template, for collections that are not predicted
 

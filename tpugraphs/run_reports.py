@@ -14,6 +14,7 @@ from baselines import command_line
 from baselines.core import files
 from baselines.core import settings as settings_lib
 from baselines.core import text
+from baselines.data import collections
 from baselines.evaluation import comparison
 from baselines.evaluation import ensembles
 from baselines.evaluation import report
@@ -27,19 +28,34 @@ from baselines.scoring import prediction
 
 
 def evaluate_runs(args: argparse.Namespace) -> None:
-    """Prints the measurements of runs: a table for every run, and one of all.
+    """Prints the measurements of runs, or of a file of scores: tables, and one of all.
 
     Raises:
-        ValueError: a run or the data are unusable, or the data have no runtimes.
+        ValueError: a run, the file or the data are unusable, or the data have no
+            runtimes.
         OSError: --output cannot be written.
     """
     _check_output(args)
     summaries: text.JsonObject = {}
     options = settings_lib.from_options(prediction.Options, args)
-    predictors = prediction.load_all(command_line.runs_of(args), options)
+    has_runs = args.runs or args.dirs or not args.predictions
+    names = command_line.runs_of(args) if has_runs else []
+    predictors = prediction.load_all(names, options)
+    if args.predictions:
+        collection = collections.collection_by_name(
+            args.collection or collections.NAMES[0]
+        )
+        predictors[args.predictions] = prediction.Predictor(
+            collection, options, name=args.predictions
+        )
     labels = ensemble.labels_of(predictors)
     for model_dir in differences.in_order(labels):
-        summary, _ = measuring.measure(predictors[model_dir], args.split, args.protocol)
+        summary, _ = measuring.measure(
+            predictors[model_dir],
+            args.split,
+            args.protocol,
+            args.predictions if model_dir == args.predictions else '',
+        )
         summary.update(labels[model_dir]._asdict())
         if not args.json:
             _print_summary(summary, model_dir)
@@ -88,7 +104,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     test = {
         'task': task,
         **scored.describe(),
-        'graphs': scored.store.num_graphs,
+        'graphs': len(scored.store),
         'programs': len(programs),
         **{
             name: {'names': [labels[d].name for d in side], 'dirs': list(side)}
@@ -108,8 +124,8 @@ def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
         ValueError: an option does not go with --compare, there are no such runs, or
             one of them is of both models.
     """
-    if args.dirs:
-        raise ValueError('--compare names the runs itself: leave --dir out')
+    if args.dirs or args.predictions:
+        raise ValueError('--compare names runs: leave --dir and --predictions out')
     if args.runs:
         raise ValueError(
             f'--compare takes two names, and {len(args.compare) + len(args.runs)} were '

@@ -33,7 +33,7 @@ class Phase:
     """Work on a known number of items; a context manager.
 
     Args:
-        title: of the work, such as 'ranking test'.
+        title: name of the work, such as 'ranking test'.
         unit: an item; 'B' for bytes, which a bar shows in megabytes.
 
     Attributes:
@@ -53,7 +53,7 @@ class Phase:
             leave=False,
             disable=None,
         )
-        self._is_logged = self._bar.disable
+        self._is_logged = self._bar.disable  # tqdm disables a bar without a terminal
 
     def __enter__(self) -> 'Phase':
         self._began = self._said = time.monotonic()

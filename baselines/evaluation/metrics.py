@@ -243,8 +243,8 @@ class Measure(NamedTuple):
     of_random: Callable[[np.ndarray], float]
     legend: str = ''  # what the title means; measures may share one
     final: str = ''  # its name among the final errors of a training; '' if it is none
-    # whether it looks at nothing but the configurations ranked first
-    of_first: bool = False
+    # how many of the configurations ranked first it looks at; None: at all
+    first: int | None = None
     more_is_better: bool = False
     show: str = '.3f'  # format of a value
 
@@ -269,7 +269,7 @@ def _top_k_measure(k: int) -> Measure:
         lambda runtimes: random_top_k_error(runtimes, k),
         'top-k: (best of the k ranked first - best) / best.',
         final=str(k),
-        of_first=True,
+        first=k,
     )
 
 
@@ -282,7 +282,7 @@ def _slowdown_measure(k: int) -> Measure:
         lambda runtimes: 1.0 + random_top_k_error(runtimes, k),
         'slowd@k: best of the k ranked first / best.',
         final=str(k),
-        of_first=True,
+        first=k,
     )
 
 
@@ -299,7 +299,7 @@ _KAGGLE = Measure(
     lambda scores, runtimes: 2.0 - slowdown(scores, runtimes, 5),
     lambda runtimes: 1.0 - random_top_k_error(runtimes, 5),
     'Kaggle: 1 - top-5.',
-    of_first=True,
+    first=5,
     more_is_better=True,
 )
 

@@ -31,6 +31,9 @@ class GraphResult(NamedTuple):
     estimate: np.ndarray | None = None
     # the compiler's default configuration, to compare with; None where it is not known
     default: int | None = None
+    # how many of those with the lowest scores are in order, the others being unknown;
+    # None: all
+    first: int | None = None
 
 
 class Grouping(NamedTuple):
@@ -92,7 +95,8 @@ def summarise(
         `graphs` with repeated measurements, and `tau` of the model on these; None if
         there are no such graphs.
         OPA and tau are not defined for a graph whose runtimes are all equal;
-        tau of constant scores counts 0.  Whatever is not defined is None.
+        tau of constant scores counts 0.  Whatever is not defined is None, and so is
+        whatever needs more configurations in order than `GraphResult.first`.
 
     Raises:
         ValueError: no result, or what `metrics` refuses, with
@@ -188,22 +192,25 @@ def _measure_graph(
         it is known.
     """
     scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
+    is_whole = result.first is None
     figures: text.JsonObject = {
-        'pairs': metrics.ordered_pairs(scores, runtimes),
+        'pairs': metrics.ordered_pairs(scores, runtimes) if is_whole else (0, 0),
         'configurations': len(runtimes),
     }
     # The published script breaks ties by position: equal scores keep their order.
     untied = metrics.places(scores) if protocol == PUBLISHED else scores
     for measure in metrics.MEASURES[task_name]:
         figure = figures[measure.key] = {
-            'mean': measure.of_graph(untied if measure.of_first else scores, runtimes),
+            'mean': measure.of_graph(untied if measure.first else scores, runtimes),
             'random': measure.of_random(runtimes),
         }
+        if result.first is not None and (measure.first or np.inf) > result.first:
+            figure['mean'] = np.nan
         if result.estimate is not None:
             of_estimate = measure.of_graph(np.asarray(result.estimate), runtimes)
             figure['estimate'] = of_estimate
         figure['default'] = np.nan
-        if measure.of_first and result.default is not None:
+        if measure.first and result.default is not None:
             # Scores that are equal but for the default: the others are random.
             others = (np.arange(len(runtimes)) != result.default).astype(int)
             figure['default'] = measure.of_graph(others, runtimes)
@@ -397,7 +404,7 @@ def _remarks(
             "default and random: XLA's default is the first choice, the others are "
             'random.'
         )
-    if left_out:
+    if left_out and overall['opa_pooled'] is not None:
         remarks.append(
             f'OPA and tau leave out {left_out} of '
             f'{text.count(overall["graphs"], grouping.graph)}, whose runtimes are all '

@@ -114,8 +114,10 @@ def labels_of(
     """Returns labels by name of the predictor: their models, and differing settings."""
     runs = {p.name: p.run for p in predictors.values() if p.run}
     labels = dict(zip(runs, differences.labels(list(runs.values()))))
-    untrained = differences.Label(finding.ESTIMATE, finding.ESTIMATE)
-    return {name: labels.get(p.name, untrained) for name, p in predictors.items()}
+    return {
+        name: labels.get(p.name) or differences.Label(p.model_name, p.model_name)
+        for name, p in predictors.items()
+    }
 
 
 def load(

@@ -12,11 +12,13 @@ from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
 from baselines.data.packed import variants
 from baselines.evaluation import report
+from baselines.evaluation import score_files
+from baselines.runs import finding
 from baselines.scoring import prediction
 
 
 def measure(
-    predictor: prediction.Predictor, split: str, protocol: str = ''
+    predictor: prediction.Predictor, split: str, protocol: str = '', scores: str = ''
 ) -> tuple[text.JsonObject, list[report.GraphResult]]:
     """Measures the ranking of a split.
 
@@ -26,28 +28,40 @@ def measure(
         split: 'train', 'valid' or 'test'.
         protocol: of `report.PROTOCOLS`; '': published where the graphs are those
             of the published validation split of layouts, else all.
+        scores: a file with the scores, see `score_files`, which may lack some graphs;
+            '' to score here.
 
     Returns:
         The summary of `report`, with the fields of `describe` added; and each graph
         with its scores and runtimes.
 
     Raises:
-        ValueError: there is no such protocol, the data are unusable, no runtime is
-            known, or the published protocol has no list for a graph.
+        ValueError: there is no such protocol, the data or the file are unusable, no
+            runtime is known, or the published protocol has no list for a graph.
     """
     if protocol:
         registry.resolve(protocol, report.PROTOCOLS, 'protocol')
     store = predictor.open_split(split)
     check_runtimes(store)
+    counts = dict(zip(store.graph_ids, store.config_counts.tolist()))
+    collection = predictor.collection.name
+    given = score_files.read(scores, collection, counts) if scores else None
     # Lists for the published protocol, or [] to measure on all configurations.
     described = describe(predictor, store)
     lists = _listed_configurations(predictor, store, protocol)
     if lists:
         store = cast(layout_store.LayoutStore, store).with_configurations(lists)
         described['protocol'] = report.PUBLISHED
+    scored = given and given.of_all(counts, lists)
     results = predictor.task.results(
-        store, predictor.score(store), estimates(predictor, store)
+        store, predictor.score(store, scored), estimates(predictor, store)
     )
+    if given:
+        results = [
+            result._replace(first=given.first)
+            for result in results
+            if result.graph_id in given.by_graph
+        ]
     if lists:  # a configuration listed twice was measured once
         results = [result._replace(configurations=None) for result in results]
     protocol = described['protocol']
@@ -88,7 +102,8 @@ def estimates(
     """
     columns = predictor.collection.config_columns
     published_columns = variants.Variant(config_features=columns)
-    if not predictor.run or variants.Variant.from_store(store) != published_columns:
+    is_estimate = predictor.name == finding.ESTIMATE
+    if is_estimate or variants.Variant.from_store(store) != published_columns:
         return None
     return predictor.task.estimates(store)
 

@@ -71,8 +71,8 @@ class Predictor:
 
     Attributes:
         run: the run; None for the estimate.
-        name: the run's model directory, or 'estimate'.
-        model_name: of the run's model, or 'estimate'.
+        name: the run's model directory; else 'estimate', or a file of scores.
+        model_name: of the run's model, or the last part of `name`.
         collection: the graphs that it is for.
         task: of the collection.
         options: where graphs are, with the defaults of the task and of the run.
@@ -81,6 +81,7 @@ class Predictor:
 
     Args:
         run: its models are read; None for the estimate.
+        name: of the source of scores, without a run.
 
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.
@@ -91,10 +92,11 @@ class Predictor:
         collection: collections.Collection,
         options: Options,
         run: run_files.RunFile | None = None,
+        name: str = finding.ESTIMATE,
     ):
         self.run, self.collection, self.split = run, collection, ''
-        self.name = run.model_dir if run else finding.ESTIMATE
-        self.model_name = run.args['model'] if run else finding.ESTIMATE
+        self.name = run.model_dir if run else name
+        self.model_name = run.args['model'] if run else os.path.basename(name)
         self.task = lookup.TASKS[collection.task]
         self.options = resolve(options, collection, run)
         toy_data = bool(self.options.toy_data)
@@ -188,7 +190,7 @@ class Predictor:
         if self.scorer.graph_model and count:
             text.note(
                 f'{store.source}: opcodes of {num_ops} or more, in {count:,} of '
-                f'{text.count(store.num_graphs, store.noun)}, are new to '
+                f'{text.count(len(store), store.noun)}, are new to '
                 f'{self.name}; it takes them for the unknown opcode'
             )
 
@@ -200,7 +202,7 @@ class Predictor:
         store = self.scorer.check(store)
         title = f'ranking {os.path.basename(store.source)}'
         scored = self.scorer.members(store, self.scorer.graphs(store))
-        yield from phases.each(scored, title, store.num_graphs, store.noun)
+        yield from phases.each(scored, title, len(store), store.noun)
 
     def score_record(self, record: graph_files.GraphRecord) -> np.ndarray:
         """Scores a graph that is in memory.

@@ -75,7 +75,7 @@ class State:
         Args:
             row: values of `CURVES`.
         """
-        for name, value in zip(CURVES, row):
+        for name, value in zip(CURVES, row, strict=True):
             self.curve[name].append(value)
         if measured.tau is not None:
             self.curve.setdefault('val_tau', []).append(measured.tau)
@@ -94,7 +94,7 @@ class MisfitError(ValueError):
     """Raised for a state that belongs to another model."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Validation:
     """Measurements of a model; a value is None where it could not be measured."""
 

@@ -83,7 +83,7 @@ OWN = {
     'tpugraphs.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
-    'baselines.training.workers.parse_cluster': 'the variable TF_CONFIG',
+    'baselines.training.devices.parse_cluster': 'the variable TF_CONFIG',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
     'tpugraphs.programs.functions.from_file': 'code that the user asks to run',
     'tpugraphs.programs.isolated.call': 'an answer of its own child process',
@@ -211,7 +211,7 @@ def targets() -> dict[str, Target]:
         'best.json': Target(
             b'{"collection": "tile:xla", "settings": {"lr": 0.5, "model": "MLP"}}',
             _read_recipe,
-            ('baselines.recipes._of_file',),
+            ('baselines.recipes._read_file',),
             'json',
             'f.json',
         ),
@@ -250,7 +250,7 @@ def _spaces() -> dict[str, Target]:
             b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
             b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
             b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
-            lambda p: _ignored(space.read(p, config.TileConfig)),
+            lambda p: _ignored(space.read(p, config.TileConfig())),
             ('baselines.core.settings.read_toml',),
             'text',
         )

@@ -14,9 +14,9 @@ baselines.runs.export
 baselines.scoring.prediction
 baselines.training.run_training
 tests.faults.calls
-tpugraphs.extract.jobs
-tpugraphs.inspect.jobs
-tpugraphs.ranking.jobs
+tpugraphs.extract.extraction
+tpugraphs.inspect.showing
+tpugraphs.ranking.sources
 tpugraphs.report.page
 tpugraphs.run_reports
 tpugraphs.sweep.trials

@@ -26,7 +26,7 @@ def test_a_folder_may_have_any_name(tmp_path):
 
 
 def test_a_study_is_found_in_any_folder(tmp_path):
-    study = pytest.importorskip('tpugraphs.sweep.study')
+    study = pytest.importorskip('tpugraphs.sweep.trials')
     root = tmp_path / 'a?b%20 [c]\\'
     root.mkdir()
     study.create(study.default_storage(str(root)), 'tile', {}, 0)

@@ -147,7 +147,7 @@ class Shell:
         # As `python -m venv .venv` would make it.
         (self.folder / '.venv/bin').mkdir(parents=True)
         (self.folder / '.venv/bin/activate').touch()
-        self._trained: set = set()  # in a folder of its own: once is enough
+        self._done: set = set()  # what need not be done again
 
     def paste(self, block: Block) -> None:
         """Runs a block; fails with its place and what it said."""
@@ -184,7 +184,11 @@ class Shell:
             wrong = complaint(words)
             return int(bool(wrong)), wrong
         words = (*words, *self._smaller(words))
-        if words in self._trained:
+        # What these print is read by people alone: once with the same flags is enough.
+        is_shown = words[1:2] in [('evaluate',), ('ensemble',), ('report',)]
+        flags_of = {word.partition('=')[0] for word in words if word[:2] == '--'}
+        key = (words[1], *sorted(flags_of)) if is_shown else words
+        if key in self._done:
             return 0, ''
         output = io.StringIO()
         before = os.getcwd()
@@ -196,8 +200,8 @@ class Shell:
             os.chdir(before)
         # Without a folder of its own a training is also there to be `latest`.
         elsewhere = any(word.startswith('--out_dir=') for word in words)
-        if '--toy_data' in words and elsewhere and not code:
-            self._trained.add(words)
+        if (is_shown or '--toy_data' in words and elsewhere) and not code:
+            self._done.add(key)
         return code, f'{words}\n{output.getvalue()}' if code else output.getvalue()
 
 
@@ -205,6 +209,8 @@ def _run(words: Sequence[str]) -> int | None:
     name, *rest = words
     if name == 'python' and rest[0] in _TASKS:
         name, rest = 'tpugraphs', ['train', _TASKS[rest[0]], *rest[1:]]
+    if name == 'python' and rest[0] == 'tiles_gen_predictions_csv.py':  # the same
+        name, rest = 'tpugraphs', ['predict', *rest[1:]]
     if name == 'tpugraphs':
         before = sys.argv
         try:

@@ -303,7 +303,7 @@ def test_two_models_are_compared(root, plain, folded, run_command, capsys):
         ([f'{root}/mixed/Tiny', folded[0]], different),
         ([plain[0], f'{root}/none/gone'], '--compare: there is no directory'),
         ([*plain, '--output', 'a.xls'], 'a.xls: should end in .json or .csv'),
-        ([*plain, '--dir', plain[0]], '--compare names the runs itself: leave --dir'),
+        ([*plain, '--dir', plain[0]], '--compare names runs: leave --dir'),
         ([*plain, other], '--compare takes two names, and 3 were given: a shared'),
         ([plain[0], folded[0], '--split=valid'], '--compare: '),
         ([*plain, '--protocol=published'], '--compare is on all configurations'),

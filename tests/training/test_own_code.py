@@ -127,27 +127,15 @@ def _settings(**changes):
     'model, message',
     [
         (Flat, r'Flat.forward returned (100, 1); [kernels, num_configs] = (10, 10)'),
-        (
-            Constant,
-            'Constant.forward: forward has to return num_configs columns, whatever '
-            'their number, not as many as the constructor was given',
-        ),
+        (Constant, 'Constant.forward: forward has to return num_configs columns, what'),
         (
             Lazy,
             f'Lazy makes a Dense layer while it is called ({__file__}, line '
             f'{Lazy.forward.__code__.co_firstlineno + 2}): make layers in __init__, so '
             'that they are trained and saved',
         ),
-        (
-            Short,
-            'Short.__init__(self, num_ops) does not take num_configs: __init__(self, '
-            'num_configs, num_ops, ...) is wanted',
-        ),
-        (
-            Narrow,
-            'Narrow.forward(self, graph) does not take num_configs: forward(self, '
-            'graph, num_configs, ...) is wanted',
-        ),
+        (Short, 'Short.__init__(self, num_ops) does not take num_configs: __init__'),
+        (Narrow, 'Narrow.forward(self, graph) does not take num_configs: forward'),
         (Infinite, 'Infinite.forward returned scores that are not finite'),
         (Idle, 'Idle: the scores do not depend on the variable idle:0: use it, or'),
         (Cut, 'Cut: the scores do not depend on the variable dense'),

@@ -14,6 +14,11 @@ the published test split has no runtimes.  Published figures of layouts are of 1
 fixed configurations of each validation graph: --protocol=published takes these, and is
 the default where the graphs are the published ones; --protocol=all takes all.
 
+  tpugraphs evaluate --predictions scores.npz --collection layout:xla:random
+
+measures what any model predicts: graph ID -> scores (float, one per configuration,
+lower is faster), or a CSV of the competition.
+
   tpugraphs evaluate --compare wide latest
 
 tells whether one model is better than another, by a paired test over programs; a
@@ -38,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='test whether A is better than B: runs, or a shared --run_id or model '
         'for all its seeds, instead of --dir',
     )
+    about = 'measure a CSV (ID,TopConfigs) or .npz (graph ID -> scores) of graphs of '
+    about += '--collection (default: tile:xla)'
+    command_line.option(parser, '--predictions', '', about, metavar='FILE')
     about = 'layouts: on the 1,000 published configurations of each graph, or on all'
     protocols = ('published', 'all')
     command_line.option(parser, '--protocol', '', about, choices=protocols)

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
     limits = args.batch_size, args.seconds
-    found = inspect.jobs.describe(args.file, args.module, args.plot, *limits)
+    found = inspect.showing.describe(args.file, args.module, args.plot, *limits)
     command_line.show(args, found.to_json(), found.to_text)
     if args.plot:
         print(f'drawn: {args.plot}', file=sys.stderr if args.json else sys.stdout)

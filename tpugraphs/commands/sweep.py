@@ -41,7 +41,6 @@ def run(args: argparse.Namespace) -> None:
     """
     if importlib.util.find_spec('optuna') is None:
         raise ValueError("a sweep needs Optuna: pip install 'tpugraphs[sweep]'")
-    from tpugraphs.sweep import study
     from tpugraphs.sweep import trials
 
     start = 'tile' if args.target == 'show' else args.target
@@ -52,8 +51,8 @@ def run(args: argparse.Namespace) -> None:
         preset |= collection.flags
     words = [f'--{flag}={value}' for flag, value in preset.items()] + args.flags
     kind = config.CONFIGS[collection.task]
-    basic = ['seeds', 'folds', 'epochs', 'out_dir']
-    basic += [field.name for field in dataclasses.fields(trials.SweepOptions)]
+    own = dataclasses.fields(trials.SweepOptions)
+    basic = ['seeds', 'folds', 'epochs', 'out_dir', *(field.name for field in own)]
     values = scripts.parse_flags(
         [kind, trials.SweepOptions], f'sweep {args.target}', __doc__, words, basic
     )
@@ -62,9 +61,9 @@ def run(args: argparse.Namespace) -> None:
     options = settings_lib.from_options(trials.SweepOptions, values)
     settings_lib.check_ranges(options, '--')
     if args.target == 'show':
-        storage = options.storage or study.default_storage(values.out_dir)
-        found = study.load(storage, options.study)
-        print(text.to_json([study.to_json(trial) for trial in found.trials]))
+        storage = options.storage or trials.default_storage(values.out_dir)
+        found = trials.load(storage, options.study).trials
+        print(text.to_json([trials.to_json(trial) for trial in found]))
     else:
         base = scripts.from_flags(kind, values)
         given = [flag for flag in values if values[flag].present]

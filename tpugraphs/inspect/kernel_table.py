@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import functools
 import hashlib
 import math
@@ -26,8 +26,10 @@ from tpugraphs.programs import reader
 _MOST_ROWS = 20
 # Of CPU time for XLA, which takes many minutes for tens of thousands of instructions.
 _SECONDS = 30
-_MOST_STEPS = 1 << 24  # of a dilated dimension that are counted one by one
+_MOST_STEPS = 1 << 24  # steps of a dilated dimension that are counted one by one
 _WIDTH = 40  # characters of a shape
+# Instructions of a computation, by id.
+_Values = Mapping[int, protos.HloInstructionProto]
 _HEAD = ['kernel', 'times', 'shape', 'multiply-adds', 'share', "XLA's own tiles", '']
 
 
@@ -42,8 +44,9 @@ def describe(program: reader.Program) -> text.JsonObject:
           parameters, result: shapes such as 'f32[8,16]'.
           cut_out: numbers of operations that cannot run here, by name.
           custom_calls: numbers of the others, by name.
-          origin: where the kernels are from, or why there are none.
-          multiply_adds: of all dots and convolutions; None if sizes are unknown.
+          origin: source of the kernels, or the reason why there are none.
+          multiply_adds: number for all dots and convolutions; None if sizes are
+            unknown.
           unknown_loops: the number of loops that are counted as one round, since the
             module does not say how many they have.
           kernels: the most multiply-adds first, equal ones together; dicts with the
@@ -176,29 +179,28 @@ def _facts(module: protos.HloModuleProto) -> text.JsonObject:
 def _kernels(
     module: protos.HloModuleProto, runs: dict[int, int]
 ) -> list[text.JsonObject]:
-    """Returns the kernels of a module as `describe` does.
+    """Describes the kernels of a module, see `describe`.
 
-    `runs` are those of its computations, by id.
+    Args:
+        module: the module to cut.
+        runs: number of runs of its computations, by id.
     """
-    multiply_adds, contents = _MultiplyAdds(module), _Contents(module)
-    runs_of = {
-        i.id: runs[c.id]
-        for c in module.computations
-        if c.id in runs
-        for i in c.instructions
-    }
+    bodies = {c.id: {i.id: i for i in c.instructions} for c in module.computations}
+    runs_of = {i: runs[c] for c, values in bodies.items() if c in runs for i in values}
+    multiply_adds = _count_multiply_adds(bodies)
+    digests: dict[int, bytes] = {}
     # Layers repeat: equal kernels are one row.
     rows: dict[tuple[bytes, str], text.JsonObject] = {}
     sizes: dict[str, int] = {}  # name -> elements of the result
     for values, pieces in cutting.pieces_of(module):
         root, own = pieces[-1], _own_tiles_text(pieces[-1])
         row = rows.setdefault(
-            (contents.of_all(pieces, values), own),
+            (_digest(pieces, values, bodies, digests), own),
             {
                 'name': root.name,
                 'times': 0,
                 'shape': _shape_text(root.shape),
-                'multiply_adds': multiply_adds.of_all(pieces, values),
+                'multiply_adds': sum(multiply_adds[piece.id] for piece in pieces),
                 'own_tiles': own,
                 'reason': next(filter(None, map(cutting.problem_of, pieces)), ''),
             },
@@ -210,43 +212,41 @@ def _kernels(
     return sorted(rows.values(), key=order)
 
 
-class _Contents:
-    """Computes digests of instructions that are equal for equal ones."""
+def _digest(
+    instructions: Iterable[protos.HloInstructionProto],
+    values: _Values,
+    bodies: Mapping[int, _Values],
+    known: dict[int, bytes],
+) -> bytes:
+    """Computes a digest of instructions that is equal for equal ones.
 
-    def __init__(self, module: protos.HloModuleProto):
-        self._bodies = {c.id: c for c in module.computations}
-        self._digests: dict[int, bytes] = {}
-
-    def of_all(
-        self,
-        instructions: Iterable[protos.HloInstructionProto],
-        values: dict[int, protos.HloInstructionProto],
-    ) -> bytes:
-        """Returns the digest of instructions; `values` are all of the computation."""
-        digest = hashlib.sha256()
-        places: dict[int, int] = {}  # id -> the order in which it is met
-        for value in instructions:
-            copy = type(value).FromString(value.SerializeToString())
-            building.clear_fields(copy)
-            copy.name = ''
-            copy.operand_ids[:] = [
-                places.setdefault(o, len(places)) for o in value.operand_ids
-            ]
-            copy.id = places.setdefault(value.id, len(places))
-            del copy.called_computation_ids[:]
-            digest.update(copy.SerializeToString(deterministic=True))
-            for operand in value.operand_ids:
-                digest.update(building.shape_text(values[operand].shape).encode())
-            for number in value.called_computation_ids:
-                digest.update(self._of_computation(number))
-        return digest.digest()
-
-    def _of_computation(self, number: int) -> bytes:
-        """Returns the digest of the computation with id `number`."""
-        if number not in self._digests:
-            values = {i.id: i for i in self._bodies[number].instructions}
-            self._digests[number] = self.of_all(values.values(), values)
-        return self._digests[number]
+    Args:
+        instructions: some instructions of a computation.
+        values: all instructions of the computation.
+        bodies: instructions of all computations, by the computation's id.
+        known: digests of computations, by id; those of called ones are added.
+    """
+    digest = hashlib.sha256()
+    places: dict[int, int] = {}  # id -> the order in which it is met
+    for value in instructions:
+        copy = type(value).FromString(value.SerializeToString())
+        building.clear_fields(copy)
+        copy.name = ''
+        # Numbers of the module would tell equal kernels apart.
+        copy.operand_ids[:] = [
+            places.setdefault(o, len(places)) for o in value.operand_ids
+        ]
+        copy.id = places.setdefault(value.id, len(places))
+        del copy.called_computation_ids[:]
+        digest.update(copy.SerializeToString(deterministic=True))
+        for operand in value.operand_ids:
+            digest.update(building.shape_text(values[operand].shape).encode())
+        for number in value.called_computation_ids:
+            if number not in known:
+                called = bodies[number]
+                known[number] = _digest(called.values(), called, bodies, known)
+            digest.update(known[number])
+    return digest.digest()
 
 
 def _own_tiles_text(root: protos.HloInstructionProto) -> str:
@@ -278,64 +278,51 @@ def _shape_text(shape: protos.ShapeProto) -> str:
     return f'({text.listed([_shape_text(s) for s in shape.tuple_shapes])})'
 
 
-class _MultiplyAdds:
-    """Counts the multiply-adds of a module's dots and convolutions.
+def _count_multiply_adds(bodies: Mapping[int, _Values]) -> dict[int, int]:
+    """Counts the multiply-adds of dots and convolutions, by instruction's id.
 
-    Called computations count, too; the body of a loop counts once.
+    Those of called computations count, too; the body of a loop counts once.
+
+    Args:
+        bodies: instructions of all computations, by the computation's id; callees
+            before callers.
     """
+    counts: dict[int, int] = {}
+    sums: dict[int, int] = {}  # id of a computation -> the sum of its counts
+    for number, values in bodies.items():
+        for value in values.values():
+            if value.opcode in ('dot', 'convolution'):
+                counts[value.id] = _multiply_adds_of(value, values)
+            else:
+                counts[value.id] = sum(sums[c] for c in value.called_computation_ids)
+        sums[number] = sum(counts[inside] for inside in values)
+    return counts
 
-    def __init__(self, module: protos.HloModuleProto):
-        self._bodies = {c.id: c for c in module.computations}
-        self._counted: dict[int, int] = {}
 
-    def of_all(
-        self,
-        instructions: Iterable[protos.HloInstructionProto],
-        values: dict[int, protos.HloInstructionProto],
-    ) -> int:
-        """Counts the multiply-adds of instructions of one computation.
-
-        `values` are all instructions of the computation, by id.
-        """
-        return sum(self._of_one(i, values) for i in instructions)
-
-    def _of_one(
-        self,
-        instruction: protos.HloInstructionProto,
-        values: dict[int, protos.HloInstructionProto],
-    ) -> int:
-        """Counts the multiply-adds of an instruction and of computations it calls."""
-        if instruction.opcode not in ('dot', 'convolution'):
-            return sum(map(self.of_computation, instruction.called_computation_ids))
-        terms = building.elements(instruction.shape)
-        if instruction.opcode == 'dot':
-            left = values[instruction.operand_ids[0]].shape.dimensions
-            summed = instruction.dot_dimension_numbers.lhs_contracting_dimensions
-            return terms * math.prod(left[d] for d in summed)
-        kernel = values[instruction.operand_ids[1]].shape.dimensions
-        roles = instruction.convolution_dimension_numbers
-        terms *= kernel[roles.kernel_input_feature_dimension]
-        terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
-        spatial = zip(instruction.window.dimensions, roles.output_spatial_dimensions)
-        for window, dimension in spatial:
-            dense, size = _dense_steps(window, instruction.shape.dimensions[dimension])
-            terms = terms * dense // size
-        return terms
-
-    def of_computation(self, number: int) -> int:
-        """Counts the multiply-adds of the computation with id `number`."""
-        if number not in self._counted:
-            values = {i.id: i for i in self._bodies[number].instructions}
-            self._counted[number] = self.of_all(values.values(), values)
-        return self._counted[number]
+def _multiply_adds_of(product: protos.HloInstructionProto, values: _Values) -> int:
+    """Counts the multiply-adds of a dot or convolution of a computation."""
+    terms = building.elements(product.shape)
+    if product.opcode == 'dot':
+        left = values[product.operand_ids[0]].shape.dimensions
+        summed = product.dot_dimension_numbers.lhs_contracting_dimensions
+        return terms * math.prod(left[d] for d in summed)
+    kernel = values[product.operand_ids[1]].shape.dimensions
+    roles = product.convolution_dimension_numbers
+    terms *= kernel[roles.kernel_input_feature_dimension]
+    terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
+    spatial = zip(product.window.dimensions, roles.output_spatial_dimensions)
+    for window, dimension in spatial:
+        dense, size = _dense_steps(window, product.shape.dimensions[dimension])
+        terms = terms * dense // size
+    return terms
 
 
 def _dense_steps(window: Any, size: int) -> tuple[int, int]:
     """Counts the multiplications along a dimension of a convolution.
 
     Args:
-        window: its WindowDimension.
-        size: of the output along it.
+        window: WindowDimension of the convolution.
+        size: size of the output along it.
 
     Returns:
         Those without the zeros that dilation puts in; and all.

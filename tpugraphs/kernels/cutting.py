@@ -232,30 +232,6 @@ def _inverse(order: Sequence[int]) -> list[int]:
     return [order.index(d) for d in range(len(order))]
 
 
-def physical_shape(shape: protos.ShapeProto) -> protos.ShapeProto:
-    """Returns the row-major shape with the dimensions in the order of the layout."""
-    dims = [shape.dimensions[d] for d in major_to_minor(shape)]
-    return building.shape_of(shape.element_type, dims)
-
-
-def to_physical(
-    computation: building.Computation,
-    value: protos.HloInstructionProto,
-    shape: protos.ShapeProto,
-) -> protos.HloInstructionProto:
-    """Adds the transpose of a row-major array to the layout of `shape`."""
-    return computation.transposed(value, major_to_minor(shape))
-
-
-def to_logical(
-    computation: building.Computation,
-    value: protos.HloInstructionProto,
-    shape: protos.ShapeProto,
-) -> protos.HloInstructionProto:
-    """Adds the transpose that undoes `to_physical`."""
-    return computation.transposed(value, _inverse(major_to_minor(shape)))
-
-
 class _RowMajor:
     """Writes a kernel's module, in which every array is row-major.
 
@@ -319,7 +295,9 @@ class _RowMajor:
         One from outside of the kernel becomes a parameter, and so does a constant of
         more than `_MOST_CONSTANT` elements.
         """
-        shape = physical_shape(value.shape)
+        # The row-major shape with the dimensions in the order of the layout.
+        dims = [value.shape.dimensions[d] for d in major_to_minor(value.shape)]
+        shape = building.shape_of(value.shape.element_type, dims)
         small = building.elements(value.shape) <= _MOST_CONSTANT
         if value.opcode == 'constant' and small:
             if not _is_row_major(value.shape):
@@ -400,10 +378,13 @@ class _RowMajor:
         same = all(order == orders[0] for order in orders[1:])
         if same and value.opcode in ELEMENTWISE:
             return self._entry.add(value.opcode, shape, operands, like=value)
-        logical = [to_logical(self._entry, o, s) for o, s in zip(operands, sources)]
+        logical = [
+            self._entry.transposed(operand, _inverse(major_to_minor(source)))
+            for operand, source in zip(operands, sources)
+        ]
         result = building.shape_of(shape.element_type, value.shape.dimensions)
         written = self._entry.add(value.opcode, result, logical, like=value)
-        return to_physical(self._entry, written, value.shape)
+        return self._entry.transposed(written, major_to_minor(value.shape))
 
 
 def _is_row_major(shape: protos.ShapeProto) -> bool:

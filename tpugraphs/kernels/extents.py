@@ -20,7 +20,7 @@ class Extent:
     """A tile along one dimension, whose first element is start + factor * base."""
 
     start: int
-    size: int  # how many elements
+    size: int  # number of elements
     # an s32 scalar of the program; None for no loop
     base: protos.HloInstructionProto | None = None
     factor: fractions.Fraction = fractions.Fraction(0)
@@ -35,8 +35,8 @@ class Extent:
         """Returns an extent that starts at a multiple of this extent's start.
 
         Args:
-            factor: of the first element; `divides` its denominator.
-            size: of the new extent, in elements.
+            factor: factor of the start; `divides` its denominator.
+            size: elements of the new extent.
         """
         start, factor = int(self.start * factor), self.factor * factor
         return dataclasses.replace(self, start=start, size=size, factor=factor)

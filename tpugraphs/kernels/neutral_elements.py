@@ -2,6 +2,8 @@
 
 import re
 
+import numpy as np
+
 from tpugraphs.kernels import building
 
 
@@ -9,7 +11,7 @@ def _elements(name: str) -> dict[str, float]:
     """Returns the neutral elements of a type, by the opcodes that can be reduced by.
 
     Args:
-        name: NumPy's name of the type.
+        name: a type of numbers, by NumPy's name.
 
     Returns:
         {} for types whose partial results are not joined: complex numbers, 4 bits,
@@ -21,17 +23,15 @@ def _elements(name: str) -> dict[str, float]:
         infinity = float('inf')
         # 0 + -0 is 0, and -0 + -0 is -0.
         return {'add': -0.0, 'multiply': 1.0, 'maximum': -infinity, 'minimum': infinity}
-    bits = 1 if name == 'bool' else int(name.lstrip('uint'))
-    is_signed = name.startswith('int')
-    lowest = -(1 << bits - 1) if is_signed else 0
-    highest = (1 << bits - is_signed) - 1
-    all_bits = -1 if is_signed else highest
+    lowest, highest = 0, 1
+    if name != 'bool':
+        lowest, highest = np.iinfo(name).min, np.iinfo(name).max
     return {
         'add': 0,
         'multiply': 1,
         'maximum': lowest,
         'minimum': highest,
-        'and': all_bits,
+        'and': -1 if lowest else highest,  # all bits
         'or': 0,
         'xor': 0,
     }

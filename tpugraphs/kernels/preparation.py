@@ -21,10 +21,10 @@ from tpugraphs.programs import reader
 
 
 def load(source: object, *args: object, name: str = '') -> reader.Program:
-    """Reads a program that can be compiled; arguments are as of `read_program`.
+    """Reads a program that can be compiled; arguments are those of `read_program`.
 
     Raises:
-        ValueError: as of `read_program` and `clean`.
+        ValueError: see `read_program` and `clean`.
         OSError: a file cannot be read.
     """
     return prepare(reader.read_program(source, *args, name=name))
@@ -101,7 +101,7 @@ def optimise(
 ) -> protos.HloModuleProto:
     """Returns a program's module after XLA's passes.
 
-    An optimised module is returned as it is: jaxlib takes no fusions, but its kernels
+    An optimised module is returned unchanged: jaxlib takes no fusions, but its kernels
     can be measured.
 
     Args:

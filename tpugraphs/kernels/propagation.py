@@ -34,8 +34,8 @@ class _Part(NamedTuple):
 
     value: protos.HloInstructionProto  # the instruction
     shapes: Sequence[protos.ShapeProto]  # its operands' ShapeProtos
-    region: _Region  # of its result
-    reduced: _Region  # of the dimensions of `reduced_sizes`
+    region: _Region  # region of its result
+    reduced: _Region  # region of the dimensions of `reduced_sizes`
 
 
 @dataclasses.dataclass
@@ -43,7 +43,7 @@ class Step:
     """An operation on regions of its operands."""
 
     regions: list[_Region]  # one for every operand
-    sizes: Sequence[int] | None = None  # of its result, if not the region's
+    sizes: Sequence[int] | None = None  # dimensions of its result, if not the region's
     # the slice of its result that is the region; None means all
     rest: _Region | None = None
     # changes the attributes of the instruction's copy

@@ -33,15 +33,15 @@ def tunings(
     """Yields ModuleTuningData: the kernels of a program with candidates to rank.
 
     The default, which is XLA's own choice, is the first run and marked.  If an
-    optimised module has XLA's own tiles, kernels are its fusions as they are, and
+    optimised module has XLA's own tiles, kernels are its fusions unchanged, and
     candidates are in the units of these tiles; else kernels and candidates are those
     of `tpugraphs collect`.
 
     Args:
         kind: 'tile', or 'layout' for layouts of the whole program.
-        count: candidates of a kernel at most, with the default.
+        count: largest number of candidates of a kernel, with the default.
         skipped: counts the kernels that are left out, by reason.
-        optimiser: of modules, as `preparation.optimise` takes it.
+        optimiser: function that optimises a module, see `preparation.optimise`.
 
     Raises:
         ValueError: jaxlib is needed and not installed, or XLA cannot compile it.

@@ -25,7 +25,7 @@ _PLACEMENTS = frozenset(
     'annotate_device_placement'.split()
 )
 _PLACEMENT_PREFIX = 'xla.sdy.'
-LAYOUT = 'LayoutConstraint'  # which XLA fulfils
+LAYOUT = 'LayoutConstraint'  # a custom call that XLA fulfils
 _FEEDS = frozenset(('infeed', 'outfeed'))
 # Operations that exchange arrays with other devices or with the host; those that only
 # wait for the end of one are not counted.

@@ -126,7 +126,7 @@ class Plan:
             # Half of the dimension is tried, for all smaller sizes.
             tiles[dim] = max(1, size // 2)
             output.append(
-                size > 1 and self._is_tileable(Tiles(tuple(tiles), self.reduced))
+                size > 1 and not tile(self, Tiles(tuple(tiles), self.reduced)).whole
             )
         reduced = [False] * len(self.reduced)
         if self.reduction is not None and self.combiner():
@@ -134,12 +134,9 @@ class Plan:
                 if size > 1 and propagation.reducible(self.reduction, dim):
                     tiles = [*self.reduced]
                     tiles[dim] = 1
-                    reduced[dim] = self._is_tileable(Tiles(self.output, tuple(tiles)))
+                    whole = tile(self, Tiles(self.output, tuple(tiles))).whole
+                    reduced[dim] = not whole
         return output, reduced
-
-    def _is_tileable(self, tiles: Tiles) -> bool:
-        """Returns whether a configuration needs no operation to be computed whole."""
-        return not tile(self, tiles).whole
 
 
 def tile(plan: Plan, tiles: Tiles) -> Tiled:

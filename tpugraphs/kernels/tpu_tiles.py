@@ -24,7 +24,7 @@ class OwnTiles:
     kernel: list[int]  # bounds of the tile along reduced or contracted dimensions
     input: list[int]  # bounds of an operand's tile
     cycles: int | None = None  # XLA's estimate of its time; None if there is none
-    # that of XLA's learned model; None if there is none
+    # the estimate of XLA's learned model; None if there is none
     microseconds: float | None = None
 
 

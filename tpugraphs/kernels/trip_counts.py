@@ -11,7 +11,7 @@ import operator
 
 from baselines.hlo import protos
 
-_MOST_TRIPS = 100_000  # that are followed
+_MOST_TRIPS = 100_000  # rounds of a loop that are followed
 _COPIES = ('copy', 'bitcast', 'convert', 'reshape')
 _COMPUTE: dict[str, Callable[[int, int], int]] = {
     'add': operator.add,

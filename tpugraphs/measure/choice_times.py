@@ -15,8 +15,8 @@ from tpugraphs.kernels import rounding
 from tpugraphs.measure.clock import session as session_lib
 from tpugraphs.measure.clock import timing
 
-_SECONDS = 20  # of wall time for a kernel, compiling included, as `collect` takes
-_SEED = 0  # of inputs and of the order of timing
+_SECONDS = 20  # wall time for a kernel, compiling included, as with `collect`
+_SEED = 0  # seed for inputs and the order of timing
 
 
 def time_choices(

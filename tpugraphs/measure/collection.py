@@ -14,6 +14,7 @@ from baselines.core import phases
 from baselines.core import text
 from baselines.data import collections as collections_lib
 from baselines.data import families
+from baselines.data import hardware
 from baselines.data import raw as raw_lib
 from baselines.data import shares
 from baselines.hlo import graph
@@ -28,7 +29,6 @@ from tpugraphs.measure import collection_folder as folder_lib
 from tpugraphs.measure.clock import session as session_lib
 from tpugraphs.measure.clock import timing
 from tpugraphs.programs import reader
-from tpugraphs.programs import xla
 
 # Configurations of a kernel that can be compiled and timed in a second, at most.
 _MOST_PER_SECOND = 100
@@ -105,10 +105,10 @@ def _load_kernels(
             skipped = collections.Counter[str]()
             module = preparation.optimise(program, session.optimise)
             kernels = tile_choices.kernels_of(module, program.name, digests, skipped)
-            folder.add_skipped(skipped.elements())
+            folder.skipped.update(skipped)
             loaded += draw_kernels(kernels, options)
         except (ValueError, OSError) as error:
-            folder.add_failed(text.one_line(error, source))
+            folder.failed.append(text.one_line(error, source))
     if not loaded and folder.failed:
         raise ValueError(folder.failed[0])
     return loaded
@@ -134,7 +134,7 @@ def _measure_all(
             seconds_left = options.seconds_left
             # A kernel is not begun if too little time is left for it.
             if seconds_left < (np.median(spent[-9:]) * 0.7 if spent else 0):
-                folder.add_unmeasured(len(todo) - index)
+                folder.left += len(todo) - index
                 break
             if kernel.program != program:
                 session.stop()
@@ -147,9 +147,9 @@ def _measure_all(
                 folder.add_stopped(kernel.program, text.one_line(error))
             else:
                 if len(measured.passes) < protocol.fewest:
-                    folder.add_unmeasured(1)
+                    folder.left += 1
                 elif len(measured.kept) < 2:
-                    folder.add_skipped(['a single configuration'])
+                    folder.skipped['a single configuration'] += 1
                 else:
                     kept = [configs[i] for i in measured.kept]
                     _write(folder, kernel, splits[kernel.name], kept, measured)
@@ -228,7 +228,7 @@ def _write(
         kernel.name,
         nodes,
         raw_lib.configs_of(reading.TILE, tuning, nodes),
-        xla.release(),
+        hardware.installed_release(),
     )
     record = {
         'file': file,

@@ -7,7 +7,7 @@ measurements; it is rewritten after every kernel, and `--resume` goes on from it
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 import json
@@ -22,7 +22,6 @@ import numpy as np
 from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
-from baselines.data import collections as collections_lib
 from baselines.data import hardware
 from baselines.hlo import reading
 from tpugraphs.measure.clock import machine
@@ -47,11 +46,11 @@ class CollectionOptions:
     """The options of a collection."""
 
     output: str  # folder, absolute
-    configs: int = 60  # at most, of a kernel
-    kernels: int = 0  # at most, of a program, drawn at random; 0 for all
-    minutes: float = math.inf  # of wall time; infinite for as long as it takes
-    seconds: float = 20  # of wall time for a kernel, compiling included
-    seed: int = 0  # of configurations, inputs and splits
+    configs: int = 60  # largest number of configurations of a kernel
+    kernels: int = 0  # largest number for a program, drawn at random; 0 for all
+    minutes: float = math.inf  # limit of wall time
+    seconds: float = 20  # wall time for a kernel, compiling included
+    seed: int = 0  # seed for configurations, inputs and splits
     # shares of train, valid and test; None writes one folder
     split: tuple[float, ...] | None = (80, 10, 10)
     resume: bool = False  # whether to go on with an interrupted collection
@@ -104,7 +103,7 @@ class CollectionFolder:
     """The folder of a collection, its measured.json, and the results so far.
 
     Attributes:
-        options: of the collection.
+        options: options of the collection.
         records: name -> the entry of measured.json for a kernel whose file exists,
             those of earlier calls included.
         left: kernels that were not measured for lack of time.
@@ -150,23 +149,11 @@ class CollectionFolder:
         self.records[kernel] = record
         self.write_sidecar()
 
-    def add_unmeasured(self, count: int) -> None:
-        """Counts kernels that are not measured for lack of time."""
-        self.left += count
-
-    def add_skipped(self, reasons: Iterable[str]) -> None:
-        """Counts kernels that cannot be measured: the reason of each."""
-        self.skipped.update(reasons)
-
     def add_stopped(self, program: str, reason: str) -> None:
         """Adds the program of a kernel whose measurement ended without times."""
         programs = self.stopped.setdefault(reason, [])
         if program not in programs:
             programs.append(program)
-
-    def add_failed(self, problem: str) -> None:
-        """Adds the error of a program that cannot be used, one line."""
-        self.failed.append(problem)
 
     @property
     def configs(self) -> int:
@@ -181,9 +168,11 @@ class CollectionFolder:
     @property
     def dropped(self) -> _Reasons:
         """The number of configurations that were not measured, by reason."""
-        dropped = (record.get('dropped', {}) for record in self.records.values())
-        reasons = (str(why) for kernel in dropped for why in kernel.values())
-        return _Reasons(why.partition(':')[0] for why in reasons)
+        return _Reasons(
+            str(why).partition(':')[0]
+            for record in self.records.values()
+            for why in record.get('dropped', {}).values()
+        )
 
     def lines(self) -> Iterator[str]:
         """Yields the closing lines for the user."""
@@ -280,20 +269,11 @@ def read_sidecar(folder: str) -> text.JsonObject:
         untrusted.check(content, {'kernels': untrusted.OBJECT})
         for name, kernel in content['kernels'].items():
             with text.located(text.shortened(name, _WIDTH)):
-                _check_kernel(name, kernel)
+                # Shipped archives lack what was dropped.
+                untrusted.check({'dropped': {}, **kernel}, _RULES)
     except ValueError as error:
         raise ValueError(f'{path}: damaged ({error}); collect again') from None
     return content
-
-
-def _is_inside(file: object) -> bool:
-    """Returns whether a value is the relative path of a file in the folder."""
-    return (
-        isinstance(file, str)
-        and os.path.normpath(file) == file
-        and not os.path.isabs(file)
-        and file.split(os.sep)[0] not in ('.', '..')
-    )
 
 
 def _are_halves(value: object) -> bool:
@@ -301,47 +281,22 @@ def _are_halves(value: object) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(untrusted.are_ints(row, 1) for row in value)
+        and all(isinstance(row, list) for row in value)
+        and all(untrusted.is_int(time, 1) for row in value for time in row)
         and len(value[0]) == len(value[1]) > 0
     )
 
 
-# The fields of a kernel in measured.json that are used.
+# The fields of a kernel in measured.json that `CollectionFolder` reads; it writes the
+# others back as they were.
 _RULES: dict[str, untrusted.Rule] = {
-    'file': (_is_inside, 'inside the folder'),
-    'program': untrusted.NAME,
-    'origin': (lambda value: isinstance(value, str), 'text'),
-    'split': (lambda value: value in ('', *collections_lib.SPLITS), 'a split'),
-    'noisy': (untrusted.is_bool, 'true or false'),
+    'file': (lambda value: isinstance(value, str), 'text'),
+    'noisy': (lambda value: isinstance(value, bool), 'true or false'),
     'halves': (_are_halves, 'two rows of nanoseconds'),
-    'passes': (untrusted.is_int, 'a count'),
-    **dict.fromkeys(('tau', 'drift', 'again'), (untrusted.is_number, 'a number')),
+    'tau': (untrusted.is_number, 'a number'),
+    'dropped': untrusted.OBJECT,
 }
-
-
 # Sums over all calls.
 _MINUTES = dict.fromkeys(
     ('minutes', 'worker_cpu_minutes'), (untrusted.is_number, 'a number')
 )
-
-
-def _check_kernel(name: object, kernel: text.JsonObject) -> None:
-    """Raises ValueError unless the entry of a kernel has all its fields."""
-    untrusted.check({'name': name}, {'name': untrusted.NAME})
-    untrusted.check(kernel, _RULES)
-    count = len(kernel['halves'][0])
-    is_place = lambda value: untrusted.is_int(value) and 0 <= value < count
-    are_configs = lambda value: isinstance(value, list) and len(value) == count
-    rules = {
-        'configs': (are_configs, f'a list of {count}, as the times are'),
-        'dropped': untrusted.OBJECT,
-        'default': (is_place, f'a number below {count}'),
-        'once': (
-            lambda value: isinstance(value, list) and all(map(is_place, value)),
-            f'a list of numbers below {count}',
-        ),
-    }
-    # Archives that ship lack the first two; files of earlier versions the others, and
-    # their default is the first configuration.
-    optional = {'configs': [{}] * count, 'dropped': {}, 'default': 0, 'once': []}
-    untrusted.check({**optional, **kernel}, rules)

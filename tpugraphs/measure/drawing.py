@@ -27,7 +27,8 @@ class Draw:
     Args:
         tensorflow: the module of that name.
         new_input: (dimensions, dtype) -> a tensor, one more input of the program.
-        largest: times as many elements as in the smallest programs, at most.
+        largest: largest scale: elements of an array, relative to the smallest
+            programs.
 
     Attributes:
         tf: the module tensorflow.
@@ -35,7 +36,8 @@ class Draw:
         inputs: the program's input tensors so far.
         tape: the tf.GradientTape that records the current part.
         kind: the program's floating-point dtype, bfloat16 or float32.
-        scale: times as many elements as in the smallest programs, log-uniform.
+        scale: elements of an array, relative to the smallest programs; log-uniform
+            from 1 to `largest`.
     """
 
     def __init__(
@@ -69,11 +71,11 @@ class Draw:
         """Draws a size evenly in its logarithm, half of the time a multiple of 8.
 
         Args:
-            low: the least.
-            high: the largest in the smallest programs.
-            power: of the program's scale, by which `high` is multiplied; sizes that
-                count alone, as rows of a table do, have a larger one than sizes that
-                are multiplied with others.
+            low: smallest size.
+            high: largest size in the smallest programs.
+            power: exponent of the program's scale, by which `high` is multiplied;
+                sizes that count alone, such as the rows of a table, have a larger one
+                than sizes that are multiplied with others.
         """
         high = int(high * self.scale**power)
         drawn = round(2 ** self.rng.uniform(np.log2(low), np.log2(high)))
@@ -85,8 +87,9 @@ class Draw:
         """Draws the dimensions of an array.
 
         Args:
-            least: elements of the array in the smallest programs.
-            most: the same.
+            rank: number of dimensions.
+            least: least number of elements in the smallest programs.
+            most: largest number of elements in the smallest programs.
         """
         least, most = int(least * self.scale), int(most * self.scale)
         for _ in range(1000):

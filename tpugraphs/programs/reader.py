@@ -33,18 +33,19 @@ _SAVED_MODEL_FILES = ('saved_model.pb', 'saved_model.pbtxt')
 class Program:
     """A program: an HLO module and its origin."""
 
-    name: str  # of letters, digits and `_`; names of its kernels begin with it
-    module: protos.HloModuleProto  # its HloModuleProto, as it was read
+    name: str  # letters, digits and `_`; names of its kernels begin with it
+    module: protos.HloModuleProto  # the module, unchanged
     # the form that it was read from: one of `baselines.hlo.forms`, FUNCTION or
     # SAVED_MODEL
     form: str = forms.MODULE
     source: str = ''  # the file or function, for messages
-    # the ModuleTuningData with its configurations; None unless it was read from tuning
-    # data
-    tuning: protos.ModuleTuningData | None = None
     seconds: int | None = None  # CPU time that compiling may take, if it was given
     # operations that cannot run here -> how many there were; see `kernels.removal`
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+# What a path holds.
+Source = Program | reading.RawFile
 
 
 class Options(NamedTuple):
@@ -103,11 +104,23 @@ def find_sources(patterns: Sequence[str]) -> list[str]:
     """
     sources: list[str] = []
     for pattern in patterns:
-        is_source = (
-            _function_of(pattern) or _saved_model_of(pattern) or _named_part(pattern)
-        )
-        sources += [pattern] if is_source else reading.find_files([pattern])
+        sources += [pattern] if _is_part(pattern) else reading.find_files([pattern])
     return list(dict.fromkeys(sources))
+
+
+def read_source(path: str, options: Options) -> Source:
+    """Reads a path of `find_sources`: tuning data, and anything else as a program.
+
+    Raises:
+        ValueError: it holds neither, or is damaged.
+        OSError: it cannot be read.
+    """
+    if not _is_part(path):
+        data = reading.read_bytes(path)
+        with text.located(path):
+            if forms.detect_form(data) == forms.TUNING:
+                return reading.parse_tuning(data)
+    return read_program(path, options=options)
 
 
 def tuning_kind(source: str) -> str:
@@ -119,8 +132,7 @@ def tuning_kind(source: str) -> str:
         ValueError: it holds no program.
         OSError: it cannot be read.
     """
-    is_other = _function_of(source) or _saved_model_of(source) or _named_part(source)
-    if is_other:
+    if _is_part(source):
         return ''
     data = _read(source)
     with text.located(source):
@@ -200,7 +212,7 @@ def _from_tuning(data: bytes, name: str, source: str) -> Program:
         )
     [tuning] = modules
     _check(tuning.module)
-    return Program(name, tuning.module, forms.TUNING, source, tuning)
+    return Program(name, tuning.module, forms.TUNING, source)
 
 
 def _check(module: protos.HloModuleProto) -> None:
@@ -225,6 +237,11 @@ def _check(module: protos.HloModuleProto) -> None:
         if computation.root_id not in inside:
             raise ValueError(f'computation {text.quoted(computation.name)} has no root')
         callees.add(computation.id)
+
+
+def _is_part(source: str) -> bool:
+    """Returns whether a source names a function, a SavedModel or `FILE:NAME`."""
+    return bool(_function_of(source) or _saved_model_of(source) or _named_part(source))
 
 
 def _function_of(source: str) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ values are not in the file are marked for `elided.fill`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import io
 import re
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,7 @@ _REPAIRS = (
 )
 _VERSION = b'StableHLO_v'  # in the head of a portable artifact
 _MAIN = 'main'
+_CALL = 'stablehlo.custom_call'
 
 
 def parse(data: bytes, name: str = '') -> tuple[list[str], bytes]:
@@ -56,7 +57,7 @@ def parse(data: bytes, name: str = '') -> tuple[list[str], bytes]:
 
     Args:
         data: text in UTF-8, bytecode, or a portable artifact of `jax.export`.
-        name: of the function; '' for `main`, or the only public one.
+        name: name of the function; '' for `main`, or the only public one.
 
     Raises:
         ValueError: it has operations of another compiler, or no such function.
@@ -183,7 +184,9 @@ def _drop_shardings(module: ir.Module) -> None:
             continue
         operands, results = list(operation.operands), list(operation.results)
         if operation.name == 'sdy.constant':
-            operands = _add_constant(operation)
+            value = operation.attributes['value']
+            kind = results[0].type
+            operands = [_insert(operation, 'stablehlo.constant', kind, value=value)]
         if [v.type for v in operands][: len(results)] != [v.type for v in results]:
             raise ValueError(
                 f'has the operation {operation.name}, which cannot run on one device; '
@@ -194,17 +197,18 @@ def _drop_shardings(module: ir.Module) -> None:
         operation.erase()
 
 
-def _add_constant(operation: ir.Operation) -> list[ir.Value]:
-    """Adds the constant that an `sdy.constant` is; returns its result."""
+def _insert(
+    before: ir.Operation,
+    name: str,
+    kind: ir.Type,
+    operands: Sequence[ir.Value] = (),
+    **attributes: ir.Attribute,
+) -> ir.Value:
+    """Adds an operation with a result of type `kind`; returns the result."""
     from jaxlib.mlir import ir
 
-    constant = ir.Operation.create(
-        'stablehlo.constant',
-        results=[operation.results[0].type],
-        attributes={'value': operation.attributes['value']},
-        ip=ir.InsertionPoint(operation),
-    )
-    return [constant.results[0]]
+    place = ir.InsertionPoint(before)
+    return ir.Operation.create(name, [kind], operands, attributes, ip=place).results[0]
 
 
 def _inline(part: Any) -> None:
@@ -214,14 +218,8 @@ def _inline(part: Any) -> None:
     def converted(value: Any, kind: ir.Type, target: str) -> Any:
         if value.type == kind:
             return value
-        call = ir.Operation.create(
-            'stablehlo.custom_call',
-            results=[kind],
-            operands=[value],
-            attributes={'call_target_name': ir.StringAttr.get(target)},
-            ip=ir.InsertionPoint(part),
-        )
-        return call.results[0]
+        name = ir.StringAttr.get(target)
+        return _insert(part, _CALL, kind, [value], call_target_name=name)
 
     [block] = part.regions[0]
     for argument, operand in zip(block.arguments, part.operands):
@@ -282,14 +280,9 @@ def _fill_resources(module: ir.Module) -> None:
         if blob:
             operation.attributes['value'] = _dense(blob, kind)
             continue
-        target = ir.StringAttr.get(elided.TARGET)
-        call = ir.Operation.create(
-            'stablehlo.custom_call',
-            results=[kind],
-            attributes={'call_target_name': target},
-            ip=ir.InsertionPoint(operation),
-        )
-        operation.results[0].replace_all_uses_with(call.results[0])
+        name = ir.StringAttr.get(elided.TARGET)
+        marked = _insert(operation, _CALL, kind, call_target_name=name)
+        operation.results[0].replace_all_uses_with(marked)
         operation.erase()
 
 

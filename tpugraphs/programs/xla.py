@@ -25,17 +25,10 @@ if TYPE_CHECKING:
     from jaxlib import xla_client
     from jaxlib.mlir import ir
 
-OLDEST, NEWEST = '0.4.30', '0.12.0.1'  # the releases that the tests are run with
+OLDEST = '0.4.30'  # the releases that the tests are run with: this one to
+NEWEST = hardware.NEWEST_RELEASE
 
 _Function = TypeVar('_Function', bound=Callable)
-
-
-def release() -> int:
-    """Returns the release that programs run on here, as `hardware.release_number`.
-
-    It is the installed jaxlib, and the newest release tried where there is none.
-    """
-    return hardware.release_number(baselines.version('jaxlib') or NEWEST)
 
 
 def _naming_the_release(function: _Function) -> _Function:
@@ -137,7 +130,7 @@ def parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
 
     Args:
         data: the bytecode.
-        context: of `mlir_context`, entered.
+        context: result of `mlir_context`, entered.
     """
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
@@ -195,8 +188,8 @@ class Client:
         """Compiles StableHLO.
 
         Args:
-            stablehlo: of `to_stablehlo`.
-            debug_options: fields of XLA's DebugOptions; raises XLA's error.
+            stablehlo: text from `to_stablehlo`.
+            debug_options: fields of XLA's DebugOptions.
         """
         options = self._make_options()
         for name, value in debug_options.items():
@@ -249,12 +242,6 @@ class CompiledModule:
     def optimised(self) -> bytes:
         """Returns the HloModuleProto after XLA's passes, serialised."""
         return self._executable.hlo_modules()[0].as_serialized_hlo_module_proto()
-
-    @_naming_the_release
-    def text(self) -> str:
-        """Returns the module after XLA's passes as text, without metadata."""
-        module = self._executable.hlo_modules()[0]
-        return re.sub(r', metadata=\{[^}]*\}', '', module.to_string())
 
 
 def _make_client(platform: str) -> xla_client.Client:

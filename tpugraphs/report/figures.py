@@ -33,16 +33,14 @@ def curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
     runs = [run for model in models for run in model.runs]
     by_tau = any('val_tau' in run.run.curve for run in runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
-    drawn = []
-    bests = []
+    drawn, bests = [], []
     for run in runs:
         scores = _curve(run, key)
         best = _best_epoch(run, scores)
         if best is not None:
-            best_score = f'best {scores[best]:.3f} at epoch {best + 1}'
-            bests.append(
-                f'{run.name}: {text.count(len(scores), "epoch")}, {best_score}'
-            )
+            epochs = text.count(len(scores), 'epoch')
+            score = f'best {scores[best]:.3f} at epoch {best + 1}'
+            bests.append(f'{run.name}: {epochs}, {score}')
     if bests:
         drawn.append(
             pictures.draw(
@@ -228,7 +226,7 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
     points = [k for k in _KS if k <= most]
-    lines, bands = [], []  # of each model, [points] and [points, 2]
+    lines, bands = [], []  # by model, [points] and [points, 2]
     for model in models:
         # [graphs of all runs, points]; programs are the units of an interval.
         errors = np.concatenate([_errors_by_k(run, points) for run in model.runs])

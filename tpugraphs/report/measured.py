@@ -24,9 +24,9 @@ class MeasuredRun(NamedTuple):
     name: str  # no other run of the page has it
     model: str  # the name of the model, which runs of other seeds and folds share
     run: run_files.RunFile  # as read from disk
-    # from `evaluation.report.summarise`, and the data and split
+    # the object of `evaluation.report.summarise`, with the data and split
     summary: text.JsonObject
-    # each graph of the split, scored and measured
+    # the graphs of the split, scored and measured
     results: Sequence[report.GraphResult]
 
 
@@ -34,7 +34,7 @@ class Loss(NamedTuple):
     """A kind of loss, by which curves can be compared."""
 
     name: str  # without folders of this machine
-    step: str  # what it is measured after: 'epoch' or 'tree'
+    step: str  # unit of the axis below: 'epoch' or 'tree'
 
 
 def loss_of(run: MeasuredRun) -> Loss:
@@ -49,7 +49,7 @@ class MeanMeasure(NamedTuple):
     """A measure of a model."""
 
     mean: float | None  # over graphs, and over runs
-    # of one run the lower end of its 95 % interval, of several the mean less their
+    # lower end: of the 95 % interval for one run; for several, the mean less their
     # standard deviation; None without an interval
     low: float | None
     high: float | None  # the upper end, or the mean plus the deviation
@@ -121,8 +121,3 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
         return np.inf if mean is None else -sign * mean
 
     return sorted(models, key=place)
-
-
-def ordering_measure(models: Sequence[ReportedModel]) -> str:
-    """Returns the name of the measure by which `group_runs` orders models."""
-    return report.ORDERED_BY[models[0].runs[0].summary['task']][1]

@@ -24,9 +24,9 @@ _LONGEST = 300  # characters of a setting
 class Section(NamedTuple):
     """Pictures under a title."""
 
-    title: str  # of the section
-    introduction: str  # to its pictures, plain text
-    pictures: list[pictures.Picture]  # of the section
+    title: str
+    introduction: str  # text before its pictures, plain
+    pictures: list[pictures.Picture]
 
 
 def write(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
@@ -73,7 +73,7 @@ def _notes(models: Sequence[measured.ReportedModel]) -> list[str]:
     """Explains the order, intervals and deviations of the table of results."""
     notes = []
     if len(models) > 1:
-        measure = measured.ordering_measure(models)
+        measure = report.ORDERED_BY[models[0].runs[0].summary['task']][1]
         notes.append(f'Models are in the order of their {measure}, best first.')
     if any(len(model.runs) == 1 for model in models):
         over = models[0].runs[0].summary['interval_over']

@@ -21,7 +21,7 @@ _MARKERS = 'os^DvP'
 INK, FAINT = '#1c1c1c', '#6b6b6b'
 _SIZE = (4.4, 2.9)  # inches; on a phone 9 points are still 9 pixels
 _HALF_WIDTH, _LABEL_WIDTH = 24, 40  # characters
-_INCHES_PER_LINE = 0.17  # of a legend
+_INCHES_PER_LINE = 0.17  # height of a line in a legend
 _STYLE: Any = {
     'svg.hashsalt': 'report',  # the same picture has the same bytes
     'text.parse_math': False,  # names come from files: a $ is a $
@@ -53,7 +53,7 @@ class Picture(NamedTuple):
 
     svg: str  # the SVG document
     alt: str  # its content for screen readers, plain text
-    caption: str  # for the line below it, plain text
+    caption: str  # line below it, plain text
 
     @property
     def address(self) -> str:

@@ -19,11 +19,9 @@ low = 1
 high = 4
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 import copy
-import dataclasses
+import functools
 import json
 import os
 from typing import Any, NamedTuple
@@ -36,8 +34,8 @@ from baselines.core import old_columns
 from baselines.core import settings as settings_lib
 from baselines.core import text
 
-# A value of a setting or of a model's argument: a number, a truth value or text.
-Value = Any
+# (name of a setting or argument, its value) -> the value in the setting's type
+_Typed = Callable[[str, Any], Any]
 
 _KWARGS = 'model_kwargs'
 _LARGEST = 2**53  # whole numbers above are not exact as float64, which samplers use
@@ -49,74 +47,66 @@ _NOT_SEARCHED |= {'fold_epochs', 'model_kwargs_json'}
 class Parameter(NamedTuple):
     """A setting that is searched."""
 
-    name: str  # of the setting, or `model_kwargs.<argument>`
-    distribution: Any  # Optuna's, of its values
+    name: str  # name of the setting, or `model_kwargs.<argument>`
+    kind: str  # 'categorical', 'int' or 'float', as in Optuna's `Trial.suggest_...`
+    options: dict[str, Any]  # arguments of that method
     # Earlier settings and those of their values with which this one is drawn; with
     # others it keeps its default.
-    when: Mapping[str, Sequence[Value]]
+    when: dict[str, list[Any]]
 
     def contains(self, value: object) -> bool:
         """Returns whether a value is one of the choices, or in the range."""
-        drawn = self.distribution
-        if isinstance(drawn, distributions.CategoricalDistribution):
-            return value in drawn.choices
-        return isinstance(value, (int, float)) and drawn.low <= value <= drawn.high
-
-    def suggest(self, trial: Any) -> Value:
-        """Draws a value for an Optuna trial."""
-        drawn = self.distribution
-        if isinstance(drawn, distributions.CategoricalDistribution):
-            return trial.suggest_categorical(self.name, drawn.choices)
-        is_whole = isinstance(drawn, distributions.IntDistribution)
-        suggest = trial.suggest_int if is_whole else trial.suggest_float
-        return suggest(self.name, drawn.low, drawn.high, step=drawn.step, log=drawn.log)
+        if self.kind == 'categorical':
+            return value in self.options['choices']
+        low, high = self.options['low'], self.options['high']
+        return isinstance(value, (int, float)) and low <= value <= high
 
 
-@dataclasses.dataclass(frozen=True)
-class Space:
+class Space(NamedTuple):
     """The settings that a sweep tries."""
 
-    source: dict[str, Value]  # the content of the TOML file
-    fixed: dict[str, Value]  # settings that are the same in every trial
+    source: text.JsonObject  # the content of the TOML file
+    base: config_lib.AnyConfig  # settings that the file does not name
+    fixed: text.JsonObject  # settings that are the same in every trial
     parameters: list[Parameter]  # settings that are searched, in the file's order
 
-    def suggest(self, trial: Any, base: config_lib.AnyConfig) -> dict[str, Value]:
+    def suggest(self, trial: Any) -> text.JsonObject:
         """Draws the settings of an Optuna trial; returns those to replace in `base`."""
-        settings = {**config_lib.to_json(base), **self.fixed}
-        drawn: dict[str, Value] = {}
-        for parameter in self.parameters:
-            if all(settings.get(n) in values for n, values in parameter.when.items()):
-                value = parameter.suggest(trial)
-                drawn[parameter.name] = settings[parameter.name] = value
-        return self.settings(drawn, base)
+        settings, drawn = self._start(), {}
+        for name, kind, options, when in self.parameters:
+            if all(settings.get(n) in values for n, values in when.items()):
+                value = getattr(trial, f'suggest_{kind}')(name, **options)
+                drawn[name] = settings[name] = value
+        return self.settings(drawn)
 
-    def settings(
-        self, drawn: Mapping[str, Value], base: config_lib.AnyConfig
-    ) -> dict[str, Value]:
+    def settings(self, drawn: Mapping[str, Any]) -> text.JsonObject:
         """Joins drawn values with the fixed ones: settings by name."""
         settings = {**self.fixed, **drawn}
-        kwargs = config_lib.model_kwargs(base.model_kwargs_json)
+        kwargs = config_lib.model_kwargs(self.base.model_kwargs_json)
         for name in [name for name in settings if name.startswith(_KWARGS)]:
             kwargs[name.removeprefix(f'{_KWARGS}.')] = settings.pop(name)
         if kwargs:
             settings['model_kwargs_json'] = json.dumps(kwargs, sort_keys=True)
-        return old_columns.translate(settings, isinstance(base, config_lib.TileConfig))
+        return old_columns.translate(settings, self.base.collection.task == 'tile')
 
-    def defaults(self, base: config_lib.AnyConfig) -> dict[str, Value]:
+    def defaults(self) -> text.JsonObject:
         """Returns the first trial of a sweep: values of `base` that can be drawn."""
-        settings = {**config_lib.to_json(base), **self.fixed}
-        for name, value in config_lib.model_kwargs(base.model_kwargs_json).items():
-            settings[f'{_KWARGS}.{name}'] = value
-        searched = [p for p in self.parameters if p.contains(settings.get(p.name))]
-        return {parameter.name: settings[parameter.name] for parameter in searched}
+        start = self._start()
+        searched = [p.name for p in self.parameters if p.contains(start.get(p.name))]
+        return {name: start[name] for name in searched}
+
+    def _start(self) -> text.JsonObject:
+        """Returns settings and arguments before values are drawn, by name."""
+        kwargs = config_lib.model_kwargs(self.base.model_kwargs_json)
+        return config_lib.to_json(self.base) | _prefixed(kwargs) | self.fixed
 
 
-def read(path: str, config_class: type, given: Collection[str] = ()) -> Space:
+def read(path: str, base: config_lib.AnyConfig, given: Collection[str] = ()) -> Space:
     """Reads a space from a TOML file.
 
     Args:
         path: '' for the one that comes with the package.
-        config_class: `TileConfig` or `LayoutConfig`, whose settings it names.
+        base: the settings of the sweep.
         given: names of settings that are not searched.
 
     Raises:
@@ -124,101 +114,92 @@ def read(path: str, config_class: type, given: Collection[str] = ()) -> Space:
             nothing is left to search; names the file and the entry.
         OSError: it cannot be read.
     """
-    if not path:
-        [task] = [t for t, kind in config_lib.CONFIGS.items() if kind is config_class]
-        path = os.path.join(os.path.dirname(__file__), 'spaces', f'{task}.toml')
+    own = os.path.join(os.path.dirname(__file__), 'spaces')
+    path = path or os.path.join(own, f'{base.collection.task}.toml')
     content = settings_lib.read_toml(path, 'space')
     with text.located(f'--space {path}'):
-        return parse(content, config_class, given)
+        return parse(content, base, given)
 
 
 def parse(
-    content: Mapping[str, Value], config_class: type, given: Collection[str] = ()
+    content: text.JsonObject, base: config_lib.AnyConfig, given: Collection[str] = ()
 ) -> Space:
     """Makes a space of the content of a TOML file; as `read`."""
     if 'columns' in given:
         given = {*given, *old_columns.SETS}
     content = {name: value for name, value in content.items() if name not in given}
-    fixed: dict[str, Value] = {}
-    above: dict[str, Parameter] = {}
-    entries = _flatten(content)
-    names = [name for name, value in entries.items() if isinstance(value, dict)]
-    for name, value in entries.items():
-        if name not in names:
-            fixed[name] = _typed(name, value, config_class)
-            continue
-        with text.located(f'[{name}]'):
-            conditions = value.pop('when', {})
-            when = _parse_conditions(conditions, above, names, config_class)
-            distribution = _parse_distribution(name, value, config_class)
-        above[name] = Parameter(name, distribution, when)
-    if not above:
-        raise ValueError('it has no range and no choices: nothing to search')
-    return Space(content, fixed, list(above.values()))
-
-
-def _flatten(content: Mapping[str, Value]) -> dict[str, Value]:
-    """Copies the entries; tables of a model's arguments become `model_kwargs.NAME`."""
-    entries = copy.deepcopy(dict(content))
-    for name in entries.keys() & _NOT_SEARCHED:
+    for name in content.keys() & _NOT_SEARCHED:
         raise ValueError(f'a space cannot set {name} (docs/guide/sweeps.md)')
+    entries = copy.deepcopy(content)
     arguments = entries.pop(_KWARGS, {})
     if not isinstance(arguments, dict):
         raise ValueError(f'{_KWARGS} should be tables, [{_KWARGS}.NAME]')
-    return entries | {f'{_KWARGS}.{name}': value for name, value in arguments.items()}
+    entries |= _prefixed(arguments)
+    typed = functools.partial(_typed, type(base))
+    fixed = {n: typed(n, v) for n, v in entries.items() if not isinstance(v, dict)}
+    # None until it is read: a condition names what is drawn earlier.
+    found: dict[str, Parameter | None] = {n: None for n in entries if n not in fixed}
+    for name in found:
+        with text.located(f'[{name}]'):
+            when = _parse_conditions(entries[name].pop('when', {}), found, typed)
+            found[name] = Parameter(
+                name, *_parse_options(name, entries[name], typed), when
+            )
+    if not found:
+        raise ValueError('it has no range and no choices: nothing to search')
+    return Space(content, base, fixed, [*filter(None, found.values())])
+
+
+def _prefixed(arguments: text.JsonObject) -> text.JsonObject:
+    """Returns arguments of a model under the names that parameters have."""
+    return {f'{_KWARGS}.{name}': value for name, value in arguments.items()}
 
 
 def _parse_conditions(
-    conditions: object,
-    above: Mapping[str, Parameter],
-    names: Collection[str],
-    config_class: type,
-) -> dict[str, list[Value]]:
-    """Reads `when`: setting or parameter above -> the values that fulfil it.
-
-    Args:
-        names: of all parameters; one that is drawn later cannot be a condition.
-    """
-    if not isinstance(conditions, dict):
-        raise ValueError(f'when should be a table, not {text.quoted(conditions)}')
-    when = {}
-    for name, wanted in conditions.items():
-        if name not in above and (name in names or name.startswith(_KWARGS)):
+    when: Any, found: Mapping[str, Parameter | None], typed: _Typed
+) -> dict[str, list[Any]]:
+    """Reads `when`: setting or parameter above -> the values that fulfil it."""
+    if not isinstance(when, dict):
+        raise ValueError(f'when should be a table, not {text.quoted(when)}')
+    conditions = {}
+    for name, wanted in when.items():
+        parameter = found.get(name)
+        if not parameter and (name in found or name.startswith(_KWARGS)):
             raise ValueError(f'when names {text.quoted(name)}, which is not above it')
         values = wanted if isinstance(wanted, list) else [wanted]
-        when[name] = [_typed(name, value, config_class) for value in values]
-        if name in above and not all(map(above[name].contains, when[name])):
+        conditions[name] = [typed(name, value) for value in values]
+        if parameter and not all(map(parameter.contains, conditions[name])):
             raise ValueError(
                 f'when wants {name} = {text.quoted(wanted)}, which it cannot be'
             )
-    return when
+    return conditions
 
 
-def _parse_distribution(
-    name: str, table: Mapping[str, Value], config_class: type
-) -> distributions.BaseDistribution:
-    """Makes Optuna's distribution, which checks that a range is not empty."""
+def _parse_options(
+    name: str, table: text.JsonObject, typed: _Typed
+) -> tuple[str, text.JsonObject]:
+    """Returns a parameter's kind and options."""
     choices = table.get('choices')
-    if set(table) == {'choices'} and isinstance(choices, list) and choices:
-        values = [_typed(name, value, config_class) for value in choices]
-        return distributions.CategoricalDistribution(values)
-    if not {'low', 'high'} <= set(table) <= {'low', 'high', 'log', 'step'}:
+    if table.keys() == {'choices'} and isinstance(choices, list) and choices:
+        return 'categorical', {'choices': [typed(name, value) for value in choices]}
+    if not {'low', 'high'} <= table.keys() <= {'low', 'high', 'log', 'step'}:
         raise ValueError(
             'needs low and high, and perhaps log, step, when; or choices, a list; not '
             f'{table}'
         )
-    bounds = {key: _typed(name, table[key], config_class) for key in ('low', 'high')}
+    options = {**table, **{key: typed(name, table[key]) for key in ('low', 'high')}}
     # A bound with a decimal point makes the range one of floats.
-    is_float = float in map(type, bounds.values())
-    for key, value in {**table, **bounds}.items():
+    is_float = float in (type(options['low']), type(options['high']))
+    for key, value in options.items():
         kinds = (bool,) if key == 'log' else (int, float) if is_float else (int,)
         if type(value) not in kinds:
             raise ValueError(f'{key} should not be {text.quoted(value)}')
-    kind = 'FloatDistribution' if is_float else 'IntDistribution'
-    return getattr(distributions, kind)(**{**table, **bounds})
+    kind = 'Float' if is_float else 'Int'
+    getattr(distributions, f'{kind}Distribution')(**options)  # refuses an empty range
+    return kind.lower(), options
 
 
-def _typed(name: str, value: Value, config_class: type) -> Value:
+def _typed(config_class: type, name: str, value: Any) -> Any:
     """Checks a value of a setting or argument; returns it in the setting's type."""
     if type(value) in (int, float) and not abs(value) <= _LARGEST:
         raise ValueError(f'{name}: {text.quoted(value)} is too large, or no number')

@@ -5,17 +5,23 @@
 The same call in another process, or on another machine with the same storage, joins.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 import contextlib
 import dataclasses
+import json
 import os
+import re
 import shlex
 import statistics
+import time
 import traceback
+from typing import Any
+import warnings
 
 import optuna
+from optuna import samplers
+from optuna.trial import FrozenTrial
+import sqlalchemy
 
 from baselines import config as config_lib
 from baselines import recipes
@@ -24,8 +30,11 @@ from baselines.core import text
 from baselines.core.settings import setting
 from baselines.training import progress
 from tpugraphs.sweep import space as space_lib
-from tpugraphs.sweep import study as study_lib
 
+# A running trial shows every 10 s that it is alive; after 60 s without, it counts as
+# failed, and its settings are tried again.
+_HEARTBEAT: dict[str, Any] = {'heartbeat_interval': 10, 'grace_period': 60}
+_REASON = 'reason'  # attribute of a trial: why it failed
 # What may differ between machines that share a sweep.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
 _ENOUGH = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
@@ -46,85 +55,173 @@ class SweepOptions:
     json: bool = setting(False, 'Accepted: `sweep show` always prints JSON.')
 
 
-class Objective:
-    """Trains the models of an Optuna trial and returns their score.
+def retry(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Queues the settings of a lost trial, unless they were lost twice before."""
+    optuna.storages.RetryHeartbeatStaleTrialCallback(max_retry=2)(study, trial)
+
+
+def default_storage(out_dir: str) -> str:
+    """Returns the URL of the SQLite file of a sweep whose runs are in `out_dir`."""
+    path = os.path.join(files.expand(out_dir), 'sweep.db')
+    return sqlalchemy.URL.create('sqlite', database=path).render_as_string()
+
+
+@contextlib.contextmanager
+def using(storage: str) -> Iterator[None]:
+    """Makes errors of a storage in the block a ValueError, without its password.
+
+    Optuna prints nothing meanwhile.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # about what is experimental
+            yield
+    except (sqlalchemy.exc.SQLAlchemyError, optuna.exceptions.OptunaError) as error:
+        shown = re.sub(r'://([^:@/]*):[^@]*@', r'://\1:***@', storage)
+        why = text.one_line(error.__cause__ or error).replace(storage, shown)
+        raise ValueError(f'--storage {shown} cannot be used: {why}') from error
+
+
+def _open(storage: str, attempts: int = 4) -> optuna.storages.RDBStorage:
+    """Opens a database by its URL."""
+    # A process waits so many seconds for another one that writes to a SQLite file.
+    wait = {'connect_args': {'timeout': 60}} if storage.startswith('sqlite') else {}
+    try:
+        return optuna.storages.RDBStorage(
+            storage, wait, heartbeat_stale_trial_callback=retry, **_HEARTBEAT
+        )
+    except sqlalchemy.exc.DBAPIError:
+        if not attempts:
+            raise
+    # Processes that start together make the tables of a new database together.
+    time.sleep(1)
+    return _open(storage, attempts - 1)
+
+
+def create(
+    storage: str, name: str, definition: text.JsonObject, most_epochs: int
+) -> optuna.Study:
+    """Opens the study of a sweep to join it, or makes it.
 
     Args:
-        base: the settings that are not drawn.
+        definition: collection, space and options, of JSON's types; it is stored in the
+            study, and everyone who joins must have the same.
+        most_epochs: of a training, for asynchronous successive halving, which ends
+            bad trials early; 0 to end none.
 
-    Attributes:
-        best_file: the path of the recipe with the best settings.
+    Raises:
+        ValueError: the storage has another sweep of that name.
     """
+    # One trial of three goes on at each rung: at a ninth of the epochs and at a third.
+    halving = optuna.pruners.SuccessiveHalvingPruner(max(1, most_epochs // 9), 3)
+    study = optuna.create_study(
+        storage=_open(storage),
+        # Without a seed: processes that share a study would draw the same trials.
+        sampler=samplers.TPESampler(multivariate=True, group=True, constant_liar=True),
+        pruner=halving if most_epochs else optuna.pruners.NopPruner(),
+        study_name=name,
+        direction='maximize',
+        load_if_exists=True,
+    )
+    if not study.trials:
+        study.set_user_attr('definition', definition)
+    stored = study.user_attrs.get('definition', {})
+    if stored != definition:
+        raise ValueError(
+            f'there is another sweep {name}: its settings are {stored}, not '
+            f'{definition}; choose another --study or --out_dir'
+        )
+    return study
 
-    def __init__(self, space: space_lib.Space, base: config_lib.AnyConfig):
-        self._space, self._base = space, base
-        self.best_file = os.path.join(files.expand(base.out_dir), 'best.json')
 
-    def __call__(self, trial: optuna.Trial) -> float:
-        """Trains an Optuna trial; its attribute REASON says why it failed.
+def load(storage: str, name: str) -> optuna.Study:
+    """Opens the study of a sweep to look at it.
 
-        Raises:
-            optuna.TrialPruned: it falls behind.
-            KeyboardInterrupt: Ctrl-C was pressed; its settings are queued again.
-        """
-        # Settings that are tried again stay in the folder of the first attempt.
-        attributes = trial.study.trials[trial.number].system_attrs
-        number = attributes.get('failed_trial', trial.number)
-        folder = os.path.join(os.path.dirname(self.best_file), f'trial_{number:04d}')
-        os.makedirs(folder, exist_ok=True)
-        with (
-            open(os.path.join(folder, 'log.txt'), 'a', encoding='utf-8') as log,
-            contextlib.redirect_stdout(log),
-            contextlib.redirect_stderr(log),
-        ):
-            try:
-                return self._score(trial, folder)
-            except optuna.TrialPruned:
-                raise
-            except KeyboardInterrupt:
-                study_lib.retry(trial.study, trial.study.trials[trial.number])
-                raise
-            except Exception as error:
+    Args:
+        name: of the study; '' for the only one there is.
+
+    Raises:
+        ValueError: the storage cannot be used, or has no such study.
+    """
+    try:
+        with using(storage):
+            url = sqlalchemy.make_url(storage)
+            if url.drivername == 'sqlite' and not os.path.isfile(url.database or ''):
+                raise ValueError(f'--storage: there is no file {url.database}')
+            return optuna.load_study(study_name=name or None, storage=_open(storage))
+    except KeyError:
+        raise ValueError(f'{storage} has no --study {name!r}') from None
+
+
+def to_json(trial: FrozenTrial) -> text.JsonObject:
+    """Describes a trial, as `tpugraphs sweep` and `sweep show` print it."""
+    return {
+        'number': trial.number,
+        'state': trial.state.name.lower(),
+        'score': trial.value,
+        'seconds': trial.duration and trial.duration.total_seconds(),
+        'settings': trial.params,
+        'reason': trial.user_attrs.get(_REASON, ''),
+    }
+
+
+@contextlib.contextmanager
+def _logged(trial: optuna.Trial, folder: str) -> Iterator[None]:
+    """Writes what the block prints to a file; an attribute says why a trial failed."""
+    os.makedirs(folder, exist_ok=True)
+    with (
+        open(os.path.join(folder, 'log.txt'), 'a', encoding='utf-8') as log,
+        contextlib.redirect_stdout(log),
+        contextlib.redirect_stderr(log),
+    ):
+        try:
+            yield
+        except KeyboardInterrupt:
+            retry(trial.study, trial.study.trials[trial.number])
+            raise
+        except Exception as error:
+            if not isinstance(error, optuna.TrialPruned):
                 traceback.print_exc()
-                trial.set_user_attr(study_lib.REASON, text.one_line(error))
-                raise
+                trial.set_user_attr(_REASON, text.one_line(error))
+            raise
 
-    def _score(self, trial: optuna.Trial, folder: str) -> float:
-        """Trains the models of a trial, with seeds of its own; returns the score."""
+
+def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float:
+    """Trains the models of an Optuna trial, with seeds of their own.
+
+    Args:
+        best_file: path of the recipe with the best settings; runs are next to it.
+
+    Raises:
+        optuna.TrialPruned: it falls behind.
+        KeyboardInterrupt: Ctrl-C was pressed; its settings are queued again.
+    """
+    base = space.base
+    # Settings that are tried again stay in the folder of the first attempt.
+    attributes = trial.study.trials[trial.number].system_attrs
+    number = attributes.get('failed_trial', trial.number)
+    folder = os.path.join(os.path.dirname(best_file), f'trial_{number:04d}')
+    best: dict[int, float] = {}  # by the number of the training
+
+    def report(number: int, state: progress.State) -> None:
+        best[number] = state.best_score
+        # A step is the same epoch of the same training in every trial.
+        step = number * config.epochs + state.epochs_done
+        trial.report(statistics.fmean(best.values()), step)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+
+    with _logged(trial, folder):
+        drawn = space.suggest(trial)
+        # As those of a recipe, the settings draw no more --configs than the data have.
+        drawn |= {'resume': True, 'recipe': best_file, 'out_dir': folder}
+        drawn |= {'run_id': f'{trial.study.study_name} trial {trial.number}'}
+        drawn['seed'] = base.seed + trial.number * base.seeds
+        config = config_lib.checked(dataclasses.replace(base, **drawn))
         from baselines.training import cross_validation
 
-        drawn = self._space.suggest(trial, self._base)
-        # As those of a recipe, the settings draw no more --configs than the data have.
-        drawn |= {'resume': True, 'recipe': self.best_file, 'out_dir': folder}
-        drawn |= {'seed': self._base.seed + trial.number * self._base.seeds}
-        name = f'{trial.study.study_name} trial {trial.number}'
-        config = config_lib.checked(
-            dataclasses.replace(self._base, **drawn, run_id=name)
-        )
-        best: dict[int, float] = {}  # by the number of the training
-
-        def report(number: int, state: progress.State) -> None:
-            best[number] = state.best_score
-            # A step is the same epoch of the same training in every trial.
-            step = number * config.epochs + state.epochs_done
-            trial.report(statistics.fmean(best.values()), step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-
         return cross_validation.train_all(config, after_epoch=report)
-
-    def write_best(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        """Prints a trial that has ended; writes the best settings for --recipe."""
-        print(study_lib.describe(trial), flush=True)
-        ended = [t.state.name for t in study.trials if t.state.is_finished()]
-        if len(ended) >= _MOST_FAILED and {*ended} == {'FAIL'}:
-            study.stop()
-        if 'COMPLETE' in ended:
-            drawn = self._space.settings(study.best_params, self._base)
-            settings = {**config_lib.changed(self._base), **drawn}
-            best = {'study': study.study_name, 'trial': study.best_trial.number}
-            best['score'] = study.best_value
-            recipes.write(self.best_file, self._base.collection.name, settings, best)
 
 
 def run(
@@ -141,32 +238,44 @@ def run(
         OSError: the runs cannot be written.
         KeyboardInterrupt: Ctrl-C was pressed; the same call goes on.
     """
-    space = space_lib.read(options.space, type(base), given)
+    space = space_lib.read(options.space, base, given)
     files.check_writable(base.out_dir)
     name = options.study or base.collection.name
-    storage = options.storage or study_lib.default_storage(base.out_dir)
-    changed = config_lib.changed(base).items()
-    definition = {n: value for n, value in changed if n not in _PLACES}
-    definition.update(space=space.source)
+    storage = options.storage or default_storage(base.out_dir)
+    changed = config_lib.changed(base)
+    definition = {n: value for n, value in changed.items() if n not in _PLACES}
+    definition['space'] = space.source
     epochs = 0 if options.no_pruning else space.fixed.get('epochs', base.epochs)
-    objective = Objective(space, base)
+    best_file = os.path.join(files.expand(base.out_dir), 'best.json')
+
+    def write_best(study: optuna.Study, trial: FrozenTrial) -> None:
+        print(json.dumps(to_json(trial)), flush=True)
+        ended = [t.state.name for t in study.trials if t.state.is_finished()]
+        if len(ended) >= _MOST_FAILED and {*ended} == {'FAIL'}:
+            study.stop()
+        if 'COMPLETE' in ended:
+            settings = {**changed, **space.settings(study.best_params)}
+            best = {'study': name, 'trial': study.best_trial.number}
+            best['score'] = study.best_value
+            recipes.write(best_file, base.collection.name, settings, best)
+
     kept = f'kept the trials in {files.shown(base.out_dir)}'
-    with study_lib.using(storage), text.interruptible(kept):
-        study = study_lib.create(storage, name, definition, epochs)
+    with using(storage), text.interruptible(kept):
+        study = create(storage, name, definition, epochs)
         if not study.trials:
-            study.enqueue_trial(space.defaults(base))
-        enough = optuna.study.MaxTrialsCallback(options.trials, states=_ENOUGH)
+            study.enqueue_trial(space.defaults())
+        enough = optuna.study.MaxTrialsCallback(options.trials, _ENOUGH)
         study.optimize(
-            objective,
-            n_trials=max(options.trials - len(study.get_trials(states=_ENOUGH)), 0),
+            lambda trial: _score(trial, space, best_file),
+            max(options.trials - len(study.get_trials(states=_ENOUGH)), 0),
             timeout=60 * options.minutes or None,
             catch=(Exception,),
-            callbacks=[objective.write_best, enough],
+            callbacks=[write_best, enough],
             gc_after_trial=True,
         )
         if not study.get_trials(states=_ENOUGH[:1]):
-            reasons = {t.user_attrs.get(study_lib.REASON, '-') for t in study.trials}
+            reasons = {t.user_attrs.get(_REASON, '-') for t in study.trials}
             raise ValueError(f'no trial was complete: {"; ".join(sorted(reasons))}')
-        print(f'best: {study_lib.describe(study.best_trial)}')
-    flags = [f'--recipe={objective.best_file}', *config_lib.data_flags(base)]
+        print(f'best: {json.dumps(to_json(study.best_trial))}')
+    flags = [f'--recipe={best_file}', *config_lib.data_flags(base)]
     print(f'next: {shlex.join(["tpugraphs", "train", base.collection.task, *flags])}')

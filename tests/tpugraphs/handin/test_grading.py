@@ -67,7 +67,7 @@ _BROKEN = {
         more = tf.reshape(tf.stop_gradient(more), [-1, num_configs])
         return self.scores(graph, num_configs) + more
 """,
-        'gradients: the scores do not depend on cut/',
+        'gradients: the scores do not depend on cut',
     ),
     'Normed': (
         """
@@ -77,7 +77,7 @@ _BROKEN = {
     def forward(self, graph, num_configs):
         return self.norm(self.scores(graph, num_configs)[..., None])[..., 0]
 """,
-        'variables: normed/batch_normalization',
+        'variables: normed',
     ),
     'Typo': (
         """

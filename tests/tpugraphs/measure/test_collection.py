@@ -14,6 +14,7 @@ import pytest
 from baselines.core import files
 from baselines.core import text
 from baselines.data import collections
+from baselines.data import hardware
 from baselines.data.tile import records
 from tests.helpers import measurements
 from tests.helpers import places
@@ -25,7 +26,6 @@ from tpugraphs.measure import collection_folder
 from tpugraphs.measure.clock import session as session_lib
 from tpugraphs.measure.clock import timing
 from tpugraphs.programs import reader
-from tpugraphs.programs import xla
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
@@ -94,9 +94,10 @@ def test_arrays_that_do_not_fit_are_refused_before_a_worker_allocates_them():
             session.measure([module], inputs, 0, QUICK)
 
 
-def test_a_worker_that_takes_too_long_is_ended():
+def test_a_worker_that_takes_too_long_is_ended(monkeypatch):
+    monkeypatch.setattr(session_lib, '_SECONDS', 0.01)
     with pytest.raises(ValueError, match='the worker does not start'):
-        with session_lib.Session(seconds=0.01):
+        with session_lib.Session():
             pass
 
 
@@ -138,7 +139,7 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path):
         kernel = sidecar['kernels'][path.stem]
         assert record.node_feat.shape[1] == 140
         assert record.node_feat_extra is not None
-        assert record.xla_release == xla.release() > 0
+        assert record.xla_release == hardware.installed_release() > 0
         assert record.config_feat.shape == (len(kernel['configs']), 24)
         assert kernel['passes'] == 2
         halves = np.array(kernel['halves'])
@@ -266,19 +267,11 @@ def test_a_worker_ends_with_the_process_that_started_it():
         ('"tau": 1', '"tau": NaN', 'damaged (NaN is no number); collect again'),
         ('"tau": 1', '"tau": true', 'damaged (k: tau is not a number)'),
         ('"kernels"', '"kernel"', 'damaged (kernels is not an object)'),
-        ('k.npz', '../k.npz', 'damaged (k: file is not inside the folder)'),
-        ('{"k"', '{"../k"', 'damaged (../k: name is not a name of letters'),
-        ('"p"', '"p/"', 'damaged (k: program is not a name of letters'),
-        ('"fusion"', 'null', 'damaged (k: origin is not text)'),
-        ('"split": ""', '"split": "tests"', 'damaged (k: split is not a split)'),
+        ('"k.npz"', 'null', 'damaged (k: file is not text)'),
         ('false', '0', 'damaged (k: noisy is not true or false)'),
         ('[5, 6]', '[0, 6]', 'damaged (k: halves is not two rows of nanoseconds)'),
         ('[5, 6]', '[5, 6, 7]', 'damaged (k: halves is not two rows'),
-        ('[{}, {}]', '[{}]', 'damaged (k: configs is not a list of 2, as the times ar'),
         ('"dropped": {}', '"dropped": 1', 'damaged (k: dropped is not an object)'),
-        ('"passes": 4', '"passes": 4.5', 'damaged (k: passes is not a count)'),
-        ('"passes"', '"default": 2, "passes"', 'default is not a number below 2'),
-        ('"passes"', '"once": [2], "passes"', 'once is not a list of numbers below 2'),
     ],
 )
 def test_a_sidecar_that_was_cut_or_edited_is_one_line(before, after, message, tmp_path):

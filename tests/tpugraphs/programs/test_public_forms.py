@@ -200,9 +200,7 @@ def test_groups_and_locations_that_the_oldest_release_does_not_read():
 
 @pytest.mark.skipif(xla.has_sdy(), reason='this jaxlib is new')
 def test_what_only_a_newer_release_reads_is_said():
-    with pytest.raises(
-        ValueError, match=r"square' is unknown; jaxlib 0.*, of Python 3"
-    ):
+    with pytest.raises(ValueError, match="square' is unknown; jaxlib 0.*, of Python 3"):
         _read(_mlir('%r = chlo.square %x : tensor<256x512xf32>'))
 
 

@@ -23,11 +23,11 @@ class _Drawn:
         self.asked[name] = choices
         return self._values.get(name, choices[0])
 
-    def suggest_int(self, name, low, high, step, log):
+    def suggest_int(self, name, low, high, step=1, log=False):
         self.asked[name] = (low, high, step, log)
         return self._values.get(name, low)
 
-    def suggest_float(self, name, low, high, step, log):
+    def suggest_float(self, name, low, high, step=None, log=False):
         self.asked[name] = (low, high, step, log)
         return self._values.get(name, low)
 
@@ -43,10 +43,9 @@ _SPACE = {
 
 
 def test_ranges_choices_and_conditions():
-    found = space.parse(_SPACE, config.TileConfig)
     drawn = _Drawn(estimate=True, **{'model_kwargs.num_gnns': 2})
     base = config.TileConfig(model_kwargs_json='{"hidden_dim": 8}')
-    assert found.suggest(drawn, base) == {
+    assert space.parse(_SPACE, base).suggest(drawn) == {
         'epochs': 7,
         'lr': 1e-3,
         'batch': 4,
@@ -58,9 +57,8 @@ def test_ranges_choices_and_conditions():
     assert drawn.asked['batch'] == (4, 10, 2, False)
     # What waits for a value is not asked for without it, nor what waits for that.
     other = _Drawn(model='EarlyJoinSAGE')
-    assert set(found.suggest(other, config.TileConfig())) == set(
-        'epochs lr batch model'.split()
-    )
+    found = space.parse(_SPACE, config.TileConfig()).suggest(other)
+    assert set(found) == set('epochs lr batch model'.split())
     assert 'estimate' not in other.asked
 
 
@@ -73,27 +71,25 @@ def test_a_condition_names_no_setting_that_is_drawn_later(later):
     with pytest.raises(
         ValueError, match=rf"\[lr\]: when names '{later}', which is not"
     ):
-        space.parse(content, config.TileConfig)
+        space.parse(content, config.TileConfig())
 
 
 def test_a_given_setting_is_not_searched():
-    left = space.parse(_SPACE, config.TileConfig, given=['model', 'epochs'])
     base = config.TileConfig(model='MLP', epochs=1)
+    left = space.parse(_SPACE, base, given=['model', 'epochs'])
     drawn = _Drawn(estimate=False)
     # The condition model = "MLP" holds, by the given value.
-    assert set(left.suggest(drawn, base)) == {'lr', 'batch', 'columns'}
+    assert set(left.suggest(drawn)) == {'lr', 'batch', 'columns'}
     assert 'model' not in left.source and 'lr' in left.source
     with pytest.raises(ValueError, match='nothing to search'):
-        space.parse(_SPACE, config.TileConfig, given=_SPACE)
+        space.parse(_SPACE, base, given=_SPACE)
 
 
 def test_defaults_are_tried_first_where_they_can_be_drawn():
-    found = space.parse(
-        {**_SPACE, 'configs': {'low': 20, 'high': 30}}, config.TileConfig
-    )
     base = config.TileConfig(model='MLP', model_kwargs_json='{"num_gnns": 9}')
+    found = space.parse({**_SPACE, 'configs': {'low': 20, 'high': 30}}, base)
     # configs is 10, out of range; num_gnns waits for estimate, which is False.
-    assert found.defaults(base) == {'lr': 1e-3, 'batch': 10, 'model': 'MLP'}
+    assert found.defaults() == {'lr': 1e-3, 'batch': 10, 'model': 'MLP'}
 
 
 @pytest.mark.parametrize(
@@ -140,32 +136,31 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
 )
 def test_what_a_space_must_not_say(changes, message):
     with pytest.raises(ValueError, match=message):
-        space.parse({**_SPACE, **changes}, config.TileConfig)
+        space.parse({**_SPACE, **changes}, config.TileConfig())
 
 
 def test_a_space_searches_something():
     with pytest.raises(ValueError, match='nothing to search'):
-        space.parse({'epochs': 3}, config.TileConfig)
+        space.parse({'epochs': 3}, config.TileConfig())
 
 
 def test_a_file_that_is_not_toml_is_named(tmp_path):
     path = tmp_path / 'a.toml'
     path.write_text('lr = [')
     with pytest.raises(ValueError, match=f'--space {path} is not TOML: '):
-        space.read(str(path), config.TileConfig)
+        space.read(str(path), config.TileConfig())
     path.write_text('lr = ' + '[' * 100_000)  # deeper than Python reads
     with pytest.raises(ValueError, match=f'--space {path} is not TOML: '):
-        space.read(str(path), config.TileConfig)
+        space.read(str(path), config.TileConfig())
     path.write_text('[lr]\nlow = 1\n')
     with pytest.raises(ValueError, match=f'--space {path}: .lr.: needs low and'):
-        space.read(str(path), config.TileConfig)
+        space.read(str(path), config.TileConfig())
 
 
 @pytest.mark.parametrize('task', config.CONFIGS)
 def test_both_tasks_have_a_space_with_their_defaults(task):
-    config_class = config.CONFIGS[task]
-    found = space.read('', config_class)
-    assert {'lr', 'model', 'batch'} <= set(found.defaults(config_class()))
+    found = space.read('', config.CONFIGS[task]())
+    assert {'lr', 'model', 'batch'} <= set(found.defaults())
 
 
 def test_the_space_of_the_documents(tmp_path):
@@ -175,7 +170,7 @@ def test_the_space_of_the_documents(tmp_path):
     path = tmp_path / 'space.toml'
     path.write_text(block.text)
     drawn = _Drawn(model='LateJoinResSAGE', lr=0.01)
-    found = space.read(str(path), config.TileConfig).suggest(drawn, config.TileConfig())
+    found = space.read(str(path), config.TileConfig()).suggest(drawn)
     assert {k: found[k] for k in ('epochs', 'lr', 'model', 'columns')} == {
         'epochs': 30,
         'lr': 0.01,

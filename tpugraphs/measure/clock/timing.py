@@ -65,8 +65,8 @@ class Protocol:
 
     least: int = LEAST_PASSES  # passes made even after `seconds`
     most: int = MOST_PASSES  # passes at most
-    seconds: float = 1e9  # of wall time after which no pass beyond `least` begins
-    compiling: float = 1e9  # of wall time after which nothing more is compiled
+    seconds: float = 1e9  # wall time after which no pass beyond `least` begins
+    compiling: float = 1e9  # wall time after which nothing more is compiled
     deadline: float = 1e9  # seconds after which nothing is compiled and no pass begins
     clock: str = 'cpu'  # 'cpu' (process time) or 'wall'
     # configurations that are compiled and timed even after `compiling` seconds, unless
@@ -93,7 +93,7 @@ class Protocol:
 
         Args:
             spent: seconds since the first one was begun.
-            timed: how many will be timed so far, with the default.
+            timed: number of configurations to time so far, with the default.
         """
         if spent > self.deadline and timed > 1:
             return False
@@ -126,11 +126,6 @@ class Measured:
     dropped: dict[int, str]  # number -> why the configuration was not timed
     # numbers of those that ran once, and whose one time is repeated in every pass
     once: list[int] = dataclasses.field(default_factory=list)
-
-    @property
-    def times(self) -> np.ndarray:
-        """The least times over all passes, int64 [kept], nanoseconds."""
-        return self.passes.min(0)
 
 
 def measure(

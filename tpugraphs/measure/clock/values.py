@@ -11,8 +11,9 @@ def draw_array(
     """Returns values for which no operation is unusually fast or slow.
 
     Args:
-        type: NumPy's name of the type.
-        high: the bound that integers are below.
+        type: NumPy's name of the element type.
+        dims: shape of the array.
+        high: exclusive upper bound of integers.
     """
     if type == 'bool':
         return rng.random(dims) < 0.5
@@ -37,7 +38,7 @@ def perturbed(rng: np.random.Generator, array: np.ndarray, share: float) -> np.n
     if array.dtype.kind in 'biu':
         return array
     wide = array if array.itemsize > 2 else array.astype(np.float32)
-    # One move for all values, and one of each.
+    # One move for all values, and one for each of them: array.shape.
     moves = rng.standard_normal() + rng.standard_normal(array.shape, np.float32)
     return (wide + wide * (share * moves).astype(wide.real.dtype)).astype(array.dtype)
 
@@ -99,7 +100,7 @@ def _are_arrays_close(
     if expected.dtype.kind in 'biu':
         return bool((expected == actual).all())
     a, b = wide(expected), wide(actual)
-    with np.errstate(invalid='ignore'):  # of infinities
+    with np.errstate(invalid='ignore'):  # inf - inf
         # Numbers too small for the type may be taken for 0.
         is_far = np.abs(b - a) > limits + np.finfo(np.float32).tiny
     # Infinities are equal to themselves, NaN is not.

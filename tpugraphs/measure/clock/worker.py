@@ -20,13 +20,14 @@ import numpy as np
 from tpugraphs.measure.clock import backend as backend_lib
 from tpugraphs.measure.clock import timing
 from tpugraphs.measure.clock import values
-from tpugraphs.programs import conversion
+from tpugraphs.programs import isolated
 from tpugraphs.programs import xla
 
 # The share of a result's values that have to be finite: others cannot be compared.
 _LEAST_FINITE = 0.99
 _TAMER_DRAWS = 4  # tried when results are not finite
-_DRAWS = 3  # of inputs that show how much rounding changes a value
+# Draws of inputs that show how much rounding changes a value.
+_DRAWS = 3
 
 
 class Worker:
@@ -52,7 +53,7 @@ class Worker:
 
         if core >= 0:
             os.sched_setaffinity(0, {core})
-        resource.setrlimit(resource.RLIMIT_DATA, (conversion.MEMORY, conversion.MEMORY))
+        resource.setrlimit(resource.RLIMIT_DATA, (isolated.PROGRAM_MEMORY,) * 2)
         self.backend = backend_lib.Backend(platform)
 
     def optimise(self, module: bytes) -> bytes:
@@ -73,10 +74,10 @@ class Worker:
         Args:
             modules: serialised HloModuleProtos, the default first.
             inputs: arguments of `values.draw_array`, by parameter.
-            seed: of the inputs and the order of timing.
+            seed: seed for the inputs and the order of timing.
             skip: numbers of modules to leave out.
             protocol: the number of passes, and the limits of time.
-            tolerance: relative, of results, see `kernels.rounding`.
+            tolerance: relative tolerance of results, see `kernels.rounding`.
 
         Raises:
             CompileError, RuntimeError: of XLA, for the default.
@@ -149,8 +150,10 @@ class Default:
     """The results and the time of the default, which other programs are checked by.
 
     Args:
+        program: the compiled default.
         inputs: arguments of `values.draw_array`, by parameter.
-        tolerance: relative, of results.
+        rng: generator of the inputs.
+        tolerance: relative tolerance of results.
 
     Attributes:
         taken_ns: nanoseconds of one run.
@@ -201,7 +204,7 @@ class Default:
             ]
             outputs = self._program.outputs(self._program.place(arrays))
             for change, before, after in zip(changes, self._expected, outputs):
-                with np.errstate(invalid='ignore'):  # of infinities
+                with np.errstate(invalid='ignore'):  # inf - inf
                     found = np.abs(values.wide(after) - values.wide(before))
                 # The square root of 0 and the like may be NaN next to it.
                 np.maximum(change, np.nan_to_num(found, nan=np.inf), out=change)

@@ -43,8 +43,9 @@ def extract(
         runner: name of an installed Beam runner, whose workers see the inputs and the
             output; '' uses Beam's own, and only for many files.
         beam_options: command-line options for it, in one string.
-        shares: of train, valid and test, such as '80/10/10'; '' for one folder.
-        by: the modules that stay together, one of `splitting.BY`.
+        shares: shares of train, valid and test, such as '80/10/10'; '' for one
+            folder.
+        by: unit that stays together in a split, one of `splitting.BY`.
 
     Returns:
         1 if a file or module was wrong, else 0.

@@ -1,0 +1,172 @@
+"""Files of scores and rankings, and scores in memory, measured as those of a run."""
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from baselines.evaluation import score_files
+from tests.helpers import documents
+from tests.helpers import processes
+from tests.helpers import refusals
+from tests.helpers import tile_records
+import tpugraphs
+
+_COUNTS = {'net_a': 7, 'net_b': 2}
+_LAYOUT = 'layout:xla:random'
+
+
+def _csv(folder, *rows):
+    path = folder / 'ranked.csv'
+    path.write_text('\n'.join(['ID,TopConfigs', *rows]))
+    return str(path)
+
+
+def _npz(folder, **arrays):
+    np.savez(folder / 'scores.npz', **arrays)
+    return str(folder / 'scores.npz')
+
+
+def _without(figures, *keys):
+    """Returns a JSON value without keys, wherever they are."""
+    if not isinstance(figures, dict):
+        return figures
+    return {k: _without(v, *keys) for k, v in figures.items() if k not in keys}
+
+
+def _check_table(found, folder, monkeypatch):
+    """Makes the table of the guide of measured runs."""
+    if not importlib.util.find_spec('pandas'):
+        return
+    monkeypatch.chdir(folder)
+    (folder / 'table.json').write_text(json.dumps(dict(zip('ab', found))))
+    blocks = documents.blocks('docs/guide/compare.md')
+    [code] = [block.text for block in blocks if 'pandas' in block.text]
+    names = {}
+    exec(code, names)
+    opa = names['table'].loc['scores.npz', 'overall.opa.mean']
+    assert opa == found[1]['overall']['opa']['mean'] and names['table'].shape[1] == 18
+
+
+def test_scores_in_a_file_or_in_memory_have_the_figures_of_their_run(
+    tmp_path, capsys, monkeypatch
+):
+    tile_records.write_splits(tmp_path / 'data')
+    data = [f'--data_root={tmp_path}/data', f'--cache_dir={tmp_path}/cache', '--json']
+    run = tpugraphs.load('estimate')
+    scores = run.predict('valid', tmp_path / 'data', cache_dir=str(tmp_path / 'cache'))
+    capsys.readouterr()
+    found = []
+    for words in (['--dir', 'estimate'], ['--predictions', _npz(tmp_path, **scores)]):
+        assert processes.command('evaluate', *words, *data) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    named = 'model', 'name', 'group', 'estimate'
+    assert found[1]['name'] == 'scores.npz'
+    _check_table(found, tmp_path, monkeypatch)
+    assert _without(found[0], *named) == _without(found[1], *named)
+    # The formula's own figures are next to those of a file.
+    figure = found[1]['overall']['top_1_error']
+    assert figure['estimate'] == figure['mean']
+    records = tpugraphs.open(tmp_path / 'data', 'valid', cache_dir=tmp_path / 'cache')
+    runtimes = [r.config_runtime / r.config_runtime_normalizers for r in records]
+    figures = tpugraphs.Evaluator('tile').eval(
+        dict(y_true=runtimes, y_pred=scores.values(), graph_ids=[*scores])
+    )
+    about = 'collection', 'fold', 'split', 'protocol', 'data', 'default'
+    assert _without(figures, 'default') == _without(found[0], *named, *about)
+    # A part of the graphs; five choices do not order all pairs, nor the first ten.
+    name = next(iter(scores))
+    order = np.argsort(scores[name], kind='stable')
+    choices = ';'.join(map(str, order[:5]))
+    path = _csv(tmp_path, f'tile:xla:{name},{choices}')
+    assert processes.command('evaluate', '--predictions', path, *data) == 0
+    printed = capsys.readouterr()
+    assert 'lacks 3 of 4 graphs' in printed.err
+    part = json.loads(printed.out)['overall']
+    whole = tpugraphs.Evaluator('tile').eval(
+        dict(y_true=runtimes[:1], y_pred=[np.argsort(order)])
+    )['overall']
+    for key in ('top_1_error', 'top_5_error', 'kaggle_score'):
+        assert part[key]['mean'] == whole[key]['mean'], key
+    for key in ('top_10_error', 'opa', 'kendall_tau'):
+        assert part[key]['mean'] is None, key
+    assert part['graphs'] == 1 and part['opa_pooled'] is None
+    words = ['--compare', 'a', 'b', '--predictions', path]
+    assert processes.command('evaluate', *words) == 1
+    assert 'leave --dir and --predictions out' in capsys.readouterr().err
+
+
+def test_choices_are_scores_in_their_order(tmp_path):
+    # The second is filled up for Kaggle, and a row of another collection is left out.
+    path = _csv(
+        *(tmp_path, 'tile:xla:net_a,3;0;6;1;2', 'tile:xla:net_b,1;0;1;1;1'),
+        f'{_LAYOUT}:net_c,0;1',
+    )
+    scores = score_files.read(path, 'tile:xla', _COUNTS)
+    assert scores.by_graph['net_a'].tolist() == [1, 3, 4, 0, 5, 5, 2]
+    assert scores.by_graph['net_b'].tolist() == [1, 0]
+    assert scores.first == 5
+    scores = score_files.read(path, _LAYOUT, {'net_c': 2})
+    assert scores.by_graph['net_c'].tolist() == [0, 1] and scores.first is None
+
+
+@pytest.mark.parametrize(
+    'collection, row, message',
+    [
+        ('tile:xla', 'tile:xla:net_a,0;1;2;3', 'net_a has 7 configurations, of which'),
+        ('tile:xla', 'tile:xla:net_a,0;1;2;3;7', 'here are 5, up to number 7'),
+        ('tile:xla', 'tile:xla:net_z,0;1', "'net_z' is no graph of this split of tile"),
+        ('tile:xla', f'{_LAYOUT}:net_a,0;1', f'of tile:xla, but of {_LAYOUT}; choose'),
+        (_LAYOUT, f'{_LAYOUT}:net_a,0;1;2;3;4', 'here are 5, up to number 4'),
+    ],
+)
+def test_rows_that_do_not_fit_the_split(collection, row, message, tmp_path):
+    path = _csv(tmp_path, row)
+    refusals.assert_refused(
+        lambda: score_files.read(path, collection, _COUNTS), path, message
+    )
+
+
+@pytest.mark.parametrize(
+    'arrays, message',
+    [
+        ({'net_a': np.zeros(6)}, 'net_a has shape (6,), but axis 0 should have len'),
+        ({'net_a': np.full(7, np.nan)}, 'net_a has 7 NaN or infinite values'),
+        ({'net_a': np.array([None] * 7)}, 'net_a holds pickled Python objects'),
+        ({'net_z': np.zeros(7)}, "'net_z' is no graph of this split"),
+        ({}, 'holds no graph'),
+    ],
+)
+def test_arrays_that_do_not_fit_the_split(arrays, message, tmp_path):
+    path = _npz(tmp_path, **arrays)
+    refusals.assert_refused(
+        lambda: score_files.read(path, 'tile:xla', _COUNTS), path, message
+    )
+
+
+def test_taus_by_the_evaluator():
+    evaluator = tpugraphs.Evaluator('layout')
+    assert "{'y_true': runtimes" in evaluator.expected_input_format
+    rng = np.random.default_rng(0)
+    runtimes = [rng.integers(1, 9, 40), np.arange(1, 9), np.arange(1, 4)]
+    scores = [rng.integers(0, 9, 40), np.arange(8)[::-1], np.zeros(3)]
+    figures = evaluator.eval({'y_true': runtimes, 'y_pred': scores})
+    taus = [figures['groups'][n]['kendall_tau']['mean'] for n in '012']
+    # Where scores are constant SciPy's is NaN.
+    *defined, last = (stats.kendalltau(*pair)[0] for pair in zip(runtimes, scores))
+    assert taus == [*defined, 0] and np.isnan(last)
+
+
+@pytest.mark.parametrize(
+    'inputs, message',
+    [
+        ({'y_true': [[1.0]]}, 'y_pred is missing'),
+        ({'y_true': [[1.0]], 'y_predicted': [[1]]}, "did you mean 'y_pred'?"),
+        ({'y_true': [[1.0]], 'y_pred': []}, '1 graphs in y_true, 0 in y_pred'),
+    ],
+)
+def test_inputs_of_the_evaluator_that_are_refused(inputs, message):
+    evaluator = tpugraphs.Evaluator('tile')
+    refusals.assert_refused(lambda: evaluator.eval(inputs), message)
