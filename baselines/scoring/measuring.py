@@ -52,7 +52,7 @@ def measure(
     if lists:
         store = cast(layout_store.LayoutStore, store).with_configurations(lists)
         described['protocol'] = report.PUBLISHED
-    scored = given and given.of_all(counts, lists)
+    scored = given and given.in_order(counts, lists)
     results = predictor.task.results(
         store, predictor.score(store, scored), estimates(predictor, store)
     )

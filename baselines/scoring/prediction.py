@@ -22,6 +22,7 @@ from baselines.data import collections
 from baselines.data import folds
 from baselines.data import graph_files
 from baselines.data.packed import splits
+from baselines.data.packed import variants
 from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
@@ -106,7 +107,8 @@ class Predictor:
             and toy_data == bool(run.args.get('toy_data'))
         )
         if run is None:
-            self.scorer = scorer_lib.make_formula(collection)
+            variant = variants.Variant(config_features=collection.config_columns)
+            self.scorer = scorer_lib.Scorer(self.task, variant)
         else:
             self.scorer = scorer_lib.read(
                 run,

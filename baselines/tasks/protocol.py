@@ -160,18 +160,16 @@ class Task(abc.ABC, Generic[_Split]):
             numbers: int64, of the graphs, ascending; None for all.
         """
 
-    def multiply_adds(
-        self, store: _Split, numbers: np.ndarray | None = None
-    ) -> np.ndarray:
+    def multiply_adds(self, store: _Split, numbers: np.ndarray) -> np.ndarray:
         """Counts the multiply-adds of graphs that `estimates` shares out.
 
         Args:
-            numbers: int64, of the graphs; None for all.
+            numbers: int64, of the graphs.
 
         Returns:
             float64 [graphs]; 0 where no model begins with the estimates.
         """
-        return np.zeros(len(store) if numbers is None else len(numbers))
+        return np.zeros(len(numbers))
 
     @abc.abstractmethod
     def labels(self, store: _Split, number: int) -> np.ndarray:

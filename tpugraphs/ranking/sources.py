@@ -252,17 +252,13 @@ def default_run(sources: Mapping[str, reader.Source], task: str) -> str:
     Args:
         sources: from `read_sources`; the first one decides.
     """
-    if task == reading.LAYOUT:
-        return finding.ESTIMATE
-    for source in sources.values():
-        if isinstance(source, reader.Program):
-            modules = [source.module]
-        else:
-            modules = [tuning.module for tuning in source.modules[:1]]
-        if any(map(ranking.is_of_tpu, modules)):
-            return finding.ESTIMATE
-        break
-    return finding.PRETRAINED
+    source = next(iter(sources.values()))
+    if isinstance(source, reader.Program):
+        modules = [source.module]
+    else:
+        modules = [tuning.module for tuning in source.modules[:1]]
+    is_of_tpu = task == reading.LAYOUT or any(map(ranking.is_of_tpu, modules))
+    return finding.ESTIMATE if is_of_tpu else finding.PRETRAINED
 
 
 def read_sources(
