@@ -75,7 +75,7 @@ def define_flags(
     """Defines one absl flag for each setting; for the running script only.
 
     Args:
-        config_class: whose settings.
+        config_class: the class of the settings.
         only: the names of those wanted; all by default, and --config.
         values: absl's `FlagValues` to define them in; by default the process's.
     """
@@ -125,7 +125,7 @@ def train(
     """Trains as parsed flags say; returns the exit code.
 
     Args:
-        config_class: whose flags they are.
+        config_class: the class of the settings.
         argv: the name of the script, and words that are no flags.
         values: the flags, by default those of the process.
     """
@@ -312,7 +312,7 @@ def changed_settings(args: text.JsonObject) -> text.JsonObject:
     """Returns the settings that repeat a training, where they differ from the defaults.
 
     Args:
-        args: of its run file.
+        args: the flags in its run file.
     """
     kind = config.LayoutConfig if 'source' in args else config.TileConfig
     defaults = config.to_json(kind())
@@ -337,15 +337,15 @@ def to_toml(settings: text.JsonObject) -> str:
 
 
 def help_text(
-    doc: str, defined: Sequence[flags.Flag], name: str = '', basic: Sequence[str] = ()
+    doc: str, defined: Sequence[flags.Flag], name: str, basic: Sequence[str]
 ) -> str:
     """Writes the text of --help.
 
     Args:
         doc: the docstring of the script.
         defined: the absl flags that it defines.
-        name: of the command; by default the script's.
-        basic: the flags of a training that are shown; all by default.
+        name: name of the command; '' for the script's.
+        basic: the flags of a training that are shown; empty for all.
     """
     name = name or f'python {sys.argv[0]}'
     lines = [f'usage: {name} [--flag=value ...]\n', doc.strip(), '']

@@ -49,7 +49,7 @@ def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | 
         None where fewer than two measurements repeat another.
 
     Raises:
-        ValueError: what `metrics.kendall_tau` refuses.
+        ValueError: `metrics.kendall_tau` refuses the runtimes.
     """
     logs = np.log(np.asarray(runtimes, np.float64))  # [c]
     # group [c]: the distinct configuration of each; sizes [groups].

@@ -123,7 +123,7 @@ def write_predictions(
 
     Args:
         path: the file; an existing one is replaced.
-        padded: as in `check_row`.
+        padded: whether rows are padded, as in `check_row`.
 
     Raises:
         ValueError: a malformed row, or an ID twice; nothing is written then.
@@ -147,7 +147,7 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     at the end are accepted; any other deviation is an error.
 
     Args:
-        padded: as in `check_row`.
+        padded: whether rows are padded, as in `check_row`.
 
     Returns:
         The rows in the order of the file.

@@ -49,7 +49,7 @@ class Scored(NamedTuple):
         """Measures averaged scores and each run, and compares them graph by graph.
 
         Args:
-            by: how they were averaged, see `ensembles.average`.
+            by: the way of averaging, see `ensembles.average`.
 
         Returns:
             A dict:
@@ -88,7 +88,7 @@ def load(
     """Makes runs of one collection ready to score; returns them by model directory.
 
     Args:
-        names: of the runs, as `finding.find` takes them.
+        names: names of runs, as `finding.find` takes them.
 
     Raises:
         ValueError: there are fewer than `fewest` runs, they are of different

@@ -26,7 +26,7 @@ def measure(
 
     Args:
         split: 'train', 'valid' or 'test'.
-        protocol: of `report.PROTOCOLS`; '': published where the graphs are those
+        protocol: a key of `report.PROTOCOLS`; '': published where the graphs are those
             of the published validation split of layouts, else all.
         scores: a file with the scores, see `score_files`, which may lack some graphs;
             '' to score here.

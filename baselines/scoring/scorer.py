@@ -194,7 +194,7 @@ def noting_ties(
     """Yields the scores of a split; notes at the end if none depends on configurations.
 
     Args:
-        name: what made the scores, for the note.
+        name: the source of the scores, for the note.
     """
     tied = []
     for number, scores in enumerate(scored, 1):

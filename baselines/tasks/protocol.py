@@ -73,7 +73,7 @@ class Task(abc.ABC, Generic[_Split]):
     Attributes:
         name: 'tile' or 'layout'.
         model_noun: the noun for a model in messages.
-        store_class: of its packed splits.
+        store_class: class of its packed splits.
         configs_at_once: number of configurations for which starting a worker process
             pays (`tpugraphs.beam`).
         judged_by_tau: the best epoch has the highest Kendall's tau, not the highest
@@ -120,11 +120,11 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the graphs of a split as models read them, with scaled features.
 
         Args:
-            training: whether for training, where equal layouts have their mean runtime.
-            begin_with_estimate: of layouts: scores of models are added to the formula
+            training: training reads them, where equal layouts have their mean runtime.
+            begin_with_estimate: for layouts, scores of models are added to the formula
                 of `layout.estimate`.  Tiles show it as columns, if the normaliser has
                 them.
-            table: of tiles: a table of this split with the normaliser's columns, if
+            table: for tiles, a table of this split with the normaliser's columns, if
                 there is one, whose rows are used again.
         """
 
@@ -135,7 +135,7 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the columns that trees read.
 
         Args:
-            names: of the columns; None for all.
+            names: names of the columns; None for all.
             graphs: from `graphs`, whose computed columns are reused; or None.
         """
 
@@ -235,7 +235,7 @@ class Task(abc.ABC, Generic[_Split]):
         """Opens a split, packing it on first use.
 
         Args:
-            options: where the graphs are: `prediction.Options`, or the
+            options: places of the graphs: `prediction.Options`, or the
                 settings of a training.
             split: 'train', 'valid' or 'test'.
 
