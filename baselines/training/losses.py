@@ -50,7 +50,7 @@ def register(
     """Registers a loss.
 
     Args:
-        name: as in --losses.
+        name: the loss's name in --losses.
         tempered: whether the temperature divides its scores; not where the loss
             says what a score is.
         takes_noise: whether its third argument is the share by which measurements

@@ -9,7 +9,7 @@ import abc
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, Union, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_gnn as tfgnn
 
+    _Packed = Mapping[str, tf.Tensor]
+    _Step: TypeAlias = 'int | tf.Tensor'
+    _Unpacked = tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor | float]
+
 # Steps of kernels between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
 
@@ -49,8 +53,8 @@ class TaskData(abc.ABC):
     TensorFlow is imported when graphs are made for a graph model.
 
     Attributes:
-        task: whose graphs they are.
-        settings: of the training.
+        task: the task of the graphs.
+        settings: the training's settings.
         stores: the splits, by name.
         start: the run of --init_from, which also gives the scaling, or None.
         drawable: int64 [training graphs], numbers of configurations to draw from.
@@ -62,6 +66,7 @@ class TaskData(abc.ABC):
         batch: graphs in a step.
         weights: float64, how often to draw each graph of `chosen`.
         has_prior: whether a model's scores are added to those of a formula.
+        label_scale: the number by which runtimes are divided for the loss.
         patience_steps: fewest steps without a better score before training stops.
 
     Raises:
@@ -70,6 +75,7 @@ class TaskData(abc.ABC):
     """
 
     has_prior = False
+    label_scale = 1.0
     patience_steps = 0
     start: run_files.RunFile | None = None
 
@@ -78,6 +84,7 @@ class TaskData(abc.ABC):
         self.settings, self.stores = settings, stores
         train = stores['train']
         self.drawable = self.task.drawable(train, settings)
+        # A step draws different configurations, so graphs with fewer are left out.
         self.chosen = np.flatnonzero(self.drawable >= settings.configs)
         if settings.model == registry.TREES:
             self.chosen = self.rankable
@@ -111,11 +118,6 @@ class TaskData(abc.ABC):
             }
         self.batch = min(settings.batch, len(self.chosen))
         self.weights = self.weights_of(self.chosen)
-
-    @property
-    def label_scale(self) -> float:
-        """Runtimes are divided by it for the loss."""
-        return 1.0
 
     @property
     def rankable(self) -> np.ndarray:
@@ -170,12 +172,7 @@ class TaskData(abc.ABC):
         return tiles.graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
 
     @abc.abstractmethod
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         """Cuts a step out of packed ones.
 
         Returns:
@@ -205,7 +202,7 @@ class TaskData(abc.ABC):
     def validated(self) -> list[np.ndarray]:
         """Configurations of the first graphs to validate on, drawn once for all."""
         store, settings = self.stores['valid'], self.settings
-        count = store.num_graphs if store.has_runtimes else 0
+        count = len(store) if store.has_runtimes else 0
         if settings.validate_batches >= 0:
             count = min(count, settings.validate_batches * self.batch)
         # A stream of its own, unlike that of any epoch: the lists stay the same when
@@ -268,7 +265,8 @@ class TileData(TaskData):
 
     def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         rng, k = self.epoch_rng(epoch), self.settings.configs
-        # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k].
+        # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k]. Chunk
+        # by chunk, so that a long epoch takes no more memory than a short one.
         order = self.order(rng)
         for start in range(0, len(order), _STEPS_PER_CHUNK):
             kernels = order[start : start + _STEPS_PER_CHUNK]
@@ -279,12 +277,7 @@ class TileData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         return self.graphs['train'].training_items(*drawn)
 
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         graph, labels = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
         return graph, labels, 0.0
 
@@ -295,6 +288,8 @@ class TileData(TaskData):
 
 class LayoutData(TaskData):
     """Programs, `configs` configurations and a segment of each in a step."""
+
+    label_scale = layout_store.LABEL_SCALE
 
     def __init__(
         self,
@@ -310,10 +305,6 @@ class LayoutData(TaskData):
         )
         self.has_prior = settings.estimate
         super().__init__(settings, stores)
-
-    @property
-    def label_scale(self) -> float:
-        return layout.graphs.RUNTIME_SCALE
 
     @property
     def steps_per_epoch(self) -> int:
@@ -333,12 +324,7 @@ class LayoutData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         return layout.graphs.pack(self.graphs['train'], *drawn)
 
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         unpacked = layout.graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
@@ -384,7 +370,7 @@ def completed(
     have.
 
     Args:
-        settings: of the training; those without a recipe stay as they are.
+        settings: the training's settings; those without a recipe stay unchanged.
     """
     if not settings.recipe:
         return settings
@@ -393,7 +379,7 @@ def completed(
         given = settings.column_sets
         takes = 'tile' in given and not {*given} & {*registry.column_sets('cpu')}
         if takes and column_sets.machine_of(train) == 'cpu':
-            sets = column_sets.find_for('cpu').items()
+            sets = column_sets.find(registry.column_sets('cpu')).items()
             added = [name for name, columns in sets if columns.is_useful(train)]
             changes['columns'] = ','.join([*given, *added])
             print(
