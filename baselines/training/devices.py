@@ -7,13 +7,15 @@ added up before they are clipped, so steps are those of one device up to roundin
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import os
+import signal
+import threading
 
 import numpy as np
 import tensorflow as tf
 
 from baselines.core import starting
 from baselines.core import text
-from baselines.training import workers
+from baselines.core import untrusted
 
 
 def describe_machine() -> str:
@@ -81,10 +83,6 @@ class Devices:
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
 
-    def scope(self) -> contextlib.AbstractContextManager:
-        """Returns the context in which variables are made for all replicas."""
-        return self.strategy.scope()
-
     def agree(self, values: Sequence[float]) -> list[float]:
         """Returns the chief's values in every process; waits for all of them."""
         if not self.is_distributed:
@@ -139,17 +137,17 @@ def update(
     context.merge_call(merged, args=tuple(map(list, arguments)))
 
 
-def of(name: str) -> Devices:
+def find_devices(name: str) -> Devices:
     """Returns the devices of --strategy; call it before any other use of TensorFlow."""
     if name == 'mirrored':
         devices = tf.config.list_logical_devices('GPU')
         devices = devices or tf.config.list_logical_devices('CPU')
         return Devices(tf.distribute.MirroredStrategy([d.name for d in devices]))
     if name == 'workers':
-        rank = workers.parse_cluster(os.environ.get('TF_CONFIG', ''))
+        rank = parse_cluster(os.environ.get('TF_CONFIG', ''))
         print('waiting for all workers of TF_CONFIG', flush=True)
         try:
-            with workers.interruptible():
+            with interruptible():
                 return Devices(tf.distribute.MultiWorkerMirroredStrategy(), rank)
         except tf.errors.OpError as error:  # its port is in use, say
             raise ValueError(
@@ -157,3 +155,50 @@ def of(name: str) -> Devices:
                 'its port in use?'
             ) from None
     return Devices()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Lets Ctrl-C end the process at once, even while C++ code is waiting."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def parse_cluster(variable: str) -> int:
+    """Checks TF_CONFIG, which TensorFlow reads; returns the number of this worker.
+
+    Raises:
+        ValueError: it is malformed, or a cluster of other tasks than workers.
+    """
+    example = (
+        '{"cluster": {"worker": ["host1:2222", "host2:2222"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+    try:
+        content: text.JsonObject = untrusted.loads(variable)
+        addresses = content['cluster']['worker']
+        kind, rank = content['task']['type'], int(content['task']['index'])
+        ports = [int(address.rpartition(':')[2]) for address in addresses]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(
+            f'--strategy=workers needs the variable TF_CONFIG, such as {example}; it '
+            f'is {variable!r}'
+        ) from None
+    # Parameter servers and evaluators, which TensorFlow also knows, have no role here.
+    if list(content['cluster']) != ['worker'] or kind != 'worker':
+        raise ValueError(
+            'TF_CONFIG: a cluster has tasks of type worker here, and no other'
+        )
+    if len(set(addresses)) < len(addresses) or not all(0 < p < 1 << 16 for p in ports):
+        raise ValueError(f'TF_CONFIG: workers need an address each, not {addresses}')
+    if not 0 <= rank < len(addresses):
+        raise ValueError(
+            f'TF_CONFIG: index {rank} is none of {len(addresses)} workers, from 0'
+        )
+    return rank

@@ -52,7 +52,8 @@ class GraphModel:
         self._models = models
         self._task = lookup.TASKS[config.collection.task]
         model_class = self._task.model_class(config.model, models)  # is there one?
-        self._devices = devices_lib.of(config.strategy)  # before TensorFlow computes
+        # Before TensorFlow computes.
+        self._devices = devices_lib.find_devices(config.strategy)
         self.is_chief = self._devices.is_chief
         if self.is_chief:
             print(devices_lib.describe_machine())
@@ -79,7 +80,7 @@ class GraphModel:
         elif data.has_prior:
             begin_at_zero(model)
         if self._devices.is_distributed:
-            with self._devices.scope():
+            with self._devices.strategy.scope():
                 replica = make(data.num_ops, data.normalizer)
                 # Before averages of the weights begin.
                 replica.set_weights(model.get_weights())
@@ -105,21 +106,6 @@ class GraphModel:
         return functools.partial(
             make, config.model, kwargs, self._models, config.configs
         )
-
-
-def check_names(
-    config: config_lib.AnyConfig,
-    models: registry.Own,
-    own_losses: Mapping[str, Callable[..., tf.Tensor]],
-) -> None:
-    """Checks what trees alone do not read; raises ValueError for what does not exist.
-
-    Args:
-        models: see `GraphModel`.
-        own_losses: see `GraphModel`.
-    """
-    lookup.TASKS[config.collection.task].model_class(config.model, models)
-    checked_loss(config, own_losses)
 
 
 def checked_loss(

@@ -9,7 +9,7 @@ import abc
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, Union, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_gnn as tfgnn
 
+    Packed = Mapping[str, tf.Tensor]
+    Step = tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor | float]
+
 # Steps of kernels between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
 
@@ -61,6 +64,7 @@ class TaskData(abc.ABC):
             which read the splits themselves.
         batch: graphs in a step.
         weights: float64, how often to draw each graph of `chosen`.
+        label_scale: runtimes are divided by it for the loss.
         has_prior: whether a model's scores are added to those of a formula.
         patience_steps: fewest steps without a better score before training stops.
 
@@ -70,6 +74,7 @@ class TaskData(abc.ABC):
     """
 
     has_prior = False
+    label_scale = 1.0
     patience_steps = 0
     start: run_files.RunFile | None = None
 
@@ -111,11 +116,6 @@ class TaskData(abc.ABC):
             }
         self.batch = min(settings.batch, len(self.chosen))
         self.weights = self.weights_of(self.chosen)
-
-    @property
-    def label_scale(self) -> float:
-        """Runtimes are divided by it for the loss."""
-        return 1.0
 
     @property
     def rankable(self) -> np.ndarray:
@@ -170,12 +170,7 @@ class TaskData(abc.ABC):
         return tiles.graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
 
     @abc.abstractmethod
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    def unpack(self, packed: 'Packed', step: 'int | tf.Tensor', batch: int) -> 'Step':
         """Cuts a step out of packed ones.
 
         Returns:
@@ -234,7 +229,7 @@ class TaskData(abc.ABC):
         """
         correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
         tau = None
-        if self.task.judged_by_tau:
+        if self.task.judged_by == 'kendall_tau':
             taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
             # Collections have equal weights, whatever their numbers of programs.
             collection = self.stores['valid'].collection_of[: len(taus)]
@@ -279,14 +274,9 @@ class TileData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         return self.graphs['train'].training_items(*drawn)
 
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
-        graph, labels = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
-        return graph, labels, 0.0
+    def unpack(self, packed: 'Packed', step: 'int | tf.Tensor', batch: int) -> 'Step':
+        unpacked = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
+        return (*unpacked, 0.0)
 
     def describe(self) -> str:
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
@@ -309,11 +299,9 @@ class LayoutData(TaskData):
             seed=settings.seed,
         )
         self.has_prior = settings.estimate
+        if settings.model != registry.TREES:  # whose loss knows no scale
+            self.label_scale = layout.graphs.RUNTIME_SCALE
         super().__init__(settings, stores)
-
-    @property
-    def label_scale(self) -> float:
-        return layout.graphs.RUNTIME_SCALE
 
     @property
     def steps_per_epoch(self) -> int:
@@ -333,12 +321,7 @@ class LayoutData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         return layout.graphs.pack(self.graphs['train'], *drawn)
 
-    def unpack(
-        self,
-        packed: Mapping[str, 'tf.Tensor'],
-        step: Union[int, 'tf.Tensor'],
-        batch: int,
-    ) -> tuple['tfgnn.GraphTensor', 'tf.Tensor', Union['tf.Tensor', float]]:
+    def unpack(self, packed: 'Packed', step: 'int | tf.Tensor', batch: int) -> 'Step':
         unpacked = layout.graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 

@@ -165,7 +165,7 @@ def draw(
     for graph, drawn in zip(graphs, configs):
         labels = task.labels(store, graph)[drawn]
         targets.append(ensembles.normal_scores(labels))
-        if not task.judged_by_tau:
+        if task.judged_by == 'opa':
             targets[-1] += centred_logs(labels)
     of_rows = np.repeat(weights * shares**-0.5, shares)
     return Rows(columns, np.concatenate(targets), of_rows, prior)

@@ -83,7 +83,7 @@ OWN = {
     'tpugraphs.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
-    'baselines.training.workers.parse_cluster': 'the variable TF_CONFIG',
+    'baselines.training.devices.parse_cluster': 'the variable TF_CONFIG',
     'tpugraphs.programs.functions._run': 'code that the user asks to run',
     'tpugraphs.programs.functions.from_file': 'code that the user asks to run',
     'tpugraphs.programs.isolated.call': 'an answer of its own child process',

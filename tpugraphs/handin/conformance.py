@@ -57,10 +57,10 @@ class MadeUp:
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
         task = lookup.TASKS[config.TileConfig().collection.task]
-        records = []
+        records, columns = [], ('node_feat', 'node_opcode')
         for nodes in (5, 3, 1):
             record: Any = task.example_record(rng, NUM_CONFIGS)
-            parts = {key: getattr(record, key)[:nodes] for key in _NODES}
+            parts = {key: getattr(record, key)[:nodes] for key in columns}
             edges = record.edge_index[: nodes - 1]
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
         store = task.store_class.from_records('made up', records)
@@ -75,9 +75,6 @@ class MadeUp:
         tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
         self._data.settings = config.TileConfig(configs=len(configs))
         return self._data.unpack(tensors, 0, len(names))[0]
-
-
-_NODES = ('node_feat', 'node_opcode')
 
 
 def build(
@@ -218,13 +215,8 @@ def check_gradients(model: tf.keras.Model, graphs: Graphs) -> None:
             scores = model(graphs.graph(names, range(NUM_CONFIGS)), training=True)
             labels = tf.range(1.0, NUM_CONFIGS + 1) + tf.zeros_like(scores)
             total = tf.add_n([loss(labels, scores), *model.losses])
-        variables = model.trainable_variables
-        for variable, gradient in zip(variables, tape.gradient(total, variables)):
-            if gradient is None:
-                raise ValueError(f'the scores do not depend on {variable.name}')
-            if not np.isfinite(tf.convert_to_tensor(gradient)).all():
-                where = ', '.join(names)
-                raise ValueError(f'no finite gradient of {variable.name} ({where})')
+        with text.located(', '.join(names)):
+            own_code.check_gradients(tape, total, model)
 
 
 def check_state(model: tf.keras.Model, graphs: Graphs) -> None:
