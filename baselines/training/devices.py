@@ -32,13 +32,13 @@ class Devices:
     """The replicas of a training, and this process's share of them.
 
     Args:
-        strategy: of tf.distribute; None for one replica.
+        strategy: strategy of tf.distribute; None for one replica.
         rank: number of this process in the training.
 
     Attributes:
         replicas: their number, in all processes.
         local: their number in this process.
-        is_chief: whether this process validates and writes files.
+        is_chief: True where this process validates and writes files.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy | None = None, rank: int = 0):

@@ -36,7 +36,7 @@ class GraphModel:
         own_losses: functions of the user's by the name that --losses says.
 
     Attributes:
-        is_chief: whether this process validates and writes files.
+        is_chief: True where this process validates and writes files.
 
     Raises:
         ValueError: there is no such model, loss or device, or the user's model or loss

@@ -36,7 +36,7 @@ class Validator:
     graph in every epoch.
 
     Attributes:
-        ignores_configs: whether the scores measured last are equal in each list of
+        ignores_configs: True where the scores measured last are equal in every list of
             configurations that differ in features.
     """
 
@@ -91,10 +91,10 @@ class Trainer:
     Args:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
-        devices: of the replicas; None: one replica in this process.
+        devices: devices of the replicas; None: one replica in this process.
         replica: with several devices, a copy of the model that was made in their
             scope; it is trained, and `model` gets its weights.
-        validate_first: whether to validate the initial weights, too, which come from
+        validate_first: True to validate the initial weights, too, which come from
             a run or a formula, and to keep them if no epoch is better.
     """
 

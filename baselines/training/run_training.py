@@ -357,7 +357,7 @@ def _validation_score(
     """Measures all models of a run as each epoch is measured; None: not measured.
 
     Args:
-        scored: of each validation graph, all configurations.
+        scored: scores of each validation graph, [configurations].
     """
     store = data.stores['valid']
     pairs = [

@@ -38,8 +38,8 @@ class Steps:
         model: a built model: `model(graph, training=True)` gives scores.
         unpack: cuts a step's graph, labels and prior out of packed tensors.
         signature: types of the packed tensors, by name.
-        total_steps: of the whole training; schedules need it.
-        devices: of the replicas, in whose scope the model was made.
+        total_steps: steps of the whole training; schedules need them.
+        devices: devices of the replicas, in whose scope the model was made.
     """
 
     def __init__(
@@ -149,9 +149,8 @@ class Steps:
         with tf.GradientTape() as tape:
             scores = self.model(graph, training=True) + prior
             loss = self._loss(labels, scores) / replicas
-            penalties = self.model.losses
-            penalties = [penalty / replicas for penalty in penalties]
-            objective = tf.add_n([loss] + penalties) if penalties else loss
+            penalties = [penalty / replicas for penalty in self.model.losses]
+            objective = tf.add_n([loss, *penalties])
         gradients = tape.gradient(objective, variables)
         # Embedding gradients as dense matrices: the tables are small, and
         # clipping then sees the gradient itself, not its repeated rows.

@@ -52,8 +52,8 @@ class TaskData(abc.ABC):
     TensorFlow is imported when graphs are made for a graph model.
 
     Attributes:
-        task: whose graphs they are.
-        settings: of the training.
+        task: task that the graphs belong to.
+        settings: settings of the training.
         stores: the splits, by name.
         start: the run of --init_from, which also gives the scaling, or None.
         drawable: int64 [training graphs], numbers of configurations to draw from.
@@ -65,7 +65,7 @@ class TaskData(abc.ABC):
         batch: graphs in a step.
         weights: float64, how often to draw each graph of `chosen`.
         label_scale: runtimes are divided by it for the loss.
-        has_prior: whether a model's scores are added to those of a formula.
+        has_prior: True where a model's scores are added to those of a formula.
         patience_steps: fewest steps without a better score before training stops.
 
     Raises:
@@ -367,7 +367,7 @@ def completed(
     have.
 
     Args:
-        settings: of the training; those without a recipe stay as they are.
+        settings: settings of the training; those without a recipe stay as they are.
     """
     if not settings.recipe:
         return settings

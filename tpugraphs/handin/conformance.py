@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import sys
 import tempfile
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -33,23 +33,13 @@ NUM_CONFIGS = 4
 _LIBRARIES = ('tensorflow', 'tensorflow_gnn', 'tensorflow_ranking', 'numpy', 'absl')
 
 
-class Graphs(Protocol):
-    """Graphs of different sizes, which models are tried on.
+class Graphs:
+    """Kernels of one to five nodes with random features, which models are tried on.
 
     Attributes:
         names: names of the graphs.
-        num_ops: number of opcodes, above the largest of the graphs.
+        num_ops: more than the largest opcode.
     """
-
-    names: Sequence[str]
-    num_ops: int
-
-    def graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
-        """Makes a batch of graphs with these of their NUM_CONFIGS configurations."""
-
-
-class MadeUp:
-    """Kernels of one to five nodes with random features; see `Graphs`."""
 
     names: Sequence[str] = ('five nodes', 'three nodes', 'one node')
     num_ops = examples.OPCODES
@@ -69,7 +59,7 @@ class MadeUp:
         self.normalizer = self._data.normalizer
 
     def graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
-        """Makes a batch of kernels; see `Graphs`."""
+        """Makes a batch of kernels with these of their NUM_CONFIGS configurations."""
         numbers = np.array([[self.names.index(name) for name in names]])
         packed = self._data.pack(numbers, np.tile(configs, (*numbers.shape, 1)))
         tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
@@ -282,7 +272,7 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[Line]:
         model_class: class of a tile model.
         kwargs: arguments of its constructor.
     """
-    name, kernels = model_class.__name__, MadeUp()
+    name, kernels = model_class.__name__, Graphs()
     if 'scaling' in (registry.options(model_class) or ()):
         kwargs = {'scaling': kernels.normalizer.to_json(), **kwargs}
     models: list[tf.keras.Model] = []

@@ -107,8 +107,8 @@ def create(
     Args:
         definition: collection, space and options, of JSON's types; it is stored in the
             study, and everyone who joins must have the same.
-        most_epochs: of a training, for asynchronous successive halving, which ends
-            bad trials early; 0 to end none.
+        most_epochs: epochs of a training, for asynchronous successive halving, which
+            ends bad trials early; 0 to end none.
 
     Raises:
         ValueError: the storage has another sweep of that name.
@@ -139,7 +139,7 @@ def load(storage: str, name: str) -> optuna.Study:
     """Opens the study of a sweep to look at it.
 
     Args:
-        name: of the study; '' for the only one there is.
+        name: name of the study; '' for the only one there is.
 
     Raises:
         ValueError: the storage cannot be used, or has no such study.
