@@ -1,4 +1,4 @@
-"""The files that a training step, a prediction and `collect` pass, as documented.
+"""The files that a training step, a prediction, `rank` and `collect` pass.
 
 Derived by profiling: of each walk every file of the packages whose code runs in this
 process, in the order in which they are entered; docs/architecture.md has them.
@@ -7,7 +7,6 @@ generated messages) are left out.
 """
 
 import itertools
-import os
 import re
 import sys
 import types
@@ -26,6 +25,7 @@ from tests.helpers import measured_programs
 from tests.helpers import places
 from tests.helpers import tile_records
 import tiles_gen_predictions_csv
+from tpugraphs import commands
 from tpugraphs.measure import collection
 from tpugraphs.measure import collection_folder
 from tpugraphs.measure.clock import session
@@ -40,29 +40,51 @@ _PACKAGES = tuple(f'{places.ROOT}/{name}/' for name in ('baselines', 'tpugraphs'
 
 
 def _walked(call):
-    """Returns the files of the packages that a call passes, in order of entrance."""
+    """Returns the files of the packages that a call passes, in order of entrance.
+
+    The value is the number of frames in such files around the first entrance.
+    """
     passed = {}
 
-    def enter(frame, event, unused_argument):
+    def named(frame):
         path = frame.f_code.co_filename
+        if not path.startswith(_PACKAGES):
+            return ''
+        path = path.split('/', _DEPTH)[-1]
+        return '' if path.startswith(_LEFT_OUT) else path
+
+    def enter(frame, event, unused_argument):
         # Bodies of modules run when they are imported, which is no part of a walk.
-        if event == 'call' and path.startswith(_PACKAGES):
-            if frame.f_code.co_name != '<module>':
-                passed.setdefault(path.split('/', _DEPTH)[-1])
+        if event != 'call' or frame.f_code.co_name == '<module>':
+            return
+        path = named(frame)
+        if path and path not in passed:
+            passed[path], outer = 0, frame.f_back
+            while outer:
+                passed[path] += bool(named(outer))
+                outer = outer.f_back
 
     sys.setprofile(enter)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return [path for path in passed if not path.startswith(_LEFT_OUT)]
+    return passed
+
+
+def _returns(stops):
+    """Counts the returns to a package that was left already."""
+    entered = [
+        p for p, _ in itertools.groupby(stop.partition('/')[0] for stop in stops)
+    ]
+    return len(entered) - len(set(entered))
 
 
 def _documented(beginning):
     """Returns the files in the paragraph of architecture.md that begins like this."""
     text = (places.ROOT / 'docs/architecture.md').read_text(encoding='utf-8')
     [paragraph] = [p for p in text.split('\n\n') if p.startswith(f'**{beginning}**')]
-    return re.findall(r'`(\w+(?:/\w+)*/\w+\.py)`', paragraph)
+    return re.findall(r'`((?:\w+/)+(?:\w+\.py)?|command_line\.py)`', paragraph)
 
 
 @pytest.mark.slow
@@ -88,7 +110,7 @@ def test_a_training_step_of_tiles(tmp_path):
         walked = _walked(lambda: trainer.fit(data))
     finally:
         tf.config.run_functions_eagerly(False)
-    assert walked == _documented('A training step of tiles')
+    assert [*walked] == _documented('A training step of tiles')
     assert len(walked) <= 12
 
 
@@ -110,12 +132,28 @@ def test_a_prediction_of_tiles(tmp_path):
 
     predict('first')  # imports what is imported late
     walked = _walked(lambda: predict('second'))
-    assert walked == _documented('A prediction of tiles')
-    packages = [os.path.dirname(path).partition('/')[0] for path in walked]
-    entered = [package for package, _ in itertools.groupby(packages)]
+    assert [*walked] == _documented('A prediction of tiles')
     assert len(walked) <= 18
-    assert len(set(entered)) <= 8
-    assert len(entered) - len(set(entered)) <= 5  # returns to one already left
+    assert len({path.partition('/')[0] for path in walked}) <= 8
+    assert _returns(walked) <= 5
+
+
+@pytest.mark.slow
+def test_rank():
+    """Up to the scores; the first work is to look at the bytes of the file."""
+    kernels = str(places.ROOT / 'examples/kernels.pb')
+
+    def rank():
+        assert commands.run('rank', [kernels, '--dir=pretrained', '--top=0']) == 0
+
+    rank()  # imports what is imported late
+    walked = _walked(rank)
+    files = itertools.takewhile(lambda p: p != 'evaluation/choices.py', walked)
+    stops = [re.sub('^(hlo|features|data)/.*', r'\1/', path) for path in files]
+    stops = [*dict.fromkeys(stops)]
+    assert stops == _documented('`rank`')
+    assert len(stops) <= 18 and _returns(stops) <= 5
+    assert walked['hlo/forms.py'] <= 5
 
 
 @pytest.fixture(name='program')
@@ -143,4 +181,4 @@ def test_collect(program, tmp_path):
         output=str(tmp_path / 'out'), configs=4, passes=(2, 2)
     )
     walked = _walked(lambda: collection.collect([program], options))
-    assert walked == _documented('`collect`')
+    assert [*walked] == _documented('`collect`')

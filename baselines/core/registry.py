@@ -209,7 +209,8 @@ def model_names(task: str) -> list[str]:
     for path in [folder / 'models.py', *sorted(folder.glob('zoo/*.py'))]:
         for node in ast.parse(path.read_text(encoding='utf-8')).body:
             if isinstance(node, ast.ClassDef):
-                inherited = [ast.unparse(base) for base in node.bases]
+                # `zoo.plain.SAGE` and `SAGE` are one class.
+                inherited = [ast.unparse(b).rpartition('.')[2] for b in node.bases]
                 is_base = any(ast.unparse(n) == 'is_base = True' for n in node.body)
                 if any(name in bases or name.endswith('Model') for name in inherited):
                     bases.add(node.name)

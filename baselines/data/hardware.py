@@ -1,9 +1,13 @@
 """What the sidecar of a measured data set tells: its processor, and its splits."""
 
 from collections.abc import Sequence
+import contextlib
 import os
+import pathlib
+import platform
 import re
 
+import baselines
 from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
@@ -14,6 +18,7 @@ from baselines.data import shipped
 GPU = 'gpu'
 SIDECAR = 'measured.json'  # of a folder that `tpugraphs collect` wrote
 MOST_SIDECAR = 1 << 30  # bytes
+NEWEST_RELEASE = '0.12.0.1'  # of jaxlib, that the tests are run with
 
 
 def measured_on(root: str, shipped_task: str = '') -> str:
@@ -55,6 +60,41 @@ def splits_at(root: str, collection: collections.Collection) -> Sequence[str]:
         return collections.SPLITS
     is_measured = os.path.exists(os.path.join(top, SIDECAR))
     return collections.SPLITS[: 1 if is_measured else None]
+
+
+def processor() -> str:
+    """Returns the name of the processor of this machine."""
+    with contextlib.suppress(OSError):  # there on Linux alone
+        for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
+            if line.startswith('model name'):
+                return line.partition(':')[2].strip()
+    return platform.processor()
+
+
+def installed_release() -> int:
+    """Returns the number of the release of jaxlib that programs run on here.
+
+    It is the newest one tried where none is installed.
+    """
+    return release_number(baselines.version('jaxlib') or NEWEST_RELEASE)
+
+
+def difference(name: str, info: text.JsonObject) -> str:
+    """Says how this machine is not that of a run's measurements; '' where it is.
+
+    Args:
+        name: the run's, for the message.
+        info: the run file; runs of published data name no processor.
+    """
+    trained, here = str(info.get('measured_on') or ''), processor()
+    if trained not in ('', GPU, here):
+        return f'{name} is for {text.printable(trained)}, and this is {here}'
+    releases, installed = info.get('xla_releases') or [], installed_release()
+    if releases and installed not in releases:
+        numbers = ' and '.join(map(release_name, releases))
+        here = release_name(installed)
+        return f'{name} is for jaxlib {numbers}, and {here} is installed'
+    return ''
 
 
 def release_number(version: str) -> int:

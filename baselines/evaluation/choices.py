@@ -120,6 +120,7 @@ def figures(ranked: RankedModule) -> text.JsonObject | None:
     }
 
 
+@dataclasses.dataclass
 class Summary:
     """Collects modules one by one; keeps a few numbers of each.
 
@@ -129,11 +130,10 @@ class Summary:
         unsure: how many are ranked by members that disagree.
     """
 
-    def __init__(self):
-        self.modules = 0
-        self.configurations = 0
-        self.unsure = 0
-        self._figures: list[text.JsonObject] = []
+    modules: int = 0
+    configurations: int = 0
+    unsure: int = 0
+    _figures: list[text.JsonObject] = dataclasses.field(default_factory=list)
 
     def add(self, ranked: RankedModule) -> None:
         """Adds a module."""

@@ -239,7 +239,6 @@ def read(
         ValueError: the run is incomplete or does not fit the model's code.
     """
     task = lookup.TASKS[collection.task]
-    code_files.note_difference(run, models_file)
     with text.located(run.file):
         variant = variants.Variant.from_json(run.info, collection.config_columns)
         scaling = normalizer_lib.Scaling.from_json(run.info)
@@ -276,6 +275,7 @@ def _read_model(
     models_file: registry.Own,
 ) -> 'tf.keras.Model':
     """Makes the graph model of a run and reads its weights; raises ValueError."""
+    code_files.note_difference(run, models_file)
     starting.start_tensorflow()
     from baselines.runs import weights
 

@@ -45,3 +45,15 @@ def test_splits_of_a_collection(flags, tmp_path):
 def test_the_shipped_data_say(tmp_path):
     assert hardware.measured_on(str(tmp_path)) == ''
     assert hardware.measured_on('', 'tile') == hardware.measured_on('', 'layout') != ''
+
+
+def test_a_model_of_another_processor_or_release(monkeypatch):
+    monkeypatch.setattr(hardware, 'processor', lambda: 'This CPU')
+    monkeypatch.setattr(hardware, 'installed_release', lambda: 12000)
+    other = hardware.difference
+    assert other('m', {}) == other('m', {'measured_on': 'gpu'}) == ''
+    assert other('m', {'measured_on': 'This CPU', 'xla_releases': [4030, 12000]}) == ''
+    assert other('m', {'measured_on': 'AMD'}) == 'm is for AMD, and this is This CPU'
+    assert other('m', {'xla_releases': [4030]}) == (
+        'm is for jaxlib 0.4.30, and 0.12.0 is installed'
+    )

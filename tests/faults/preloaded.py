@@ -12,7 +12,7 @@ baselines.training.run_training
 tests.faults.calls
 tpugraphs.extract.extraction
 tpugraphs.inspect.showing
-tpugraphs.ranking.jobs
+tpugraphs.ranking.sources
 tpugraphs.report.page
 tpugraphs.run_reports
 """

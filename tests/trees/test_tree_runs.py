@@ -30,7 +30,7 @@ from tests.helpers import processes
 from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
-from tpugraphs.ranking import ranking
+from tpugraphs.ranking import sources
 
 pytest.importorskip('lightgbm')
 
@@ -204,7 +204,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
         standard = [(x - x.mean()) / (x.std() or 1) for x in (one, other)]
         wanted = (0.5 * standard[0] + standard[1]) / 1.5
         np.testing.assert_allclose(mean, wanted, atol=1e-5)
-    [ranked] = ranking.rank(predictor, store.record(0))[0]
+    [ranked] = sources.rank(predictor, store.record(0))[0]
     assert ranked.agreement == ensembles.agreement(members[0])
 
 

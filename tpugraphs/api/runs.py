@@ -22,7 +22,7 @@ from baselines.scoring import prediction
 from tpugraphs.api import data as data_lib
 from tpugraphs.api import results
 from tpugraphs.ranking import ranking
-from tpugraphs.ranking import sources as sources_lib
+from tpugraphs.ranking import sources
 
 Path = results.Path
 Own = str | Sequence[type]
@@ -200,7 +200,7 @@ class Run:
             return dict(zip(store.graph_ids, predictor.score(store)))
 
     def rank(
-        self, what: object, candidates: sources_lib.Candidates = None
+        self, what: object, candidates: ranking.Candidates = None
     ) -> results.Ranking:
         """Ranks configurations, the one predicted fastest first.
 
@@ -216,7 +216,7 @@ class Run:
         """
         predictor = self._predictor()
         with self._lock:
-            ranked, outcome = ranking.rank(predictor, what, candidates)
+            ranked, outcome = sources.rank(predictor, what, candidates)
         return results.Ranking(ranked, self.dir, outcome)
 
     def ranker(self) -> Ranker:

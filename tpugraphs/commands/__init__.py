@@ -8,6 +8,7 @@ does the work.
 import argparse
 import ast
 from collections.abc import Sequence
+import functools
 import importlib
 import pathlib
 import pkgutil
@@ -61,4 +62,4 @@ def parser(name: str) -> argparse.ArgumentParser:
 def run(name: str, argv: Sequence[str] | None = None) -> int:
     """Runs a command with `argv`, by default the process's; returns its exit code."""
     args = parser(name).parse_args(argv)
-    return exits.guarded(lambda: load(name).run(args))
+    return exits.guarded(functools.partial(load(name).run, args))

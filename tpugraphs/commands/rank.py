@@ -69,4 +69,4 @@ def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top is {args.top}; it counts rows')
-    return ranking.jobs.rank_modules(args)
+    return ranking.sources.rank_sources(args)

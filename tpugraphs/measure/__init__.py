@@ -16,7 +16,6 @@ _DOOR = {
     'collect': 'collection',
     'load_random': 'random_programs',
     'optimise': 'clock.session',
-    'processor': 'clock.machine',
     'random_names': 'random_programs',
     'time_choices': 'choice_times',
 }

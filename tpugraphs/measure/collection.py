@@ -14,6 +14,7 @@ from baselines.core import phases
 from baselines.core import text
 from baselines.data import collections as collections_lib
 from baselines.data import families
+from baselines.data import hardware
 from baselines.data import raw as raw_lib
 from baselines.data import shares
 from baselines.hlo import graph
@@ -28,7 +29,6 @@ from tpugraphs.measure import collection_folder as folder_lib
 from tpugraphs.measure.clock import session as session_lib
 from tpugraphs.measure.clock import timing
 from tpugraphs.programs import reader
-from tpugraphs.programs import xla
 
 # Configurations of a kernel that can be compiled and timed in a second, at most.
 _MOST_PER_SECOND = 100
@@ -228,7 +228,7 @@ def _write(
         kernel.name,
         nodes,
         raw_lib.configs_of(reading.TILE, tuning, nodes),
-        xla.release(),
+        hardware.installed_release(),
     )
     record = {
         'file': file,

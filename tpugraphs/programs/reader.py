@@ -47,6 +47,10 @@ class Program:
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
+# What a path holds.
+Source = Program | reading.RawFile
+
+
 class Options(NamedTuple):
     """How programs are read."""
 
@@ -103,11 +107,23 @@ def find_sources(patterns: Sequence[str]) -> list[str]:
     """
     sources: list[str] = []
     for pattern in patterns:
-        is_source = (
-            _function_of(pattern) or _saved_model_of(pattern) or _named_part(pattern)
-        )
-        sources += [pattern] if is_source else reading.find_files([pattern])
+        sources += [pattern] if _is_part(pattern) else reading.find_files([pattern])
     return list(dict.fromkeys(sources))
+
+
+def read_source(path: str, options: Options) -> Source:
+    """Reads a path of `find_sources`: tuning data, and anything else as a program.
+
+    Raises:
+        ValueError: it holds neither, or is damaged.
+        OSError: it cannot be read.
+    """
+    if not _is_part(path):
+        data = reading.read_bytes(path)
+        with text.located(path):
+            if forms.detect_form(data) == forms.TUNING:
+                return reading.parse_tuning(data)
+    return read_program(path, options=options)
 
 
 def tuning_kind(source: str) -> str:
@@ -119,8 +135,7 @@ def tuning_kind(source: str) -> str:
         ValueError: it holds no program.
         OSError: it cannot be read.
     """
-    is_other = _function_of(source) or _saved_model_of(source) or _named_part(source)
-    if is_other:
+    if _is_part(source):
         return ''
     data = _read(source)
     with text.located(source):
@@ -225,6 +240,11 @@ def _check(module: protos.HloModuleProto) -> None:
         if computation.root_id not in inside:
             raise ValueError(f'computation {text.quoted(computation.name)} has no root')
         callees.add(computation.id)
+
+
+def _is_part(source: str) -> bool:
+    """Returns whether a source names a function, a SavedModel or `FILE:NAME`."""
+    return bool(_function_of(source) or _saved_model_of(source) or _named_part(source))
 
 
 def _function_of(source: str) -> tuple[str, str] | None:

@@ -25,17 +25,10 @@ if TYPE_CHECKING:
     from jaxlib import xla_client
     from jaxlib.mlir import ir
 
-OLDEST, NEWEST = '0.4.30', '0.12.0.1'  # the releases that the tests are run with
+OLDEST = '0.4.30'  # the releases that the tests are run with: this one to
+NEWEST = hardware.NEWEST_RELEASE
 
 _Function = TypeVar('_Function', bound=Callable)
-
-
-def release() -> int:
-    """Returns the release that programs run on here, as `hardware.release_number`.
-
-    It is the installed jaxlib, and the newest release tried where there is none.
-    """
-    return hardware.release_number(baselines.version('jaxlib') or NEWEST)
 
 
 def _naming_the_release(function: _Function) -> _Function:

@@ -9,11 +9,11 @@ from tpugraphs import measure
 from tpugraphs.kernels import tpu_tiles
 from tpugraphs.programs import extras
 from tpugraphs.programs import reader
-from tpugraphs.ranking import sources as sources_lib
+from tpugraphs.ranking import ranking
 
 
 def check(
-    count: int, paths: Sequence[str], sources: Mapping[str, sources_lib.Source]
+    count: int, paths: Sequence[str], sources: Mapping[str, reader.Source]
 ) -> None:
     """Checks that the kernels of all files can be timed here.
 
@@ -35,7 +35,7 @@ def check(
                     f'{path}: --measure times programs, and this is tuning data, with '
                     'the kernels and candidates of another compiler'
                 )
-        elif sources_lib.is_of_tpu(source.module) or any(
+        elif ranking.is_of_tpu(source.module) or any(
             tpu_tiles.of(instruction)
             for computation in source.module.computations
             for instruction in computation.instructions

@@ -8,15 +8,16 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
-import os
 from typing import Any
 
 import numpy as np
 
 from baselines.core import text
+from baselines.data import hardware
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
@@ -31,16 +32,26 @@ from baselines.hlo import schema
 from baselines.hlo import tile_configs
 from baselines.scoring import prediction
 from baselines.scoring import scorer as scorer_lib
+from tpugraphs import measure
 from tpugraphs.extract import outcomes
+from tpugraphs.kernels import proposals
+from tpugraphs.kernels import removal
 from tpugraphs.programs import reader
-from tpugraphs.programs import xla
-from tpugraphs.ranking import sources as sources_lib
 
 # Nodes and configurations that are scored together, since every group costs a second of
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
 _GROUP_ROWS = 1 << 20
 
-_Record = tile_records.TileRecord | layout_records.LayoutRecord
+# Configurations of a kernel that comes without any, and the seed they are drawn with.
+_CANDIDATES = 200
+_SEED = 0
+
+# Configurations that replace those of files, as `hlo.candidates` reads them.
+Candidates = Sequence[Mapping[str, Any]] | None
+# A file or program and one of its modules, a ModuleTuningData.
+Module = tuple[str, 'protos.ModuleTuningData']
+_Record = raw_lib.Record
+RECORDS = tile_records.TileRecord, layout_records.LayoutRecord
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,92 +93,20 @@ class _Graph:
         )
 
 
-def rank(
-    predictor: prediction.Predictor,
-    source: Any,
-    candidates: sources_lib.Candidates = None,
-) -> tuple[list[choices.RankedModule], outcomes.Outcome]:
-    """Ranks the configurations of raw files, records or an HLO module.
-
-    Args:
-        source: a path of raw files and programs or several, a record or several, an
-            HloModuleProto, or a `reader.Program`.
-        candidates: configurations instead of its own, as in `hlo.candidates`.
-
-    Returns:
-        The ranked graphs, and the errors of files and modules that cannot be ranked.
-
-    Raises:
-        ValueError: no graph can be ranked; says why.
-    """
-    outcome = outcomes.Outcome()
-    if isinstance(source, reader.Program) or hasattr(source, 'SerializeToString'):
-        program, whole = reader.read_program(source), candidates is not None
-        kernels = sources_lib.kernels_of(
-            program, predictor.collection.task, outcome, whole
-        )
-        modules = [(program.source, tuning) for tuning in kernels]
-        ranked = list(rank_modules(modules, predictor, outcome, candidates))
-    else:
-        records = (tile_records.TileRecord, layout_records.LayoutRecord)
-        alone = isinstance(source, (str, os.PathLike, *records))
-        if not alone and not isinstance(source, Iterable):
-            raise ValueError(
-                'to rank are paths of raw files, records or a program, not '
-                f'{type(source).__name__}'
-            )
-        items = [source] if alone else list(source)
-        if items and all(isinstance(item, (str, os.PathLike)) for item in items):
-            paths = reader.find_sources([os.fspath(item) for item in items])
-            ranked = list(rank_files(paths, predictor, outcome, candidates=candidates))
-        else:
-            ranked = [_rank_record(predictor, item, candidates) for item in items]
-    if not ranked:
-        raise ValueError(outcome.why_nothing())
-    return ranked, outcome
-
-
-def rank_files(
-    paths: Sequence[str],
-    predictor: prediction.Predictor,
-    outcome: outcomes.Outcome,
-    module: str | None = None,
-    candidates: sources_lib.Candidates = None,
-    sources: Mapping[str, sources_lib.Source] | None = None,
-    options: reader.Options = reader.Options(),
-) -> Iterator[choices.RankedModule]:
-    """Ranks the configurations of every module of raw files.
-
-    All runs without error mark are ranked, measured or not.
-
-    Args:
-        paths: files of the collection that the run is of, and programs as of
-            `reader.read_program`, which are cut into kernels.
-        outcome: files and modules that cannot be ranked are added.
-        module: only this one, by its name or graph id.
-        candidates: configurations instead of the files' runs, as in
-            `hlo.candidates`; programs are then ranked whole.
-        sources: those of `paths` that `sources.read_sources` has read.
-        options: for reading programs.
-
-    Yields:
-        Modules in the order of the files.
-
-    Raises:
-        ValueError: there is no such module, or a candidate is not as it should be.
-    """
-    kind, whole = predictor.collection.task, candidates is not None
-    modules = sources_lib.modules(
-        paths, kind, module, outcome, whole, sources or {}, options
+def is_of_tpu(module: protos.HloModuleProto) -> bool:
+    """Returns whether a module was compiled for a TPU, whose layouts have tiles."""
+    return any(
+        instruction.shape.layout.tiles
+        for computation in module.computations
+        for instruction in computation.instructions
     )
-    yield from rank_modules(modules, predictor, outcome, candidates)
 
 
 def rank_modules(
-    modules: Iterable[sources_lib.Module],
+    modules: Iterable[Module],
     predictor: prediction.Predictor,
     outcome: outcomes.Outcome,
-    candidates: sources_lib.Candidates = None,
+    candidates: Candidates = None,
 ) -> Iterator[choices.RankedModule]:
     """Ranks modules in memory; see `rank_files`.
 
@@ -180,7 +119,7 @@ def rank_modules(
     most = _GROUP_ROWS if kind == reading.TILE else 0
     group: list[_Graph] = []
     rows = 0
-    release = xla.release()
+    release = hardware.installed_release()
     for source, tuning in modules:
         if candidates is not None:
             tuning = candidates_lib.tuning_data(tuning, candidates, kind)
@@ -193,6 +132,27 @@ def rank_modules(
             group, rows = [], 0
     if group:
         yield from _score(predictor, source, group)
+
+
+def kernels_of(
+    program: reader.Program, kind: str, outcome: outcomes.Outcome, whole: bool
+) -> list[protos.ModuleTuningData]:
+    """Returns a program's kernels with candidates, or all of it without any."""
+    if whole:
+        return [protos.ModuleTuningData(module=program.module)]
+    cut_out = removal.counts(program.module)
+    if cut_out:
+        text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
+    skipped: collections.Counter[str] = collections.Counter()
+    optimiser = functools.partial(measure.optimise, seconds=program.seconds or 600)
+    tunings = proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped, optimiser)
+    kernels = list(tunings)
+    if cut_out and not kernels and not skipped:
+        skipped[f'all is cut out: {removal.described(cut_out)}'] += 1
+    for reason, count in skipped.items():
+        where = text.count(count, 'kernel') + f' of {program.name}'
+        outcome.skipped.setdefault(reason, []).append(where)
+    return kernels
 
 
 def _score(
@@ -282,8 +242,8 @@ def _row_as_json(record: _Record, row: int) -> text.JsonObject:
     return config_text.layout_row_json(record.node_config_feat[row], ids)
 
 
-def _rank_record(
-    predictor: prediction.Predictor, record: _Record, candidates: sources_lib.Candidates
+def rank_record(
+    predictor: prediction.Predictor, record: _Record, candidates: Candidates
 ) -> choices.RankedModule:
     """Ranks the configurations of a record, or candidates instead of them."""
     if candidates is not None:

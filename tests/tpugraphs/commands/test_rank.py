@@ -30,8 +30,6 @@ from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
 from tpugraphs.extract import outcomes
-from tpugraphs.ranking import jobs
-from tpugraphs.ranking import ranking
 from tpugraphs.ranking import sources as sources_lib
 
 
@@ -70,9 +68,9 @@ def _scores(model_dir, modules, pad=0):
 
 def test_the_file_that_decides_the_run_is_parsed_once(raw, model_dir, monkeypatch):
     parsed = []
-    read = reading.read_tuning
+    parse = reading.parse_tuning
     monkeypatch.setattr(
-        ranking.reading, 'read_tuning', lambda path: parsed.append(path) or read(path)
+        reading, 'parse_tuning', lambda data: parsed.append(data) or parse(data)
     )
     paths = [str(raw)]
     sources = sources_lib.read_sources(paths)
@@ -80,8 +78,8 @@ def test_the_file_that_decides_the_run_is_parsed_once(raw, model_dir, monkeypatc
     assert sources_lib.default_run(sources, 'tile') == 'pretrained'
     predictor = prediction.load(model_dir, prediction.Options('x', 'x'))
     outcome = outcomes.Outcome()
-    ranked = list(ranking.rank_files(paths, predictor, outcome, sources=sources))
-    assert len(ranked) == 2 and not outcome.failed and parsed == paths
+    ranked = list(sources_lib.rank_files(paths, predictor, outcome, sources=sources))
+    assert len(ranked) == 2 and not outcome.failed and parsed == [raw.read_bytes()]
 
 
 @pytest.mark.parametrize(
@@ -285,19 +283,6 @@ def test_mistakes_are_one_line(raw, model_dir, tmp_path, capsys):
     ]:
         assert _rank(*words, '--dir', model_dir) == 1
         assert capsys.readouterr() == ('', f'error: {message}\n')
-
-
-@pytest.mark.slow
-def test_a_model_of_another_processor_or_release(monkeypatch):
-    monkeypatch.setattr(jobs.measure, 'processor', lambda: 'This CPU')
-    monkeypatch.setattr(jobs.xla, 'release', lambda: 12000)
-    other = jobs._other_hardware
-    assert other('m', {}) == other('m', {'measured_on': 'gpu'}) == ''
-    assert other('m', {'measured_on': 'This CPU', 'xla_releases': [4030, 12000]}) == ''
-    assert other('m', {'measured_on': 'AMD'}) == 'm is for AMD, and this is This CPU'
-    assert other('m', {'xla_releases': [4030]}) == (
-        'm is for jaxlib 0.4.30, and 0.12.0 is installed'
-    )
 
 
 def test_layouts(tmp_path, capsys):

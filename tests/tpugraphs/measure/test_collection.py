@@ -14,6 +14,7 @@ import pytest
 from baselines.core import files
 from baselines.core import text
 from baselines.data import collections
+from baselines.data import hardware
 from baselines.data.tile import records
 from tests.helpers import measurements
 from tests.helpers import places
@@ -25,7 +26,6 @@ from tpugraphs.measure import collection_folder
 from tpugraphs.measure.clock import session as session_lib
 from tpugraphs.measure.clock import timing
 from tpugraphs.programs import reader
-from tpugraphs.programs import xla
 
 pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
@@ -138,7 +138,7 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path):
         kernel = sidecar['kernels'][path.stem]
         assert record.node_feat.shape[1] == 140
         assert record.node_feat_extra is not None
-        assert record.xla_release == xla.release() > 0
+        assert record.xla_release == hardware.installed_release() > 0
         assert record.config_feat.shape == (len(kernel['configs']), 24)
         assert kernel['passes'] == 2
         halves = np.array(kernel['halves'])

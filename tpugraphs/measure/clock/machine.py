@@ -9,6 +9,7 @@ import platform
 
 import baselines
 from baselines.core import text
+from baselines.data import hardware
 from tpugraphs.measure.clock import backend
 
 
@@ -27,7 +28,7 @@ def describe(core: int) -> text.JsonObject:
             )
             caches[f'L{level} {kind.lower()}'] = size
     return {
-        'cpu': processor(),
+        'cpu': hardware.processor(),
         'cores': os.cpu_count(),
         'core': chosen_core(core),
         'caches': caches,
@@ -37,15 +38,6 @@ def describe(core: int) -> text.JsonObject:
         'python': platform.python_version(),
         **{name: baselines.version(name) for name in ('jaxlib', 'numpy', 'tensorflow')},
     }
-
-
-def processor() -> str:
-    """Returns the name of the processor of this machine."""
-    with contextlib.suppress(OSError):  # there on Linux alone
-        for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
-            if line.startswith('model name'):
-                return line.partition(':')[2].strip()
-    return platform.processor()
 
 
 def chosen_core(core: int) -> int:
