@@ -273,5 +273,6 @@ def test_its_settings_are_those_that_a_report_shows(tiles, tmp_path):
     ignored = {*config.to_json(config.TileConfig())} - {*shown}
     places = 'cache_dir data_root model_kwargs_json models_file out_dir recipe resume'
     places += ' results_csv run_id skip_bad_files test_mode init_from strategy'
+    places += ' fold_epochs folds seeds'
     others.pop('trees')  # trees have an option of this name
     assert ignored == {*others, *places.split()}
