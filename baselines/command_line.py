@@ -19,7 +19,7 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
     Args:
         default: the help omits '' and infinity; a type means None.
         about: the help text; it may describe the default in other words.
-        **rules: as for `add_argument`.
+        **rules: further arguments of `add_argument`.
     """
     kind = default if isinstance(default, type) else type(default)
     default = None if kind is default else default
@@ -53,7 +53,7 @@ def show(
     """Prints the result of a command on stdout: as JSON for --json, else as text.
 
     Args:
-        content: what JSON has; values that are not defined are None.
+        content: the JSON; values that are not defined are None.
     """
     print(text.to_json(content) if args.json else shown())
 
@@ -118,8 +118,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     """Declares which runs, and which data, a command works on."""
     # The defaults of data come from the run, so no option has the setting's own.
     add_runs(parser, several=True)
-    splits = ('train', 'valid', 'test')
-    option(parser, '--split', split, 'which kernels', choices=splits)
+    option(parser, '--split', split, 'which kernels', choices=collections.SPLITS)
     about = 'folder with the splits (default: where the run was trained, if that is '
     about += f'there, else {config.TileConfig.data_root})'
     option(parser, '--data_root', '', about)

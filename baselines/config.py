@@ -120,23 +120,19 @@ class _Config(Optimisation):
     skip_bad_files: bool = settings.setting(
         False, 'Leave damaged files out, naming them, instead of stopping.'
     )
-    cache_dir: str = settings.setting('', 'Where packed splits are kept.', shapes=False)
-    out_dir: str = settings.setting(
-        '', 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.', shapes=False
+    cache_dir: str = settings.loose_setting('', 'Where packed splits are kept.')
+    out_dir: str = settings.loose_setting(
+        '', 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.'
     )
-    test_mode: str = settings.setting(
+    test_mode: str = settings.loose_setting(
         'predictions',
         'predictions: rank the test split. metrics: also measure the error on it, '
         'where its runtimes are known.',
         choices=('predictions', 'metrics'),
-        shapes=False,
     )
-    epochs: int = settings.setting(100, 'Most epochs.', low=1, shapes=False)
-    early_stop: int = settings.setting(
-        20,
-        'Stop after so many epochs without a better validation score.',
-        low=1,
-        shapes=False,
+    epochs: int = settings.loose_setting(100, 'Most epochs.', low=1)
+    early_stop: int = settings.loose_setting(
+        20, 'Stop after so many epochs without a better validation score.', low=1
     )
     losses: str = settings.setting('ListMLELoss:1,MSE:0.02', _help_on_losses)
     loss_noise: float = settings.setting(
@@ -150,21 +146,19 @@ class _Config(Optimisation):
         'Cross-validation: 2/5 joins train and valid, cuts them into 5 folds by '
         'program, validates on the second and trains on the others.',
     )
-    folds: int = settings.setting(
+    folds: int = settings.loose_setting(
         0,
         'Trains on all of so many folds; out-of-fold figures (docs/guide/compare.md).',
         low=2,
         also=0,
-        shapes=False,
     )
-    fold_epochs: str = settings.setting(
+    fold_epochs: str = settings.loose_setting(
         '',
         'same: trains all folds again, for the epochs that are best on average.',
         choices=('', 'same'),
-        shapes=False,
     )
-    seeds: int = settings.setting(
-        1, 'Trains with so many seeds, from --seed on.', low=1, shapes=False
+    seeds: int = settings.loose_setting(
+        1, 'Trains with so many seeds, from --seed on.', low=1
     )
     family_temperature: float = settings.setting(
         1.0,
@@ -176,25 +170,22 @@ class _Config(Optimisation):
     seed: int = settings.setting(
         0, 'The same seed gives the same run on the same machine.', low=0
     )
-    resume: bool = settings.setting(
+    resume: bool = settings.loose_setting(
         False,
         'Go on with an interrupted run of the same settings, if there is one in '
         '--out_dir, or with a finished one that has fewer --epochs.',
-        shapes=False,
     )
-    strategy: str = settings.setting(
+    strategy: str = settings.loose_setting(
         '',
         'One training on several devices: mirrored, all GPUs of this machine; '
         'workers, the processes of TF_CONFIG (docs/guide/scale.md).',
         choices=('', 'mirrored', 'workers'),
-        shapes=False,
     )
-    recipe: str = settings.setting(
+    recipe: str = settings.loose_setting(
         '',
         'strong: the settings that have done best on this collection, instead of '
         'the defaults; flags that are given win. Or a file: what `tpugraphs sweep` '
         'found.',
-        shapes=False,
     )
     run_id: str = settings.setting('', 'A label of yours, kept in the run file.')
 
@@ -212,30 +203,25 @@ class TileConfig(_Config):
         'EarlyJoinSAGE',
         'Name of the model, a class in baselines/tiles (docs/guide/models.md).',
     )
-    data_root: str = settings.setting(
+    data_root: str = settings.loose_setting(
         '~/data/tpugraphs/npz/tile/xla',
         'Folder with the splits train, valid and test of .npz files.',
-        shapes=False,
     )
     toy_data: bool = settings.setting(False, lambda: _help_on_toy_data('tile:xla'))
     cache_dir: str = _with_default(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
     out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_tiles')
-    results_csv: str = settings.setting(
+    results_csv: str = settings.loose_setting(
         '',
         'Where the ranking of the test kernels goes; by default '
         '<out_dir>/results_<time in ms>.csv.',
-        shapes=False,
     )
-    early_stop_steps: int = settings.setting(
+    early_stop_steps: int = settings.loose_setting(
         5000,
         'Fewest steps without a better score before --early_stop counts: with few '
         'kernels an epoch is short. 0: epochs alone.',
         low=0,
-        shapes=False,
     )
-    eval_every: int = settings.setting(
-        5, 'Deprecated: every epoch is validated.', shapes=False
-    )
+    eval_every: int = settings.loose_setting(5, 'Deprecated: every epoch is validated.')
     columns: str = settings.setting('', _help_on_columns)
     configs: int = settings.setting(
         10,
@@ -282,10 +268,9 @@ class LayoutConfig(_Config):
         choices=collections.choices('search'),
         several=True,
     )
-    data_root: str = settings.setting(
+    data_root: str = settings.loose_setting(
         '~/data/tpugraphs/npz/layout',
         'Folder with <source>/<search>/{train,valid,test}/*.npz.',
-        shapes=False,
     )
     toy_data: bool = settings.setting(
         False, lambda: _help_on_toy_data('layout:xla:random')
@@ -299,12 +284,11 @@ class LayoutConfig(_Config):
         _Config, 'cache_dir', '~/data/tpugraphs/cache/layout'
     )
     out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_layout')
-    results_csv: str = settings.setting(
+    results_csv: str = settings.loose_setting(
         '',
         'Where the ranking of the test programs goes; by default '
         '<out_dir>/results_<time in ms>_<source>_<search>.csv.  Of several '
         'collections each has a file, with _<source>_<search> in its name.',
-        shapes=False,
     )
     epochs: int = _with_default(_Config, 'epochs', 50)
     early_stop: int = _with_default(_Config, 'early_stop', 25)
@@ -344,11 +328,8 @@ class LayoutConfig(_Config):
         'the published evaluation; always the same ones.',
         low=2,
     )
-    memory_budget: int = settings.setting(
-        1024,
-        'Megabytes that scoring may take for what it computes.',
-        low=16,
-        shapes=False,
+    memory_budget: int = settings.loose_setting(
+        1024, 'Megabytes that scoring may take for what it computes.', low=16
     )
 
 
@@ -404,10 +385,8 @@ def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     if not config.recipe:
         return config
     changes = recipes.settings(config.recipe, config.collection.name, chosen, print)
-    try:
+    with text.located(f'--recipe {config.recipe}'):
         changes = settings.typed(type(config), changes)
-    except ValueError as error:
-        raise ValueError(f'--recipe {config.recipe}: {error}') from None
     return checked(dataclasses.replace(config, **changes))
 
 

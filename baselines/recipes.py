@@ -117,7 +117,7 @@ def is_local(name: str, value: object) -> bool:
     """Returns whether a setting names files, folders or code of one machine.
 
     Args:
-        value: of the setting; of losses, those of a file do: 'my_file.py:my_loss:1'.
+        value: the setting's value; losses of a file are local: 'my_file.py:my_loss:1'.
     """
     return name in LOCAL or name == 'losses' and '.py:' in str(value)
 
@@ -156,7 +156,7 @@ def write(
     """Writes settings as a file for --recipe, without those of data and of one run.
 
     Args:
-        found_by: where they come from, for whoever reads the file.
+        found_by: the source of the settings, for readers of the file.
 
     Raises:
         OSError: it cannot be written.

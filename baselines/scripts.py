@@ -75,7 +75,7 @@ def define_flags(
     """Defines one absl flag for each setting; for the running script only.
 
     Args:
-        config_class: whose settings.
+        config_class: the dataclass of the settings.
         only: the names of those wanted; all by default, and --config.
         values: absl's `FlagValues` to define them in; by default the process's.
     """
@@ -125,7 +125,7 @@ def train(
     """Trains as parsed flags say; returns the exit code.
 
     Args:
-        config_class: whose flags they are.
+        config_class: the dataclass of the flags.
         argv: the name of the script, and words that are no flags.
         values: the flags, by default those of the process.
     """
@@ -172,7 +172,7 @@ def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
     """Returns commands to try after a training, as text.
 
     Args:
-        model_dir: that it has written.
+        model_dir: the directory that it has written.
     """
     task = settings.collection.task
     latest = ['--dir', 'latest']
@@ -322,7 +322,7 @@ def changed_settings(args: text.JsonObject) -> text.JsonObject:
     """Returns the settings that repeat a training, where they differ from the defaults.
 
     Args:
-        args: of its run file.
+        args: the settings in its run file.
     """
     kind = config.LayoutConfig if 'source' in args else config.TileConfig
     defaults = config.to_json(kind())
@@ -354,7 +354,7 @@ def help_text(
     Args:
         doc: the docstring of the script.
         defined: the absl flags that it defines.
-        name: of the command; by default the script's.
+        name: the command's name; by default the script's.
         basic: the flags of a training that are shown; all by default.
     """
     name = name or f'python {sys.argv[0]}'

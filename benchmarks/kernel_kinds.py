@@ -110,7 +110,7 @@ def rows_of(
         weight: what each kernel counts.
     """
     task, table = lookup.TASKS['tile'], tree_table.TreeTable(store)
-    everything, rng = np.arange(store.num_graphs), np.random.default_rng(0)
+    everything, rng = np.arange(len(store)), np.random.default_rng(0)
     rows = growing.draw(rng, task, store, table, everything, 1 << 30, weight)
     return table.names, rows
 

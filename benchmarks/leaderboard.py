@@ -132,8 +132,8 @@ def rows(task: str, models: Sequence[str]) -> list[Row]:
 
 
 def _rows(task: str) -> Iterator[Row]:
-    tables = {'tile': registry.tile_models, 'layout': registry.layout_models}
-    for name in registry.distinct(tables[task]()):
+    folder = {'tile': 'tiles'}.get(task, task)
+    for name in registry.distinct(registry.models(folder)):
         model, is_published = f'--model={name}', name in _PUBLISHED[task]
         if is_published:
             yield Row(name, 'published', (model,))

@@ -22,7 +22,6 @@ import numpy as np
 from baselines.data import collections
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records
-from baselines.hlo import ragged
 from baselines.hlo import schema
 
 _FAMILIES = {
@@ -30,7 +29,7 @@ _FAMILIES = {
     'valid': 'larch maple oak'.split(),
     'test': 'pine rowan yew'.split(),
 }
-_OPCODES = ragged.opcode_numbers(
+_OPCODES = schema.opcode_numbers(
     'add subtract multiply maximum exponential tanh negate convert'.split()
 )
 _TILE_NS, _ELEMENT_NS = 200.0, 0.05

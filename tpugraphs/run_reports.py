@@ -104,7 +104,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     test = {
         'task': task,
         **scored.describe(),
-        'graphs': scored.store.num_graphs,
+        'graphs': len(scored.store),
         'programs': len(programs),
         **{
             name: {'names': [labels[d].name for d in side], 'dirs': list(side)}

@@ -13,6 +13,7 @@ def starts(sizes: np.ndarray) -> np.ndarray:
 
 def ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Concatenates the ranges `first` .. `first + sizes`: int64 [sum of sizes]."""
+    # [pieces]: how far an element's value is ahead of its place in the result.
     offset = first - (np.cumsum(sizes) - sizes)
     return np.arange(sizes.sum()) + np.repeat(offset, sizes)
 
@@ -24,6 +25,8 @@ def groups(sizes: np.ndarray, most: int) -> list[np.ndarray]:
     """
     if not len(sizes):
         return []
+    # The run in which a piece's last element is, if all runs were full: it rises where
+    # a new one begins.
     run = (np.cumsum(sizes) - 1) // most
     return np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(run)) + 1)
 

@@ -148,8 +148,7 @@ def _open_closed_streams() -> list[str]:
 
 def this_command(*flags: str) -> str:
     """Returns the command line of this process, quoted, with flags that it lacks."""
-    # Before Python 3.10 the interpreter's own options are not known.
-    started = getattr(sys, 'orig_argv', [sys.executable, *sys.argv])  # 3.10
+    started = sys.orig_argv
     # A console script is run by Python, but its user has typed its name.
     name = os.path.basename(sys.argv[0])
     if len(started) > 1 and shutil.which(name) == started[1]:

@@ -35,7 +35,7 @@ def check_writable(folder: str, flag: str = 'out_dir') -> None:
     """Makes a folder and tests that it is writable, before hours of work.
 
     Args:
-        flag: which flag names it, for the message.
+        flag: name of the flag that chose it, for the message.
 
     Raises:
         ValueError: that fails; says why.
@@ -59,7 +59,7 @@ def check_file_writable(
     Removes what killed processes left of it.
 
     Args:
-        beginnings: of the content of such files; one of another kind stays.
+        beginnings: texts with which such files begin; a file of another kind stays.
         inputs: paths of files that the command reads.
 
     Raises:
@@ -91,8 +91,8 @@ def remove_leftovers(folder: str, names: Pattern) -> None:
 
     Args:
         folder: where; it may be missing.
-        names: of files and folders that are only ever ours.  Those that a living
-            process holds with `hold` or `locked` stay.
+        names: a pattern of names that only our files and folders have.  Those that a
+            living process holds with `hold` or `locked` stay.
     """
     with contextlib.suppress(OSError):
         for name in filter(names.fullmatch, os.listdir(folder)):
@@ -125,12 +125,14 @@ def locked(path: str, refusal: str) -> Iterator[None]:
         except OSError:
             warn_without_locks(path)
             break
+        # Its holder may have removed the file between opening and locking it.
         if os.fstat(handle).st_nlink:
             break
         os.close(handle)
     else:
         raise ValueError(f'{refusal}: {holder}')
     try:
+        # For whoever is refused: the file says which process holds it.
         os.ftruncate(handle, 0)
         os.write(handle, f'process {os.getpid()} on {socket.gethostname()}'.encode())
         yield
@@ -190,7 +192,7 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
     such as /dev/stdout, is appended to and never replaced.
 
     Args:
-        path: where the file goes; missing folders are made.
+        path: path of the file; missing folders are made.
         **options: passed on to `open` (`newline`, `encoding`, ...).
 
     Raises:
@@ -267,7 +269,7 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     at `path` stays.  Of several processes that make the same folder the first wins.
 
     Args:
-        path: where the folder goes, absolute; missing ones above it are made.
+        path: absolute path of the folder; missing ones above it are made.
         replace: whether a folder that stands there goes.
 
     Yields:

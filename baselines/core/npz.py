@@ -6,7 +6,7 @@ limit, before memory is taken; what a file may hold is a table of `Field`s; and 
 mistake is one line that names the file and the key.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import io
@@ -32,7 +32,7 @@ Shape = tuple[str | int, ...]  # see `Field`
 Lengths = dict[str, tuple[int, str]]  # named dimension -> (length, key that has it)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Field:
     """The arrays that a file may hold under one key."""
 
@@ -178,17 +178,21 @@ def check_arrays(
 
 
 def write_arrays(
-    path: str, arrays: Mapping[str, np.ndarray], streamed: StreamedField | None = None
+    path: str,
+    arrays: Mapping[str, np.ndarray],
+    streamed: StreamedField | None = None,
+    save: Callable[..., None] = np.savez_compressed,
 ) -> None:
-    """Atomically writes a compressed npz file.
+    """Atomically writes an npz file.
 
     Args:
         streamed: one more array, which comes in blocks.
+        save: NumPy's function that writes the others, compressed or not.
     """
     # Packed in memory: on a full disk, a zip file prints a second error when it is
     # garbage-collected.
     content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
+    save(content, **arrays)
     if streamed:
         with zipfile.ZipFile(content, 'a', zipfile.ZIP_DEFLATED) as archive:
             with archive.open(f'{streamed.key}.npy', 'w', force_zip64=True) as member:

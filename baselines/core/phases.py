@@ -33,7 +33,7 @@ class Phase:
     """Work on a known number of items; a context manager.
 
     Args:
-        title: of the work, such as 'ranking test'.
+        title: name of the work, such as 'ranking test'.
         unit: an item; 'B' for bytes, which a bar shows in megabytes.
 
     Attributes:

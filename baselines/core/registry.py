@@ -1,7 +1,7 @@
 """Finds models and other objects by name; suggests the nearest for a wrong name."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import difflib
 import importlib
 import importlib.util
@@ -140,7 +140,7 @@ def options(model_class: type) -> list[str] | None:
     A constructor with `**kwargs` hands them on to the one that it overrides.
     """
     names: list[str] = []
-    for base in model_class.__mro__:
+    for base in model_class.__mro__:  # from the class up to what takes no **kwargs
         if '__init__' not in vars(base):
             continue
         parameters = inspect.signature(vars(base)['__init__']).parameters.values()
@@ -151,10 +151,11 @@ def options(model_class: type) -> list[str] | None:
     return None
 
 
-def tile_models(own: Own = '') -> dict[str, type]:
-    """Returns the tile models by name, see `models_in`.
+def models(folder: str, own: Own = '') -> dict[str, type]:
+    """Returns the models of a package, of its zoo, and the user's own, by name.
 
     Args:
+        folder: 'tiles' or 'layout'.
         own: a models.py whose models are added to ours, or classes; of two with
             one name the user's counts.  The file's code is run: it is code that
             the user chose.
@@ -162,39 +163,22 @@ def tile_models(own: Own = '') -> dict[str, type]:
     Raises:
         ValueError: the file cannot be imported, or has no model.
     """
-    return _models('tiles', own)
-
-
-def layout_models(own: Own = '') -> dict[str, type]:
-    """Returns the layout models, also of the zoo, by name; see `tile_models`."""
-    return _models('layout', own)
-
-
-def _models(task: str, own: Own) -> dict[str, type]:
-    """Returns the models of `tiles` or `layout`, its zoo, and the user, by name."""
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
-    models = models_in(importlib.import_module(f'baselines.{task}.models'))
-    for module in _zoo(task):
+    found = models_in(importlib.import_module(f'baselines.{folder}.models'))
+    zoo = importlib.import_module(f'baselines.{folder}.zoo')
+    for info in pkgutil.iter_modules(zoo.__path__, f'{zoo.__name__}.'):
+        module = importlib.import_module(info.name)
         for name, model_class in models_in(module).items():
-            models.setdefault(name, model_class)
+            found.setdefault(name, model_class)  # a class of models.py wins
     if not isinstance(own, str):
-        return {**models, **{model.__name__: model for model in own}}
-    added = models_in(load_models_file(own, task)) if own else {}
+        return {**found, **{model.__name__: model for model in own}}
+    added = models_in(load_models_file(own, folder)) if own else {}
     if own and not added:
         raise ValueError(
             f'--models_file: {files.expand(own)} defines no public tf.keras.Model'
         )
-    return {**models, **added}
-
-
-def _zoo(task: str) -> Iterator[types.ModuleType]:
-    """Yields the modules of baselines/<task>/zoo, where there is such a package."""
-    name = f'baselines.{task}.zoo'
-    if importlib.util.find_spec(name):
-        zoo = importlib.import_module(name)
-        for module in pkgutil.iter_modules(zoo.__path__):
-            yield importlib.import_module(f'{name}.{module.name}')
+    return {**found, **added}
 
 
 def model_names(task: str) -> list[str]:
@@ -204,6 +188,7 @@ def model_names(task: str) -> list[str]:
     """
     package: Any = importlib.util.find_spec(f'baselines.{task}')
     [folder] = map(pathlib.Path, package.submodule_search_locations)
+    # A class is a model if its base is: of Keras, or one found before in these files.
     bases: set[str] = set()
     names: list[str] = []
     for path in [folder / 'models.py', *sorted(folder.glob('zoo/*.py'))]:
@@ -302,7 +287,7 @@ def load_models_file(
     Args:
         task: 'tiles' or 'layout', or 'training' for losses; relative imports are
             resolved there.
-        flag: that named the file, for messages.
+        flag: name of the flag that chose the file, for messages.
 
     Raises:
         ValueError: the file is missing, or raises while it is imported.
@@ -322,7 +307,7 @@ def load_models_file(
         spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:
+    except BaseException as error:  # SystemExit, too: a script may call sys.exit
         del sys.modules[name]
         raise ValueError(
             f'--{flag}: importing {path} raised {_shown(error)}{place_of(error, path)}'
@@ -369,6 +354,7 @@ def place_of(error: BaseException | None, path: str) -> str:
 
     Also says how to see more; '' if no part of the traceback is in the file.
     """
+    # Keras and TensorFlow raise errors of their own for, or while handling, the user's.
     while error is not None:
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == path]

@@ -24,19 +24,25 @@ def setting(default: Any, about: str | Callable[[], str] = '', **rules: Any) -> 
     Args:
         default: its value, of the flag's type.
         about: the help text of the flag, or a function that returns it.
-        **rules: of accepted values: `choices`, with `several=True` also more than
+        **rules: limits of values: `choices`, with `several=True` also more than
             one, separated by commas; `low`, `high` or `above`, and `also`, one more.
-            `shapes=False`: it does not change the model, so that a run may be resumed
-            with another value.
     """
     return dataclasses.field(default=default, metadata={'help': about, **rules})
+
+
+def loose_setting(default: Any, about: str, **rules: Any) -> Any:
+    """Declares a setting that does not change the model; see `setting`.
+
+    A run may be resumed with another value of it.
+    """
+    return setting(default, about, shapes=False, **rules)
 
 
 def check_ranges(settings: Any, prefix: str = '') -> None:
     """Raises ValueError for a value that its `setting` does not accept.
 
     Args:
-        prefix: of a setting's name, in the message.
+        prefix: text before a setting's name in the message.
     """
     for field in dataclasses.fields(settings):
         value, rule = getattr(settings, field.name), field.metadata
@@ -87,7 +93,7 @@ def typed(
         if name not in defaults:
             meant = registry.did_you_mean(name, defaults)
             raise ValueError(f'there is no {noun} {text.quoted(name)}{meant}')
-        kind: type = type(defaults[name])
+        kind: type = type(defaults[name])  # exactly: True is no whole number here
         if name == 'model_kwargs_json' and isinstance(value, dict):
             try:
                 value = json.dumps(value)

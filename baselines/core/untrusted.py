@@ -170,7 +170,7 @@ def _parse_int(digits: str) -> int:
     return int(digits)
 
 
-# Made once: a file of records has as many JSON texts as lines.
+# Made once, as a command may read hundreds of run files.
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object_of, parse_constant=_refuse_constant
 )
@@ -186,22 +186,9 @@ def check(fields: object, rules: Mapping[str, Rule]) -> None:
             raise ValueError(f'{name} is not {kind}')
 
 
-def is_bool(value: object) -> bool:
-    """Returns whether a value is a bool."""
-    return isinstance(value, bool)
-
-
 def is_int(value: object, least: int = 0) -> bool:
     """Returns whether a value is an integer >= `least` that JSON's readers agree on."""
     return type(value) is int and least <= value < _MOST_NUMBER
-
-
-def are_ints(value: object, least: int = 0) -> bool:
-    """Returns whether a value is a list of integers; see `is_int`."""
-    # Without a call for each: a file of records has millions.
-    return isinstance(value, list) and all(
-        type(n) is int and least <= n < _MOST_NUMBER for n in value
-    )
 
 
 def is_number(value: Any, least: float = -_MOST_NUMBER) -> bool:

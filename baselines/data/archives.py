@@ -40,7 +40,7 @@ def unpack(path: str, root: str, folder: str) -> Unpacked:
     Args:
         path: an uncompressed tar archive.
         root: e.g. the absolute path of ~/data/tpugraphs.
-        folder: where in `root` all of its files belong, as the archive names
+        folder: the folder in `root` to which all files belong, as the archive names
             it: 'npz/tile/xla/train'.
 
     Raises:

@@ -22,7 +22,6 @@ import json
 import os
 import pathlib
 import re
-import socket
 from typing import BinaryIO
 import urllib.error
 import urllib.parse
@@ -43,7 +42,7 @@ _DROPPED = (
     http.client.HTTPException,
     urllib.error.URLError,
     ConnectionError,
-    socket.timeout,
+    TimeoutError,
 )
 _MD5 = re.compile(r'md5=([A-Za-z0-9+/=]{24})')  # in Google's storage
 THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
@@ -78,7 +77,7 @@ def download(
     Args:
         split: a folder from `splits_of`, below the data folder; the archive's name has
             '_' for each '/'.
-        base_url: where the archives are; https, or http on this machine.
+        base_url: the folder of the archives; https, or http on this machine.
 
     Returns:
         Numbers of the unpacked files; None if the split was complete.

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import re
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,25 +29,22 @@ from baselines.data.packed import variants
 _JOINED = ('train', 'valid')
 
 
-class Fold(NamedTuple):
-    """Fold `number` of `folds`; the first is 1."""
+def parse(text: str) -> tuple[int, int] | None:
+    """Parses --fold, 'i/k' with 1 <= i <= k >= 2; raises ValueError.
 
-    number: int
-    folds: int
-
-
-def parse(text: str) -> Fold | None:
-    """Parses --fold, 'i/k' with 1 <= i <= k >= 2; None for ''; raises ValueError."""
+    Returns:
+        The numbers i and k; None for ''.
+    """
     if not text:
         return None
     numbers = re.fullmatch(r'([0-9]{1,6})/([0-9]{1,6})', text)
-    fold = Fold(*map(int, numbers.groups())) if numbers else Fold(0, 0)
-    if not 1 <= fold.number <= fold.folds or fold.folds < 2:
+    number, count = map(int, numbers.groups()) if numbers else (0, 0)
+    if not 1 <= number <= count or count < 2:
         raise ValueError(
             '--fold should be i/k, the i-th of k folds, such as 1/5, with k at '
             f'least 2 and i from 1 to k, not {text!r}'
         )
-    return fold
+    return number, count
 
 
 def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndarray:
@@ -57,8 +53,8 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
     A group's size is its share of the graphs plus its share of the configurations.
 
     Args:
-        groups: the groups of the n graphs.
-        configs: each graph's number of configurations.
+        groups: names of the groups of the n graphs.
+        configs: int [n], numbers of configurations.
 
     Returns:
         int64 [n], 0 to count - 1; no fold is empty.
@@ -73,15 +69,13 @@ def assign(groups: Sequence[str], configs: Sequence[int], count: int) -> np.ndar
             f'--fold: {count} folds need at least {count} programs that differ '
             f'in more than their batch size, not {len(names)}'
         )
-    of_graphs = np.asarray(configs, np.int64)
-    # In integers, so that ties are the same on every machine.
-    sizes = {
-        i: int((members == i).sum()) * int(of_graphs.sum())
-        + int(of_graphs[members == i].sum()) * len(members)
-        for i in range(len(names))
-    }
-    fold_of = shares.share_out(sizes, [1] * count)
-    return np.array([fold_of[i] for i in members.tolist()], np.int64)
+    # int64 [groups]: graphs and configurations of each.  Sizes are products of whole
+    # numbers instead of shares, so that ties are the same on every machine.
+    graphs = np.bincount(members)
+    in_groups = np.bincount(members, configs).astype(np.int64)
+    sizes = graphs * in_groups.sum() + in_groups * len(members)
+    fold_of = shares.share_out(dict(enumerate(sizes.tolist())), [1] * count)
+    return np.array([fold_of[i] for i in range(len(names))], np.int64)[members]
 
 
 def with_fold(
@@ -95,7 +89,7 @@ def with_fold(
     These are packed on first use.
 
     Args:
-        fold: as `parse` takes it; '' changes nothing.
+        fold: the text that `parse` takes; '' changes nothing.
         stores: packed splits by name, train and valid among them.
 
     Raises:
@@ -124,7 +118,8 @@ def with_fold(
         )
     groups = [families.without_batch(program_of(graph_id)) for graph_id in ids]
     configs = np.concatenate([store.config_counts for store in joined])
-    validates = assign(groups, configs, parsed.folds) == parsed.number - 1
+    number, count = parsed
+    validates = assign(groups, configs, count) == number - 1
     return {
         **stores,
         'train': _packed(fold, 'train', stores, ~validates, cache_dir),

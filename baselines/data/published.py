@@ -16,11 +16,7 @@ def validation_lists(collection: str) -> dict[str, np.ndarray]:
     Args:
         collection: such as 'layout:xla:random'; of tiles there are none.
     """
-    lists = {}
     path = pathlib.Path(__file__).with_name('published_lists.npz')
     with np.load(path, allow_pickle=False) as stored:
-        for key in stored.files:
-            name, _, graph_id = key.partition('/')
-            if name == collection:
-                lists[graph_id] = stored[key]
-    return lists
+        keys = [key for key in stored.files if key.startswith(f'{collection}/')]
+        return {key.partition('/')[2]: stored[key] for key in keys}

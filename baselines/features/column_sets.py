@@ -70,11 +70,6 @@ def find(names: Iterable[str] | None = None) -> dict[str, type[ColumnSet]]:
     return dict(sorted(found.items(), key=lambda item: item[1].position))
 
 
-def find_for(machine: str) -> dict[str, type[ColumnSet]]:
-    """Returns the sets for the tiles of a machine, 'tpu' or 'cpu'; see `find`."""
-    return find(registry.column_sets(machine))
-
-
 def machine_of(store: splits.PackedSplit) -> str:
     """Returns the machine whose tiles most kernels of a split have: 'tpu' or 'cpu'.
 

@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from baselines.data.packed import splits
-from baselines.hlo import ragged
 from baselines.hlo import schema
 
 _T = TypeVar('_T')
@@ -33,7 +32,7 @@ class KernelNodes:
         self._shared: dict[Any, Any] = {}
         self.raw = np.asarray(store.node_feat)
         self.opcodes = np.asarray(store.node_opcode)
-        self._count = store.num_graphs
+        self._count = len(store)
         self.kernel = np.repeat(np.arange(self._count), np.diff(store.node_offsets))
         shift = np.repeat(store.node_offsets[:-1], np.diff(store.edge_offsets))
         self.edges = np.asarray(store.edge_index, np.int64) + shift[:, np.newaxis]
@@ -61,4 +60,4 @@ class KernelNodes:
 
     def have(self, names: Sequence[str]) -> np.ndarray:
         """Marks the nodes with one of the named opcodes: bool [N]."""
-        return np.isin(self.opcodes, ragged.opcode_numbers(names))
+        return np.isin(self.opcodes, schema.opcode_numbers(names))

@@ -95,11 +95,6 @@ class Normalizer:
         """Number of configuration columns that are kept, and columns of the table."""
         return len(self.scales['config'][0]) + len(self._table_scale[0])
 
-    @property
-    def column_sets(self) -> tuple[str, ...]:
-        """The column sets of the table that a model sees, in order."""
-        return tuple(self.table_ranges)
-
     def nodes(self, features: np.ndarray) -> np.ndarray:
         """Scales node features: [..., raw columns] to float32 [..., num_node_features].
 

@@ -109,7 +109,7 @@ class TileTable:
             The smallest and the largest values by column set, float32 each.
         """
         store = self._store
-        everything = np.arange(store.num_graphs)
+        everything = np.arange(len(store))
         kernels = everything if graphs is None else np.asarray(graphs)
         counts = store.config_counts[kernels]
         # Ragged: the rows of all kernels, end to end.

@@ -4,7 +4,6 @@ import functools
 
 import numpy as np
 
-from baselines.hlo import ragged
 from baselines.hlo import schema
 
 # Opcodes of products, and those that need nothing of the vector unit.
@@ -62,6 +61,6 @@ def reverse(sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def vector_operations(opcodes: np.ndarray) -> np.ndarray:
     """Returns the operations for an element of a result: float64 [n] of opcodes [n]."""
-    is_transcendental = np.isin(opcodes, ragged.opcode_numbers(_TRANSCENDENTAL))
+    is_transcendental = np.isin(opcodes, schema.opcode_numbers(_TRANSCENDENTAL))
     cost = np.where(is_transcendental, _TRANSCENDENTAL_COST, 1.0)
-    return np.where(np.isin(opcodes, ragged.opcode_numbers(_FREE)), 0.0, cost)
+    return np.where(np.isin(opcodes, schema.opcode_numbers(_FREE)), 0.0, cost)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from baselines.core import registry
 from baselines.data.tile import store as tile_store
 from baselines.features import column_sets
 from baselines.features import kernel_nodes
@@ -50,7 +51,7 @@ class TreeTable:
         if names is None:
             # Columns that read bounds as registers say nothing of elements.
             machine = column_sets.machine_of(store)
-            sets = column_sets.find_for(machine)
+            sets = column_sets.find(registry.column_sets(machine))
             names = [name for columns in sets.values() for name in columns.names]
             if machine == 'tpu':
                 names = [*own, *names, *kernel_names]
@@ -77,7 +78,7 @@ class TreeTable:
         self._columns = [column[inside] for inside in self._places]
         of_kernels = self._columns.pop()
         # Means over all nodes take time, and most trees of measured kernels read none.
-        self._kernels = np.empty((0, store.num_graphs), np.float32)
+        self._kernels = np.empty((0, len(store)), np.float32)
         if len(of_kernels):
             self._kernels = _kernel_columns(store).T[of_kernels]
 

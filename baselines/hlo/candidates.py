@@ -44,10 +44,8 @@ def read(path: str) -> list[Any]:
         OSError: it cannot be read.
     """
     content = untrusted.read(files.expand(path), _MAX_BYTES)
-    try:
+    with text.located(f'--candidates: {path} is not JSON'):
         candidates = untrusted.loads(content)
-    except ValueError as error:
-        raise ValueError(f'--candidates: {path} is not JSON: {error}') from None
     if not isinstance(candidates, list):
         raise ValueError(
             f'--candidates: {path} should be a list of configurations such as '

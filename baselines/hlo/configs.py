@@ -8,7 +8,7 @@ from google.protobuf import message
 import numpy as np
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Configs:
     """The usable runs of a module, c of them, in stored order.
 

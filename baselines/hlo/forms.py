@@ -117,17 +117,12 @@ def _message_form(data: bytes) -> str | None:
         return TUNING if _is_tuned(tuning) else DUMP
     snapshot = _parsed(outlines.HloSnapshot, data)
     if snapshot is not None and _is_module(snapshot.hlo.hlo_module):
-        entries = _modules_of(data)
+        # The same bytes, taken for a TuningData: outlines of its modules.
+        modules = outlines.TuningData.FromString(data).modules
+        parsed = (_parsed(outlines.ModuleTuningData, module) for module in modules)
+        entries = [entry for entry in parsed if entry is not None]
         return TUNING if len(entries) > 1 or any(map(_is_tuned, entries)) else SNAPSHOT
     return None
-
-
-def _modules_of(data: bytes) -> list[message.Message]:
-    """Returns outlines of the modules of bytes taken for a TuningData."""
-    outlines = protos.outlines()
-    file = outlines.TuningData.FromString(data)
-    entries = [_parsed(outlines.ModuleTuningData, entry) for entry in file.modules]
-    return [entry for entry in entries if entry is not None]
 
 
 def _is_tuned(tuning: message.Message) -> bool:

@@ -4,14 +4,13 @@ import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
 import itertools
+from typing import Any
 
 from google.protobuf import message
 import numpy as np
 
-from baselines.hlo import edges
-from baselines.hlo import extra as extra_lib
+from baselines.core import text
 from baselines.hlo import gather
-from baselines.hlo import ragged
 from baselines.hlo import schema
 
 # 560 bytes of features come from as little as two bytes of protobuf, so a small
@@ -21,8 +20,23 @@ MAX_NODES = 4_000_000
 # Computations whose name has one of these in it end a segment.
 _SEGMENT_MARKS = ('cluster', 'while', 'cond')
 
+# Entries that a list of `node_feat_extra` does not have, whatever `pad` the published
+# columns were extracted with: dimension 0 exists.
+_ABSENT = -1
+_LARGEST = float(np.finfo(np.float32).max)
+# Types whose literals are bytes.
+_PACKED = {
+    's8': 'i1',
+    'u8': 'u1',
+    's16': '<i2',
+    'u16': '<u2',
+    'f16': '<f2',
+    'bf16': '<u2',
+}
+_TYPE_NAMES = {kind.number: kind.name for kind in schema.ELEMENT_TYPES}
 
-@dataclasses.dataclass(frozen=True, eq=False)
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Graph:
     """The arrays of one module, n nodes and m edges."""
 
@@ -57,33 +71,27 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     fields = gather.Fields(instructions)
     sizes = [len(c.instructions) for c in module.computations]
     roots = gather.Fields(module.computations).scalars('root_id')
+    features = np.zeros((len(instructions), len(schema.NODE)), np.float32)
     # Bool [n]: ids are unique in a module, and a computation names its root by id.
-    is_root = fields.scalars('id') == np.repeat(roots, sizes)
-    edge_index, warnings = edges.find_edges(module, fields)
+    features[:, schema.IS_ROOT] = fields.scalars('id') == np.repeat(roots, sizes)
+    fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
+    edge_index, warnings = _find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
-    node_opcode = ragged.opcode_numbers(names_of_opcodes)
+    node_opcode = schema.opcode_numbers(names_of_opcodes)
     unknown = collections.Counter(
         names_of_opcodes[row]
         for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)
     )
     return Graph(
-        node_feat=_features(fields, is_root, pad),
+        node_feat=features,
         node_opcode=node_opcode,
         edge_index=edge_index,
         node_splits=node_splits([c.name for c in module.computations], sizes),
         pad=pad,
         unknown_opcodes=dict(unknown),
         warnings=warnings,
-        node_feat_extra=extra_lib.extra_features(fields) if extra else None,
+        node_feat_extra=_extra_features(fields) if extra else None,
     )
-
-
-def _features(fields: gather.Fields, is_root: np.ndarray, pad: int) -> np.ndarray:
-    """Computes the features of n instructions from their fields: float32 [n, 140]."""
-    features = np.zeros((len(is_root), len(schema.NODE)), np.float32)
-    features[:, schema.IS_ROOT] = is_root
-    fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
-    return features
 
 
 def list_instructions(module: message.Message) -> list[message.Message]:
@@ -107,3 +115,129 @@ def node_splits(names: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
     marked = [any(mark in name for mark in _SEGMENT_MARKS) for name in names]
     splits = [0, *itertools.compress(itertools.accumulate(sizes), marked)]
     return np.array(splits + [total] * (splits[-1] < total), np.int64)
+
+
+def _find_edges(
+    module: message.Message, instructions: gather.Fields
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Finds the edges of an HloModuleProto's instructions.
+
+    Returns:
+        int64 [m, 2], distinct rows (consumer, producer) of node numbers, sorted as in
+        the released dataset; and a warning if repeated edges were dropped.
+
+    Raises:
+        ValueError: an instruction uses itself, or an instruction or computation that
+            is not in the module; names computation and instruction.
+    """
+
+    def check(
+        nodes: np.ndarray, wrong: np.ndarray, values: np.ndarray, problem: str
+    ) -> None:
+        """Raises ValueError for the first wrong entry of a node."""
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            place = _place(module, int(nodes[at]))
+            raise ValueError(f'{place}: {problem.format(values[at])}')
+
+    # Ids are any numbers, not positions: protobufs refer to instructions by id.
+    ids = instructions.scalars('id')
+    operand_ids = instructions.lists('operand_ids')
+    called_ids = instructions.lists('called_computation_ids')
+    # One row per entry of the lists: the number of the operand, and of its consumer.
+    operands = _positions(ids, operand_ids.flat)
+    consumers = operand_ids.row_numbers()
+    callers = called_ids.row_numbers()
+    missing = ' is not in the module'
+    check(consumers, operands < 0, operand_ids.flat, 'operand id {}' + missing)
+    computations = gather.Fields(module.computations)
+    # A call is an edge to the root of the called computation.
+    called = _positions(computations.scalars('id'), called_ids.flat)
+    check(callers, called < 0, called_ids.flat, 'called computation id {}' + missing)
+    root_ids = computations.scalars('root_id')[called]
+    roots = _positions(ids, root_ids)
+    problem = 'the called computation has root id {}, which' + missing
+    check(callers, roots < 0, root_ids, problem)
+
+    # A row as one number.  An operand that is there twice is one edge.
+    size = max(len(ids), 1)
+    rows = [np.unique(consumers * size + operands), callers * size + roots]
+    distinct, counts = np.unique(np.concatenate(rows), return_counts=True)
+    edges = np.stack(np.divmod(distinct, size), axis=1)
+    users, used = edges.T
+    check(users, users == used, used, 'it uses itself (node {})')
+    if not (counts > 1).any():
+        return edges, ()
+    place = _place(module, int(users[counts > 1][0]))
+    warning = (
+        f'{text.count((counts - 1).sum(), "repeated edge")} kept once, the first '
+        f'at {place} (one computation called twice, or also an operand)'
+    )
+    return edges, (warning,)
+
+
+def _positions(ids: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Returns where the `chosen` ids are among `ids`: the last place, or -1.
+
+    Both are int64 [any]; the result has the shape of `chosen`.
+    """
+    order = np.argsort(ids, kind='stable')
+    places = order[np.searchsorted(ids[order], chosen, side='right') - 1]
+    return np.where(ids[places] == chosen, places, -1)
+
+
+def _place(module: message.Message, node: int) -> str:
+    """Names a node by its computation and instruction."""
+    places = ((c.name, i.name) for c in module.computations for i in c.instructions)
+    computation, instruction = next(itertools.islice(places, node, None))
+    where = map(text.quoted, (computation, instruction))
+    return 'computation {}, instruction {}'.format(*where)
+
+
+def _extra_features(instructions: gather.Fields) -> np.ndarray:
+    """Computes the columns of n instructions: float32 [n, len(schema.EXTRA)]."""
+    shape = len(instructions.messages), len(schema.EXTRA)
+    features = np.zeros(shape, np.float32)
+    instructions.write(features, schema.EXTRA, schema.EXTRA_FIELDS, _ABSENT)
+
+    def put(name: str, row: int, value: float) -> None:
+        features[row, schema.EXTRA.at(name)] = value
+
+    operands = instructions.lists('operand_ids')
+    places = _positions(instructions.scalars('id'), operands.flat)
+    distances = gather.Ragged(operands.row_numbers() - places, operands.lengths)
+    block = schema.EXTRA.block('operand_distance')
+    features[:, block] = distances.columns(tuple(range(block.stop - block.start)), 0)
+
+    for row, instruction in enumerate(instructions.messages):
+        if instruction.fusion_kind in schema.FUSION_KINDS:
+            put(f'fusion_kind_is_{instruction.fusion_kind}', row, 1)
+    for row, sharding in zip(*instructions.submessages('sharding')):
+        if sharding.type < len(schema.SHARDINGS):
+            put(f'sharding_is_{schema.SHARDINGS[sharding.type]}', row, 1)
+    for row, literal in zip(*instructions.submessages('literal')):
+        value = _scalar(literal)
+        if value is not None:
+            put('constant_is_scalar', row, 1)
+            put('constant_log_value', row, _log(value))
+    return features
+
+
+def _scalar(literal: message.Message) -> float | None:
+    """Returns the value of a literal of one real number, else None."""
+    kind = _TYPE_NAMES.get(literal.shape.element_type, '')
+    values: Any = getattr(literal, f'{kind}s', ())
+    if kind in _PACKED:
+        whole = len(values) == np.dtype(_PACKED[kind]).itemsize
+        values = np.frombuffer(values, _PACKED[kind]) if whole else ()
+    if len(values) != 1 or literal.shape.dimensions:
+        return None
+    if kind == 'bf16':  # the upper half of a float32
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return float(values[0])
+
+
+def _log(value: float) -> float:
+    """Returns sign(x) log(1 + |x|), finite for every x."""
+    value = float(np.clip(np.nan_to_num(value), -_LARGEST, _LARGEST))
+    return float(np.sign(value) * np.log1p(abs(value)))

@@ -18,7 +18,7 @@ MAX_BYTES = 16 << 30
 BLOCK_BYTES = 16 << 20
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class LayoutConfigs(configs.Configs):
     """The usable runs of a program, of k configurable nodes."""
 

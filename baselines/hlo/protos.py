@@ -9,7 +9,7 @@ on as bytes.  protos.pyi has their fields, for type checkers.
 
 import functools
 import pathlib
-from typing import NamedTuple
+import types
 
 from google.protobuf import descriptor_pb2
 from google.protobuf import descriptor_pool
@@ -17,61 +17,52 @@ from google.protobuf import message
 from google.protobuf import message_factory
 
 _DESCRIPTORS = 'tuning_data.binpb'
-
-
-class _Classes(NamedTuple):
-    """The message classes that raw files are made of."""
-
-    TuningData: type[message.Message]
-    ModuleTuningData: type[message.Message]
-    ConfigProfile: type[message.Message]
-    HloProto: type[message.Message]
-    HloSnapshot: type[message.Message]
-    HloModuleProto: type[message.Message]
-    HloComputationProto: type[message.Message]
-    HloInstructionProto: type[message.Message]
+# The messages that raw files are made of, by package.
+_MESSAGES = {
+    'tpu_graphs': 'TuningData ModuleTuningData ConfigProfile',
+    'xla': 'HloProto HloSnapshot HloModuleProto HloComputationProto '
+    'HloInstructionProto',
+}
 
 
 def __getattr__(name: str) -> type[message.Message]:
     """Returns a message class, such as `protos.HloModuleProto` (PEP 562)."""
-    if name not in _Classes._fields:
+    if name.startswith('_') or name not in vars(_actual_classes()):
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    return getattr(_classes(), name)
+    return getattr(_actual_classes(), name)
 
 
 @functools.cache
-def _classes() -> _Classes:
+def _actual_classes() -> types.SimpleNamespace:
     """Builds the message classes, on their first use."""
-    pool = _pool(_file_set())
-    return _Classes(*(_message_class(pool, name) for name in _Classes._fields))
+    return _classes(_pool(_file_set()))
 
 
 @functools.cache
-def outlines() -> _Classes:
+def outlines() -> types.SimpleNamespace:
     """Returns the classes with repeated messages and text declared as bytes.
 
     An outline tells how many messages a field holds without unpacking them, which
     may take hundreds of times the memory of their bytes.
     """
-    pool = outline_pool()
-    return _Classes(*(_message_class(pool, name) for name in _Classes._fields))
+    return _classes(outline_pool())
 
 
 @functools.cache
 def outline_pool() -> descriptor_pool.DescriptorPool:
     """Returns the descriptors of `outlines`, by the names of the actual ones."""
-    types = descriptor_pb2.FieldDescriptorProto
+    kinds = descriptor_pb2.FieldDescriptorProto
     file_set = _file_set()
     messages = [m for file in file_set.file for m in file.message_type]
     for described in messages:
         # The entries of maps stay as they are: a key cannot be bytes.
         messages += [m for m in described.nested_type if not m.options.map_entry]
         for field in described.field:
-            repeated = field.label == types.LABEL_REPEATED
-            if field.type == types.TYPE_STRING or (
-                field.type == types.TYPE_MESSAGE and repeated
+            repeated = field.label == kinds.LABEL_REPEATED
+            if field.type == kinds.TYPE_STRING or (
+                field.type == kinds.TYPE_MESSAGE and repeated
             ):
-                field.type = types.TYPE_BYTES
+                field.type = kinds.TYPE_BYTES
                 field.ClearField('type_name')
     return _pool(file_set)
 
@@ -89,9 +80,11 @@ def _pool(file_set: descriptor_pb2.FileDescriptorSet) -> descriptor_pool.Descrip
     return pool
 
 
-def _message_class(
-    pool: descriptor_pool.DescriptorPool, name: str
-) -> type[message.Message]:
-    package = 'xla' if name.startswith('Hlo') else 'tpu_graphs'
-    descriptor = pool.FindMessageTypeByName(f'{package}.{name}')
-    return message_factory.GetMessageClass(descriptor)
+def _classes(pool: descriptor_pool.DescriptorPool) -> types.SimpleNamespace:
+    """Makes the message classes of descriptors, as attributes."""
+    classes = types.SimpleNamespace()
+    for package, names in _MESSAGES.items():
+        for name in names.split():
+            described = pool.FindMessageTypeByName(f'{package}.{name}')
+            setattr(classes, name, message_factory.GetMessageClass(described))
+    return classes

@@ -29,7 +29,7 @@ _MEMORY_PER_BYTE = 40
 FREE_MEMORY = 256 << 20
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class RawFile:
     """A raw file."""
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 import dataclasses
 from typing import NamedTuple
 
+import numpy as np
+
 RANK = 6  # most dimensions in a list of columns
 
 
@@ -53,7 +55,7 @@ NEWER_TYPES = tuple(
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Columns:
     """Columns of a matrix of features, by name."""
 
@@ -261,3 +263,12 @@ OPCODES = tuple(
     """.split()
 )
 OPCODE_NUMBERS = {name: number for number, name in enumerate(OPCODES, start=1)}
+
+
+def opcode_numbers(opcodes: Iterable[str]) -> np.ndarray:
+    """Returns the numbers of opcode names, uint8; `UNKNOWN_OPCODE` of others.
+
+    Names are matched exactly, case included.
+    """
+    numbers = [OPCODE_NUMBERS.get(o, UNKNOWN_OPCODE) for o in opcodes]
+    return np.array(numbers, np.uint8)

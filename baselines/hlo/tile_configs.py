@@ -9,7 +9,7 @@ import numpy as np
 from baselines.core import text
 from baselines.hlo import candidates
 from baselines.hlo import configs
-from baselines.hlo import ragged
+from baselines.hlo import gather
 from baselines.hlo import schema
 
 # What a run must have taken at least, in nanoseconds, to count as measured.
@@ -19,7 +19,7 @@ _MIN_TIME = 2
 MAX_CONFIGS = 10_000_000
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class TileConfigs(configs.Configs):
     """The usable runs of a kernel."""
 
@@ -87,7 +87,7 @@ def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
 
     Args:
         configs: such as {'output_bounds': [8, 128]}, see `hlo.candidates`.
-        pad: as in `extract_configs`.
+        pad: the value of absent entries, 0 or -1.
 
     Raises:
         ValueError: a configuration is malformed; gives its number.
@@ -105,7 +105,7 @@ def columns_of(configs: Sequence[text.JsonObject], pad: int = 0) -> np.ndarray:
 def _columns(lists: Mapping[str, Sequence[Sequence[int]]], pad: int) -> np.ndarray:
     """Returns the columns of the lists of all configurations: float32 [c, 24]."""
     blocks = [
-        ragged.Ragged.from_rows(lists[field.name]).columns(
+        gather.Ragged.from_rows(lists[field.name]).columns(
             field.entries, pad, empty_product=0
         )
         for field in schema.TILE_FIELDS

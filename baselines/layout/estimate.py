@@ -23,10 +23,10 @@ def estimate(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     Args:
         store: a split of programs, with published columns.
     """
-    return of_groups(store, number)[store.part('config_group', number)]
+    return estimate_groups(store, number)[store.part('config_group', number)]
 
 
-def of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
+def estimate_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Scores the different configurations of a program: float64 [groups]."""
     products = _products(store, number)
     # Sizes of three arrays are expected: [k, 3, 6]; only the output's are used.
@@ -52,7 +52,7 @@ def multiply_adds(store: layout_store.LayoutStore, number: int) -> float:
 
 def _products(store: layout_store.LayoutStore, number: int) -> padding.Products:
     """Counts the multiply-adds of each configurable instruction."""
-    arrays, _ = shapes.Arrays.of(store, number)
+    arrays, _ = shapes.Arrays.from_store(store, number)
     edges = np.asarray(store.part('edge_index', number)).T  # [2, m]
     chosen = np.asarray(store.part('node_config_ids', number))  # [k]
     return padding.products(arrays, shapes.operands(arrays, *edges), chosen)

@@ -11,7 +11,7 @@ a graph of the NLP collections has a thousand nodes to configure, but only some
 dozens of vectors.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 
 import numpy as np
@@ -19,17 +19,18 @@ import tensorflow as tf
 import tensorflow_gnn as tfgnn
 
 from baselines.core import arrays
+from baselines.data.layout import store as layout_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.tiles import graphs as tile_graphs
 
 # Arrays of some items; b programs in each.  See `pack`.
 Packed = dict[str, np.ndarray]
 
-# A label is a runtime in nanoseconds divided by this, as published.
-RUNTIME_SCALE = 1e7
+# Scaled features that are kept: of 350 programs with 10,000 nodes.
+_KEPT_BYTES = 2 << 30
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class ScaledProgram:
     """One program as models see it.  Arrays may be memory-mapped.
 
@@ -60,6 +61,72 @@ class ScaledProgram:
         return len(self.group)
 
 
+class StoredPrograms(Sequence[ScaledProgram]):
+    """A split's programs by number.
+
+    Node features are scaled at the first access to a program, and kept until those of
+    later ones take 2 GiB; codes stay memory-mapped.
+
+    Args:
+        mean_runtimes: whether equal configurations get the mean of their runtimes, for
+            training, or keep their own.
+        prior: (store, number) -> scores of a program's different configurations,
+            float [u], that those of a model are added to; None: 0.
+    """
+
+    def __init__(
+        self,
+        store: layout_store.LayoutStore,
+        normalizer: normalizer_lib.Normalizer,
+        mean_runtimes: bool = False,
+        prior: Callable[[layout_store.LayoutStore, int], np.ndarray] | None = None,
+    ):
+        self.store = store
+        self._normalizer = normalizer
+        self._mean_runtimes = mean_runtimes
+        self._prior = prior
+        self._programs: dict[int, ScaledProgram] = {}  # the oldest first
+        self._kept = 0  # bytes
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def __getitem__(  # type: ignore[override]  # one at a time, no slices
+        self, number: int
+    ) -> ScaledProgram:
+        if number not in self._programs:
+            program = self._programs[number] = self._read(number)
+            self._kept += program.feats.nbytes
+            while self._kept > _KEPT_BYTES and len(self._programs) > 1:
+                first = next(iter(self._programs))
+                self._kept -= self._programs.pop(first).feats.nbytes
+        return self._programs[number]
+
+    def _read(self, number: int) -> ScaledProgram:
+        """Reads and scales a program."""
+        store = self.store
+        group = store.part('config_group', number)
+        if self._mean_runtimes:
+            runtimes = store.part('group_runtime', number)[group]
+        else:
+            runtimes = store.part('config_runtime', number)
+        prior = None
+        if self._prior is not None:
+            prior = self._prior(store, number).astype(np.float32)
+        return ScaledProgram(
+            graph_id=store.graph_ids[number],
+            op=store.part('node_opcode', number),
+            feats=self._normalizer.nodes(store.part('node_feat', number)),
+            edges=store.part('edge_index', number),
+            config_ops=store.part('node_config_ids', number).astype(np.int32),
+            vectors=self._normalizer.configs(store.vectors(number)),
+            codes=store.group_codes(number),
+            group=group,
+            runtimes=runtimes,
+            prior=prior,
+        )
+
+
 @tf.autograph.experimental.do_not_convert
 def unpack(
     packed: dict[str, tf.Tensor],
@@ -71,7 +138,7 @@ def unpack(
 
     Args:
         packed: tensors of `pack`.
-        item: which one, an int or scalar int32 tensor.
+        item: number of the item, an int or scalar int32 tensor.
         batch: programs in each item; static, as models read it from the shape.
         configs: configurations per program where they are static.
 
@@ -106,49 +173,31 @@ def unpack(
     configurable = tf.range(num_config_ops)
     config_inside = tf.gather(selected, config_ops)
     edge_inside = tf.reduce_all(tf.gather(selected, edge), 1)
-    graph = tfgnn.GraphTensor.from_pieces(
-        node_sets={
-            'op': tfgnn.NodeSet.from_fields(
-                sizes=node_sizes,
-                features={
-                    'op': packed['op'][nodes],
-                    'feats': packed['feats'][nodes],
-                    'selected': selected,
-                },
-            ),
-            'nconfig': tfgnn.NodeSet.from_fields(
-                sizes=config_sizes,
-                features={'feats': tf.gather(packed['vectors'], codes)},
-            ),
-            'g': tfgnn.NodeSet.from_fields(
-                sizes=tf.ones([batch], tf.int32),
-                features={
-                    'graph_id': per_program('graph_ids'),
-                    'runtimes': runtimes,
-                    'kept_node_ratio': tf.cast(kept, tf.float32),
-                },
-            ),
+    ops = {'op': packed['op'][nodes], 'feats': packed['feats'][nodes]}
+    programs = {
+        'graph_id': per_program('graph_ids'),
+        'runtimes': runtimes,
+        'kept_node_ratio': tf.cast(kept, tf.float32),
+    }
+    layouts, of_nodes = ('nconfig', configurable), ('g', _owner(node_sizes))
+    config = (layouts, ('op', config_ops), config_sizes)
+    feed = (('op', edge[:, 0]), ('op', edge[:, 1]), edge_sizes)
+    graph = tile_graphs.make_graph(
+        {
+            'op': (node_sizes, {**ops, 'selected': selected}),
+            'nconfig': (config_sizes, {'feats': tf.gather(packed['vectors'], codes)}),
+            'g': (tf.ones([batch], tf.int32), programs),
         },
-        edge_sets={
-            'config': _edge_set(
-                'nconfig', configurable, 'op', config_ops, config_sizes
-            ),
-            'sampled_config': _edge_set(
-                'nconfig', configurable, 'op', config_ops, config_sizes, config_inside
-            ),
-            'feed': _edge_set('op', edge[:, 0], 'op', edge[:, 1], edge_sizes),
-            'sampled_feed': _edge_set(
-                'op', edge[:, 0], 'op', edge[:, 1], edge_sizes, edge_inside
-            ),
-            'g_op': _edge_set(
-                'g', _owner(node_sizes), 'op', tf.range(num_nodes), node_sizes
-            ),
-            'g_config': _edge_set(
-                'g', _owner(config_sizes), 'nconfig', configurable, config_sizes
-            ),
+        {
+            'config': config,
+            'sampled_config': _kept(config, config_inside),
+            'feed': feed,
+            'sampled_feed': _kept(feed, edge_inside),
+            'g_op': (of_nodes, ('op', tf.range(num_nodes)), node_sizes),
+            'g_config': (('g', _owner(config_sizes)), layouts, config_sizes),
         },
     )
-    return graph, runtimes / RUNTIME_SCALE
+    return graph, runtimes / layout_store.LABEL_SCALE
 
 
 def _owner(sizes: tf.Tensor) -> tf.Tensor:
@@ -170,20 +219,11 @@ def _selected(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
     return (ends[:, 0] <= number) & (number < ends[:, 1])
 
 
-def _edge_set(
-    source: str,
-    source_index: tf.Tensor,
-    target: str,
-    target_index: tf.Tensor,
-    sizes: tf.Tensor,
-    kept: tf.Tensor | None = None,
-):
-    """Makes an edge set, or the part of it where the mask `kept` is true."""
-    if kept is not None:
-        sizes = _count(kept, sizes, sizes.shape[0])
-        source_index = tf.boolean_mask(source_index, kept)
-        target_index = tf.boolean_mask(target_index, kept)
-    return tile_graphs.edge_set(source, source_index, target, target_index, sizes)
+def _kept(edges: tile_graphs.Edges, mask: tf.Tensor) -> tile_graphs.Edges:
+    """Returns the edges where a mask, bool [edges], is true."""
+    *ends, sizes = edges
+    source, target = ((name, tf.boolean_mask(at, mask)) for name, at in ends)
+    return source, target, _count(mask, sizes, sizes.shape[0])
 
 
 def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:

@@ -87,10 +87,10 @@ class LayoutTable:
     """The columns of a split's configurations, computed as they are asked for.
 
     Attributes:
-        names: of the columns.
+        names: the names of the columns.
 
     Args:
-        names: of the columns to compute; None means all.
+        names: the columns to compute; None means all.
 
     Raises:
         ValueError: there is no such column.
@@ -175,7 +175,7 @@ class LayoutTable:
     def _read_program(self, graph: int) -> _Instructions:
         """Computes what all configurations of a program share."""
         part = self._store.part
-        arrays, flags = shapes.Arrays.of(self._store, graph)
+        arrays, flags = shapes.Arrays.from_store(self._store, graph)
         edges = np.asarray(part('edge_index', graph)).T  # [2, m]
         chosen = np.asarray(part('node_config_ids', graph))  # [k]
         operands = shapes.operands(arrays, *edges)

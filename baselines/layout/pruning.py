@@ -33,7 +33,7 @@ class SparseMatrix(NamedTuple):
     values: np.ndarray  # float32 [entries]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class States:
     """The states of groups of nodes, at one layer."""
 
@@ -49,7 +49,7 @@ class States:
         return np.diff(self.start)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Structure:
     """The configurable nodes that each node depends on, layer by layer.
 
@@ -74,7 +74,7 @@ class Structure:
         """Finds the nodes that depend on configurable ones.
 
         Args:
-            matrices: that messages are multiplied with, nodes sorted by hops.
+            matrices: the factors of messages, with nodes sorted by hops.
             affected: per layer how many nodes vary; the first of these are
                 those of the layer before.
         """

@@ -75,12 +75,7 @@ class LayoutScorer:
         scores = self._score(program)
         if program.prior is not None:
             scores = scores + program.prior
-        if not np.isfinite(scores).all():
-            raise ValueError(
-                f'the model gives {program.graph_id} a score that is not '
-                'finite: look in its code, if it is your own, at its weights, and at '
-                "this program's features"
-            )
+        scores = tile_scoring.finite(scores, program.graph_id, 'program')
         return scores[program.group]
 
 

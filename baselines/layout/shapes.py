@@ -50,7 +50,7 @@ class Arrays(NamedTuple):
         )
 
     @classmethod
-    def of(
+    def from_store(
         cls, store: layout_store.LayoutStore, number: int
     ) -> tuple['Arrays', np.ndarray]:
         """Reads the arrays of a program, and the flags of its collection, if any."""

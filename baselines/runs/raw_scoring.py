@@ -44,7 +44,7 @@ class GraphModel(NamedTuple):
 
 def table_columns(exported: GraphModel) -> list[str]:
     """Names the columns that `features.tile_table` computes for a model, in order."""
-    sets = column_sets.find(exported.scaling.normalizer.column_sets)
+    sets = column_sets.find(exported.scaling.normalizer.table_ranges)
     return [name for columns in sets.values() for name in columns.names]
 
 

@@ -190,7 +190,7 @@ class Predictor:
         if self.scorer.graph_model and count:
             text.note(
                 f'{store.source}: opcodes of {num_ops} or more, in {count:,} of '
-                f'{text.count(store.num_graphs, store.noun)}, are new to '
+                f'{text.count(len(store), store.noun)}, are new to '
                 f'{self.name}; it takes them for the unknown opcode'
             )
 
@@ -202,7 +202,7 @@ class Predictor:
         store = self.scorer.check(store)
         title = f'ranking {os.path.basename(store.source)}'
         scored = self.scorer.members(store, self.scorer.graphs(store))
-        yield from phases.each(scored, title, store.num_graphs, store.noun)
+        yield from phases.each(scored, title, len(store), store.noun)
 
     def score_record(self, record: graph_files.GraphRecord) -> np.ndarray:
         """Scores a graph that is in memory.

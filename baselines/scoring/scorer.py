@@ -84,7 +84,7 @@ class Scorer:
     @property
     def reads_extra(self) -> bool:
         """Whether it reads `node_feat_extra` of graphs that have it."""
-        sets = self.scaling.normalizer.column_sets if self.scaling else ()
+        sets = self.scaling.normalizer.table_ranges if self.scaling else ()
         columns = self.trees.used if self.trees else ()
         return self.variant.extra or column_sets.read_extra([*sets, *columns])
 
@@ -139,7 +139,7 @@ class Scorer:
         if self.is_formula_alone:
             return zip(self.task.estimates(store, numbers))
         if numbers is None:
-            numbers = np.arange(store.num_graphs)
+            numbers = np.arange(len(store))
         unlike = self._unlike(store, numbers)
         if not unlike.any():
             return self._learned(store, graphs, numbers)
@@ -203,7 +203,7 @@ def noting_ties(
         if len(scores) > 1:
             tied.append(arrays.are_equal(scores))
         # Before the last scores: a `zip` with the graphs' names asks for no more.
-        if number == store.num_graphs and tied and all(tied):
+        if number == len(store) and tied and all(tied):
             text.note(
                 f'{name} gives all configurations of a {store.noun} the same score: '
                 'its ranking is no better than random choice'

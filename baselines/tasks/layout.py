@@ -42,7 +42,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     prior = 'padded_work'
 
     def models(self, own: registry.Own) -> dict[str, type]:
-        return registry.layout_models(own)
+        return registry.models('layout', own)
 
     def example_graph(
         self, normalizer: normalizer_lib.Normalizer
@@ -71,10 +71,10 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         begin_with_estimate: bool,
         table: tile_table.TileTable | None = None,
     ) -> protocol.Graphs:
-        from baselines.layout import stored_programs
+        from baselines.layout import graphs
 
         prior = _prior_of_groups if begin_with_estimate else None
-        return stored_programs.StoredPrograms(store, normalizer, training, prior)
+        return graphs.StoredPrograms(store, normalizer, training, prior)
 
     def table(
         self,
@@ -132,5 +132,5 @@ def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:
 
 def _prior_of_groups(store: layout_store.LayoutStore, number: int) -> np.ndarray:
     """Returns scaled normal scores of a program's different layouts by the formula."""
-    scores = estimate.of_groups(store, number)
+    scores = estimate.estimate_groups(store, number)
     return _PRIOR_SCALE * ensembles.normal_scores(scores)

@@ -35,7 +35,7 @@ class Tile(protocol.Task[tile_store.TileStore]):
     prior = ''
 
     def models(self, own: registry.Own) -> dict[str, type]:
-        return registry.tile_models(own)
+        return registry.models('tiles', own)
 
     def example_graph(
         self, normalizer: normalizer_lib.Normalizer

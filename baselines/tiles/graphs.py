@@ -9,7 +9,7 @@ and a compiled loop cuts one item after another out of them (`unpack`):
     graph, labels = unpack(packed, 0, batch=10)          # GraphTensor, labels
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ from baselines.features import tile_table
 
 # Arrays of some items; b kernels in each.  See `TileGraphs.training_items`.
 Packed = dict[str, np.ndarray]
+# An edge set: sources and targets, each the name of a node set and int32 [edges],
+# numbers of nodes; and int32 [graphs], the number of edges of each graph.
+Edges = tuple[tuple[str, tf.Tensor], tuple[str, tf.Tensor], tf.Tensor]
 
 # A kernel's configurations are scored in slices of about this many pairs of node and
 # configuration, so that what a model computes stays in cache.
@@ -39,7 +42,7 @@ def unpack(
     """Cuts one item out of packed arrays; runs eagerly or in a tf.function.
 
     Args:
-        item: which one, an int or scalar int32 tensor.
+        item: number of the item, an int or scalar int32 tensor.
         batch: kernels in each item; static, as models read it from the shape.
         configs: configurations per kernel where they are static.
 
@@ -66,64 +69,55 @@ def unpack(
     runtimes = packed['runtimes'][rows]
     normalizers = packed['normalizers'][rows]
     edge = packed['edges'][edges]
-    kernels = tf.range(batch)
-    graph = tfgnn.GraphTensor.from_pieces(
-        node_sets={
-            'op': tfgnn.NodeSet.from_fields(
-                sizes=node_sizes,
-                features={'op': packed['op'][nodes], 'feats': packed['feats'][nodes]},
-            ),
-            'config': tfgnn.NodeSet.from_fields(
-                sizes=config_sizes,
-                features={
-                    'feats': packed['config_feats'][rows],
-                    'runtimes': runtimes,
-                    'normalizers': normalizers,
-                },
-            ),
-            'g': tfgnn.NodeSet.from_fields(
-                sizes=tf.ones([batch], tf.int32),
-                features={
-                    'tile_id': tf.ensure_shape(packed['tile_ids'][item], [batch])
-                },
-            ),
+    ops = {'op': packed['op'][nodes], 'feats': packed['feats'][nodes]}
+    configurations = {
+        'feats': packed['config_feats'][rows],
+        'runtimes': runtimes,
+        'normalizers': normalizers,
+    }
+    ids = tf.ensure_shape(packed['tile_ids'][item], [batch])
+    kernels, node = tf.range(batch), tf.range(tf.reduce_sum(node_sizes))
+    in_kernels = ('g', tf.repeat(kernels, node_sizes))
+    of_kernels = ('g', tf.repeat(kernels, per_kernel))
+    graph = make_graph(
+        {
+            'op': (node_sizes, ops),
+            'config': (config_sizes, configurations),
+            'g': (tf.ones([batch], tf.int32), {'tile_id': ids}),
         },
-        edge_sets={
-            'feed': edge_set('op', edge[:, 0], 'op', edge[:, 1], edge_sizes),
-            'g_op': edge_set(
-                'g',
-                tf.repeat(kernels, node_sizes),
-                'op',
-                tf.range(tf.reduce_sum(node_sizes)),
-                node_sizes,
-            ),
-            'g_config': edge_set(
-                'g',
-                tf.repeat(kernels, per_kernel),
-                'config',
-                tf.range(num_configs),
-                config_sizes,
-            ),
+        {
+            'feed': (('op', edge[:, 0]), ('op', edge[:, 1]), edge_sizes),
+            'g_op': (in_kernels, ('op', node), node_sizes),
+            'g_config': (of_kernels, ('config', tf.range(num_configs)), config_sizes),
         },
     )
     labels = tf.reshape(runtimes / normalizers, [batch, per_kernel])
     return graph, labels
 
 
-def edge_set(
-    source: str,
-    source_index: tf.Tensor,
-    target: str,
-    target_index: tf.Tensor,
-    sizes: tf.Tensor,
-) -> tfgnn.EdgeSet:
-    """Makes an edge set of names of node sets, node numbers and edges per graph."""
-    return tfgnn.EdgeSet.from_fields(
-        sizes=sizes,
-        features={},
-        adjacency=tfgnn.Adjacency.from_indices(
-            source=(source, source_index), target=(target, target_index)
-        ),
+def make_graph(
+    nodes: Mapping[str, tuple[tf.Tensor, Mapping[str, tf.Tensor]]],
+    edges: Mapping[str, Edges],
+) -> tfgnn.GraphTensor:
+    """Makes a GraphTensor of its node sets and edge sets, by name.
+
+    Args:
+        nodes: numbers of nodes, int32 [graphs], and features by name.
+        edges: edges between nodes, which are numbered through all graphs.
+    """
+    return tfgnn.GraphTensor.from_pieces(
+        node_sets={
+            name: tfgnn.NodeSet.from_fields(sizes=sizes, features=features)
+            for name, (sizes, features) in nodes.items()
+        },
+        edge_sets={
+            name: tfgnn.EdgeSet.from_fields(
+                sizes=sizes,
+                features={},
+                adjacency=tfgnn.Adjacency.from_indices(source, target),
+            )
+            for name, (source, target, sizes) in edges.items()
+        },
     )
 
 
@@ -188,7 +182,7 @@ class TileGraphs:
         table: the columns that are computed of its configurations.
 
     Args:
-        table: as the attribute; None makes one.
+        table: the columns that are computed of configurations; None makes them.
     """
 
     def __init__(
@@ -203,8 +197,8 @@ class TileGraphs:
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
-        if table is None and normalizer.column_sets:
-            table = tile_table.TileTable(store, normalizer.column_sets)
+        if table is None and normalizer.table_ranges:
+            table = tile_table.TileTable(store, list(normalizer.table_ranges))
         self.table = table
 
     def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
@@ -240,9 +234,10 @@ class TileGraphs:
             those of `kernels` in stored order.
         """
         store = self.store
-        counts = store.config_counts[kernels]
+        counts = store.config_counts[kernels]  # [kernels], as `slices`
         slices = np.ones_like(counts)
         if pairs is not None:
+            # A kernel with more nodes than `pairs` still gets a configuration an item.
             most = np.maximum(pairs // np.diff(store.node_offsets)[kernels], 1)
             slices = -(-counts // most)
         # Equal slices: the first `counts % slices` of a kernel get one more.
@@ -265,6 +260,7 @@ class TileGraphs:
             configs: list of int64 arrays, the configurations of each.
         """
         sizes = np.array([len(c) for c in configs], np.int32)
+        # Numbers within a kernel -> rows of the split: [chosen configurations].
         rows = np.repeat(self.store.config_offsets[kernels], sizes)
         rows = rows + np.concatenate(configs)
         return self._pack(kernels[:, np.newaxis], rows, sizes)
@@ -323,7 +319,7 @@ class TileGraphs:
 
     def _configs(self, rows: np.ndarray) -> np.ndarray:
         """Scales configuration features; the table's columns come last."""
-        raw = self.store.config_feat[rows]
+        raw = self.store.config_feat[rows]  # read from the page cache, once for both
         scaled = self._normalizer.configs(raw)
         if self.table is None or not self.table.sets:
             return scaled

@@ -64,14 +64,14 @@ class TileScorer:
 
         Args:
             graphs: the kernels of a split; as wide as those of the first call.
-            numbers: of the kernels in the split; None means all.
+            numbers: int64, the kernels by their number in the split; None means all.
 
         Raises:
             ValueError: a score is not finite.
         """
         store = graphs.store
         if numbers is None:
-            numbers = np.arange(store.num_graphs)
+            numbers = np.arange(len(store))
         counts = store.config_counts[numbers]
         for members in arrays.groups(counts, CONFIGS_PER_GROUP):
             kernels = numbers[members]
@@ -108,12 +108,14 @@ class TileScorer:
         """Yields scores of kernels, averaged over several cuts into lists."""
         counts = graphs.store.config_counts[kernels]
         lists = [list_cuts(int(count)) for count in counts]
+        # All lists of all kernels are packed together, a list in an item.
         scored = self._score_chosen(
             graphs,
             np.repeat(kernels, [len(cuts) for cuts in lists]),
             [chosen for cuts in lists for chosen in cuts],
         )
-        for count, cuts in zip(counts, lists):
+        for count, cuts in zip(counts, lists, strict=True):
+            # `scored` is an iterator: a kernel takes as many lists as it was cut into.
             yield mean_scores(int(count), cuts, scored)
 
     def _score_items(
@@ -127,13 +129,7 @@ class TileScorer:
         self._score = self._score or self._scoring_of(graphs, packed)
         scores = self._score(packed).numpy()
         for kernel, of_kernel in zip(kernels, np.split(scores, np.cumsum(sizes)[:-1])):
-            if not np.isfinite(of_kernel).all():
-                raise ValueError(
-                    f'the model gives {graphs.store.graph_ids[kernel]} a score that is '
-                    'not finite: look in its code, if it is your own, at its weights, '
-                    "and at this kernel's features"
-                )
-            yield of_kernel
+            yield finite(of_kernel, graphs.store.graph_ids[kernel], 'kernel')
 
     def _scoring_of(
         self, graphs: graphs_lib.TileGraphs, packed: graphs_lib.Packed
@@ -173,6 +169,16 @@ class TileScorer:
         return tf.concat(rows, 0)
 
 
+def finite(scores: np.ndarray, graph_id: str, noun: str) -> np.ndarray:
+    """Returns the scores of a kernel or program; raises ValueError unless finite."""
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f'the model gives {graph_id} a score that is not finite: look in its code, '
+            f"if it is your own, at its weights, and at this {noun}'s features"
+        )
+    return scores
+
+
 def pairs_per_item(model: tf.keras.Model) -> int | None:
     """Returns how many nodes x configurations are scored together; None: no limit."""
     return graphs_lib.PAIRS_PER_ITEM if getattr(model, 'joins_early', True) else None
@@ -202,6 +208,7 @@ def mean_scores(
     total = np.zeros(count)
     for chosen, scores in zip(cuts, scored):
         total[chosen] += scores
+    # Every configuration is in as many lists as any other.
     times = sum(len(chosen) for chosen in cuts) / count
     return (total / times).astype(np.float32)
 
@@ -220,6 +227,7 @@ def score_items(
 
     # An entry per item, of different lengths: [configurations of the item].
     scores = tf.TensorArray(tf.float32, items, infer_shape=False, element_shape=[None])
+    # A loop in TensorFlow: it is compiled once for any number of items.
     _, scores = tf.while_loop(
         lambda item, _: item < items,
         score,

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 import contextlib
 import dataclasses
-import io
 import json
 import os
 import re
@@ -245,12 +244,8 @@ def write(path: str, arrays: dict[str, np.ndarray], described: text.JsonObject) 
     # The names, as a damaged zip directory may leave a member out.
     listed = {**described, _NAMES: sorted(arrays)}
     described_json = np.frombuffer(json.dumps(listed).encode(), np.uint8)
-    # In memory first: on a full disk, a zip file prints a second error when it is
-    # garbage-collected.
-    content = io.BytesIO()
-    np.savez(content, json=described_json, **arrays)
-    with files.write_atomically(path, 'wb') as stream:
-        stream.write(content.getbuffer())
+    # Not compressed: weights hardly shrink, and every epoch writes them.
+    npz.write_arrays(path, {'json': described_json, **arrays}, save=np.savez)
 
 
 def read(path: str) -> tuple[dict[str, np.ndarray], text.JsonObject] | None:

@@ -32,7 +32,7 @@ class Devices:
     """The replicas of a training, and this process's share of them.
 
     Args:
-        strategy: strategy of tf.distribute; None for one replica.
+        strategy: a strategy of tf.distribute; None for one replica.
         rank: number of this process in the training.
 
     Attributes:
@@ -46,7 +46,7 @@ class Devices:
         self.replicas = self.strategy.num_replicas_in_sync
         self.is_distributed = strategy is not None
         self.local = len(strategy.extended.worker_devices) if strategy else 1
-        self._first = rank * self.local
+        self._first = rank * self.local  # number of this process's first replica
         self.is_chief = rank == 0
         self._broadcast = tf.function(self._values_of_chief)
 
@@ -137,7 +137,7 @@ def update(
     context.merge_call(merged, args=tuple(map(list, arguments)))
 
 
-def find_devices(name: str) -> Devices:
+def open_devices(name: str) -> Devices:
     """Returns the devices of --strategy; call it before any other use of TensorFlow."""
     if name == 'mirrored':
         devices = tf.config.list_logical_devices('GPU')

@@ -52,8 +52,8 @@ class GraphModel:
         self._models = models
         self._task = lookup.TASKS[config.collection.task]
         model_class = self._task.model_class(config.model, models)  # is there one?
-        # Before TensorFlow computes.
-        self._devices = devices_lib.find_devices(config.strategy)
+        # Before TensorFlow computes anything.
+        self._devices = devices_lib.open_devices(config.strategy)
         self.is_chief = self._devices.is_chief
         if self.is_chief:
             print(devices_lib.describe_machine())

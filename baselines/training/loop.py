@@ -91,7 +91,7 @@ class Trainer:
     Args:
         model: a built model: `model(graph, training=True)` gives scores.
         loss: (labels, scores) -> scalar.
-        devices: devices of the replicas; None: one replica in this process.
+        devices: the replicas' devices; None: one replica in this process.
         replica: with several devices, a copy of the model that was made in their
             scope; it is trained, and `model` gets its weights.
         validate_first: True to validate the initial weights, too, which come from

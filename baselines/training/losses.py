@@ -51,8 +51,8 @@ def register(
     """Registers a loss.
 
     Args:
-        name: name that --losses takes.
-        tempered: True where the temperature divides its scores; not where the loss
+        name: the loss's name in --losses.
+        tempered: whether the temperature divides its scores; not where the loss
             says what a score is.
         takes_noise: True where its third argument is the share by which measurements
             of one configuration may differ, of --loss_noise.

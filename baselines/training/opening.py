@@ -25,7 +25,7 @@ def open_splits(settings: config_lib.AnyConfig) -> dict[str, splits.PackedSplit]
     Those of several collections are joined, with a flag for each.
 
     Args:
-        settings: settings of the training.
+        settings: the training's settings.
 
     Returns:
         The splits by name.

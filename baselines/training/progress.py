@@ -94,7 +94,7 @@ class MisfitError(ValueError):
     """Raised for a state that belongs to another model."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Validation:
     """Measurements of a model; a value is None where it could not be measured."""
 

@@ -86,7 +86,10 @@ def train(
     code = code_files.read(models, config.losses, config.model, task)
     _check(config_lib.checked(config))
     graph_model, trainer = _graph_model(config, models, own_losses), None
-    _check_writable(config)  # makes folders, so after all that may be refused
+    # This makes folders, so it comes after all that may be refused.
+    files.check_writable(config.out_dir)
+    for path in _csv_paths(config) if config.results_csv else ():
+        files.check_file_writable(path, 'results_csv', [submission.HEADER])
     is_chief = graph_model is None or graph_model.is_chief
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
@@ -126,10 +129,10 @@ def _check(config: config_lib.AnyConfig) -> None:
             '--folds and --seeds are several trainings: `tpugraphs train`, or '
             '`cross_validation.train_all`'
         )
-    if config.model == registry.TREES or config.trees:
-        trees_lib.check_installed(
-            '--trees' if config.trees else f'--model={registry.TREES}'
-        )
+    grows = config.model == registry.TREES or config.trees
+    if grows and not starting.has_lightgbm():
+        flag = '--trees' if config.trees else f'--model={registry.TREES}'
+        raise ValueError(f'{flag} needs LightGBM: pip install -e .[trees]')
     parts = config.collection.parts
     if folds.parse(config.fold) and len(parts) > 1:
         raise ValueError(
@@ -138,13 +141,6 @@ def _check(config: config_lib.AnyConfig) -> None:
         )
     if config.strategy and config.model == registry.TREES:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
-
-
-def _check_writable(config: config_lib.AnyConfig) -> None:
-    """Checks that the results can be written."""
-    files.check_writable(config.out_dir)
-    for path in _csv_paths(config) if config.results_csv else ():
-        files.check_file_writable(path, 'results_csv', [submission.HEADER])
 
 
 def _graph_model(
@@ -197,7 +193,7 @@ def _describe(
     lines = [f'{data.settings.model}: {" and ".join(parts)}']
     lines.append(f'training on {data.describe()}')
     if valid.has_runtimes:
-        lines.append(f'validating on {text.count(valid.num_graphs, valid.noun)}{fold}')
+        lines.append(f'validating on {text.count(len(valid), valid.noun)}{fold}')
     return '\n'.join(lines)
 
 
@@ -298,7 +294,7 @@ def _measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonOb
     def members(split: str, title: str) -> list[tuple[np.ndarray, ...]]:
         store = stores[split]
         scores = scorer.members(store, data.graphs[split])
-        return list(phases.each(scores, title, store.num_graphs, store.noun))
+        return list(phases.each(scores, title, len(store), store.noun))
 
     if stores['valid'].has_runtimes:
         of_valid = members('valid', 'measuring validation')
@@ -357,7 +353,7 @@ def _validation_score(
     """Measures all models of a run as each epoch is measured; None: not measured.
 
     Args:
-        scored: scores of each validation graph, [configurations].
+        scored: float [configurations] for each validation graph.
     """
     store = data.stores['valid']
     pairs = [

@@ -38,8 +38,8 @@ class Steps:
         model: a built model: `model(graph, training=True)` gives scores.
         unpack: cuts a step's graph, labels and prior out of packed tensors.
         signature: types of the packed tensors, by name.
-        total_steps: steps of the whole training; schedules need them.
-        devices: devices of the replicas, in whose scope the model was made.
+        total_steps: number of steps of the whole training, for schedules.
+        devices: the replicas' devices, in the scope of which the model was made.
     """
 
     def __init__(
@@ -128,6 +128,7 @@ class Steps:
 
     def _take_steps(self, packed: Mapping[str, tf.Tensor], steps: tf.Tensor):
         """Takes steps inside TensorFlow; returns what `run_chunk` does, as tensors."""
+        # A loop over a tensor becomes one in the graph: no step returns to Python.
         loss_sum, correct, total = 0.0, 0.0, 0.0
         strategy = self._devices.strategy
         for step in tf.range(steps):
@@ -147,7 +148,8 @@ class Steps:
         replicas = self._devices.replicas
         variables = self.model.trainable_variables
         with tf.GradientTape() as tape:
-            scores = self.model(graph, training=True) + prior
+            scores = self.model(graph, training=True) + prior  # [batch, configs]
+            # Gradients of replicas are summed, so each has its share of the mean.
             loss = self._loss(labels, scores) / replicas
             penalties = [penalty / replicas for penalty in self.model.losses]
             objective = tf.add_n([loss, *penalties])
@@ -226,6 +228,7 @@ def count_ordered_pairs(labels: tf.Tensor, scores: tf.Tensor):
     Returns:
         (correct, total), float32 scalars.  Equal scores count as wrong.
     """
+    # [lists, n, n], i against j; ties of labels are no pairs.
     slower = labels[:, :, tf.newaxis] > labels[:, tf.newaxis, :]
     higher = scores[:, :, tf.newaxis] > scores[:, tf.newaxis, :]
     correct = tf.math.count_nonzero(slower & higher, dtype=tf.float32)

@@ -9,7 +9,7 @@ import abc
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_gnn as tfgnn
 
-    Packed = Mapping[str, tf.Tensor]
-    Step = tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor | float]
+    _Packed = Mapping[str, tf.Tensor]
+    _Step: TypeAlias = 'int | tf.Tensor'
+    _Unpacked = tuple[tfgnn.GraphTensor, tf.Tensor, tf.Tensor | float]
 
 # Steps of kernels between two looks at the progress bar.
 _STEPS_PER_CHUNK = 50
@@ -52,8 +53,8 @@ class TaskData(abc.ABC):
     TensorFlow is imported when graphs are made for a graph model.
 
     Attributes:
-        task: task that the graphs belong to.
-        settings: settings of the training.
+        task: the task of the graphs.
+        settings: the training's settings.
         stores: the splits, by name.
         start: the run of --init_from, which also gives the scaling, or None.
         drawable: int64 [training graphs], numbers of configurations to draw from.
@@ -64,8 +65,8 @@ class TaskData(abc.ABC):
             which read the splits themselves.
         batch: graphs in a step.
         weights: float64, how often to draw each graph of `chosen`.
-        label_scale: runtimes are divided by it for the loss.
-        has_prior: True where a model's scores are added to those of a formula.
+        has_prior: whether a model's scores are added to those of a formula.
+        label_scale: the number by which runtimes are divided for the loss.
         patience_steps: fewest steps without a better score before training stops.
 
     Raises:
@@ -83,6 +84,7 @@ class TaskData(abc.ABC):
         self.settings, self.stores = settings, stores
         train = stores['train']
         self.drawable = self.task.drawable(train, settings)
+        # A step draws different configurations, so graphs with fewer are left out.
         self.chosen = np.flatnonzero(self.drawable >= settings.configs)
         if settings.model == registry.TREES:
             self.chosen = self.rankable
@@ -170,7 +172,7 @@ class TaskData(abc.ABC):
         return tiles.graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
 
     @abc.abstractmethod
-    def unpack(self, packed: 'Packed', step: 'int | tf.Tensor', batch: int) -> 'Step':
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         """Cuts a step out of packed ones.
 
         Returns:
@@ -200,7 +202,7 @@ class TaskData(abc.ABC):
     def validated(self) -> list[np.ndarray]:
         """Configurations of the first graphs to validate on, drawn once for all."""
         store, settings = self.stores['valid'], self.settings
-        count = store.num_graphs if store.has_runtimes else 0
+        count = len(store) if store.has_runtimes else 0
         if settings.validate_batches >= 0:
             count = min(count, settings.validate_batches * self.batch)
         # A stream of its own, unlike that of any epoch: the lists stay the same when
@@ -263,7 +265,8 @@ class TileData(TaskData):
 
     def draws(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         rng, k = self.epoch_rng(epoch), self.settings.configs
-        # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k].
+        # kernels [steps, batch]; configs [steps * batch, k] -> [steps, batch, k]. Chunk
+        # by chunk, so that a long epoch takes no more memory than a short one.
         order = self.order(rng)
         for start in range(0, len(order), _STEPS_PER_CHUNK):
             kernels = order[start : start + _STEPS_PER_CHUNK]
@@ -274,9 +277,9 @@ class TileData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         return self.graphs['train'].training_items(*drawn)
 
-    def unpack(self, packed: 'Packed', step: 'int | tf.Tensor', batch: int) -> 'Step':
-        unpacked = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
-        return (*unpacked, 0.0)
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
+        graph, labels = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
+        return graph, labels, 0.0
 
     def describe(self) -> str:
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
@@ -285,6 +288,8 @@ class TileData(TaskData):
 
 class LayoutData(TaskData):
     """Programs, `configs` configurations and a segment of each in a step."""
+
+    label_scale = layout_store.LABEL_SCALE
 
     def __init__(
         self,
@@ -299,8 +304,6 @@ class LayoutData(TaskData):
             seed=settings.seed,
         )
         self.has_prior = settings.estimate
-        if settings.model != registry.TREES:  # whose loss knows no scale
-            self.label_scale = layout.graphs.RUNTIME_SCALE
         super().__init__(settings, stores)
 
     @property
@@ -321,7 +324,7 @@ class LayoutData(TaskData):
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         return layout.graphs.pack(self.graphs['train'], *drawn)
 
-    def unpack(self, packed: 'Packed', step: 'int | tf.Tensor', batch: int) -> 'Step':
+    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         unpacked = layout.graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
@@ -367,7 +370,7 @@ def completed(
     have.
 
     Args:
-        settings: settings of the training; those without a recipe stay as they are.
+        settings: the training's settings; those without a recipe stay unchanged.
     """
     if not settings.recipe:
         return settings
@@ -376,7 +379,7 @@ def completed(
         given = settings.column_sets
         takes = 'tile' in given and not {*given} & {*registry.column_sets('cpu')}
         if takes and column_sets.machine_of(train) == 'cpu':
-            sets = column_sets.find_for('cpu').items()
+            sets = column_sets.find(registry.column_sets('cpu')).items()
             added = [name for name, columns in sets if columns.is_useful(train)]
             changes['columns'] = ','.join([*given, *added])
             print(

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines.core import starting
 from baselines.core import text as text_lib
 from baselines.core import untrusted
 from baselines.trees import nodes as nodes_lib
@@ -36,12 +35,6 @@ _BLOCK = 256  # rows that are scored at a time: their places stay in the cache
 
 _COLUMN = re.compile(r'[A-Za-z0-9_]+')
 _LEAVES = re.compile(r'^leaf_value=(.*)$', re.MULTILINE)
-
-
-def check_installed(user: str) -> None:
-    """Raises ValueError unless LightGBM is installed, which `user` needs."""
-    if not starting.has_lightgbm():
-        raise ValueError(f'{user} needs LightGBM: pip install -e .[trees]')
 
 
 def rounded(columns: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -130,10 +123,8 @@ class Trees:
         if not os.path.lexists(path):
             raise ValueError(f'{path} is missing; copy the directory again')
         content = untrusted.read(path, _MAX_BYTES)
-        try:
+        with text_lib.located(f'{path}: the trees cannot be read'):
             return cls(content.decode('ascii'))
-        except ValueError as error:
-            raise ValueError(f'{path}: the trees cannot be read: {error}') from None
 
     def predict(self, columns: np.ndarray) -> np.ndarray:
         """Predicts float64 [rows] of float32 [rows, len(used)], which are `rounded`."""

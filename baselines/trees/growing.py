@@ -102,7 +102,7 @@ def grow(
         chosen: int64, numbers of its graphs to learn from.
         weights: float64, the weight of each of these; a number: all alike.
         valid: the split that decides when to stop, if its runtimes are known.
-        valid_configs: how many of its configurations to use, per graph on average.
+        valid_configs: number of its configurations to use, per graph on average.
         graphs: both splits as a graph model reads them, 'train' and 'valid'.
 
     Returns:
@@ -115,7 +115,7 @@ def grow(
     rows = draw(rng, task, train, table, chosen, most, weights)
     checked = None
     if valid.has_runtimes:
-        most = valid_configs * valid.num_graphs
+        most = valid_configs * len(valid)
         of_valid = task.table(valid, None, graphs['valid'])
         checked = draw(rng, task, valid, of_valid, np.arange(len(valid)), most)
     grown = fit(table.names, options, rows, checked, seed, task.prior)
@@ -166,7 +166,8 @@ def draw(
         labels = task.labels(store, graph)[drawn]
         targets.append(ensembles.normal_scores(labels))
         if task.judged_by == 'opa':
-            targets[-1] += centred_logs(labels)
+            logs = np.log(labels)
+            targets[-1] += logs - logs.mean()
     of_rows = np.repeat(weights * shares**-0.5, shares)
     return Rows(columns, np.concatenate(targets), of_rows, prior)
 
@@ -250,12 +251,6 @@ def _weight_of_prior(rows: Rows) -> float:
     scaled = rows.prior if rows.weights is None else rows.prior * rows.weights
     weight = float(scaled @ rows.targets / (scaled @ rows.prior))
     return round(max(0.0, weight), 6)
-
-
-def centred_logs(labels: np.ndarray) -> np.ndarray:
-    """Returns logarithms less their mean."""
-    logs = np.log(labels)
-    return logs - logs.mean()
 
 
 def even_share(counts: Sequence[int], most: int) -> int:

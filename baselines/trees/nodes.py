@@ -69,7 +69,7 @@ class Nodes(NamedTuple):
             with text_lib.located(f'tree {number}'):
                 _check_lengths(tree)
         feature, kind, left, right = (
-            _ints(trees, key)
+            _numbers(trees, key, _INT, int)
             for key in ('split_feature', 'decision_type', 'left_child', 'right_child')
         )
         threshold, leaf = floats(trees, 'threshold'), floats(trees, LEAF)
@@ -178,10 +178,6 @@ def floats(trees: Sequence[Lines], key: str) -> np.ndarray:
         ValueError: one is not written as a number, or not finite; says where.
     """
     return _numbers(trees, key, FLOAT, float)
-
-
-def _ints(trees: Sequence[Lines], key: str) -> np.ndarray:
-    return _numbers(trees, key, _INT, int)
 
 
 def _numbers(

@@ -56,7 +56,7 @@ def test_a_name_like_no_other_gets_the_list_alone():
 
 
 def test_tile_models():
-    models = registry.tile_models()
+    models = registry.models('tiles')
     assert {'MLP', 'ChebSAGE', 'LateJoinResSAGE'} <= set(models)  # and of the zoo
     assert models['ResGCN'] is models['EarlyJoinResGCN']
 
@@ -111,21 +111,21 @@ def test_options_of_a_constructor():
 
 def test_models_file(tmp_path, monkeypatch):
     (tmp_path / 'models.py').write_text(_MODEL)
-    ours = set(registry.tile_models())
-    models = registry.tile_models(str(tmp_path / 'models.py'))
+    ours = set(registry.models('tiles'))
+    models = registry.models('tiles', str(tmp_path / 'models.py'))
     assert set(models) == {'Mine', *ours}
     assert models['Mine'](10, 5, width=4).width == 4
     monkeypatch.chdir(tmp_path)
-    assert set(registry.tile_models('./models.py')) == {'Mine', *ours}
+    assert set(registry.models('tiles', './models.py')) == {'Mine', *ours}
     monkeypatch.setenv('HOME', str(tmp_path))
-    assert set(registry.tile_models('~/models.py')) == {'Mine', *ours}
+    assert set(registry.models('tiles', '~/models.py')) == {'Mine', *ours}
 
 
 def test_of_two_models_of_one_name_the_users_counts(tmp_path):
     (tmp_path / 'models.py').write_text(f'{_MODEL}\n\nMLP = Mine\n')
-    models = registry.tile_models(str(tmp_path / 'models.py'))
+    models = registry.models('tiles', str(tmp_path / 'models.py'))
     assert models['MLP'] is models['Mine']
-    assert registry.tile_models([models['Mine']])['Mine'] is models['Mine']
+    assert registry.models('tiles', [models['Mine']])['Mine'] is models['Mine']
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_models_file_that_cannot_be_imported(tmp_path, code, what):
 
 def test_models_file_without_models(tmp_path):
     missing = tmp_path / 'none.py'
-    assert _message(registry.tile_models, str(missing)) == (
+    assert _message(registry.models, 'tiles', str(missing)) == (
         f'--models_file: there is no file {missing}'
     )
     for name, content, what in (
@@ -182,7 +182,7 @@ def test_models_file_without_models(tmp_path):
     ):
         path = tmp_path / name
         path.write_text(content)
-        message = _message(registry.tile_models, str(path))
+        message = _message(registry.models, 'tiles', str(path))
         assert message == f'--models_file: {path} {what}'
 
 
@@ -200,7 +200,7 @@ def test_a_file_in_the_zoo_is_all_that_a_layout_model_needs(tmp_path, monkeypatc
     )
     monkeypatch.setattr(zoo, '__path__', [*zoo.__path__, str(tmp_path)])
     try:
-        found = registry.layout_models()
+        found = registry.models('layout')
     finally:
         sys.modules.pop(f'{zoo.__name__}.newcomer', None)
     assert 'Mine' in found and 'Base' not in found
@@ -210,5 +210,4 @@ def test_a_file_in_the_zoo_is_all_that_a_layout_model_needs(tmp_path, monkeypatc
 
 @pytest.mark.parametrize('task', ['tiles', 'layout'])
 def test_names_of_models_without_tensorflow(task):
-    models = {'tiles': registry.tile_models, 'layout': registry.layout_models}[task]()
-    assert sorted(registry.model_names(task)) == sorted(models)
+    assert sorted(registry.model_names(task)) == sorted(registry.models(task))

@@ -16,7 +16,7 @@ import tpugraphs
 def test_sets_are_found_by_name_in_one_order():
     assert list(column_sets.find()) == ['tile', 'loop', 'release', 'estimate']
     assert list(column_sets.find(['estimate', 'tile'])) == ['tile', 'estimate']
-    assert list(column_sets.find_for('cpu')) == ['loop', 'release']
+    assert list(column_sets.find(registry.column_sets('cpu'))) == ['loop', 'release']
     assert {*registry.column_sets('tpu')} == {'tile', 'estimate'}
     counts = [len(columns.names) for columns in column_sets.find().values()]
     assert counts == [35, 118, 1, 7]

@@ -45,7 +45,7 @@ def test_a_model_sees_the_table_scaled_behind_its_columns():
     part = seen[:, -width:]
     assert part.min() == 0 and part.max() == 1
     again = normalizer_lib.Normalizer.from_json(fitted.to_json())
-    assert again.column_sets == ('tile', 'estimate')
+    assert list(again.table_ranges) == ['tile', 'estimate']
     found = graphs.TileGraphs(store, again).scoring_items(np.arange(2))['config_feats']
     np.testing.assert_array_equal(found, seen)
 

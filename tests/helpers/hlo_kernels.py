@@ -5,7 +5,7 @@ import numpy as np
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.features import tile_table
-from baselines.hlo import ragged
+from baselines.hlo import schema
 
 _TYPES = {'pred': 3, 's32': 6, 'f32': 13, 'bf16': 15, 'tuple': 18}  # columns
 
@@ -60,7 +60,7 @@ def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
     return records.TileRecord(
         graph_id=graph_id,
         node_feat=np.stack([features for _, features in nodes]),
-        node_opcode=ragged.opcode_numbers(op for op, _ in nodes).astype(np.int32),
+        node_opcode=schema.opcode_numbers(op for op, _ in nodes).astype(np.int32),
         edge_index=np.array(edges, np.int32).reshape(-1, 2),
         config_feat=config_feat,
         config_runtime=np.arange(1, count + 1) if runtimes is None else runtimes,

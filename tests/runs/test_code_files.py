@@ -105,23 +105,6 @@ def test_notes_of_an_edited_models_py(tmp_path, monkeypatch, capsys):
     )
 
 
-def test_a_finished_run_of_other_code_is_not_resumed(saved):
-    run, path = saved
-    losses = run.info['code']['files'][1]['path'], run.info['code']['files'][2]['path']
-    spec = f'{losses[0]}:f,{losses[1]}:f'
-    code_files.check_unchanged(run, code_files.read(path, spec))
-    with open(losses[1], 'a') as stream:
-        stream.write('y = 1\n')
-    message = (
-        f'--resume: {losses[1]} is not the file that this training began with, of '
-        f'which {run.model_dir}/code/2_l.py is a copy: put that back, or train without '
-        '--resume'
-    )
-    refusals.assert_refused(
-        lambda: code_files.check_unchanged(run, code_files.read(path, spec)), message
-    )
-
-
 @pytest.mark.parametrize('entry', [5, {'flag': 'models_file'}, {'flag': 1}])
 def test_a_damaged_list_of_files(tmp_path, entry):
     info = {'args': {'model': 'M', 'models_file': 'x'}, 'code': {'files': [entry]}}

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from baselines import config
 from baselines.core import registry
@@ -22,6 +23,7 @@ from baselines.training import run_training
 from tests.helpers import conformance
 from tests.helpers import elsewhere
 from tests.helpers import finished_runs
+from tests.helpers import layout_programs
 from tests.helpers import places
 from tests.helpers import tile_graphs
 from tests.helpers import tile_records
@@ -110,12 +112,14 @@ class _Published(NamedTuple):
         expected: our scores by model.
         tolerance: by model, what rounding may change.
         ranking: rows of the course's script, of the trained run.
+        layout: saved layout models, and their variables as loaded there, by name.
     """
 
     scores: dict[str, np.ndarray]
     expected: dict[str, np.ndarray]
     tolerance: dict[str, float]
     ranking: dict[str, str]
+    layout: dict[str, tuple[tf.keras.Model, list[np.ndarray]]]
 
 
 @pytest.fixture(scope='module', name='published')
@@ -147,16 +151,29 @@ def _published(trained, tmp_path_factory):
         expected[name] = model(graph).numpy()
         tolerance[name] = rules.rounding(model, graph)
     np.savez(folder / 'inputs.npz', **inputs)
+    layout = {}
+    program, _ = layout_programs.merged([layout_programs.random_program(0)], range(5))
+    for name, model_class in registry.distinct(registry.models('layout')).items():
+        layout[name] = model_class(5, 10)
+        layout[name](program)
+        # Without the calls, which take seconds to trace.
+        layout[name].save(folder / name, include_optimizer=False, save_traces=False)
     settings, model_dir = trained
     process = elsewhere.start(
         ['score_models.py', folder / 'inputs.npz', folder / 'scores.npz', *expected],
         ['course_script.py', model_dir, settings.data_root, folder / 'theirs.csv'],
+        ['load_models.py', folder, *(folder / name for name in layout)],
         path=[_published_tree(folder)],
     )
     elsewhere.finish(process)
     with np.load(folder / 'scores.npz') as stored:
         scores = dict(stored)
-    return _Published(scores, expected, tolerance, _rows(folder / 'theirs.csv'))
+    loaded = {}
+    for name, model in layout.items():
+        with np.load(folder / f'{name}.npz') as stored:
+            loaded[name] = model, [stored[key] for key in stored]
+    ranking = _rows(folder / 'theirs.csv')
+    return _Published(scores, expected, tolerance, ranking, loaded)
 
 
 @pytest.mark.slow
@@ -165,6 +182,14 @@ def test_our_models_score_the_same_in_the_published_tree(published):
         for way in (name, name + '_forward'):
             tolerance = published.tolerance[name]
             conformance.assert_close(published.scores[way], expected, tolerance)
+
+
+@pytest.mark.slow
+def test_a_process_without_our_code_reads_the_weights_of_layout_models(published):
+    for model, loaded in published.layout.values():
+        assert len(loaded) == len(model.trainable_variables)
+        for variable, array in zip(model.trainable_variables, loaded):
+            np.testing.assert_array_equal(array, variable.numpy())
 
 
 @pytest.mark.slow
@@ -179,7 +204,9 @@ def test_the_course_script_ranks_as_ours_does(published, trained, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_grader_does_with_a_hand_in(trained, root, tmp_path, capsys):
+def test_what_a_grader_does_with_a_hand_in(
+    trained, root, tmp_path, capsys, monkeypatch
+):
     """The training leaves a kernel out that the course's script scales by."""
     settings, model_dir = trained
     command = [f'{_MODELS}:EarlyJoinSAGE', '--dir', model_dir]
@@ -188,23 +215,20 @@ def test_what_a_grader_does_with_a_hand_in(trained, root, tmp_path, capsys):
     def lines(*words):
         code = commands.run('check', [*command, *words])
         found = capsys.readouterr().out.splitlines()
-        assert all(line.startswith('ok ') for line in found[:9])
-        return code, [line.partition(f'{of_run}: ') for line in found[9:]]
+        count = 2 + len(rules.RULES)
+        assert all(line.startswith('ok ') for line in found[:count])
+        return code, [line.partition(f'{of_run}: ') for line in found[count:]]
 
     # That kernel has an opcode of its own, and columns that are constant elsewhere.
     rule = 'tiles_gen_predictions_csv.py ranks as the training did'
-    assert lines() == (
-        1,
-        [
-            (
-                'FIX  ',
-                f'{of_run}: ',
-                f"{rule}: the course's script makes a model of 251 opcodes and 12 + 6 "
-                'columns, which occur in all kernels, and this one is of 200 '
-                'opcodes and 11 + 5 columns: train on the whole collection',
-            )
-        ],
+    wrong = (
+        f"{rule}: the course's script makes a model of 251 opcodes and 12 + 6 columns, "
+        'which occur in all kernels, and this one is of 200 opcodes and 11 + 5 '
+        'columns: train on the whole collection'
     )
+    with monkeypatch.context() as patch:
+        patch.setattr(rules, 'RULES', {})  # its model keeps them, see below
+        assert lines() == (1, [('FIX  ', f'{of_run}: ', wrong)])
     data = tmp_path / 'data'
     shutil.copytree(root / 'data', data)
     small = data / 'train' / 'program_0_small.npz'
@@ -235,7 +259,7 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
 
 saved.save_model = save
 run_training.train(config.TileConfig(**json.loads(sys.argv[1])))
-models = registry.layout_models()
+models = registry.models('layout')
 print('GCN is', models['GCN'].__module__, 'next to', models['ChebNet'].__module__)
 """
 

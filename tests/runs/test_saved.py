@@ -190,15 +190,10 @@ def _gzipped(text):
     return gzip.compress(text if isinstance(text, bytes) else text.encode(), mtime=0)
 
 
-_WHOLE = gzip.compress(json.dumps({**_INFO, 'x': list(range(999))}).encode(), mtime=0)
-
-
 @pytest.mark.parametrize(
     'content, what',
     [
         (b'text', 'is damaged: Not a gzipped file'),
-        (_WHOLE[: len(_WHOLE) // 2], 'is damaged'),
-        (_WHOLE[:40] + bytes(20) + _WHOLE[60:], 'is damaged'),
         (_gzipped(b'\xff\xfe{}'), 'is damaged'),
         (_gzipped('[' * 100_000), 'is damaged'),
         (_gzipped('[1, 2]'), 'does not say which model it is (args.model)'),
@@ -359,20 +354,8 @@ def _variables(run, name):
     return run[0] / 'variables' / name
 
 
-_DATA = 'variables.data-00000-of-00001'
-
-
-@pytest.mark.parametrize(
-    'damage',
-    [
-        lambda run: os.truncate(_variables(run, _DATA), 9),
-        lambda run: _variables(run, _DATA).unlink(),
-        lambda run: _variables(run, 'variables.index').write_bytes(os.urandom(500)),
-    ],
-    ids=['data cut', 'data gone', 'index random'],
-)
-def test_a_damaged_checkpoint(run, damage):
-    damage(run)
+def test_a_damaged_checkpoint(run):
+    os.truncate(_variables(run, 'variables.data-00000-of-00001'), 9)
     message = _weights_message(run)
     assert message.startswith(f'{run[0]}: the weights cannot be read: ')
 
@@ -402,23 +385,6 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
         checkpoints.write(path, {'big': np.zeros(10_000)}, {})
     assert checkpoints.read(path)[1] == _STATE
     assert os.listdir(tmp_path) == ['unfinished.npz']
-
-
-def test_damaged_states_say_so(tmp_path):
-    path = tmp_path / 'unfinished.npz'
-    checkpoints.write(str(path), _ARRAYS, _STATE)
-    whole = path.read_bytes()
-    for size in [*range(0, len(whole), 37), len(whole) - 1]:
-        path.write_bytes(whole[:size])
-        message = _message(ValueError, checkpoints.read, str(path))
-        assert message.startswith(f'{path} is damaged (')
-        assert message.count(str(path)) == 1
-        assert message.endswith('; delete it to start over')
-    np.savez(path, **_ARRAYS)
-    assert 'is damaged' in _message(ValueError, checkpoints.read, str(path))
-    np.savez(path, json=np.array([{}], object))
-    message = _message(ValueError, checkpoints.read, str(path))
-    assert 'holds pickled Python objects' in message
 
 
 def test_what_is_written_is_read_of_too_many_configurations(

@@ -21,7 +21,7 @@ class TileTask(conformance.Task):
     num_ops = tile_graphs.NUM_OPS
 
     def models(self):
-        return registry.tile_models()
+        return registry.models('tiles')
 
     def make_pieces(self):
         rng = np.random.default_rng(0)
@@ -30,10 +30,8 @@ class TileTask(conformance.Task):
             return tile_graphs.random_kernel(rng, nodes, conformance.NUM_CONFIGS, edges)
 
         return {
-            'chain': kernel(5, None),
             'tree_and_repeats': kernel(6, [(1, 0), (2, 0), (2, 0), (5, 3), (4, 4)]),
             'node_without_edges': kernel(4, [(1, 0), (3, 1)]),
-            'two_nodes': kernel(2, [(1, 0)]),
             'no_edges': kernel(3, []),
             'single_node': kernel(1, []),
         }
@@ -66,12 +64,12 @@ def _graphs(tmp_path_factory):
     return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
 
 
-@pytest.mark.parametrize('name', conformance.parameters(registry.tile_models()))
+@pytest.mark.parametrize('name', conformance.parameters(registry.models('tiles')))
 class TestTileModels(conformance.ModelSuite):
     @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name, graphs, monkeypatch):
-        if name not in task.models_of_new_layers:
-            pytest.skip('compiling takes a second: once for a kind of layer')
+        if name not in task.representatives:
+            pytest.skip('compiling takes a second: once for a file of models')
         model = task.shared(name)
         if getattr(model, 'scores_depend_on_list', False):
             pytest.skip('its slices are other lists, see tests/tiles/test_scoring.py')

@@ -55,8 +55,8 @@ def test_losses(capsys):
 @pytest.mark.parametrize(
     'name, choices, meant',
     [
-        ('GAT', registry.tile_models(), 'AttentionSAGE'),
-        ('gat', registry.layout_models(), 'GAT'),
+        ('GAT', registry.models('tiles'), 'AttentionSAGE'),
+        ('gat', registry.models('layout'), 'GAT'),
         ('lightgbm', ['MLP', 'Trees'], 'Trees'),
         ('XGBoost', ['MLP'], None),
     ],

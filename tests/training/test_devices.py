@@ -51,7 +51,7 @@ def test_a_process_takes_the_shares_of_its_replicas():
 
 
 def test_one_device_takes_all():
-    alone = devices.find_devices('')
+    alone = devices.open_devices('')
     batches = np.arange(6).reshape(2, 3)
     [same] = alone.share(batches)
     assert same.tolist() == batches.tolist() and alone.is_chief
@@ -65,7 +65,7 @@ def test_a_batch_has_to_be_divided():
 
 
 def test_what_ends_with_another_worker_is_one_line():
-    alone = devices.find_devices('')
+    alone = devices.open_devices('')
     with pytest.raises(ValueError, match='another worker has ended; start all .* --re'):
         with alone.watched():
             raise tf.errors.UnavailableError(None, None, 'Connection reset')
@@ -96,7 +96,7 @@ def _config(workers=('a:1', 'b:2'), kind='worker', index=0, **others):
 def test_tf_config_that_cannot_be_used(monkeypatch, text, message):
     monkeypatch.setenv('TF_CONFIG', text)
     with pytest.raises(ValueError, match=message) as error:
-        devices.find_devices('workers')
+        devices.open_devices('workers')
     assert '\n' not in str(error.value)
 
 

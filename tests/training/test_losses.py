@@ -166,22 +166,13 @@ def _ranking():
     )
 
 
-@pytest.mark.parametrize(
-    'name, ties',
-    [
-        ('ListMLELoss', False),
-        ('PairwiseHingeLoss', True),
-        ('PairwiseLogisticLoss', False),
-        ('PairwiseLogisticLoss', True),
-    ],
-)
-def test_losses_are_as_in_tensorflow_ranking(ranking, name, ties):
+def test_a_loss_without_a_golden_is_as_in_tensorflow_ranking(ranking):
     rng = np.random.default_rng(0)
     labels = rng.permuted(np.arange(1.0, 33)[None].repeat(4, 0), axis=1)
-    labels = (np.ceil(labels / 8) if ties else labels).astype(np.float32)
+    labels = np.ceil(labels / 8).astype(np.float32)
     scores = rng.normal(0, 5, (4, 32)).astype(np.float32)
-    published = getattr(ranking.keras.losses, name)(temperature=10.0)
-    ours = losses.CombinedLoss(name, 10.0)
+    published = ranking.keras.losses.PairwiseLogisticLoss(temperature=10.0)
+    ours = losses.CombinedLoss('PairwiseLogisticLoss', 10.0)
     value, gradient = _value_and_gradient(ours, labels, scores)
     wanted, slopes = _value_and_gradient(published, labels, scores)
     # Both are sums of 32 terms, each rounded to 2^-24.

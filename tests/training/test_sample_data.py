@@ -28,7 +28,7 @@ def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
         cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
     )
     store = lookup.TASKS[collection.task].open_split(collection, options, 'train')
-    assert store.num_graphs == toy_files and store.has_runtimes
+    assert len(store) == toy_files and store.has_runtimes
     assert store.source.startswith(str(home))
 
 

@@ -176,6 +176,7 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures('weights_alone')
 def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     monkeypatch.setattr(growing, 'OF_TILES', growing.TreeOptions(**_KWARGS))
     monkeypatch.setattr(ensembles, 'chosen_weights', lambda *given: [0.5, 1.0])
@@ -184,7 +185,7 @@ def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     both, printed = tile_runs.train(tmp_path, trees=True, **flags)
     assert 'weights of 0.5 for the graph model and 1 for the trees' in printed
     assert finished_runs.info_of(both)['member_weights'] == [0.5, 1.0]
-    assert {'saved_model.pb', 'trees.txt'} <= set(processes.listing(both))
+    assert {'variables/variables.index', 'trees.txt'} <= set(processes.listing(both))
     digest = finished_runs.info_of(both)['digest']
     assert set(digest) == {'trees', 'weights', 'settings'}
     options = prediction.Options(
@@ -231,7 +232,6 @@ def test_what_trees_predict():
     assert ensembles.normal_scores(runtimes) == pytest.approx(wanted, abs=1e-3)
     # 2, 0, 1 and 0 times the logarithm of 2, less their mean.
     logs = np.log(2) * np.array([1.25, -0.75, 0.25, -0.75])
-    assert growing.centred_logs(runtimes) == pytest.approx(logs)
     # Layouts are judged by their order alone; of tiles it also matters how slow.
     for by_tau, targets in ((True, wanted), (False, wanted + logs)):
         rows = _drawn([runtimes], by_tau)
@@ -273,6 +273,6 @@ def test_its_settings_are_those_that_a_report_shows(tiles, tmp_path):
     ignored = {*config.to_json(config.TileConfig())} - {*shown}
     places = 'cache_dir data_root model_kwargs_json models_file out_dir recipe resume'
     places += ' results_csv run_id skip_bad_files test_mode init_from strategy'
-    places += ' fold_epochs folds seeds'
+    places += ' folds fold_epochs seeds'
     others.pop('trees')  # trees have an option of this name
     assert ignored == {*others, *places.split()}

@@ -281,7 +281,8 @@ def _are_halves(value: object) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(untrusted.are_ints(row, 1) for row in value)
+        and all(isinstance(row, list) for row in value)
+        and all(untrusted.is_int(time, 1) for row in value for time in row)
         and len(value[0]) == len(value[1]) > 0
     )
 
@@ -290,7 +291,7 @@ def _are_halves(value: object) -> bool:
 # others back as they were.
 _RULES: dict[str, untrusted.Rule] = {
     'file': (lambda value: isinstance(value, str), 'text'),
-    'noisy': (untrusted.is_bool, 'true or false'),
+    'noisy': (lambda value: isinstance(value, bool), 'true or false'),
     'halves': (_are_halves, 'two rows of nanoseconds'),
     'tau': (untrusted.is_number, 'a number'),
     'dropped': untrusted.OBJECT,

@@ -26,7 +26,7 @@ _CHUNK = 1024
 _PRODUCT = 4096
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class EncodedConfigs:
     """The configurations of one program.
 

@@ -43,6 +43,7 @@ class JointStore(layout_store.LayoutStore):
         # Not the constructor of the base class, which takes columns of all rows.
         self._parts, self._names = dict(parts), list(names)
         self._stores = list(parts.values())
+        # (number in its split, number of the split) of each graph, so they alternate.
         self._places = sorted(
             (graph, part)
             for part, store in enumerate(self._stores)

@@ -111,7 +111,7 @@ def read_configs(path: str, program: LayoutRecord) -> Iterator[np.ndarray]:
     """Reads the features of a file's configurations block by block.
 
     Args:
-        program: that of `read_program`, whose errors this raises, too.
+        program: the record from `read_program`, the errors of which this raises, too.
 
     Yields:
         Blocks of configurations in order, [configurations, k, 18], checked, of any

@@ -73,7 +73,7 @@ class ConfigSampler:
         Args:
             rng: the source of randomness; the same state draws the same.
             graphs: indices of graphs; one that is there twice is drawn twice.
-            k: how many, at least 1 and at most each graph's candidates.
+            k: number of candidates to draw, from 1 to the fewest that a graph has.
 
         Raises:
             ValueError: a graph has no runtimes, and sampling is not uniform.
@@ -87,18 +87,14 @@ class ConfigSampler:
                     f'{self._store.graph_ids[graph]}: {self._strategy} sampling needs '
                     'runtimes, and its are not published; draw uniformly'
                 )
-            chosen = among[_positions(rng, self._strategy, len(among), k)]
-            configs[row] = self._store.part('group_first', graph)[chosen]
+            # int64 [k], different places in the ranking of the candidates.
+            if self._strategy == 'uniform':
+                places = rng.choice(len(among), k, replace=False)
+            else:  # the same distribution, by the faster way
+                draw = _skewed_few if 4 * k <= len(among) else _skewed_many
+                places = draw(rng, len(among), k)
+            configs[row] = self._store.part('group_first', graph)[among[places]]
         return configs
-
-
-def _positions(
-    rng: np.random.Generator, strategy: str, count: int, k: int
-) -> np.ndarray:
-    """Draws `k` different places in a ranking of `count`, in random order."""
-    if strategy == 'uniform':
-        return rng.choice(count, k, replace=False)
-    return _skewed_few(rng, count, k) if 4 * k <= count else _skewed_many(rng, count, k)
 
 
 def _skewed_many(rng: np.random.Generator, count: int, k: int) -> np.ndarray:

@@ -28,6 +28,8 @@ _ARRAYS = (
 )
 # A program's codes begin at a multiple, whatever their width.
 _ALIGNMENT = 8
+# A label is a runtime in nanoseconds divided by this, as published.
+LABEL_SCALE = 1e7
 # Configurations in memory that are encoded at a time.
 _AT_ONCE = 256
 
@@ -40,14 +42,23 @@ class EncodedProgram(records.LayoutRecord):
     configs: encoding.EncodedConfigs = None  # type: ignore[assignment]
 
 
+def _encode(
+    program: records.LayoutRecord, blocks: Iterable[np.ndarray]
+) -> EncodedProgram:
+    """Encodes the features of a program's configurations, [configurations, k, 18]."""
+    nodes = len(program.node_config_ids)
+    encoder = encoding.ConfigEncoder(program.num_configs, nodes)
+    for block in blocks:
+        encoder.add(block)
+    return EncodedProgram(**vars(program), configs=encoder.finish())
+
+
 def encoded(record: records.LayoutRecord) -> EncodedProgram:
     """Checks a program that is in memory, and encodes its configurations."""
     record = record.checked()
     features = record.node_config_feat
-    encoder = encoding.ConfigEncoder(*features.shape[:2])
-    for block in np.array_split(features, -(-len(features) // _AT_ONCE)):
-        encoder.add(block)
-    return EncodedProgram(**vars(record), configs=encoder.finish())
+    parts = -(-len(features) // _AT_ONCE)
+    return _encode(record, np.array_split(features, parts))
 
 
 class LayoutStore(splits.PackedSplit):
@@ -96,11 +107,7 @@ class LayoutStore(splits.PackedSplit):
     @staticmethod
     def read(path: str) -> EncodedProgram:
         record = records.read_program(path)
-        nodes = len(record.node_config_ids)
-        encoder = encoding.ConfigEncoder(record.num_configs, nodes)
-        for block in records.read_configs(path, record):
-            encoder.add(block)
-        return EncodedProgram(**vars(record), configs=encoder.finish())
+        return _encode(record, records.read_configs(path, record))
 
     @staticmethod
     def pack(

@@ -46,7 +46,7 @@ def open_or_build(
     Of two processes that build it at once, the second waits for the first.
 
     Args:
-        cache_dir: where packed folders are kept; made if missing.
+        cache_dir: the parent of packed folders; made if missing.
         label: human-readable prefix of the folder's name: letters, digits, '-', '_'.
         source: identifies the source: its absolute path, options.
         listing: the source's files as they are now.
@@ -78,7 +78,10 @@ def open_or_build(
             with files.folder_atomically(final, replace=True) as folder:
                 with columns.Writer(folder) as writer:
                     writer.finish(build(writer))
-            _remove_others(cache_dir, key, keep=final)
+            # The source's earlier folders go while the lock is held.
+            for path in glob.glob(f'{glob.escape(os.path.join(cache_dir, key))}.*'):
+                if path != final and not path.endswith('.lock'):
+                    shutil.rmtree(path, ignore_errors=True)
             return columns.open_folder(final)
 
 
@@ -88,13 +91,6 @@ def _open(folder: str) -> Packed | None:
         return columns.open_folder(folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _remove_others(cache_dir: str, key: str, keep: str) -> None:
-    """Removes a source's folders other than `keep`; call it with the lock held."""
-    for path in glob.glob(glob.escape(os.path.join(cache_dir, f'{key}.')) + '*'):
-        if path != keep and not path.endswith('.lock'):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager

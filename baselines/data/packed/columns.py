@@ -40,11 +40,6 @@ class _Column:
         self.rows += len(rows)
         self.stream.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
 
-    def content(self) -> bytes:
-        """Returns all rows of a column in memory."""
-        self.stream.seek(0)
-        return self.stream.read()
-
 
 class Writer:
     """Writes columns; a column is created by the first append to it.
@@ -108,12 +103,12 @@ class Writer:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the columns in memory, read-only."""
-        return {
-            name: np.frombuffer(column.content(), column.dtype).reshape(
-                -1, *column.row_shape
-            )
-            for name, column in self._columns.items()
-        }
+        arrays = {}
+        for name, column in self._columns.items():
+            column.stream.seek(0)
+            flat = np.frombuffer(column.stream.read(), column.dtype)
+            arrays[name] = flat.reshape(-1, *column.row_shape)
+        return arrays
 
 
 def open_folder(folder: str) -> tuple[text.JsonObject, dict[str, np.ndarray]]:

@@ -122,7 +122,7 @@ class PackedSplit:
 
         Args:
             split_dir: a folder of `<graph id>.npz` files.
-            cache_dir: where packed splits are kept; one for all splits is fine.
+            cache_dir: the folder of packed splits; one for all splits is fine.
             skip_bad_files: leave damaged files out, with a warning for each,
                 instead of stopping at the first.
             limit: only the first so many files by name, at least 1; None means all.
@@ -203,22 +203,17 @@ class PackedSplit:
     def __len__(self) -> int:
         return len(self.graph_ids)
 
-    @property
-    def num_graphs(self) -> int:
-        """Number of graphs, G."""
-        return len(self)
-
     def rows(self, owner: str, graph: int) -> slice:
         """Returns the rows of a graph in the packed arrays.
 
         Args:
-            owner: as in `columns`: 'graph', 'node', 'edge', 'config', ...
+            owner: a value of `columns`: 'graph', 'node', 'edge', 'config', ...
 
         Raises:
             IndexError: the index is negative or too large.
         """
-        if not 0 <= graph < self.num_graphs:
-            raise IndexError(f'graph {graph} of {self.num_graphs}')
+        if not 0 <= graph < len(self):
+            raise IndexError(f'graph {graph} of {len(self)}')
         if owner == 'graph':
             return slice(graph, graph + 1)
         offsets = getattr(self, f'{owner}_offsets')

@@ -72,24 +72,18 @@ class Variant:
         if self.extra:
             store = store.with_extra()
         # The first difference is named; one is enough to know that the data do not fit.
-        other = Variant.from_store(store)
-        if other.pad != self.pad:
-            difference = f'absent entries are {other.pad} (--pad={other.pad})'
-            expected = self.pad
-        elif other.node_features != self.node_features:
-            difference = f'node_feat has {text.count(other.node_features, "column")}'
-            expected = self.node_features
-        elif other.config_features != self.config_features:
-            difference = (
-                f'config_feat has {text.count(other.config_features, "column")}'
-            )
-            expected = self.config_features
-        else:
-            return store
-        raise ValueError(
-            f'{store.source}: {difference}, but {expected} in what {than}; use data '
-            'extracted in the same way, or train a model on this one'
-        )
+        for name, actual in Variant.from_store(store).to_json().items():
+            expected = getattr(self, name)
+            if actual != expected:
+                difference = f'absent entries are {actual} (--pad={actual})'
+                if name != 'pad':
+                    array = name.replace('features', 'feat')
+                    difference = f'{array} has {text.count(actual, "column")}'
+                raise ValueError(
+                    f'{store.source}: {difference}, but {expected} in what {than}; use '
+                    'data extracted in the same way, or train a model on this one'
+                )
+        return store
 
 
 _WIDTH = lambda value: untrusted.is_int(value, 1), 'a number of columns'

@@ -13,8 +13,8 @@ def draw_configs(rng: np.random.Generator, counts: np.ndarray, k: int) -> np.nda
 
     Args:
         rng: the source of randomness; the same state draws the same.
-        counts: int64 [B], how many configurations each kernel has, at least k.
-        k: how many to draw of each, at least 1.
+        counts: int64 [B], numbers of configurations of the kernels, at least k.
+        k: number of configurations to draw of each kernel, at least 1.
 
     Returns:
         int64 [B, k]; the entries of row i differ and lie in [0, counts[i]).

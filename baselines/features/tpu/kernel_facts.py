@@ -13,7 +13,6 @@ import numpy as np
 
 from baselines.features import kernel_nodes
 from baselines.features import tiling
-from baselines.features.tpu import physical_shapes
 from baselines.hlo import schema
 
 # Loops: one for each dimension of the loop tensor, slowest first, then those
@@ -22,6 +21,8 @@ LOOPS = schema.RANK + 2
 _WINDOW = schema.RANK + 1
 
 GROUPS = 6  # of tensors that follow the same loops, per kernel
+_LANES = 128
+_SUBLANES = 8
 
 
 class KernelFacts:
@@ -76,7 +77,7 @@ class _Reader:
         self._features, self._kernel = self._nodes.raw, self._nodes.kernel
         self._count = len(nodes.root)
         self._consumer, self._producer = self._nodes.edges.T
-        self.shapes = physical_shapes.PhysicalShapes(self._nodes)
+        self.shapes = _PhysicalShapes(self._nodes)
         self._parameters, self._results = self._ends()
         products = self._consumer[self._nodes.have(tiling.PRODUCTS)[self._consumer]]
         self.product = self._nodes.last(np.unique(products))
@@ -187,8 +188,8 @@ class _Reader:
         # A `dot` has no dimension numbers here: sizes must do.
         is_dot = self._nodes.have(('dot',))[product][:, np.newaxis]
         of_product, sizes = shapes.sizes[product], shapes.sizes
-        rows_of_dot, _ = physical_shapes.match(of_product, sizes[left], True)
-        columns_of_dot, kept = physical_shapes.match(of_product, sizes[right], False)
+        rows_of_dot, _ = _match(of_product, sizes[left], True)
+        columns_of_dot, kept = _match(of_product, sizes[right], False)
         summed = np.where(is_dot, in_right & ~kept, summed)
         window &= ~is_dot
         exists = (product >= 0)[:, np.newaxis]
@@ -204,7 +205,7 @@ class _Reader:
         Tensors `before` a product follow the loops of its operand of their shape.
         """
         kernel, sizes, loop = self._kernel[nodes], self.shapes.sizes, self.loop
-        follows, _ = physical_shapes.match(sizes[loop[kernel]], sizes[nodes], False)
+        follows, _ = _match(sizes[loop[kernel]], sizes[nodes], False)
         follows = _with_sums(follows)
         whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
         operands = (self.right, self._of_right), (self._left, self._of_left)
@@ -251,3 +252,77 @@ class _Reader:
 def _with_sums(follows: np.ndarray) -> np.ndarray:
     """Appends the two loops of a sum, both followed: bool [n, 6] -> [n, 8]."""
     return np.concatenate([follows, np.ones((len(follows), 2), bool)], axis=1)
+
+
+class _PhysicalShapes:
+    """Shapes of n nodes in a TPU's memory: slowest dimension first.
+
+    Arrays are kept in registers of 8 x 128 elements: 128 in the fastest dimension, 8
+    in the next, 1 in all others; 1,024 where there is one dimension alone.
+
+    Attributes:
+        dims: float64 [n, 6], sizes in logical order; 0 where there is none.
+        logical: int64 [n, 6], the logical dimension at each place, or -1.
+        sizes: float64 [n, 6], its size, or 0.
+        unit: float64 [n, 6], elements of a register along it.
+        units: float64 [n, 6], registers along it.
+        is_array: bool [n]; scalars, tuples and tokens are none.
+        elements: float64 [n]; 1 of a scalar.
+        registers: float64 [n]; 0 of a scalar.
+        bytes: float64 [n], those of whole registers.
+    """
+
+    def __init__(self, nodes: kernel_nodes.KernelNodes):
+        dims = self.dims = nodes.dims.astype(np.float64)
+        rank = (dims > 0).sum(axis=1)[:, np.newaxis]  # [n, 1]
+        layout = np.clip(nodes.raw[:, schema.MINOR_TO_MAJOR], 0, schema.RANK - 1)
+        layout = layout.astype(np.int64)
+        # The layout names the fastest dimension first.
+        turned, exists = tiling.reverse(dims)
+        order = np.take_along_axis(layout, turned, axis=1)
+        self.logical = np.where(exists, order, -1)
+        self.sizes = np.where(exists, np.take_along_axis(dims, order, axis=1), 0)
+        # [n, 6]: 0 for the fastest dimension, 1 for the next one, ...
+        fastest = rank - 1 - np.arange(schema.RANK)
+        self.unit = np.where(
+            fastest == 0,
+            np.where(rank > 1, _LANES, _LANES * _SUBLANES),
+            np.where(fastest == 1, _SUBLANES, 1),
+        ).astype(np.float64)
+        self.units = np.ceil(self.sizes / self.unit)
+        self.is_array = rank[:, 0] > 0
+        self.elements = np.where(self.sizes > 0, self.sizes, 1).prod(axis=1)
+        registers = np.where(self.sizes > 0, self.units, 1).prod(axis=1)
+        self.registers = np.where(self.is_array, registers, 0)
+        self.bytes = self.registers * _LANES * _SUBLANES * nodes.element_bytes
+
+    def size_of(self, node: np.ndarray, dimension: np.ndarray) -> np.ndarray:
+        """Returns the sizes of dimension[i] of node[i]: float64 [n]; 0 for none."""
+        inside = np.clip(dimension, 0, schema.RANK - 1).astype(np.int64)
+        return np.where(
+            (dimension >= 0) & (dimension < schema.RANK), self.dims[node, inside], 0
+        )
+
+
+def _match(
+    loops: np.ndarray, sizes: np.ndarray, slowest_first: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs dimensions of one size, each with at most one other.
+
+    Args:
+        loops: [n, 6] sizes; 0 for none.
+        sizes: [n, 6], of another tensor.
+        slowest_first: whether, of equal dimensions, the slowest ones are paired first.
+
+    Returns:
+        bool [n, 6] and bool [n, 6]: which dimensions of both have a partner.
+    """
+    order = range(schema.RANK) if slowest_first else range(schema.RANK - 1, -1, -1)
+    of_loops, of_sizes = np.zeros(loops.shape, bool), np.zeros(sizes.shape, bool)
+    for i in order:
+        for j in order:
+            pair = (loops[:, i] == sizes[:, j]) & (loops[:, i] > 0)
+            pair &= ~of_loops[:, i] & ~of_sizes[:, j]
+            of_loops[:, i] |= pair
+            of_sizes[:, j] |= pair
+    return of_loops, of_sizes

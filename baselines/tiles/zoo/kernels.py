@@ -20,11 +20,6 @@ Size: TypeAlias = 'int | tf.Tensor'
 _Layer = tuple[tf.keras.layers.Layer, Callable[..., tf.Tensor]]
 
 
-def width(x: tf.Tensor) -> int:
-    """Returns the length of the last axis."""
-    return x.shape[-1]
-
-
 class KernelBatch:
     """A batch of kernels: the tensors of a GraphTensor, in the shapes that models use.
 
@@ -52,26 +47,26 @@ class KernelBatch:
 
     def wide(self, x: tf.Tensor) -> tf.Tensor:
         """Makes a row per node or kernel: [.. * columns, h] -> [.., columns h]."""
-        return tf.reshape(x, [-1, self.columns * width(x)])
+        return tf.reshape(x, [-1, self.columns * x.shape[-1]])
 
     def times(self, matrix: implicit.Multiplier, x: tf.Tensor) -> tf.Tensor:
         """Multiplies a matrix with every column of x."""
-        return tf.reshape(matrix @ self.wide(x), [-1, width(x)])
+        return tf.reshape(matrix @ self.wide(x), [-1, x.shape[-1]])
 
     def on_nodes(self, x: tf.Tensor) -> tf.Tensor:
         """Copies rows of kernels to nodes: [b * columns, h] -> [n * columns, h]."""
-        return tf.reshape(tf.matmul(self.member, self.wide(x)), [-1, width(x)])
+        return tf.reshape(tf.matmul(self.member, self.wide(x)), [-1, x.shape[-1]])
 
     def pool(self, x: tf.Tensor, reduction: str = 'sum') -> tf.Tensor:
         """Sums or averages over nodes: [n * columns, h] -> [b * columns, h]."""
         pooled = tf.matmul(self.member, self.wide(x), transpose_a=True)
         if reduction == 'mean':
             pooled /= tf.expand_dims(tf.reduce_sum(self.member, axis=0), 1)
-        return tf.reshape(pooled, [-1, width(x)])
+        return tf.reshape(pooled, [-1, x.shape[-1]])
 
     def each_config(self, x: tf.Tensor) -> tf.Tensor:
         """Reshapes to an axis of configurations: [.. * c, h] -> [.., c, h]."""
-        return tf.reshape(x, [-1, self.num_configs, width(x)])
+        return tf.reshape(x, [-1, self.num_configs, x.shape[-1]])
 
     def scores(self, x: tf.Tensor) -> tf.Tensor:
         """Reshapes to a row of scores per kernel: [b * c, 1] -> [b, c]."""

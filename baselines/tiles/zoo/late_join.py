@@ -17,7 +17,7 @@ def ramps(x: tf.Tensor, count: int) -> tf.Tensor:
     """
     starts = tf.range(count, dtype=tf.float32)
     filled = tf.clip_by_value(tf.expand_dims(x, -1) * count - starts, 0.0, 1.0)
-    width = tf.shape(x)[1] if kernels_lib.width(x) is None else kernels_lib.width(x)
+    width = tf.shape(x)[1] if x.shape[-1] is None else x.shape[-1]
     return tf.reshape(filled, [tf.shape(x)[0], count * width])
 
 
@@ -44,9 +44,9 @@ class LateJoinResSAGE(kernels_lib.ResidualModel):
         op_embed_dim: width of the opcode embedding.
         head_dim: width of what is computed per configuration.
         head_blocks: residual blocks of the head.
-        bins: of the piecewise-linear encoding of each configuration feature; 0
-            leaves it out.
-        log_scales: as in `ResidualModel`.
+        bins: number of bins in the piecewise-linear encoding of a configuration
+            feature; 0 leaves it out.
+        log_scales: scales of the logarithms of features; see `ResidualModel`.
         hidden_activation: a Keras activation.
         dropout: share of the head's hidden values that a training step leaves out.
 

@@ -93,7 +93,7 @@ def test_every_graph_comes_back(tmp_path, task):
     graphs = task.files.write_split(tmp_path / 'train', task.make(20))
     for _ in range(2):
         store = _open(tmp_path / 'train', task.kind)
-        assert store.num_graphs == len(store) == 20
+        assert len(store) == 20
         assert store.graph_ids == [graph.graph_id for graph in graphs]
         for i, graph in enumerate(graphs):
             same_records.assert_same(store.record(i), graph)
@@ -175,7 +175,7 @@ def test_the_default_is_what_runtimes_are_divided_by():
 
 def test_limit_takes_the_first_by_name(split):
     assert _open(split, limit=2).graph_ids == _open(split).graph_ids[:2]
-    assert _open(split, limit=99).num_graphs == 5
+    assert len(_open(split, limit=99)) == 5
     # Toy data and all of it do not push each other out of the cache.
     assert len(_folders(split)) == 3
 
@@ -183,7 +183,7 @@ def test_limit_takes_the_first_by_name(split):
 def test_other_entries_of_the_folder_do_not_count(split):
     (split / 'README.txt').write_text('text')
     (split / '.hidden.npz').write_text('text')
-    assert _open(split).num_graphs == 5
+    assert len(_open(split)) == 5
 
 
 # When it is packed again ------------------------------------------------------
@@ -201,7 +201,7 @@ def test_a_changed_split_is_packed_anew(split, change, graphs):
     old_folders, old_values = _folders(split), np.array(before.config_feat)
     change(sorted(split.glob('*.npz'))[1])
     after = _open(split)
-    assert after.num_graphs == graphs
+    assert len(after) == graphs
     for i, path in enumerate(sorted(split.glob('*.npz'))):
         same_records.assert_same(after.record(i), records.read_tile(str(path)))
     # The old version has gone, but who has it mapped can go on.
@@ -310,7 +310,7 @@ def test_damaged_files_stop_or_are_left_out(tmp_path, task, capsys):
     assert f'{bad.name} (1 of 5)' in message and '--skip_bad_files' in message
     # Repaired, it is back.
     bad.write_bytes(whole)
-    assert _open(split, task.kind).num_graphs == 5
+    assert len(_open(split, task.kind)) == 5
 
 
 @pytest.mark.parametrize('sign', [*' ,;:"\n\x1b', '\xa0', os.fsdecode(b'\xff')])
@@ -320,14 +320,14 @@ def test_a_name_that_no_ranking_could_hold(split, sign):
     with pytest.raises(ValueError) as caught:
         _open(split)
     assert str(caught.value).startswith(f'{path}: rename it: the name of a graph has')
-    assert _open(split, skip_bad_files=True).num_graphs == 5
+    assert len(_open(split, skip_bad_files=True)) == 5
 
 
 def test_a_folder_named_as_a_file_is_refused(split):
     (split / 'folder.npz').mkdir()
     message = _message(ValueError, split)
     assert message.startswith(f'{split / "folder.npz"}: not a regular file')
-    assert _open(split, skip_bad_files=True).num_graphs == 5
+    assert len(_open(split, skip_bad_files=True)) == 5
 
 
 def test_nothing_but_damaged_files(split):
@@ -351,7 +351,7 @@ def test_files_that_do_not_agree(split, change, difference):
     tile_records.write_split(split, [odd])
     message = _message(ValueError, split)
     assert message.startswith(f'{split}/q.npz: {difference}program_0_0000.npz')
-    assert _open(split, skip_bad_files=True).num_graphs == 5
+    assert len(_open(split, skip_bad_files=True)) == 5
 
 
 def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):

@@ -62,4 +62,4 @@ def test_a_recipe_adds_the_column_where_releases_differ(capsys):
     assert completed.column_sets == ['tile', 'loop', 'release']
     assert 'tiles of a CPU; adding --columns=loop,release' in capsys.readouterr().out
     data = task_data.TileData(completed, {'train': _store(4030, 12000)})
-    assert data.normalizer.column_sets == ('tile', 'loop', 'release')
+    assert list(data.normalizer.table_ranges) == ['tile', 'loop', 'release']

@@ -28,7 +28,7 @@ def _scaled(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', conformance.distinct(registry.layout_models()))
+@pytest.mark.parametrize('name', conformance.distinct(registry.models('layout')))
 def test_every_model_scores_them(scaled, name):
     normalizer, program = scaled
     model = lookup.TASKS['layout'].make_model(name, {}, '', 12, 120, normalizer)

@@ -63,4 +63,4 @@ def test_columns_are_unscaled():
 )
 def test_options(name, options, message):
     with pytest.raises(ValueError, match=message):
-        registry.layout_models()[name](4, 10, **options)
+        registry.models('layout')[name](4, 10, **options)
