@@ -254,7 +254,7 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     """Finds a loss by its name, or by the file and name of a function."""
     path, _, function = name.rpartition(':')
     if not path and name.startswith(_RANKING):
-        return _find_in_tensorflow_ranking(name[len(_RANKING) :])
+        return _tensorflow_ranking_loss(name[len(_RANKING) :])
     if not path:
         listed: dict[str, _Loss | None] = dict(choices)
         if importlib.util.find_spec('tensorflow_ranking'):
@@ -269,7 +269,7 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     return _loss_of_user(registry.resolve(function, functions, f'function in {path}'))
 
 
-def _find_in_tensorflow_ranking(name: str) -> _Loss:
+def _tensorflow_ranking_loss(name: str) -> _Loss:
     """Returns a loss of TensorFlow Ranking, applied to `_relevance` and -scores.
 
     There a high score is a good one.  The temperature is ours, not the loss's own.

@@ -106,7 +106,7 @@ class Steps:
         self.set_weights(state[:weights])
         with self._devices.strategy.scope():
             self.optimizer.set_weights(state[weights:moments])
-            for variable, average in zip(self._averages, averages):
+            for variable, average in zip(self._averages, averages, strict=True):
                 variable.assign(average)
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
