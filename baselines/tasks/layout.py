@@ -36,7 +36,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     model_noun = 'layout model'
     store_class = layout_store.LayoutStore
     configs_at_once = 1
-    judged_by_tau = True
+    judged_by = 'kendall_tau'
     has_default = False
     temperature = 1.0  # as published
     prior = 'padded_work'

@@ -76,8 +76,8 @@ class Task(abc.ABC, Generic[_Split]):
         store_class: class of its packed splits.
         configs_at_once: number of configurations for which starting a worker process
             pays (`tpugraphs.beam`).
-        judged_by_tau: the best epoch has the highest Kendall's tau, not the highest
-            ordered-pair accuracy.
+        judged_by: key of the measure that chooses the best epoch, 'opa' or
+            'kendall_tau'; see `metrics.MEASURES`.
         has_default: runtimes are known relative to the compiler's own choice.
         temperature: ranking losses divide scores by it.
         prior: name of the column of `table` that trees correct; '' for none.
@@ -87,7 +87,7 @@ class Task(abc.ABC, Generic[_Split]):
     model_noun: str
     store_class: type[_Split]
     configs_at_once: int
-    judged_by_tau: bool
+    judged_by: str
     has_default: bool
     temperature: float
     prior: str

@@ -246,7 +246,9 @@ def test_what_trees_predict():
 def _drawn(runtimes, by_tau, weights=1.0):
     """All configurations of graphs, whose one column is their number."""
     task = types.SimpleNamespace(
-        judged_by_tau=by_tau, prior='', labels=lambda store, graph: runtimes[graph]
+        judged_by='kendall_tau' if by_tau else 'opa',
+        prior='',
+        labels=lambda store, graph: runtimes[graph],
     )
     table = types.SimpleNamespace(
         names=['number'],

@@ -27,7 +27,7 @@ class Content:
     """One graph and its configurations.
 
     Attributes:
-        name: of the npz file that has it, or would get it.
+        name: name of the npz file that has it, or would get it.
         kind: 'tile' or 'layout'.
         opcodes: the opcodes of n nodes.
         shapes: element types and dimensions of the nodes' results, as text.

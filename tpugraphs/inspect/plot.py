@@ -12,7 +12,7 @@ from tpugraphs.inspect import contents
 from tpugraphs.inspect import layers
 
 _DPI = 110
-_MAX_PIXELS = 16_000  # to a side; viewers give up not far above
+_MAX_PIXELS = 16_000  # on a side; viewers give up not far above
 
 _BEGINNINGS = {'png': '\x89PNG', 'svg': '<?xml', 'pdf': '%PDF'}  # by ending
 _LINE = {'color': '#777777', 'linewidth': 0.8, 'zorder': 1}

@@ -19,7 +19,7 @@ class Description:
     """The graphs of a file."""
 
     graphs: list[contents.Content]  # one for each module, at least one
-    # what `kernel_table.describe` returns of a program; None for a file of
+    # the result of `kernel_table.describe` for a program; None for a file of
     # configurations
     kernels: text.JsonObject | None = None
 

@@ -346,11 +346,6 @@ def random_names(count: int, seed: int = 0, families: Sequence[str] = ()) -> lis
     ]
 
 
-def _dense(gradient: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
-    """Returns a gradient as a tensor; of tf.IndexedSlices the values."""
-    return getattr(gradient, 'values', gradient)
-
-
 def _variant(
     draw: drawing.Draw, function: Callable[[drawing.Draw], tf.Tensor]
 ) -> list[tf.Tensor]:
@@ -365,7 +360,9 @@ def _variant(
         return [output]
     output_gradient = draw.array(*output.shape, kind=output.dtype)
     gradients = tape.gradient(output, inputs, output_gradient)
-    return [output, *(g for g in map(_dense, gradients) if g is not None)]
+    # A gradient of a gather is a tf.IndexedSlices.
+    dense = (getattr(gradient, 'values', gradient) for gradient in gradients)
+    return [output, *(gradient for gradient in dense if gradient is not None)]
 
 
 def load_random(

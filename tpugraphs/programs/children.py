@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from baselines.core import files
 
-_PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
+_PR_SET_PDEATHSIG = 1  # from Linux's prctl.h
 _GRACE = 1.0  # seconds until a process that was told to end is killed
 # `python -m` would put the current folder on the path, and so does -c, as ''.
 _CODE = (
@@ -43,11 +43,10 @@ def start(
 
     Args:
         function: with the names of its packages and module.
-        arguments: of the function.
-        variables: of its environment, in addition to ours.
+        arguments: arguments of the function.
+        variables: variables of its environment, in addition to ours.
         memory: bytes that it may use; 0 for any number.
-        seconds: of CPU time that it may take, after which SIGXCPU ends it; 0 for any
-            number.
+        seconds: limit of CPU time, after which SIGXCPU ends it; 0 for none.
         **streams: stdin, stdout, stderr and pass_fds of `subprocess.Popen`.
 
     Returns:

@@ -16,7 +16,6 @@ from tpugraphs.programs import isolated
 from tpugraphs.programs import stablehlo
 from tpugraphs.programs import xla
 
-MEMORY = 12 << 30  # bytes that a process that runs programs may use
 _NEWER = re.compile(r'unknown|deserialize', re.IGNORECASE)
 _DIALECT = re.compile(r"Dialect `(\w+)' not found for custom op '([\w.]+)'")
 
@@ -30,8 +29,8 @@ def module_of(
         data: the text, UTF-8, or the bytecode.
         form: HLO_TEXT, MLIR_TEXT or MLIR_BYTECODE of `baselines.hlo.forms`.
         title: the name of a module that has none.
-        name: of the function of MLIR; '' for `main`, or the only public one.
-        seconds: of CPU time that it may take; None for those of `isolated.call`.
+        name: name of the function of MLIR; '' for `main`, or the only public one.
+        seconds: limit of CPU time; None for that of `isolated.call`.
 
     Returns:
         The module, and notes for the user on what was dropped or drawn.

@@ -22,10 +22,8 @@ from tpugraphs.programs import isolated
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# Of a process that runs a user's file, which may build a model of some size.
-_MEMORY = 12 << 30  # bytes
-_SECONDS = 600  # of CPU time
-_MOST_FRAMES = 20  # of the stack of an error
+_SECONDS = 600  # CPU time of a process that runs a user's file
+_MOST_FRAMES = 20  # levels of the stack of an error
 _SIGNATURE = 'input_signature'
 _EXAMPLES = 'example_args'
 _HOW = (
@@ -106,9 +104,9 @@ def from_file(
 
     Args:
         path: the file, or the folder of a SavedModel.
-        name: of the function or signature; see `trace_file`.
+        name: name of the function or signature; see `trace_file`.
         batch_size: see `trace`.
-        seconds: of CPU time that it may take; None for 600.
+        seconds: limit of CPU time; None for 600.
 
     Raises:
         ValueError: the file does not run, ends its process, or see `trace_file`.
@@ -119,7 +117,7 @@ def from_file(
     function, arguments = f'{__name__}.trace_file', [path, name, str(batch_size or '')]
     try:
         _, content = isolated.call(
-            function, arguments, b'', _MEMORY, seconds or _SECONDS
+            function, arguments, b'', isolated.PROGRAM_MEMORY, seconds or _SECONDS
         )
     except isolated.Ended as how:
         raise ValueError(f'{path}: {how}') from None
@@ -177,9 +175,9 @@ def trace_saved_model(
     """Traces a signature of a SavedModel to an HloModuleProto, in this process.
 
     Args:
-        name: of the signature; '' for `serving_default`, or the only one.
-        args: instead of the signature's shapes: a dict by the names of its inputs,
-            or, where there is one input alone, an array.
+        name: name of the signature; '' for `serving_default`, or the only one.
+        args: arguments to use instead of the signature's shapes: a dict by the names
+            of its inputs, or, where there is one input alone, an array.
         batch_size: see `trace`.
 
     Raises:

@@ -25,7 +25,8 @@ _UNKNOWN = re.compile(
     r'was parsing (\d+):(\d+): error: unexpected attribute:? "(\w+)"', re.IGNORECASE
 )
 _OPCODE = re.compile(r'\s([a-z][\w-]*)\(')
-_MOST_ATTRIBUTES = 50  # that are dropped, one for each time that XLA parses the text
+# Attributes that are dropped at most, one for each time that XLA parses the text.
+_MOST_ATTRIBUTES = 50
 # Tables of source files that newer printers write before the computations.
 _TABLES = re.compile(
     r'^(?:FileNames|FunctionNames|FileLocations|StackFrames)\n(?:\d+ .*\n)*',

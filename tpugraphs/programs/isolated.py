@@ -20,7 +20,10 @@ from baselines.core import text
 from tpugraphs.programs import children
 
 MEMORY = 1 << 30  # bytes that a conversion may use
-SECONDS = 30  # of CPU time that a conversion may take
+# Bytes that a process may use that runs programs, or a user's file, which may build a
+# model of some size.
+PROGRAM_MEMORY = 12 << 30
+SECONDS = 30  # CPU time that a conversion may take
 _WALL = 4  # seconds of wall time for each second of CPU time
 _RAISE = '--seconds raises the limit'
 
@@ -44,7 +47,7 @@ def call(
         arguments: its first arguments.
         data: its last argument.
         memory: bytes that the process may use.
-        seconds: of CPU time that it may take.
+        seconds: limit of its CPU time.
 
     Returns:
         The function's notes for the user, and its bytes.

@@ -33,15 +33,12 @@ _SAVED_MODEL_FILES = ('saved_model.pb', 'saved_model.pbtxt')
 class Program:
     """A program: an HLO module and its origin."""
 
-    name: str  # of letters, digits and `_`; names of its kernels begin with it
-    module: protos.HloModuleProto  # its HloModuleProto, as it was read
+    name: str  # letters, digits and `_`; names of its kernels begin with it
+    module: protos.HloModuleProto  # the module, unchanged
     # the form that it was read from: one of `baselines.hlo.forms`, FUNCTION or
     # SAVED_MODEL
     form: str = forms.MODULE
     source: str = ''  # the file or function, for messages
-    # the ModuleTuningData with its configurations; None unless it was read from tuning
-    # data
-    tuning: protos.ModuleTuningData | None = None
     seconds: int | None = None  # CPU time that compiling may take, if it was given
     # operations that cannot run here -> how many there were; see `kernels.removal`
     cut_out: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -215,7 +212,7 @@ def _from_tuning(data: bytes, name: str, source: str) -> Program:
         )
     [tuning] = modules
     _check(tuning.module)
-    return Program(name, tuning.module, forms.TUNING, source, tuning)
+    return Program(name, tuning.module, forms.TUNING, source)
 
 
 def _check(module: protos.HloModuleProto) -> None:

@@ -33,16 +33,14 @@ def curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
     runs = [run for model in models for run in model.runs]
     by_tau = any('val_tau' in run.run.curve for run in runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
-    drawn = []
-    bests = []
+    drawn, bests = [], []
     for run in runs:
         scores = _curve(run, key)
         best = _best_epoch(run, scores)
         if best is not None:
-            best_score = f'best {scores[best]:.3f} at epoch {best + 1}'
-            bests.append(
-                f'{run.name}: {text.count(len(scores), "epoch")}, {best_score}'
-            )
+            epochs = text.count(len(scores), 'epoch')
+            score = f'best {scores[best]:.3f} at epoch {best + 1}'
+            bests.append(f'{run.name}: {epochs}, {score}')
     if bests:
         drawn.append(
             pictures.draw(

@@ -22,12 +22,13 @@ from tpugraphs.measure.clock import backend
 from tpugraphs.measure.clock import machine
 from tpugraphs.measure.clock import timing
 from tpugraphs.programs import children
-from tpugraphs.programs import conversion
 from tpugraphs.programs import isolated
 
 _WORKER = 'tpugraphs.measure.clock.worker'
 # A kernel is given up when the process has ended this often on it.
 _MOST_CRASHES = 5
+# Seconds of wall time for one compilation, or for all passes.
+_SECONDS = 600.0
 # Seconds that a request may go on after its deadline.
 _GRACE = 5.0
 # Seconds that a worker has to start, also where the deadline is over: a busy machine
@@ -57,7 +58,7 @@ def optimise(module: bytes, seconds: int = 600) -> bytes:
         ValueError: XLA cannot compile it, or takes longer.
     """
     function = f'{__name__}.optimise_here'
-    return isolated.call(function, [], module, conversion.MEMORY, seconds)[1]
+    return isolated.call(function, [], module, isolated.PROGRAM_MEMORY, seconds)[1]
 
 
 def optimise_here(module: bytes) -> tuple[list[str], bytes]:
@@ -81,21 +82,14 @@ class Session:
             cores; -1 for the last.
         platform: 'cpu' or 'gpu'.
         ends: `time.monotonic()` soon after which a request is given up.
-        seconds: limit of wall time for one compilation, or for all passes.
 
     Raises:
         ValueError: there is no such core.
     """
 
-    def __init__(
-        self,
-        core: int = -1,
-        platform: str = 'cpu',
-        ends: float = math.inf,
-        seconds: float = 600,
-    ):
+    def __init__(self, core: int = -1, platform: str = 'cpu', ends: float = math.inf):
         self._core, self._platform = machine.chosen_core(core), platform
-        self._ends, self._seconds = ends, seconds
+        self._ends = ends
         self._log = tempfile.TemporaryFile()
         self._process: subprocess.Popen | None = None
         # The configuration that the worker compiles, by its last message.
@@ -176,12 +170,12 @@ class Session:
     def _request(self, method: str, ends: float, arguments: dict[str, object]) -> Any:
         """Sends a request, and returns the result; raises WorkerError or _Died."""
         given_up = max(ends, time.monotonic()) + _GRACE
-        seconds = min(self._seconds, given_up - time.monotonic())
+        seconds = min(_SECONDS, given_up - time.monotonic())
         died = f'{timing.TOO_LONG} {seconds:.0f} s'
         try:
             self._pipe.send((method, arguments))
             # Each message starts the seconds again, but not the request's own end.
-            while self._pipe.poll(min(self._seconds, given_up - time.monotonic())):
+            while self._pipe.poll(min(_SECONDS, given_up - time.monotonic())):
                 kind, content = self._pipe.recv()
                 if kind == 'done':
                     return content
@@ -228,8 +222,8 @@ def _check_memory(module: protos.HloModuleProto, inputs: Inputs) -> None:
     # Inputs are drawn, and results compared, as float64.
     drawn = [spec['dims'] for spec in inputs]
     needed = sum(8 * math.prod(dims) for dims in (*drawn, *results))
-    if needed > conversion.MEMORY:
+    if needed > isolated.PROGRAM_MEMORY:
         raise WorkerError(
             f'arrays of {needed / 2**30:,.0f} GiB while they are checked; '
-            f'{conversion.MEMORY >> 30} GiB may be used'
+            f'{isolated.PROGRAM_MEMORY >> 30} GiB may be used'
         )

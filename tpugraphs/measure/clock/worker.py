@@ -20,7 +20,7 @@ import numpy as np
 from tpugraphs.measure.clock import backend as backend_lib
 from tpugraphs.measure.clock import timing
 from tpugraphs.measure.clock import values
-from tpugraphs.programs import conversion
+from tpugraphs.programs import isolated
 from tpugraphs.programs import xla
 
 # The share of a result's values that have to be finite: others cannot be compared.
@@ -53,7 +53,7 @@ class Worker:
 
         if core >= 0:
             os.sched_setaffinity(0, {core})
-        resource.setrlimit(resource.RLIMIT_DATA, (conversion.MEMORY, conversion.MEMORY))
+        resource.setrlimit(resource.RLIMIT_DATA, (isolated.PROGRAM_MEMORY,) * 2)
         self.backend = backend_lib.Backend(platform)
 
     def optimise(self, module: bytes) -> bytes:
