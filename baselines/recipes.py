@@ -91,7 +91,7 @@ def settings(
         OSError: its file cannot be read.
     """
     if is_file(recipe):
-        changes = _of_file(recipe, collection)
+        changes = _read_file(recipe, collection)
     else:
         by_task = registry.resolve(recipe, RECIPES, '--recipe')
         changes = dict(by_task[collection.partition(':')[0]])
@@ -122,7 +122,7 @@ def is_local(name: str, value: object) -> bool:
     return name in LOCAL or name == 'losses' and '.py:' in str(value)
 
 
-def _of_file(path: str, collection: str) -> text.JsonObject:
+def _read_file(path: str, collection: str) -> text.JsonObject:
     """Reads the settings in a file of `tpugraphs sweep`, which is untrusted.
 
     Raises:

@@ -53,7 +53,7 @@ class Phase:
             leave=False,
             disable=None,
         )
-        self._is_logged = self._bar.disable
+        self._is_logged = self._bar.disable  # tqdm disables a bar without a terminal
 
     def __enter__(self) -> 'Phase':
         self._began = self._said = time.monotonic()

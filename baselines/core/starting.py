@@ -72,6 +72,7 @@ def start_tensorflow() -> None:
     if not is_ours:
         return
     number, threading = core_count(), tf.config.threading
+    # Threads cannot be set any more after the first operation, so this comes here.
     if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
         threading.set_intra_op_parallelism_threads(max(1, number // 2))
     if not os.environ.get('TF_NUM_INTEROP_THREADS'):

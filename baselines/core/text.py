@@ -54,6 +54,7 @@ def table(
     Returns:
         Lines, without spaces at their ends.
     """
+    # Escaped before widths are taken: an escape sequence has no width, its text has.
     rows = [[*map(printable, row)] for row in rows]
     # The first column, of names, gives way when the line would be too long.
     widths = [max(map(len, column)) for column in zip(*rows)]
@@ -66,7 +67,7 @@ def table(
         cells = [c.ljust(w) if a == '<' else c.rjust(w) for c, w, a in cut]
         lines.append((' ' * indent + '  '.join(cells)).rstrip())
     dashes = '-' * max(map(len, lines))
-    for place in sorted(rules, reverse=True):
+    for place in sorted(rules, reverse=True):  # from below: places above stay
         lines.insert(place, dashes)
     return lines
 

@@ -136,6 +136,7 @@ def open_archive(path: str, max_bytes: int) -> Iterator[zipfile.ZipFile]:
         try:
             with zipfile.ZipFile(stream) as archive:
                 names = collections.Counter(archive.namelist())
+                # Readers differ in which of two members of one name they take.
                 for name, times in names.most_common(1):
                     if times > 1:
                         raise FieldError(f'holds {text.quoted(name)} twice')

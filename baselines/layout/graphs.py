@@ -288,7 +288,7 @@ def pack(
     # `group` maps configurations to distinct ones, whose codes are [distinct, k].
     codes = [
         p.codes[p.group[rows]].T.astype(np.int32) + start
-        for p, rows, start in zip(parts, chosen, table_start)
+        for p, rows, start in zip(parts, chosen, table_start, strict=True)
     ]
     runtimes = [p.runtimes[rows] for p, rows in zip(parts, chosen)]
     priors = [

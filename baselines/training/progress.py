@@ -75,7 +75,7 @@ class State:
         Args:
             row: values of `CURVES`.
         """
-        for name, value in zip(CURVES, row):
+        for name, value in zip(CURVES, row, strict=True):
             self.curve[name].append(value)
         if measured.tau is not None:
             self.curve.setdefault('val_tau', []).append(measured.tau)

@@ -148,7 +148,7 @@ def draw(
     """
     counts = table.counts[graphs]
     shares = np.minimum(counts, even_share(counts, most))
-    configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares)]
+    configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares, strict=True)]
     rows = np.repeat(graphs, shares), np.concatenate(configs)
     columns = np.empty((len(rows[0]), len(table.names)), np.float32)
     start = 0
@@ -162,10 +162,10 @@ def draw(
         prior = np.concatenate([ensembles.normal_scores(part) for part in parts])
     trees_lib.rounded(columns, out=columns)  # a copy would take half a gigabyte
     targets = []
-    for graph, drawn in zip(graphs, configs):
+    for graph, drawn in zip(graphs, configs, strict=True):
         labels = task.labels(store, graph)[drawn]
         targets.append(ensembles.normal_scores(labels))
-        if not task.judged_by_tau:
+        if task.judged_by == 'opa':
             logs = np.log(labels)
             targets[-1] += logs - logs.mean()
     of_rows = np.repeat(weights * shares**-0.5, shares)

@@ -211,7 +211,7 @@ def targets() -> dict[str, Target]:
         'best.json': Target(
             b'{"collection": "tile:xla", "settings": {"lr": 0.5, "model": "MLP"}}',
             _read_recipe,
-            ('baselines.recipes._of_file',),
+            ('baselines.recipes._read_file',),
             'json',
             'f.json',
         ),
@@ -250,7 +250,7 @@ def _spaces() -> dict[str, Target]:
             b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
             b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
             b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
-            lambda p: _ignored(space.read(p, config.TileConfig)),
+            lambda p: _ignored(space.read(p, config.TileConfig())),
             ('baselines.core.settings.read_toml',),
             'text',
         )

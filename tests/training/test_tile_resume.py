@@ -35,10 +35,20 @@ def _stopped(monkeypatch, root, epochs_done, **changes):
     )
 
 
-def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
-    changes = dict(
-        tile_runs.TINY, epochs=4, batch=2, lr=0.1, clip_norm=1.0, out_dir=str(tmp_path)
-    )
+_FOUR = dict(tile_runs.TINY, epochs=4, batch=2, lr=0.1, clip_norm=1.0)
+
+
+@pytest.fixture(name='whole', scope='module')
+def _whole(root, weights_alone, tmp_path_factory):
+    """(model directory, what was printed) of a training after one that was stopped."""
+    changes = dict(_FOUR, out_dir=str(tmp_path_factory.mktemp('whole')))
+    with pytest.MonkeyPatch.context() as patch:
+        _stopped(patch, root, 1, **changes)
+    return tile_runs.train(root, **changes)
+
+
+def test_same_seed_and_resumed_runs_are_the_same(root, whole, tmp_path, monkeypatch):
+    changes = dict(_FOUR, out_dir=str(tmp_path))
     _stopped(monkeypatch, root, 2, **changes)
     kept = os.listdir(tmp_path)
     assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
@@ -55,8 +65,7 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     assert 'resuming after epoch 2\n' in printed
     assert '  3/4 ' in printed and '  2/4 ' not in printed
     assert not list(tmp_path.glob('unfinished_*'))
-    _stopped(monkeypatch, root, 1, **changes)
-    whole, printed = tile_runs.train(root, **changes)
+    whole, printed = whole
     assert 'note: a run of these settings was interrupted' in printed
     assert '  1/4 ' in printed
     curve = finished_runs.curve_of(whole)
@@ -65,29 +74,30 @@ def test_same_seed_and_resumed_runs_are_the_same(root, tmp_path, monkeypatch):
     weights = finished_runs.weights_of(whole)
     assert finished_runs.weights_of(resumed) == weights and len(weights) == 3
     assert finished_runs.weights_of(other) != weights
-    # Three runs in one folder: each has its pair, and its own CSV.
+    # Two runs in one folder: each has its pair, and its own CSV.
     for kind in ('model_*', 'run_*.jsonz', 'results_*.csv'):
-        assert len(list(tmp_path.glob(kind))) == 3
+        assert len(list(tmp_path.glob(kind))) == 2
 
 
-def test_a_finished_run_trains_on(root, tmp_path):
+def test_a_finished_run_trains_on(root, whole, tmp_path):
     """2 + 2 epochs are 4, bit for bit."""
-    changes = dict(tile_runs.TINY, batch=2, lr=0.1, clip_norm=1.0)
-    ours = dict(changes, out_dir=str(tmp_path / 'ours'))
-    whole, _ = tile_runs.train(root, **changes, epochs=4, out_dir=str(tmp_path))
-    half, _ = tile_runs.train(root, **ours, epochs=2)
+    whole, _ = whole
+    train = lambda epochs, **changes: tile_runs.train(
+        root, **{**_FOUR, 'epochs': epochs, 'out_dir': str(tmp_path), **changes}
+    )
+    half, _ = train(2)
     weights = finished_runs.weights_of(half)
-    more, printed = tile_runs.train(root, **ours, epochs=4, resume=True)
+    more, printed = train(4, resume=True)
     assert 'resuming after epoch 2\n' in printed
     assert finished_runs.curve_of(more) == finished_runs.curve_of(whole)
     assert finished_runs.weights_of(more) == finished_runs.weights_of(whole)
     # The old pair stays, and the longer one is found from now on.
     assert more != half and finished_runs.weights_of(half) == weights
     for epochs in (3, 4):
-        again, printed = tile_runs.train(root, **ours, epochs=epochs, resume=True)
+        again, printed = train(epochs, resume=True)
         assert again == more and 'is finished already' in printed
     (more / 'training_state.npz').unlink()
-    again, printed = tile_runs.train(root, **ours, epochs=5, resume=True)
+    again, printed = train(5, resume=True)
     assert again == more and f'note: {more} has no state to train on' in printed
 
 
