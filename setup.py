@@ -34,7 +34,7 @@ _SWEEP = ['optuna>=4.9']  # trials without a heartbeat are tried again
 
 setuptools.setup(
     name='tpugraphs',
-    version='0.3.2',
+    version='0.4.0',
     description='Learned cost models for tensor compilers: train, rank, '
     'evaluate and submit on the TpuGraphs dataset.',
     long_description=open('README.md', encoding='utf-8').read(),

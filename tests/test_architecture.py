@@ -5,9 +5,11 @@ whether the code is wrong or the rule.
 """
 
 import ast
+import collections
 from collections.abc import Sequence
 import dataclasses
 import functools
+import re
 import subprocess
 import sys
 
@@ -190,6 +192,17 @@ def test_files_are_short():
             if source.text.count('\n') > _MOST_LINES and source.name != _ALL_TILE_MODELS
         ]
     )
+
+
+def test_a_file_name_is_unique():
+    """But of commands, and of twins of tiles and layouts."""
+    paths = collections.defaultdict(set)
+    for source in _package():
+        folder, _, name = source.name.rpartition('/')
+        if folder != 'tpugraphs/commands' and not name.startswith('__'):
+            # Twins differ in the name of their folder alone.
+            paths[name].add(re.sub(r'\b(tiles?|layout)\b', '*', folder))
+    _report([f'{name}: {sorted(at)}' for name, at in paths.items() if len(at) > 1])
 
 
 def test_what_is_public_is_explained():

@@ -17,7 +17,7 @@ from typing import Any
 import baselines  # noqa: F401  chooses Keras before TensorFlow is imported
 from baselines.core import starting
 
-__version__ = '0.3.2'
+__version__ = '0.4.0'
 # Name -> the module that has it, which is imported when the name is first used.
 _MODULES = {
     'open': 'tpugraphs.api.data',

@@ -269,6 +269,7 @@ def read_sidecar(folder: str) -> text.JsonObject:
         untrusted.check(content, {'kernels': untrusted.OBJECT})
         for name, kernel in content['kernels'].items():
             with text.located(text.shortened(name, _WIDTH)):
+                untrusted.check(kernel, {})
                 # Shipped archives lack what was dropped.
                 untrusted.check({'dropped': {}, **kernel}, _RULES)
     except ValueError as error:
