@@ -63,7 +63,7 @@ _WIDE = 20  # columns of a flag
 HELP_ALL = '--help-all'
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
 # The flags in --help of a training; --help-all shows the rest.
-_BASIC = (
+BASIC = (
     *('data_root', 'source', 'search', 'sample_data', 'model', 'models_file'),
     *('epochs', 'losses', 'recipe', 'seed', 'out_dir', 'resume'),
 )
@@ -104,7 +104,7 @@ def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     argv = sys.argv[1:]
     if any(word in _HELP_WORDS for word in argv):
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
-        shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else _BASIC)
+        shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else BASIC)
         sys.exit(exits.guarded(lambda: print(shown)))
     try:
         argv = as_absl(argv, flags.FLAGS)
@@ -203,16 +203,6 @@ def _quoted(word: str) -> str:
     return (
         word if shlex.quote(word[1:]) == word[1:] else shlex.quote(files.expand(word))
     )
-
-
-def train_command(config_class: type, name: str, doc: str, argv: Sequence[str]) -> int:
-    """Runs `tpugraphs train TASK`: as the script, with flags of its own.
-
-    Raises:
-        ValueError: a flag is unknown, or its value is of another type.
-    """
-    values = parse_flags([config_class], name, doc, argv, _BASIC)
-    return 0 if values is None else train(config_class, [name], values)
 
 
 def add_flags(parser: argparse.ArgumentParser, about: str) -> None:
@@ -347,15 +337,15 @@ def to_toml(settings: text.JsonObject) -> str:
 
 
 def help_text(
-    doc: str, defined: Sequence[flags.Flag], name: str = '', basic: Sequence[str] = ()
+    doc: str, defined: Sequence[flags.Flag], name: str, basic: Sequence[str]
 ) -> str:
     """Writes the text of --help.
 
     Args:
         doc: the docstring of the script.
         defined: the absl flags that it defines.
-        name: the command's name; by default the script's.
-        basic: the flags of a training that are shown; all by default.
+        name: name of the command; '' for the script's.
+        basic: the flags of a training that are shown; empty for all.
     """
     name = name or f'python {sys.argv[0]}'
     lines = [f'usage: {name} [--flag=value ...]\n', doc.strip(), '']

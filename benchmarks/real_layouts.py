@@ -165,7 +165,7 @@ def _judged(
         'both': predictor.score_record(judged),
     }
     runtimes, groups = judged.config_runtime, store.part('config_group', 0)
-    repeated = noise.of_graph(runtimes, groups)
+    repeated = noise.estimate_noise(runtimes, groups)
     return {
         **{row: metrics.kendall_tau(each, runtimes) for row, each in scores.items()},
         **_intervals(scores, runtimes, groups),

@@ -248,6 +248,6 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
 @pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])
 def test_help_lists_every_loss(kind):
     text = config.help_of(kind, 'losses')
-    for name in losses.names():
+    for name in losses.LOSSES:
         assert re.search(rf'\b{name}\b', text)
     assert '`tpugraphs losses` says what they are' in text

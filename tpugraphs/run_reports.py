@@ -85,7 +85,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     options = settings_lib.from_options(prediction.Options, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
-        predictors = ensemble.load([*sides[0], *sides[1]], options)
+        predictors = ensemble.load([*sides[0], *sides[1]], options, fewest=2)
     labels = ensemble.labels_of(predictors)
     for name, side in zip(args.compare, sides):
         models = sorted({labels[model_dir].group for model_dir in side})
@@ -175,7 +175,7 @@ def average_runs(args: argparse.Namespace) -> None:
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
     options = settings_lib.from_options(prediction.Options, args)
-    predictors = ensemble.load(command_line.runs_of(args), options)
+    predictors = ensemble.load(command_line.runs_of(args), options, fewest=2)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json
     scored = ensemble.score(predictors, args.split, must_measure)

@@ -125,9 +125,9 @@ class Summary:
     """Collects modules one by one; keeps a few numbers of each.
 
     Attributes:
-        modules: how many were added.
-        configurations: how many they have together.
-        unsure: how many are ranked by members that disagree.
+        modules: number of modules.
+        configurations: number of their configurations.
+        unsure: number of modules ranked by members that disagree.
     """
 
     modules: int = 0

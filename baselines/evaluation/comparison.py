@@ -31,8 +31,8 @@ def paired_test(
 
     Args:
         task: 'tile' or 'layout'.
-        ours: for each run of the one model the graphs, scored.
-        theirs: for each run of the other the same graphs in the same order.
+        ours: graphs scored by each run of the one model.
+        theirs: the same graphs in the same order by each run of the other.
 
     Returns:
         For each measure a dict: `ours` and `theirs`, means over graphs;
@@ -198,7 +198,7 @@ def runs_tables(summaries: Mapping[str, text.JsonObject]) -> list[list[list[str]
     deviation at the end.
 
     Args:
-        summaries: by model directory, from `Predictor.measure`, with `name`,
+        summaries: summaries by model directory, from `Predictor.measure`, with `name`,
             which tells the run from the others, and `group`, which only runs
             share that differ in seed, fold and the place of their data alone.
     """

@@ -89,7 +89,7 @@ def agreement(members: Sequence[ArrayLike]) -> float:
     NeurIPS 2017).
 
     Args:
-        members: for each of two or more models [c], without NaN.
+        members: scores [c] of two or more models, without NaN.
 
     Returns:
         The mean over pairs of models, between 0 and 1.  Pairs of configurations with
@@ -110,8 +110,8 @@ def average(
     """Averages the scores that several models give a graph.
 
     Args:
-        members: for each model [c], lower = predicted faster.
-        weights: of the models; None means equal.  Only their ratios matter.
+        members: scores [c] of each model, lower = predicted faster.
+        weights: weights of the models; None means equal.  Only their ratios matter.
         by: 'scores' maps each model's scores by `min_max`, 'ranks' by `ranks`,
             'standard' by `standard`.
 
@@ -189,8 +189,8 @@ def is_better(
     """Returns whether scores rank graphs better than others do, on average.
 
     Args:
-        runtimes: of each graph [c].
-        quality: as in `chosen_weights`.
+        runtimes: runtimes [c] of each graph.
+        quality: figure of a graph, as in `chosen_weights`.
     """
     ours, theirs = (
         np.nan_to_num([quality(*graph) for graph in zip(scores, runtimes)]).mean()

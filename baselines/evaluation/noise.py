@@ -26,11 +26,11 @@ class Noise(NamedTuple):
     # mean over drawings; None where there are fewer than two, or all are equal
     tau_twice: float | None
     # the tau of a perfect model, which predicts the true runtimes but not the noise,
-    # see `of_graph`; None if configurations do not differ
+    # see `estimate_noise`; None if configurations do not differ
     tau_ceiling: float | None
 
 
-def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | None:
+def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | None:
     """Measures the noise of a graph, and what it leaves to a perfect model.
 
     Measured runtimes vary more than true ones, by the noise, so means of measurements
@@ -49,7 +49,7 @@ def of_graph(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | None:
         None where fewer than two measurements repeat another.
 
     Raises:
-        ValueError: what `metrics.kendall_tau` refuses.
+        ValueError: `metrics.kendall_tau` refuses the runtimes.
     """
     logs = np.log(np.asarray(runtimes, np.float64))  # [c]
     # group [c]: the distinct configuration of each; sizes [groups].

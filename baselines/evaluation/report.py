@@ -215,7 +215,7 @@ def _measure_graph(
             others = (np.arange(len(runtimes)) != result.default).astype(int)
             figure['default'] = measure.of_graph(others, runtimes)
     if result.configurations is not None:
-        figures['noise'] = noise.of_graph(runtimes, result.configurations)
+        figures['noise'] = noise.estimate_noise(runtimes, result.configurations)
     return figures
 
 

@@ -26,7 +26,7 @@ class FileScores(NamedTuple):
     # None: all of them
     first: int | None = None
 
-    def of_all(
+    def in_order(
         self, counts: Mapping[str, int], chosen: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         """Returns the scores of all graphs of a split, 0 where the file has none.

@@ -118,15 +118,12 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
 
 def write_predictions(
     path: str, rows: Iterable[RankingRow], padded: bool = False
-) -> int:
+) -> None:
     """Atomically writes a ranking CSV.
 
     Args:
         path: the file; an existing one is replaced.
-        padded: as in `check_row`.
-
-    Returns:
-        The number of rows.
+        padded: whether rows are padded, as in `check_row`.
 
     Raises:
         ValueError: a malformed row, or an ID twice; nothing is written then.
@@ -141,7 +138,6 @@ def write_predictions(
                 raise ValueError(f'{row.id} is ranked twice')
             seen.add(row.id)
             out.write(f'{row.id},{";".join(map(str, row.configs))}\n')
-    return len(seen)
 
 
 def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
@@ -151,7 +147,7 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     at the end are accepted; any other deviation is an error.
 
     Args:
-        padded: as in `check_row`.
+        padded: whether rows are padded, as in `check_row`.
 
     Returns:
         The rows in the order of the file.

@@ -144,17 +144,14 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
             )
         return
     [stored] = of_model
-    copy = os.path.join(run.model_dir, stored['copy'])
     if not models_file:
-        path = stored['path']
         # The copy of the run counts where the user's file has changed since.
-        file = path if _has_hash(path, stored['sha256']) else copy
+        file = stored['path']
+        if not _has_hash(file, stored['sha256']):
+            file = os.path.join(run.model_dir, stored['copy'])
         text.note(f'{trained_with}{text.printable(file)}; pass it here too')
     elif not _has_hash(models_file, stored['sha256']):
-        text.note(
-            f'{text.printable(models_file)} is not the file that {run.model_dir} was '
-            f'trained with; a copy of that is --models_file={text.printable(copy)}'
-        )
+        _note_copy(run, models_file, stored)
 
 
 def _note_change(run: run_files.RunFile, stored: dict[str, str]) -> None:
@@ -168,11 +165,16 @@ def _note_change(run: run_files.RunFile, stored: dict[str, str]) -> None:
         text.note(
             f'{run.model_dir} was trained with tpugraphs {version}; here is {here}'
         )
-        return
+    else:
+        _note_copy(run, stored['path'], stored)
+
+
+def _note_copy(run: run_files.RunFile, path: str, stored: dict[str, str]) -> None:
+    """Prints that a file is not that of the training, and where its copy is."""
     copy = os.path.join(run.model_dir, stored['copy'])
     text.note(
-        f'{text.printable(stored["path"])} is not the file that {run.model_dir} was '
-        f'trained with; a copy of that is --models_file={text.printable(copy)}'
+        f'{text.printable(path)} is not the file that {run.model_dir} was trained '
+        f'with; a copy of that is --models_file={text.printable(copy)}'
     )
 
 

@@ -59,16 +59,15 @@ def export(
     """Writes a graph model as a SavedModel.
 
     Args:
-        output: a folder that does not exist yet, or is empty.
+        output: a folder, see `check_output`.
 
     Returns:
         The inputs: their shapes by name, None where a size is free.
 
     Raises:
-        ValueError: the folder is in use, or the model cannot be traced.
+        ValueError: the model cannot be traced.
         OSError: it cannot be written.
     """
-    check_output(output)
     output = files.expand(output)
     model, name = exported.model, exported.run.args['model']
     if getattr(model, 'scores_depend_on_list', False):
@@ -106,13 +105,12 @@ def export_trees(run: run_files.RunFile, output: str) -> booster.Trees:
     """Writes the trees of a run as LightGBM's text file, `trees.txt`; returns them.
 
     Args:
-        output: a folder that does not exist yet, or is empty.
+        output: a folder, see `check_output`.
 
     Raises:
-        ValueError: the folder is in use, or the trees are damaged.
+        ValueError: the trees are damaged.
         OSError: it cannot be written.
     """
-    check_output(output)
     trees = booster.Trees.read(run.trees_file)
     run.check_digest('trees', trees.digest())
     described = {

@@ -90,7 +90,7 @@ def find(name: str, task: str = '') -> list[str]:
     """Returns the model directories that a name refers to.
 
     Args:
-        name: as the user wrote it; see above.
+        name: the words of the user; see above.
         task: 'tile' or 'layout', for 'latest' of those runs alone; a note on stderr
             says so where the last run of all is another.
 

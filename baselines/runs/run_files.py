@@ -60,7 +60,7 @@ class RunFile:
         """Returns the collection whose graphs are to be scored.
 
         Args:
-            name: of the collection; '' for the only one that it was trained on.
+            name: the collection; '' for the only one that it was trained on.
 
         Raises:
             ValueError: it is not of that collection, or of several and none is named.

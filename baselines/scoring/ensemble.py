@@ -49,7 +49,7 @@ class Scored(NamedTuple):
         """Measures averaged scores and each run, and compares them graph by graph.
 
         Args:
-            by: how they were averaged, see `ensembles.average`.
+            by: the way of averaging, see `ensembles.average`.
 
         Returns:
             A dict:
@@ -82,18 +82,24 @@ class Scored(NamedTuple):
         }
 
 
-def load_alike(
-    names: Sequence[str], options: prediction.Options
+def load(
+    names: Sequence[str], options: prediction.Options, fewest: int = 1
 ) -> dict[str, prediction.Predictor]:
     """Makes runs of one collection ready to score; returns them by model directory.
 
     Args:
-        names: of the runs, as `finding.find` takes them.
+        names: names of runs, as `finding.find` takes them.
 
     Raises:
-        ValueError: the runs are of different collections, or one of them is unusable.
+        ValueError: there are fewer than `fewest` runs, they are of different
+            collections, or one of them is unusable.
     """
     runs = finding.load_all(names)
+    if len(runs) < fewest:
+        raise ValueError(
+            '--dirs: an ensemble is of two or more different runs, not '
+            f'{" ".join(names)}'
+        )
     parts = {name: run.part(options.collection) for name, run in runs.items()}
     first = next(iter(runs))
     for model_dir, part in parts.items():
@@ -118,19 +124,6 @@ def labels_of(
         name: labels.get(p.name) or differences.Label(p.model_name, p.model_name)
         for name, p in predictors.items()
     }
-
-
-def load(
-    names: Sequence[str], options: prediction.Options
-) -> dict[str, prediction.Predictor]:
-    """Loads the runs of an ensemble, two or more; errors as of `load_alike`."""
-    model_dirs = finding.find_all(names)
-    if len(model_dirs) < 2:
-        raise ValueError(
-            '--dirs: an ensemble is of two or more different runs, not '
-            f'{" ".join(names)}'
-        )
-    return load_alike(model_dirs, options)
 
 
 def score(

@@ -33,7 +33,7 @@ def export(
     Args:
         output: a folder that does not exist yet, or is empty.
         models_file: a models.py, or classes, next to ours.
-        collection: whose graphs the model is to score, of a run of several.
+        collection: name of the graphs to score, for a run of several.
 
     Returns:
         Lines that describe what was written, and what leaving out the trees costs.

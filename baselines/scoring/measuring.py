@@ -26,7 +26,7 @@ def measure(
 
     Args:
         split: 'train', 'valid' or 'test'.
-        protocol: of `report.PROTOCOLS`; '': published where the graphs are those
+        protocol: a key of `report.PROTOCOLS`; '': published where the graphs are those
             of the published validation split of layouts, else all.
         scores: a file with the scores, see `score_files`, which may lack some graphs;
             '' to score here.
@@ -52,7 +52,7 @@ def measure(
     if lists:
         store = cast(layout_store.LayoutStore, store).with_configurations(lists)
         described['protocol'] = report.PUBLISHED
-    scored = given and given.of_all(counts, lists)
+    scored = given and given.in_order(counts, lists)
     results = predictor.task.results(
         store, predictor.score(store, scored), estimates(predictor, store)
     )

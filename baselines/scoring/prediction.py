@@ -22,6 +22,7 @@ from baselines.data import collections
 from baselines.data import folds
 from baselines.data import graph_files
 from baselines.data.packed import splits
+from baselines.data.packed import variants
 from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
@@ -36,7 +37,7 @@ class Options:
     Attributes:
         data_root: folder of the data; '' for where the run was trained, if
             that is there, or else the default.
-        cache_dir: where packed splits are kept; '' for the default.
+        cache_dir: folder of packed splits; '' for the default.
         sample_data: use the measured data that ship instead of `data_root`.
         toy_data: only the first few files of each split; None: as the run, if
             neither `data_root` nor `sample_data` is given.
@@ -44,7 +45,7 @@ class Options:
         memory_budget: megabytes that scoring programs may take.
         models_file: a models.py, or classes, next to ours.  The file that a run file
             names is never run: a run may come from someone else.
-        task: of the latest run, or of the estimate; '' for any.
+        task: task of the latest run, or of the estimate; '' for any.
         collection: of the estimate; '' for the first one of `task`, or of all.  Of a
             run of several, the one to score.
         once: the process ends after scoring: compiling for a few small graphs would
@@ -72,16 +73,16 @@ class Predictor:
     Attributes:
         run: the run; None for the estimate.
         name: the run's model directory; else 'estimate', or a file of scores.
-        model_name: of the run's model, or the last part of `name`.
+        model_name: name of the run's model, or the last part of `name`.
         collection: the graphs that it is for.
-        task: of the collection.
-        options: where graphs are, with the defaults of the task and of the run.
+        task: the collection's task.
+        options: places of graphs, with the defaults of the task and of the run.
         split: name of the split that was opened last; '' before.
         scorer: scores graphs.
 
     Args:
         run: its models are read; None for the estimate.
-        name: of the source of scores, without a run.
+        name: name of the source of scores, without a run.
 
     Raises:
         ValueError: the run is incomplete or does not fit the model's code.
@@ -106,7 +107,8 @@ class Predictor:
             and toy_data == bool(run.args.get('toy_data'))
         )
         if run is None:
-            self.scorer = scorer_lib.make_formula(collection)
+            variant = variants.Variant(config_features=collection.config_columns)
+            self.scorer = scorer_lib.Scorer(self.task, variant)
         else:
             self.scorer = scorer_lib.read(
                 run,
@@ -272,8 +274,8 @@ def load(name: str, options: Options = Options()) -> Predictor:
     """Makes a run, or the estimate, ready to score.
 
     Args:
-        name: of the run, as `finding.find` takes it; or 'estimate'.
-        options: where graphs are, a models.py, and the task of 'latest'.
+        name: the run, as `finding.find` takes it; or 'estimate'.
+        options: places of graphs, a models.py, and the task of 'latest'.
 
     Raises:
         ValueError: a run is incomplete or does not fit the model's code; there is no
@@ -324,7 +326,7 @@ def write_predictions(
     """Ranks a split with each run and writes a CSV for each; returns their paths.
 
     Args:
-        options: where graphs are, a models.py, and the task of 'latest'.
+        options: places of graphs, a models.py, and the task of 'latest'.
         output: the CSV; with several runs `_<hash>`, or `_estimate`, goes into its
             name, and of a run of several collections `_<source>_<search>`.
         score: a function of a predictor and a split, which it has opened, that yields

@@ -45,10 +45,6 @@ class Flag(NamedTuple):
         """What the flag columns of the collection's nodes hold."""
         return [float(name == self.collection) for name in self.trained_on]
 
-    def add_to(self, store: layout_store.LayoutStore) -> joint.JointStore:
-        """Returns a split whose graphs are flagged; see `JointStore`."""
-        return joint.JointStore({self.collection: store}, self.trained_on)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scorer:
@@ -103,9 +99,11 @@ class Scorer:
         """
         than = 'the model was trained on' if self.scaling else 'the estimate reads'
         store = self.variant.check(store, than)
+        if self.flag is None:
+            return store
         # Only layouts have runs of several collections, and so flags.
-        flagged = cast(layout_store.LayoutStore, store)
-        return self.flag.add_to(flagged) if self.flag else store
+        flagged = {self.flag.collection: cast(layout_store.LayoutStore, store)}
+        return joint.JointStore(flagged, self.flag.trained_on)
 
     def graphs(self, store: splits.PackedSplit) -> protocol.Graphs | None:
         """Returns the graphs of a checked split, scaled as in the training.
@@ -196,7 +194,7 @@ def noting_ties(
     """Yields the scores of a split; notes at the end if none depends on configurations.
 
     Args:
-        name: what made the scores, for the note.
+        name: the source of the scores, for the note.
     """
     tied = []
     for number, scores in enumerate(scored, 1):
@@ -209,12 +207,6 @@ def noting_ties(
                 'its ranking is no better than random choice'
             )
         yield scores
-
-
-def make_formula(collection: collections.Collection) -> Scorer:
-    """Makes the untrained estimate: formulas of a TPU v3 alone."""
-    variant = variants.Variant(config_features=collection.config_columns)
-    return Scorer(lookup.TASKS[collection.task], variant)
 
 
 def read(

@@ -36,7 +36,7 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     model_noun = 'layout model'
     store_class = layout_store.LayoutStore
     configs_at_once = 1
-    judged_by_tau = True
+    judged_by = 'kendall_tau'
     has_default = False
     temperature = 1.0  # as published
     prior = 'padded_work'
@@ -101,10 +101,9 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
         return (estimate.estimate(store, int(number)) for number in chosen)
 
     def multiply_adds(
-        self, store: layout_store.LayoutStore, numbers: np.ndarray | None = None
+        self, store: layout_store.LayoutStore, numbers: np.ndarray
     ) -> np.ndarray:
-        chosen = range(len(store)) if numbers is None else numbers
-        return np.array([estimate.multiply_adds(store, int(n)) for n in chosen])
+        return np.array([estimate.multiply_adds(store, int(n)) for n in numbers])
 
     def labels(self, store: layout_store.LayoutStore, number: int) -> np.ndarray:
         """Returns runtimes in nanoseconds, int64."""

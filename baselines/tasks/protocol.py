@@ -73,11 +73,11 @@ class Task(abc.ABC, Generic[_Split]):
     Attributes:
         name: 'tile' or 'layout'.
         model_noun: the noun for a model in messages.
-        store_class: of its packed splits.
+        store_class: class of its packed splits.
         configs_at_once: number of configurations for which starting a worker process
             pays (`tpugraphs.beam`).
-        judged_by_tau: the best epoch has the highest Kendall's tau, not the highest
-            ordered-pair accuracy.
+        judged_by: key of the measure that chooses the best epoch, 'opa' or
+            'kendall_tau'; see `metrics.MEASURES`.
         has_default: runtimes are known relative to the compiler's own choice.
         temperature: ranking losses divide scores by it.
         prior: name of the column of `table` that trees correct; '' for none.
@@ -87,7 +87,7 @@ class Task(abc.ABC, Generic[_Split]):
     model_noun: str
     store_class: type[_Split]
     configs_at_once: int
-    judged_by_tau: bool
+    judged_by: str
     has_default: bool
     temperature: float
     prior: str
@@ -120,11 +120,11 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the graphs of a split as models read them, with scaled features.
 
         Args:
-            training: whether for training, where equal layouts have their mean runtime.
-            begin_with_estimate: of layouts: scores of models are added to the formula
+            training: training reads them, where equal layouts have their mean runtime.
+            begin_with_estimate: for layouts, scores of models are added to the formula
                 of `layout.estimate`.  Tiles show it as columns, if the normaliser has
                 them.
-            table: of tiles: a table of this split with the normaliser's columns, if
+            table: for tiles, a table of this split with the normaliser's columns, if
                 there is one, whose rows are used again.
         """
 
@@ -135,7 +135,7 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the columns that trees read.
 
         Args:
-            names: of the columns; None for all.
+            names: names of the columns; None for all.
             graphs: from `graphs`, whose computed columns are reused; or None.
         """
 
@@ -160,18 +160,16 @@ class Task(abc.ABC, Generic[_Split]):
             numbers: int64, of the graphs, ascending; None for all.
         """
 
-    def multiply_adds(
-        self, store: _Split, numbers: np.ndarray | None = None
-    ) -> np.ndarray:
+    def multiply_adds(self, store: _Split, numbers: np.ndarray) -> np.ndarray:
         """Counts the multiply-adds of graphs that `estimates` shares out.
 
         Args:
-            numbers: int64, of the graphs; None for all.
+            numbers: int64, of the graphs.
 
         Returns:
             float64 [graphs]; 0 where no model begins with the estimates.
         """
-        return np.zeros(len(store) if numbers is None else len(numbers))
+        return np.zeros(len(numbers))
 
     @abc.abstractmethod
     def labels(self, store: _Split, number: int) -> np.ndarray:
@@ -237,7 +235,7 @@ class Task(abc.ABC, Generic[_Split]):
         """Opens a split, packing it on first use.
 
         Args:
-            options: where the graphs are: `prediction.Options`, or the
+            options: places of the graphs: `prediction.Options`, or the
                 settings of a training.
             split: 'train', 'valid' or 'test'.
 

@@ -29,7 +29,7 @@ class Tile(protocol.Task[tile_store.TileStore]):
     model_noun = 'model'
     store_class = tile_store.TileStore
     configs_at_once = 1 << 16
-    judged_by_tau = False
+    judged_by = 'opa'
     has_default = True
     temperature = 10.0  # as published
     prior = ''

@@ -22,7 +22,7 @@ from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.training import progress
 
-_NAMES = 'arrays'  # of the arrays next to the JSON
+_NAMES = 'arrays'  # key of the arrays' names in the JSON
 _MAX_STATE_BYTES = 1 << 40
 
 

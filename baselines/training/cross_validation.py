@@ -29,6 +29,7 @@ from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.scoring import prediction
+from baselines.tasks import lookup
 from baselines.training import progress
 from baselines.training import run_training
 
@@ -143,7 +144,7 @@ def _cross_validate(
     print(f'out-of-fold scores: {files.shown(path)}.npz')
     print(f'ranking of test, by the mean of the folds: {files.shown(path)}.csv')
     print(last)
-    score = whole[run_training.judged_measure(collection)]['mean']
+    score = whole[lookup.TASKS[collection.task].judged_by]['mean']
     if score is None:
         raise ValueError('nothing to compare: no out-of-fold score is defined')
     return score
@@ -206,9 +207,8 @@ def _folds_table(
 
 def _seeds_table(config: config_lib.AnyConfig, scores: dict[int, float]) -> str:
     """Lays out the score of each seed, mean and spread, and how to compare them."""
-    title = metrics.measure_of(
-        config.collection.task, run_training.judged_measure(config.collection)
-    ).title
+    task = config.collection.task
+    title = metrics.measure_of(task, lookup.TASKS[task].judged_by).title
     rows = [['seed', f'out-of-fold {title}' if config.folds else f'val {title}']]
     rows += [[str(seed), f'{score:.3f}'] for seed, score in scores.items()]
     rows.append(['mean', f'{statistics.fmean(scores.values()):.3f}'])

@@ -38,7 +38,7 @@ class Devices:
     Attributes:
         replicas: their number, in all processes.
         local: their number in this process.
-        is_chief: whether this process validates and writes files.
+        is_chief: True where this process validates and writes files.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy | None = None, rank: int = 0):
@@ -82,10 +82,6 @@ class Devices:
         """Returns the row of a step of the current replica in the arrays of `share`."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return step * self.local + tf.cast(replica, tf.int32) - self._first
-
-    def scope(self) -> contextlib.AbstractContextManager:
-        """Returns the context in which variables are made for all replicas."""
-        return self.strategy.scope()
 
     def agree(self, values: Sequence[float]) -> list[float]:
         """Returns the chief's values in every process; waits for all of them."""

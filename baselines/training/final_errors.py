@@ -1,5 +1,7 @@
 """The errors of a finished training, of each of its collections."""
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
 from baselines.core import text
@@ -7,47 +9,42 @@ from baselines.data import collections
 from baselines.data.packed import splits
 from baselines.evaluation import report
 
+Errors = dict[str, text.JsonObject]  # name of a collection -> its errors
 
-class FinalErrors:
-    """The errors of a training's splits, as the run file keeps them.
 
-    With several collections, `final_error_by_collection` has those of each.
+def measure(
+    collection: collections.Collection,
+    store: splits.PackedSplit,
+    results: list[report.GraphResult],
+) -> Errors:
+    """Measures the scored graphs of a split: all together, and each collection."""
+    chosen = {collection.name: results}
+    for number, part in enumerate(collection.parts):
+        numbers = np.flatnonzero(store.collection_of == number)
+        chosen[part.name] = [results[number] for number in numbers]
+    task = collection.task
+    return {name: report.final_error(task, part) for name, part in chosen.items()}
+
+
+def by_collection(
+    collection: collections.Collection, errors: Mapping[str, Errors]
+) -> dict[str, text.JsonObject]:
+    """Returns the errors of splits by collection, as the run file keeps them.
+
+    Args:
+        errors: by split, 'val' and 'test'; {} for one that was not measured.
     """
+    names = dict.fromkeys([collection.name, *(p.name for p in collection.parts)])
+    return {n: {s: found.get(n) for s, found in errors.items()} for n in names}
 
-    def __init__(self, collection: collections.Collection):
-        self._collection = collection
-        names = [collection.name, *(part.name for part in collection.parts)]
-        self._errors: dict[str, text.JsonObject] = {
-            name: {'val': None, 'test': None} for name in names
-        }
 
-    def measure(
-        self, split: str, store: splits.PackedSplit, results: list[report.GraphResult]
-    ) -> None:
-        """Measures the scored graphs of a split, 'val' or 'test'."""
-        collection = self._collection
-        numbers_of = {collection.name: np.arange(len(results))}
-        for number, part in enumerate(collection.parts):
-            numbers_of[part.name] = np.flatnonzero(store.collection_of == number)
-        for name, numbers in numbers_of.items():
-            chosen = [results[number] for number in numbers]
-            self._errors[name][split] = report.final_error(collection.task, chosen)
-
-    def lines(self) -> list[str]:
-        """Returns the lines to print: one for each split, and for each collection."""
-        lines = []
-        for name, of_splits in self._errors.items():
-            where = '' if name == self._collection.name else f'{name} '
-            for split, errors in of_splits.items():
-                if errors:
-                    about = report.format_final_error(self._collection.task, errors)
-                    lines.append(f'{where}{split} {about}')
-        return lines
-
-    def to_json(self) -> text.JsonObject:
-        """Returns entries of the run file."""
-        of_parts = dict(self._errors)
-        entries = {'final_error': of_parts.pop(self._collection.name)}
-        if of_parts:
-            entries['final_error_by_collection'] = of_parts
-        return entries
+def describe(
+    collection: collections.Collection, by_name: Mapping[str, text.JsonObject]
+) -> Iterator[str]:
+    """Yields the lines to print: one for each split, and for each collection."""
+    for name, splits_of in by_name.items():
+        where = '' if name == collection.name else f'{name} '
+        for split, errors in splits_of.items():
+            if errors:
+                about = report.format_final_error(collection.task, errors)
+                yield f'{where}{split} {about}'

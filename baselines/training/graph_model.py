@@ -36,7 +36,7 @@ class GraphModel:
         own_losses: functions of the user's by the name that --losses says.
 
     Attributes:
-        is_chief: whether this process validates and writes files.
+        is_chief: True where this process validates and writes files.
 
     Raises:
         ValueError: there is no such model, loss or device, or the user's model or loss
@@ -80,7 +80,7 @@ class GraphModel:
         elif data.has_prior:
             begin_at_zero(model)
         if self._devices.is_distributed:
-            with self._devices.scope():
+            with self._devices.strategy.scope():
                 replica = make(data.num_ops, data.normalizer)
                 # Before averages of the weights begin.
                 replica.set_weights(model.get_weights())
@@ -106,21 +106,6 @@ class GraphModel:
         return functools.partial(
             make, config.model, kwargs, self._models, config.configs
         )
-
-
-def check_names(
-    config: config_lib.AnyConfig,
-    models: registry.Own,
-    own_losses: Mapping[str, Callable[..., tf.Tensor]],
-) -> None:
-    """Checks what trees alone do not read; raises ValueError for what does not exist.
-
-    Args:
-        models: see `GraphModel`.
-        own_losses: see `GraphModel`.
-    """
-    lookup.TASKS[config.collection.task].model_class(config.model, models)
-    checked_loss(config, own_losses)
 
 
 def checked_loss(

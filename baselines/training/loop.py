@@ -36,7 +36,7 @@ class Validator:
     graph in every epoch.
 
     Attributes:
-        ignores_configs: whether the scores measured last are equal in each list of
+        ignores_configs: True where the scores measured last are equal in every list of
             configurations that differ in features.
     """
 
@@ -94,7 +94,7 @@ class Trainer:
         devices: the replicas' devices; None: one replica in this process.
         replica: with several devices, a copy of the model that was made in their
             scope; it is trained, and `model` gets its weights.
-        validate_first: whether to validate the initial weights, too, which come from
+        validate_first: True to validate the initial weights, too, which come from
             a run or a formula, and to keep them if no epoch is better.
     """
 

@@ -41,7 +41,8 @@ class _Loss(NamedTuple):
     takes_noise: bool = False
 
 
-_LOSSES: dict[str, _Loss] = {}
+# By the name that --losses takes.
+LOSSES: dict[str, _Loss] = {}
 
 
 def register(
@@ -53,20 +54,15 @@ def register(
         name: the loss's name in --losses.
         tempered: whether the temperature divides its scores; not where the loss
             says what a score is.
-        takes_noise: whether its third argument is the share by which measurements
+        takes_noise: True where its third argument is the share by which measurements
             of one configuration may differ, of --loss_noise.
     """
 
     def add(function: _Function) -> _Function:
-        _LOSSES[name] = _Loss(function, tempered, takes_noise)
+        LOSSES[name] = _Loss(function, tempered, takes_noise)
         return function
 
     return add
-
-
-def names() -> list[str]:
-    """Returns the names that --losses takes."""
-    return list(_LOSSES)
 
 
 @register('ListMLELoss')
@@ -211,6 +207,9 @@ class CombinedLoss(tf.keras.losses.Loss):
         own: functions of the user's by name, (labels, scores) -> a scalar or
             [lists]; the temperature does not touch their scores.
 
+    Attributes:
+        own: the user's own functions that are used, by name.
+
     Example:
         >>> loss = CombinedLoss('PairwiseHingeLoss:3,MSE:1', temperature=1)
         >>> float(loss([[3.0, 1.0]], [[0.0, 0.0]]))  # (3 * 1/2 + 5) / 4
@@ -232,21 +231,14 @@ class CombinedLoss(tf.keras.losses.Loss):
         super().__init__(tf.keras.losses.Reduction.SUM, name='combined_loss')
         parts = _parse(spec)
         total = sum(weight for _, weight in parts)
-        choices = {**_LOSSES, **{n: _loss_of_user(f) for n, f in (own or {}).items()}}
+        choices = {**LOSSES, **{n: _loss_of_user(f) for n, f in (own or {}).items()}}
         by_name = {name: _resolved(name, choices) for name, _ in parts}
         self._parts: list[tuple[float, _Loss]] = [
             (weight / total, by_name[name]) for name, weight in parts
         ]
-        ours = list(_LOSSES.values())
-        self._own = {
-            n: loss.function for n, loss in by_name.items() if loss not in ours
-        }
+        ours = list(LOSSES.values())
+        self.own = {n: x.function for n, x in by_name.items() if x not in ours}
         self._temperature, self._noise = temperature, noise
-
-    @property
-    def own(self) -> dict[str, _Function]:
-        """The user's own functions of labels and scores, by name."""
-        return dict(self._own)
 
     def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
         labels, scores = tf.convert_to_tensor(y_true), tf.convert_to_tensor(y_pred)

@@ -28,8 +28,7 @@ def chosen(
     if scorer.graph_model is None or scorer.trees is None:
         return scorer
     # Judged by the same measure as the best epoch.
-    key = 'kendall_tau' if task.judged_by_tau else 'opa'
-    quality = metrics.measure_of(task.name, key).of_graph
+    quality = metrics.measure_of(task.name, task.judged_by).of_graph
     graphs = [
         ensembles.ScoredGraph(
             task.program_of(name), members, task.labels(store, number)

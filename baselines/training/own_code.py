@@ -9,7 +9,6 @@ import contextlib
 import inspect
 import sys
 import traceback
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -38,14 +37,6 @@ _ANY_NUMBER = (
     'forward has to return num_configs columns, whatever their number, not as many as '
     'the constructor was given'
 )
-
-
-class _Batch(NamedTuple):
-    """Made-up graphs: a GraphTensor, labels [graphs, configs], and their scaling."""
-
-    graph: tfgnn.GraphTensor
-    labels: tf.Tensor
-    normalizer: normalizer_lib.Normalizer
 
 
 def check_loss(name: str, loss: Loss) -> None:
@@ -150,13 +141,14 @@ def check_model(
     _check_signatures(model_class)
     # A batch as in training, and one graph with another number of configurations, as
     # in scoring.
-    several = _make_batch(settings, min(settings.batch, _MOST_GRAPHS), configs)
-    alone = _make_batch(settings, 1, configs + 1)
+    graphs = min(settings.batch, _MOST_GRAPHS)
+    several, labels, normalizer = _make_batch(settings, graphs, configs)
+    alone, labels_alone, _ = _make_batch(settings, 1, configs + 1)
     try:
         with _explained(f'{name} raised', model_class):
-            model = make(examples.OPCODES, several.normalizer)
+            model = make(examples.OPCODES, normalizer)
     except ValueError as error:
-        if _is_fixed(settings, model_class, several.normalizer):
+        if _is_fixed(settings, model_class, normalizer):
             raise ValueError(f'{name}.forward: {_ANY_NUMBER}') from error
         raise
     with tf.GradientTape() as tape:
@@ -164,26 +156,34 @@ def check_model(
             _explained(f'{name}.call raised', model_class),
             noting_layers(model_class) as layers,
         ):
-            scores = model(several.graph, training=True)
+            scores = model(several, training=True)
         if layers:
             raise ValueError(describe_layers(name, layers))
         # `call` usually returns what `forward` does.
-        _check_scores(f'{name}.forward', scores, several.labels)
-        total = tf.add_n([loss(several.labels, scores), *model.losses])
+        _check_scores(f'{name}.forward', scores, labels)
+        total = tf.add_n([loss(labels, scores), *model.losses])
     with _explained(f'{name}.forward raised', model_class):
-        of_one = model.forward(alone.graph, configs + 1)
-    _check_scores(f'{name}.forward', of_one, alone.labels)
-    variables = model.trainable_variables
-    if not variables:
+        of_one = model.forward(alone, configs + 1)
+    _check_scores(f'{name}.forward', of_one, labels_alone)
+    if not model.trainable_variables:
         raise ValueError(f'{name} has no trainable variable')
+    with text.located(name):
+        check_gradients(tape, total, model)
+
+
+def check_gradients(
+    tape: tf.GradientTape, total: tf.Tensor, model: tf.keras.Model
+) -> None:
+    """Raises ValueError for a variable without a finite gradient of a loss."""
+    variables = model.trainable_variables
     for variable, gradient in zip(variables, tape.gradient(total, variables)):
         if gradient is None:
             raise ValueError(
-                f'{name}: the scores do not depend on the variable {variable.name}: '
+                f'the scores do not depend on the variable {variable.name}: '
                 'use it, or make it with trainable=False'
             )
         if not np.isfinite(tf.convert_to_tensor(gradient)).all():
-            raise ValueError(f'{name}: the gradient of {variable.name} is not finite')
+            raise ValueError(f'the gradient of {variable.name} is not finite')
 
 
 def _check_signatures(model_class: type) -> None:
@@ -262,8 +262,14 @@ def _file_of(code: Callable) -> str:
     return getattr(module, '__file__', None) or ''
 
 
-def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _Batch:
-    """Makes up `graphs` graphs of `configs` configurations, packed as for a step."""
+def _make_batch(
+    settings: config_lib.AnyConfig, graphs: int, configs: int
+) -> tuple[tfgnn.GraphTensor, tf.Tensor, normalizer_lib.Normalizer]:
+    """Makes up graphs of `configs` configurations, packed as for a step.
+
+    Returns:
+        The graphs, labels [graphs, configs], and their scaling.
+    """
     task = lookup.TASKS[settings.collection.task]
     rng = np.random.default_rng(0)
     records = [task.example_record(rng, configs) for _ in range(graphs)]
@@ -273,4 +279,4 @@ def _make_batch(settings: config_lib.AnyConfig, graphs: int, configs: int) -> _B
     packed = data.pack(numbers[np.newaxis], np.tile(np.arange(configs), (1, graphs, 1)))
     tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
     graph, labels, _ = data.unpack(tensors, 0, graphs)
-    return _Batch(graph, labels, data.normalizer)
+    return graph, labels, data.normalizer

@@ -143,11 +143,6 @@ def _check(config: config_lib.AnyConfig) -> None:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
 
 
-def judged_measure(collection: collections.Collection) -> str:
-    """Returns the key of the measure that chooses epochs, in `metrics.MEASURES`."""
-    return 'kendall_tau' if lookup.TASKS[collection.task].judged_by_tau else 'opa'
-
-
 def _graph_model(
     config: config_lib.AnyConfig,
     models: registry.Own,
@@ -163,7 +158,9 @@ def _graph_model(
     if not is_alone:
         return graph_model.GraphModel(config, models, own_losses)
     if not is_plain:
-        graph_model.check_names(config, models, own_losses)
+        # Trees do not read them, but a name that does not exist is refused.
+        lookup.TASKS[config.collection.task].model_class(config.model, models)
+        graph_model.checked_loss(config, own_losses)
     print(starting.describe_cpu())
     return None
 
@@ -288,8 +285,10 @@ def _grow(
 def _measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObject:
     """Measures validation and ranks test; returns fields of the run file."""
     settings, stores = data.settings, data.stores
-    task_name = settings.collection.task
-    errors = final_errors.FinalErrors(settings.collection)
+    collection, task_name = settings.collection, settings.collection.task
+    errors: dict[str, final_errors.Errors] = {'val': {}, 'test': {}}
+    # Numbers of the releases of jaxlib that measured the training split, if any did.
+    releases = np.unique(stores['train'].arrays.get('xla_release', [0]))
     score = None
 
     def members(split: str, title: str) -> list[tuple[np.ndarray, ...]]:
@@ -306,7 +305,7 @@ def _measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonOb
         else:
             scored = formula
         results = data.task.results(stores['valid'], scored)
-        errors.measure('val', stores['valid'], results)
+        errors['val'] = final_errors.measure(collection, stores['valid'], results)
         score = _validation_score(data, scored)
         if scorer.trees is not None and score:  # an epoch's is without them
             print(f'val {score["measure"]} of all models: {score["value"]:.3f}')
@@ -317,17 +316,19 @@ def _measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonOb
     scored = list(scorer_lib.noting_ties(settings.model, stores['test'], test_scores))
     if settings.test_mode == 'metrics':
         results = data.task.results(stores['test'], scored)
-        errors.measure('test', stores['test'], results)
-    for line in errors.lines():
+        errors['test'] = final_errors.measure(collection, stores['test'], results)
+    by_name = final_errors.by_collection(collection, errors)
+    for line in final_errors.describe(collection, by_name):
         print(line)
-    rows = _rows(settings.collection, stores['test'], scored)
+    rows = _rows(collection, stores['test'], scored)
     return {
         # The data root in full: predictions may be made from another folder.
         'args': {
             **config_lib.to_json(settings),
             'data_root': files.expand(settings.data_root),
         },
-        **errors.to_json(),
+        'final_error': by_name.pop(collection.name),
+        **({'final_error_by_collection': by_name} if by_name else {}),
         'val_score': score,
         'member_weights': scorer.weights,
         'most_multiply_adds': scorer.most_multiply_adds,
@@ -338,6 +339,7 @@ def _measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonOb
         'measured_on': hardware.measured_on(
             settings.data_root, task_name if settings.sample_data else ''
         ),
+        'xla_releases': [int(release) for release in releases if release],
         **scorer.variant.to_json(),
         'versions': versions(),
         'normalizer': data.normalizer.to_json(),

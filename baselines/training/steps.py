@@ -53,14 +53,14 @@ class Steps:
         devices: devices_lib.Devices | None = None,
     ):
         self.model = model
-        self.loss = loss
+        self._loss = loss
         self._unpack = unpack
         self._weight_decay = settings.weight_decay
         self._devices = devices or devices_lib.Devices()
         self._average_decay = settings_lib.parse_averaging(settings.averaging)
         variables = model.trainable_variables
         self._averaged = [] if self._average_decay is None else list(variables)
-        with self._devices.scope():
+        with self._devices.strategy.scope():
             self.optimizer = make_adam(settings, total_steps)
             # Moments have to exist before the compiled loop, which cannot create them.
             self.optimizer._create_all_weights(variables)
@@ -104,21 +104,21 @@ class Steps:
                 f'{len(averages)} averages for {len(self._averages)} weights'
             )
         self.set_weights(state[:weights])
-        with self._devices.scope():
+        with self._devices.strategy.scope():
             self.optimizer.set_weights(state[weights:moments])
             for variable, average in zip(self._averages, averages, strict=True):
                 variable.assign(average)
 
     def set_weights(self, weights: list[np.ndarray]) -> None:
         """Copies the weights to the model, on every device."""
-        with self._devices.scope():
+        with self._devices.strategy.scope():
             self.model.set_weights(weights)
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
         """Gives the model its averaged weights while the block runs."""
         kept = self.model.get_weights()
-        with self._devices.scope():
+        with self._devices.strategy.scope():
             for variable, average in zip(self._averaged, self._averages):
                 variable.assign(average)
         try:
@@ -150,10 +150,9 @@ class Steps:
         with tf.GradientTape() as tape:
             scores = self.model(graph, training=True) + prior  # [batch, configs]
             # Gradients of replicas are summed, so each has its share of the mean.
-            loss = self.loss(labels, scores) / replicas
-            penalties = self.model.losses
-            penalties = [penalty / replicas for penalty in penalties]
-            objective = tf.add_n([loss] + penalties) if penalties else loss
+            loss = self._loss(labels, scores) / replicas
+            penalties = [penalty / replicas for penalty in self.model.losses]
+            objective = tf.add_n([loss, *penalties])
         gradients = tape.gradient(objective, variables)
         # Embedding gradients as dense matrices: the tables are small, and
         # clipping then sees the gradient itself, not its repeated rows.

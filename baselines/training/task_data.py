@@ -231,7 +231,7 @@ class TaskData(abc.ABC):
         """
         correct, total = np.sum([metrics.ordered_pairs(*p) for p in pairs], axis=0)
         tau = None
-        if self.task.judged_by_tau:
+        if self.task.judged_by == 'kendall_tau':
             taus = np.nan_to_num([metrics.kendall_tau(*pair) for pair in pairs])
             # Collections have equal weights, whatever their numbers of programs.
             collection = self.stores['valid'].collection_of[: len(taus)]

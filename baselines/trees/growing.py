@@ -165,7 +165,7 @@ def draw(
     for graph, drawn in zip(graphs, configs, strict=True):
         labels = task.labels(store, graph)[drawn]
         targets.append(ensembles.normal_scores(labels))
-        if not task.judged_by_tau:
+        if task.judged_by == 'opa':
             logs = np.log(labels)
             targets[-1] += logs - logs.mean()
     of_rows = np.repeat(weights * shares**-0.5, shares)

@@ -26,7 +26,7 @@ def test_the_ceiling_is_what_a_perfect_model_reaches(spread, tau):
     r = spread / np.hypot(spread, 1)
     assert 2 / np.pi * np.arcsin(r) == pytest.approx(tau, abs=0.001)
     true, which, runtimes = _measured(spread)
-    found = noise.of_graph(runtimes, which)
+    found = noise.estimate_noise(runtimes, which)
     assert found.repeated == found.repeats == 200
     # A deviation of 200 degrees of freedom is known to 5 %.
     assert found.relative_std == pytest.approx(_STD, rel=0.15)
@@ -37,23 +37,23 @@ def test_the_ceiling_is_what_a_perfect_model_reaches(spread, tau):
 
 def test_pure_noise_is_told_by_the_two_measurements():
     _, which, runtimes = _measured(0)
-    found = noise.of_graph(runtimes, which)
+    found = noise.estimate_noise(runtimes, which)
     assert found.tau_twice == pytest.approx(0, abs=0.12)
     assert found.tau_ceiling < 0.33
 
 
 def test_without_noise_everything_can_be_known():
     runtimes = np.array([3.0, 1.0, 2.0, 1.0, 3.0, 5.0])
-    found = noise.of_graph(runtimes, [7, 4, 5, 4, 7, 9])
+    found = noise.estimate_noise(runtimes, [7, 4, 5, 4, 7, 9])
     assert found == noise.Noise(2, 2, 0.0, 1.0, 1.0)
 
 
 def test_what_cannot_be_known_is_none():
     runtimes = np.array([1.0, 1.1, 2.0, 3.0])
-    assert noise.of_graph(runtimes, [0, 1, 2, 3]) is None
-    assert noise.of_graph(runtimes, [0, 0, 1, 2]) is None  # one repeat says little
+    assert noise.estimate_noise(runtimes, [0, 1, 2, 3]) is None
+    assert noise.estimate_noise(runtimes, [0, 0, 1, 2]) is None  # one repeat
     # One configuration, measured four times: no order to find.
-    same = noise.of_graph(runtimes, [5, 5, 5, 5])
+    same = noise.estimate_noise(runtimes, [5, 5, 5, 5])
     assert (same.repeated, same.repeats) == (1, 3)
     assert same.tau_twice is None and same.tau_ceiling is None
     # Deviation of the logarithms, n - 1.
@@ -62,8 +62,8 @@ def test_what_cannot_be_known_is_none():
 
 def test_many_configurations_are_sampled(monkeypatch):
     _, which, runtimes = _measured(2)
-    whole = noise.of_graph(runtimes, which).tau_ceiling
+    whole = noise.estimate_noise(runtimes, which).tau_ceiling
     monkeypatch.setattr(noise, 'MAX_DRAWN', 200)
-    found = noise.of_graph(runtimes, which)
+    found = noise.estimate_noise(runtimes, which)
     assert found.tau_ceiling == pytest.approx(whole, abs=0.06)
-    assert found == noise.of_graph(runtimes, which)  # and always the same
+    assert found == noise.estimate_noise(runtimes, which)  # and always the same

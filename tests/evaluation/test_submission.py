@@ -60,7 +60,7 @@ def test_file_is_what_the_contract_says(tmp_path):
         submission.make_row('tile:xla', 'k_1', [4, 0, 2, 1, 3]),
         submission.make_row('layout:xla:default', 'p', [1, 0, 2]),
     ]
-    assert submission.write_predictions(str(path), iter(rows)) == 2
+    submission.write_predictions(str(path), iter(rows))
     assert path.read_bytes() == (
         b'ID,TopConfigs\ntile:xla:k_1,4;0;2;1;3\nlayout:xla:default:p,1;0;2\n'
     )

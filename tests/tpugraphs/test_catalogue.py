@@ -43,7 +43,7 @@ def test_column_sets(capsys):
 
 def test_losses(capsys):
     found = tpugraphs.losses()
-    assert set(found) - {'tfr.<class>'} == set(losses.names())
+    assert set(found) - {'tfr.<class>'} == set(losses.LOSSES)
     assert found['MSE'] == 'Averages (score - label)^2.'
     assert processes.command('losses') == 0
     lines = capsys.readouterr().out.splitlines()

@@ -47,6 +47,7 @@ def test_a_run_remembers_that_it_was_trained_on_them(tmp_path, capsys):
     run, _ = tile_runs.train(tmp_path, **settings)
     info = finished_runs.info_of(run)
     assert info['args']['sample_data'] and info['measured_data']
+    assert 4030 in info['xla_releases']
     capsys.readouterr()
     options = prediction.Options(models_file=tile_runs.TINY['models_file'])
     resolved = prediction.load(str(run), options).options

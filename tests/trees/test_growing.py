@@ -69,7 +69,7 @@ def test_last_bits_of_columns_change_nothing():
         rows=lambda graphs, configs: noisy[configs],
     )
     task = types.SimpleNamespace(
-        prior='', judged_by_tau=True, labels=lambda store, graph: rows.targets
+        prior='', judged_by='kendall_tau', labels=lambda store, graph: rows.targets
     )
     rng, graphs = np.random.default_rng(0), np.array([0])
     drawn = growing.draw(rng, task, None, table, graphs, most=len(noisy))

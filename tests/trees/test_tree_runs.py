@@ -246,7 +246,9 @@ def test_what_trees_predict():
 def _drawn(runtimes, by_tau, weights=1.0):
     """All configurations of graphs, whose one column is their number."""
     task = types.SimpleNamespace(
-        judged_by_tau=by_tau, prior='', labels=lambda store, graph: runtimes[graph]
+        judged_by='kendall_tau' if by_tau else 'opa',
+        prior='',
+        labels=lambda store, graph: runtimes[graph],
     )
     table = types.SimpleNamespace(
         names=['number'],
@@ -271,6 +273,7 @@ def test_its_settings_are_those_that_a_report_shows(tiles, tmp_path):
     ignored = {*config.to_json(config.TileConfig())} - {*shown}
     places = 'cache_dir data_root model_kwargs_json models_file out_dir recipe resume'
     places += ' results_csv run_id skip_bad_files test_mode init_from strategy'
+    places += ' seeds folds fold_epochs'  # of other trainings
     places += ' folds fold_epochs seeds'
     others.pop('trees')  # trees have an option of this name
     assert ignored == {*others, *places.split()}

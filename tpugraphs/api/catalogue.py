@@ -1,13 +1,14 @@
 """Models, column sets and losses by name, with a line about each."""
 
+from collections.abc import Mapping
 import importlib.util
 import inspect
+from typing import Any
 
 from baselines import config
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
-from baselines.data import collections
 from baselines.features import column_sets
 from baselines.tasks import lookup
 from baselines.trees import booster
@@ -31,21 +32,22 @@ def models(task: str = 'tile') -> Catalogue:
     """
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
-    [collection, *_] = [c for c in collections.COLLECTIONS if c.task == task]
-    classes = registry.distinct(lookup.TASKS[collection.task].models(''))
-    return Catalogue(
-        {
-            name: (inspect.getdoc(model) or '').partition('\n')[0]
-            for name, model in {**classes, registry.TREES: booster.Trees}.items()
-        }
-    )
+    classes = registry.distinct(lookup.TASKS[task].models(''))
+    return _described({**classes, registry.TREES: booster.Trees})
 
 
 def columns() -> Catalogue:
     """Returns the column sets of --columns, and the first lines of their docstrings."""
-    sets = column_sets.find().items()
+    return _described(column_sets.find())
+
+
+def _described(described: Mapping[str, Any]) -> Catalogue:
+    """Returns names with the first lines of the docstrings of what has them."""
     return Catalogue(
-        {name: (inspect.getdoc(s) or '').partition('\n')[0] for name, s in sets}
+        {
+            name: (inspect.getdoc(x) or '').partition('\n')[0]
+            for name, x in described.items()
+        }
     )
 
 

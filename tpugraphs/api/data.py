@@ -77,7 +77,7 @@ def open_records(
         split: 'train', 'valid' or 'test'.
         task: 'tile' or 'layout'; by default that of the folder's files, and tile for
             'sample'.
-        source: of layout programs: 'xla' or 'nlp'; 'sample' has 'xla' alone.
+        source: compiler of layout programs: 'xla' or 'nlp'; 'sample' has 'xla' alone.
         search: the search that chose their configurations: 'random' or 'default';
             'sample' has 'random' alone.
         cache_dir: folder of packed splits; by default ~/data/tpugraphs/cache.

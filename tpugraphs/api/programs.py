@@ -29,7 +29,7 @@ def read_program(x: object, *args: object, name: str = '') -> reader.Program:
             function of TensorFlow or jax.jit; or a Keras model.
         *args: example arguments of a function, a model or a signature: arrays, or
             shapes and types of them.
-        name: of the program; by default that of the file or function.
+        name: name of the program; by default that of the file or function.
 
     Returns:
         A `programs.reader.Program`: `name`, `module` (an HloModuleProto), `form` and

@@ -60,13 +60,13 @@ class Ranking(list[Ranked]):
         self,
         graphs: Sequence[choices.RankedModule],
         model_dir: str,
-        outcome: outcomes.Outcome | None = None,
+        outcome: outcomes.Outcome,
     ):
         super().__init__(Ranked(r.module, r.run_index, r.scores) for r in graphs)
         self._graphs, self._model_dir = list(graphs), model_dir
         self.unsure = [graph.module for graph in graphs if graph.is_unsure]
-        self.failed: list[str] = outcome.failed if outcome else []
-        self.skipped: dict[str, list[str]] = outcome.skipped if outcome else {}
+        self.failed = outcome.failed
+        self.skipped = outcome.skipped
 
     def __repr__(self) -> str:
         return f'<Ranking of {text.count(len(self), "graph")} by {self._model_dir}>'

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
     """
     files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
     options = settings_lib.from_options(scoring.prediction.Options, args)
-    predictors = scoring.ensemble.load_alike(command_line.runs_of(args), options)
+    predictors = scoring.ensemble.load(command_line.runs_of(args), options)
     labels = scoring.ensemble.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():

@@ -50,15 +50,13 @@ def run(args: argparse.Namespace) -> None:
     if start == name:
         preset |= collection.flags
     words = [f'--{flag}={value}' for flag, value in preset.items()] + args.flags
-    kind = config.CONFIGS[collection.task]
-    own = dataclasses.fields(trials.SweepOptions)
-    basic = ['seeds', 'folds', 'epochs', 'out_dir', *(field.name for field in own)]
-    values = scripts.parse_flags(
-        [kind, trials.SweepOptions], f'sweep {args.target}', __doc__, words, basic
-    )
+    kind, own = config.CONFIGS[collection.task], trials.SweepOptions
+    basic = ['seeds', 'folds', 'epochs', 'out_dir', *own.__annotations__]
+    title = f'sweep {args.target}'
+    values = scripts.parse_flags([kind, own], title, __doc__, words, basic)
     if values is None:
         return
-    options = settings_lib.from_options(trials.SweepOptions, values)
+    options = settings_lib.from_options(own, values)
     settings_lib.check_ranges(options, '--')
     if args.target == 'show':
         storage = options.storage or trials.default_storage(values.out_dir)

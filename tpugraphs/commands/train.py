@@ -23,5 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trains a model."""
-    name = f'tpugraphs train {args.task}'
-    return scripts.train_command(config.CONFIGS[args.task], name, __doc__, args.flags)
+    name, kind = f'tpugraphs train {args.task}', config.CONFIGS[args.task]
+    values = scripts.parse_flags([kind], name, __doc__, args.flags, scripts.BASIC)
+    return 0 if values is None else scripts.train(kind, [name], values)

@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import sys
 import tempfile
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -33,23 +33,13 @@ NUM_CONFIGS = 4
 _LIBRARIES = ('tensorflow', 'tensorflow_gnn', 'tensorflow_ranking', 'numpy', 'absl')
 
 
-class Graphs(Protocol):
-    """Graphs of different sizes, which models are tried on.
+class Graphs:
+    """Kernels of one to five nodes with random features, which models are tried on.
 
     Attributes:
         names: names of the graphs.
-        num_ops: number of opcodes, above the largest of the graphs.
+        num_ops: more than the largest opcode.
     """
-
-    names: Sequence[str]
-    num_ops: int
-
-    def graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
-        """Makes a batch of graphs with these of their NUM_CONFIGS configurations."""
-
-
-class MadeUp:
-    """Kernels of one to five nodes with random features; see `Graphs`."""
 
     names: Sequence[str] = ('five nodes', 'three nodes', 'one node')
     num_ops = examples.OPCODES
@@ -57,10 +47,10 @@ class MadeUp:
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
         task = lookup.TASKS[config.TileConfig().collection.task]
-        records = []
+        records, columns = [], ('node_feat', 'node_opcode')
         for nodes in (5, 3, 1):
             record: Any = task.example_record(rng, NUM_CONFIGS)
-            parts = {key: getattr(record, key)[:nodes] for key in _NODES}
+            parts = {key: getattr(record, key)[:nodes] for key in columns}
             edges = record.edge_index[: nodes - 1]
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
         store = task.store_class.from_records('made up', records)
@@ -69,15 +59,12 @@ class MadeUp:
         self.normalizer = self._data.normalizer
 
     def graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
-        """Makes a batch of kernels; see `Graphs`."""
+        """Makes a batch of kernels with these of their NUM_CONFIGS configurations."""
         numbers = np.array([[self.names.index(name) for name in names]])
         packed = self._data.pack(numbers, np.tile(configs, (*numbers.shape, 1)))
         tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
         self._data.settings = config.TileConfig(configs=len(configs))
         return self._data.unpack(tensors, 0, len(names))[0]
-
-
-_NODES = ('node_feat', 'node_opcode')
 
 
 def build(
@@ -217,13 +204,8 @@ def check_gradients(model: tf.keras.Model, graphs: Graphs) -> None:
             scores = model(graphs.graph(names, range(NUM_CONFIGS)), training=True)
             labels = tf.range(1.0, NUM_CONFIGS + 1) + tf.zeros_like(scores)
             total = tf.add_n([loss(labels, scores), *model.losses])
-        variables = model.trainable_variables
-        for variable, gradient in zip(variables, tape.gradient(total, variables)):
-            if gradient is None:
-                raise ValueError(f'the scores do not depend on {variable.name}')
-            if not np.isfinite(tf.convert_to_tensor(gradient)).all():
-                where = ', '.join(names)
-                raise ValueError(f'no finite gradient of {variable.name} ({where})')
+        with text.located(', '.join(names)):
+            own_code.check_gradients(tape, total, model)
 
 
 def check_state(model: tf.keras.Model, graphs: Graphs) -> None:
@@ -289,7 +271,7 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[Line]:
         model_class: class of a tile model.
         kwargs: arguments of its constructor.
     """
-    name, kernels = model_class.__name__, MadeUp()
+    name, kernels = model_class.__name__, Graphs()
     if 'scaling' in (registry.options(model_class) or ()):
         kwargs = {'scaling': kernels.normalizer.to_json(), **kwargs}
     models: list[tf.keras.Model] = []

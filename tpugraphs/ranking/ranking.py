@@ -263,7 +263,7 @@ def with_configs(record: _Record, configs: Any) -> _Record:
     """Returns a record with other configurations, not measured.
 
     Args:
-        configs: for a tile float32 [c, 24], or candidates as in `hlo.candidates`;
+        configs: for a tile, float32 [c, 24], or candidates as in `hlo.candidates`;
             for layouts [c, k, 18].
 
     Raises:

@@ -70,7 +70,7 @@ def rank_sources(args: argparse.Namespace) -> int:
     most_rows = 10 if args.top is None else args.top  # of a module's table
     most_rows, interrupted = max(most_rows, args.measure or 0), False
     json_output = io.StringIO()  # printed at the end, if nothing is wrong
-    writers: list[choices_output.Csv | choices_output.Json] = []
+    writers: list[choices_output.Writer] = []
     if args.json:
         most_rows = 0
         writers.append(choices_output.Json(json_output, predictor.name, args.top))
@@ -180,7 +180,7 @@ def rank_files(
         candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
         sources: those of `paths` that `read_sources` has read.
-        options: for reading programs.
+        options: options of reading programs.
 
     Yields:
         Modules in the order of the files.
@@ -252,17 +252,13 @@ def default_run(sources: Mapping[str, reader.Source], task: str) -> str:
     Args:
         sources: from `read_sources`; the first one decides.
     """
-    if task == reading.LAYOUT:
-        return finding.ESTIMATE
-    for source in sources.values():
-        if isinstance(source, reader.Program):
-            modules = [source.module]
-        else:
-            modules = [tuning.module for tuning in source.modules[:1]]
-        if any(map(ranking.is_of_tpu, modules)):
-            return finding.ESTIMATE
-        break
-    return finding.PRETRAINED
+    source = next(iter(sources.values()))
+    if isinstance(source, reader.Program):
+        modules = [source.module]
+    else:
+        modules = [tuning.module for tuning in source.modules[:1]]
+    is_of_tpu = task == reading.LAYOUT or any(map(ranking.is_of_tpu, modules))
+    return finding.ESTIMATE if is_of_tpu else finding.PRETRAINED
 
 
 def read_sources(
@@ -305,9 +301,9 @@ def _modules(
     """Yields modules of files and programs: all, or the one called `chosen`.
 
     Args:
-        kind: of the files that the model ranks.
+        kind: kind of the files that the model ranks.
         outcome: files that cannot be read are added.
-        whole: whether configurations are given: programs are not cut into kernels, and
+        whole: configurations are given: programs are not cut into kernels, and
             files of both kinds are taken.
     """
     names, exists = [], False

@@ -34,12 +34,9 @@ from tpugraphs.sweep import space as space_lib
 # A running trial shows every 10 s that it is alive; after 60 s without, it counts as
 # failed, and its settings are tried again.
 _HEARTBEAT: dict[str, Any] = {'heartbeat_interval': 10, 'grace_period': 60}
-_REASON = 'reason'  # attribute of a trial: why it failed
 # What may differ between machines that share a sweep.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'memory_budget')
 _ENOUGH = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-# A sweep whose first so many trials all failed is wrong.
-_MOST_FAILED = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,8 +104,8 @@ def create(
     Args:
         definition: collection, space and options, of JSON's types; it is stored in the
             study, and everyone who joins must have the same.
-        most_epochs: of a training, for asynchronous successive halving, which ends
-            bad trials early; 0 to end none.
+        most_epochs: epochs of a training, for asynchronous successive halving, which
+            ends bad trials early; 0 to end none.
 
     Raises:
         ValueError: the storage has another sweep of that name.
@@ -139,7 +136,7 @@ def load(storage: str, name: str) -> optuna.Study:
     """Opens the study of a sweep to look at it.
 
     Args:
-        name: of the study; '' for the only one there is.
+        name: name of the study; '' for the only one there is.
 
     Raises:
         ValueError: the storage cannot be used, or has no such study.
@@ -162,29 +159,8 @@ def to_json(trial: FrozenTrial) -> text.JsonObject:
         'score': trial.value,
         'seconds': trial.duration and trial.duration.total_seconds(),
         'settings': trial.params,
-        'reason': trial.user_attrs.get(_REASON, ''),
+        'reason': trial.user_attrs.get('reason', ''),
     }
-
-
-@contextlib.contextmanager
-def _logged(trial: optuna.Trial, folder: str) -> Iterator[None]:
-    """Writes what the block prints to a file; an attribute says why a trial failed."""
-    os.makedirs(folder, exist_ok=True)
-    with (
-        open(os.path.join(folder, 'log.txt'), 'a', encoding='utf-8') as log,
-        contextlib.redirect_stdout(log),
-        contextlib.redirect_stderr(log),
-    ):
-        try:
-            yield
-        except KeyboardInterrupt:
-            retry(trial.study, trial.study.trials[trial.number])
-            raise
-        except Exception as error:
-            if not isinstance(error, optuna.TrialPruned):
-                traceback.print_exc()
-                trial.set_user_attr(_REASON, text.one_line(error))
-            raise
 
 
 def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float:
@@ -197,9 +173,9 @@ def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float
         optuna.TrialPruned: it falls behind.
         KeyboardInterrupt: Ctrl-C was pressed; its settings are queued again.
     """
-    base = space.base
+    base, study = space.base, trial.study
     # Settings that are tried again stay in the folder of the first attempt.
-    attributes = trial.study.trials[trial.number].system_attrs
+    attributes = study.trials[trial.number].system_attrs
     number = attributes.get('failed_trial', trial.number)
     folder = os.path.join(os.path.dirname(best_file), f'trial_{number:04d}')
     best: dict[int, float] = {}  # by the number of the training
@@ -212,16 +188,30 @@ def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float
         if trial.should_prune():
             raise optuna.TrialPruned
 
-    with _logged(trial, folder):
-        drawn = space.suggest(trial)
-        # As those of a recipe, the settings draw no more --configs than the data have.
-        drawn |= {'resume': True, 'recipe': best_file, 'out_dir': folder}
-        drawn |= {'run_id': f'{trial.study.study_name} trial {trial.number}'}
-        drawn['seed'] = base.seed + trial.number * base.seeds
-        config = config_lib.checked(dataclasses.replace(base, **drawn))
-        from baselines.training import cross_validation
+    os.makedirs(folder, exist_ok=True)
+    with (
+        open(os.path.join(folder, 'log.txt'), 'a', encoding='utf-8') as log,
+        contextlib.redirect_stdout(log),
+        contextlib.redirect_stderr(log),
+    ):
+        try:
+            drawn = space.suggest(trial)
+            # As those of a recipe, they draw no more --configs than the data have.
+            drawn |= {'resume': True, 'recipe': best_file, 'out_dir': folder}
+            drawn |= {'run_id': f'{study.study_name} trial {trial.number}'}
+            drawn['seed'] = base.seed + trial.number * base.seeds
+            config = config_lib.checked(dataclasses.replace(base, **drawn))
+            from baselines.training import cross_validation
 
-        return cross_validation.train_all(config, after_epoch=report)
+            return cross_validation.train_all(config, after_epoch=report)
+        except KeyboardInterrupt:
+            retry(study, study.trials[trial.number])
+            raise
+        except Exception as error:
+            if not isinstance(error, optuna.TrialPruned):
+                traceback.print_exc()
+                trial.set_user_attr('reason', text.one_line(error))
+            raise
 
 
 def run(
@@ -251,7 +241,7 @@ def run(
     def write_best(study: optuna.Study, trial: FrozenTrial) -> None:
         print(json.dumps(to_json(trial)), flush=True)
         ended = [t.state.name for t in study.trials if t.state.is_finished()]
-        if len(ended) >= _MOST_FAILED and {*ended} == {'FAIL'}:
+        if len(ended) >= 3 and {*ended} == {'FAIL'}:  # the sweep itself is wrong
             study.stop()
         if 'COMPLETE' in ended:
             settings = {**changed, **space.settings(study.best_params)}
@@ -274,7 +264,7 @@ def run(
             gc_after_trial=True,
         )
         if not study.get_trials(states=_ENOUGH[:1]):
-            reasons = {t.user_attrs.get(_REASON, '-') for t in study.trials}
+            reasons = {t.user_attrs.get('reason', '-') for t in study.trials}
             raise ValueError(f'no trial was complete: {"; ".join(sorted(reasons))}')
         print(f'best: {json.dumps(to_json(study.best_trial))}')
     flags = [f'--recipe={best_file}', *config_lib.data_flags(base)]

@@ -67,7 +67,8 @@ _BROKEN = {
         more = tf.reshape(tf.stop_gradient(more), [-1, num_configs])
         return self.scores(graph, num_configs) + more
 """,
-        'gradients: the scores do not depend on cut',
+        'gradients: five nodes, three nodes, one node: the scores do not depend on the '
+        'variable cut',
     ),
     'Normed': (
         """
