@@ -267,6 +267,7 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
 
     When the block raises (also on Ctrl-C), the folder is removed and whatever stood
     at `path` stays.  Of several processes that make the same folder the first wins.
+    What killed ones left is removed.
 
     Args:
         path: absolute path of the folder; missing ones above it are made.
@@ -280,6 +281,7 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     """
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)
+    remove_leftovers(parent, re.compile(rf'\.{re.escape(name)}\.\w{{8}}'))
     with contextlib.ExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
         hold(stack.enter_context(_opened(stack.enter_context(temporary))))

@@ -79,7 +79,8 @@ def _work(folder, words, streams, fault):
     if name.endswith('.py'):
         sys.argv = [str(places.ROOT / name), *others]
         runpy.run_path(sys.argv[0], run_name='__main__')
-    sys.exit(commands.run(name, others))
+    else:
+        sys.exit(commands.run(name, others))
 
 
 def full_disk(size):

@@ -161,7 +161,7 @@ def targets() -> dict[str, Target]:
         'backend_config': Target(
             json.dumps({'window_config': _WINDOW}).encode(),
             _read_tiles,
-            ('tpugraphs.kernels.tpu_tiles.of',),
+            ('tpugraphs.kernels.tpu_tiles.own_tiles',),
             'json',
         ),
         'shown.npz': Target(
@@ -282,7 +282,7 @@ _WINDOW = {
 
 def _read_tiles(path: str) -> None:
     with open(path, 'rb') as stream:
-        tpu_tiles.of(types.SimpleNamespace(backend_config=stream.read()))
+        tpu_tiles.own_tiles(types.SimpleNamespace(backend_config=stream.read()))
 
 
 def _normalizer() -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
-_DATA = '--data_root=data --cache_dir=cache'
+_DATA = '--data_root=npz/tile/xla --cache_dir=cache'
 _TREES = '--model=Trees --model_kwargs_json={"trees":2}'
 _TRAIN = f'{_TREES} {_DATA} --out_dir=out'
-_NPZ = 'data/{}/program_1_0001.npz'
+_LAYOUTS = '--source=nlp --search=default --data_root=layouts --cache_dir=cache'
+_NPZ = 'npz/tile/xla/{}/program_1_0001.npz'
 _RUN = 'runs/run_aaaa.jsonz runs/model_aaaa/trees.txt'
 
 
@@ -17,19 +18,33 @@ class Command(NamedTuple):
         reads: files that it reads, which come from anywhere.
         writes: what it makes, which is whole or not there; a folder ends with '/'.
         caches: whether it packs splits.
-        is_slow: whether it takes a second, and so is not called often.
+        every: faults come at every so-manieth stage; 0 for a command that takes a
+            second, or does at its stages what another one does.
+        alone: the error of a second one that starts at once; '' if it does its work.
     """
 
     words: str
     reads: str = ''
     writes: str = ''
     caches: bool = False
-    is_slow: bool = False
+    every: int = 5
+    alone: str = ''
 
 
 COMMANDS = {
+    'check': Command('models.py --dir=runs/model_aaaa', 'runs/run_aaaa.jsonz', every=0),
     'combine': Command(
-        'a.csv --sample=sample.csv --output=new.csv', 'a.csv sample.csv', 'new.csv'
+        'a.csv --sample=sample.csv --output=new.csv',
+        'a.csv sample.csv',
+        'new.csv',
+        every=1,
+    ),
+    'compete': Command(
+        '--data_root=npz --out_dir=out --dir runs/model_aaaa',
+        f'{_RUN} {_NPZ.format("test")}',
+        'out/',
+        True,
+        every=0,
     ),
     'ensemble': Command(
         f'runs/model_aaaa runs/model_bbbb {_DATA} --output=new.csv',
@@ -43,9 +58,13 @@ COMMANDS = {
         'new.json',
         True,
     ),
-    'extract': Command('kernels.pb new', 'kernels.pb', 'new/'),
+    'export': Command(
+        'runs/model_aaaa new', _RUN, 'new/', every=1, alone='is there already'
+    ),
+    'extract': Command('kernels.pb new', 'kernels.pb', 'new/', every=10),
     'importance': Command('runs/model_aaaa', _RUN),
     'losses': Command(''),
+    'models': Command(''),
     'predict': Command(
         f'runs/model_aaaa {_DATA} --output=new.csv',
         f'{_RUN} {_NPZ.format("test")}',
@@ -62,7 +81,7 @@ COMMANDS = {
         f'{_RUN} {_NPZ.format("valid")}',
         'new.html',
         caches=True,
-        is_slow=True,
+        every=0,
     ),
     'runs': Command('--out_dir=runs', 'runs/run_aaaa.jsonz'),
     'settings': Command('runs/model_aaaa', 'runs/run_aaaa.jsonz'),
@@ -72,24 +91,37 @@ COMMANDS = {
         f'{_NPZ.format("train")} config.toml',
         'out/',
         True,
+        every=10,
+        alone='another training of these settings writes there',
+    ),
+    'sweep': Command(
+        f'tile {_TRAIN} --trials=1 --space=space.toml', 'space.toml', 'out/', every=0
     ),
     'create_kaggle_csv.py': Command(
         '--inputcsv=a.csv --sample=sample.csv --output=new.csv',
         'a.csv sample.csv',
         'new.csv',
+        every=0,
     ),
+    'layout_train.py': Command(
+        f'{_TREES} {_LAYOUTS} --out_dir=out',
+        'layouts/nlp/default/train/program_1.npz',
+        'out/',
+        True,
+        every=0,
+    ),
+    'tiles_gen_predictions_csv.py': Command(
+        f'--dir=runs/model_aaaa {_DATA} --output=new.csv',
+        'runs/run_aaaa.jsonz',
+        'new.csv',
+        True,
+        every=0,
+    ),
+    'tiles_train.py': Command(_TRAIN, _NPZ.format('train'), 'out/', True, every=0),
 }
-# What takes seconds before it reads or writes has tests of its own.
+# What needs more than files has tests of its own.
 APART = {
-    'check': 'tests/tpugraphs/handin: imports TensorFlow, in other processes',
-    'collect': 'tests/tpugraphs/measure: compiles, in a worker process',
-    'compete': 'trains and predicts, as `train` and `predict`; combines, as `combine`',
-    'download': 'tests/data/test_download.py: needs a server',
-    'export': 'tests/runs/test_export.py: imports TensorFlow',
-    'echo_download_commands.py': 'reads and writes nothing',
-    'layout_train.py': 'as `train`',
-    'models': 'reads and writes nothing, and imports TensorFlow',
-    'tiles_gen_predictions_csv.py': 'as `predict`',
-    'tiles_train.py': 'as `train`',
-    'sweep': 'tests/tpugraphs/sweep: its trials are trainings',
+    'collect': 'a clock, and a worker that compiles: tests/tpugraphs/measure',
+    'download': 'a server: tests/data/test_download.py',
+    'echo_download_commands.py': 'prints alone: tests/test_package.py',
 }

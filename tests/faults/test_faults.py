@@ -14,7 +14,7 @@ from tpugraphs import commands
 
 _COMMANDS = table.COMMANDS
 _WRITERS = [name for name, command in _COMMANDS.items() if command.writes]
-_QUICK = [name for name, command in _COMMANDS.items() if not command.is_slow]
+_QUICK = [name for name, command in _COMMANDS.items() if command.every]
 _QUICK_WRITERS = [name for name in _WRITERS if name in _QUICK]
 _READS = [
     (name, path)
@@ -36,7 +36,7 @@ def _results(world):
     contents = {}
     for path in processes.listing(world):
         name = _HASH.sub('*', path)
-        if not path.startswith('cache/') and '/.' not in f'/{path}':
+        if '/cache/' not in f'/{path}' and '/.' not in f'/{path}':
             is_of_training = name != path or path.startswith('out/')
             contents[name] = is_of_training or (world / path).read_bytes()
     return contents
@@ -119,7 +119,7 @@ def test_a_folder_that_cannot_be_written(world, name):
 def test_a_fault_at_each_stage(packed, name, fault):
     assert calls.run(packed, _words(name)).code == 0
     finished = _results(packed)
-    for stage in range(100):
+    for stage in range(0, 500, _COMMANDS[name].every):
         _remove_results(packed)
         done = calls.run(packed, _words(name), calls.at_stage, stage, *fault)
         assert _results(packed).items() <= finished.items()
@@ -130,12 +130,13 @@ def test_a_fault_at_each_stage(packed, name, fault):
         else:
             _assert_refused(done)
             assert not _leftovers(packed)
+    _remove_results(packed)
     assert calls.run(packed, _words(name)).code == 0
     assert stage and _results(packed) == finished and not _leftovers(packed)
 
 
 def test_killed_at_each_stage_of_packing(world):
-    for stage in range(0, 100, 5):
+    for stage in range(0, 100, 20):
         shutil.rmtree(world / 'cache', ignore_errors=True)
         assert calls.run(
             world, _words('predict'), calls.at_stage, stage, calls.kill
@@ -150,21 +151,22 @@ def test_several_at_once(world, name):
     count = 8 if name == 'predict' else 2
     started = [calls.Call(world, _words(name)) for _ in range(count)]
     for done in [call.done() for call in started]:
-        if done.code:  # a training keeps others of its settings out
-            assert 'train' in name
-            _assert_refused(done, 'another training of these settings writes there')
+        if done.code:
+            assert _COMMANDS[name].alone
+            _assert_refused(done, _COMMANDS[name].alone)
     several = _results(world)
+    _remove_results(world)
     assert calls.run(world, _words(name)).code == 0
     assert _results(world) == several and not _leftovers(world)
 
 
 @pytest.mark.parametrize('name', [name for name in _QUICK if name != 'train'])
 def test_closed_and_full_streams(packed, name):
-    calls.run(packed, _words(name))  # `extract` says what it keeps the second time
     good = calls.run(packed, _words(name))
     assert good.code == 0
     for name_of_stream in ('stdout', 'stderr'):
         for fault in (calls.close, calls.fill):
+            _remove_results(packed)
             done = calls.run(packed, _words(name), fault, name_of_stream)
             is_lost = bool(good.out if name_of_stream == 'stdout' else good.err)
             assert done.code == is_lost, done

@@ -41,7 +41,7 @@ def test_a_run_is_saved_before_its_ranking(tmp_path, monkeypatch):
 def test_many_configurations_are_evaluated(world):
     rng = np.random.default_rng(0)
     record = tile_records.make_record(rng, 'many', nodes=40, configs=_MANY)
-    tile_records.write_split(world / 'data/valid', [record])
+    tile_records.write_split(world / 'npz/tile/xla/valid', [record])
     words = ['evaluate', *table.COMMANDS['evaluate'].words.split()]
     done = calls.run(world, words, calls.more_memory, 250 * _MB)
     assert done.code == 0, done

@@ -9,10 +9,9 @@ from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
 
-@pytest.mark.parametrize('name', ['[a] ', '\\*?'])
-def test_a_folder_may_have_any_name(tmp_path, name):
+def test_a_folder_may_have_any_name(tmp_path):
     pytest.importorskip('lightgbm')
-    root = tmp_path / name
+    root = tmp_path / '[a] \\*?'
     tile_records.write_splits(root / 'data')
     trees, _ = tile_runs.train(root, model='Trees', model_kwargs_json='{"trees": 2}')
     words = ['--cache_dir', root / 'cache', '--data_root', root / 'data']

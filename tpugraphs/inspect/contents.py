@@ -183,7 +183,7 @@ def shape_texts(node_feat: np.ndarray, pad: int) -> tuple[str, ...]:
     """
     if node_feat.shape[1] < schema.DIMENSIONS.stop:
         return ('',) * len(node_feat)
-    flags = node_feat[:, schema.TYPES]
+    flags = node_feat[:, schema.TYPES]  # [n, types], one-hot
     # [n], the number of each node's element type; 0, the invalid one, without a flag.
     types = np.where(flags.any(axis=1), flags.argmax(axis=1), 0)
     # `opaque`, not `opaque_type`; the first one is no type.

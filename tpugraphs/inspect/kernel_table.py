@@ -251,7 +251,7 @@ def _digest(
 
 def _own_tiles_text(root: protos.HloInstructionProto) -> str:
     """Returns XLA's own tiles of a kernel as text; '' if it has none."""
-    own = tpu_tiles.of(root)
+    own = tpu_tiles.own_tiles(root)
     if own is None:
         return ''
     bounds = [

@@ -93,6 +93,7 @@ def draw(
     for attempt in range(20 * count):
         if len(drawn) == count:
             break
+        # [chosen nodes]: every second attempt changes all of them.
         chosen = rng.permutation(len(ranks))
         if attempt % 2:  # near the default
             chosen = chosen[: rng.integers(1, min(_FEW, len(ranks)) + 1)]

@@ -90,7 +90,7 @@ def is_optimised(module: protos.HloModuleProto) -> bool:
     XLA takes neither fusions nor bitcasts again.
     """
     return any(
-        instruction.opcode in ('fusion', 'bitcast') or tpu_tiles.of(instruction)
+        instruction.opcode in ('fusion', 'bitcast') or tpu_tiles.own_tiles(instruction)
         for computation in module.computations
         for instruction in computation.instructions
     )

@@ -57,7 +57,7 @@ def tunings(
         (computation, instruction, own)
         for computation in program.module.computations
         for instruction in computation.instructions
-        if (own := tpu_tiles.of(instruction))
+        if (own := tpu_tiles.own_tiles(instruction))
     ]
     for computation, instruction, own in chosen:
         rng = np.random.default_rng(seed)

@@ -203,6 +203,7 @@ def _draw_row(
     default: Sequence[int], choices: Sequence[Sequence[int]], rng: np.random.Generator
 ) -> tuple[int, ...]:
     """Draws a row of sizes, as `draw_rows` describes."""
+    # [sizes], uniform: below 0.5 the default, below 0.7 the smallest, else any.
     kinds = rng.random(len(choices))
     return tuple(
         size if kind < 0.5 else s[0 if kind < 0.7 else rng.integers(len(s))]

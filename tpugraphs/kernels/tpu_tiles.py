@@ -28,7 +28,7 @@ class OwnTiles:
     microseconds: float | None = None
 
 
-def of(instruction: protos.HloInstructionProto) -> OwnTiles | None:
+def own_tiles(instruction: protos.HloInstructionProto) -> OwnTiles | None:
     """Returns the tiles that XLA chose for an instruction; None if it has none."""
     try:
         window = untrusted.loads(instruction.backend_config)['window_config']

@@ -214,6 +214,7 @@ def _write(
     order = rng.permutation(len(configs))
     configs = [configs[i] for i in order]
     place = int(order.argmin())
+    # `measured.kept[0]` is the default, whose place after the permutation is `place`.
     kept = np.array(measured.kept)[order]  # [configs], their numbers as drawn
     passes = measured.passes[:, order]  # [passes, configs]
     # [2, configs]: the least times of the passes with even and with odd numbers.

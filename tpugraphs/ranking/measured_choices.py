@@ -36,7 +36,7 @@ def check(
                     'the kernels and candidates of another compiler'
                 )
         elif ranking.is_of_tpu(source.module) or any(
-            tpu_tiles.of(instruction)
+            tpu_tiles.own_tiles(instruction)
             for computation in source.module.computations
             for instruction in computation.instructions
         ):

@@ -288,6 +288,7 @@ def _untrained_by_k(
         times = graph.runtimes
         rows[_RANDOM].append([metrics.random_top_k_error(times, k) for k in points])
         if graph.default is not None:
+            # Scores [configurations] that rank the default first and tie the rest.
             others = (np.arange(len(times)) != graph.default).astype(int)
             errors = [metrics.top_k_error(others, times, k) for k in points]
             rows[_DEFAULT].append(errors)

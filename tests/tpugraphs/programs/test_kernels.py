@@ -32,7 +32,7 @@ def _bounds(tuning):
 
 def test_xlas_own_tiles_are_read():
     [fusion] = program_forms.fused().computations[-1].instructions[-1:]
-    assert tpu_tiles.of(fusion) == tpu_tiles.OwnTiles(
+    assert tpu_tiles.own_tiles(fusion) == tpu_tiles.OwnTiles(
         output=[8, 1], kernel=[16, 1], input=[], cycles=3874, microseconds=2.5
     )
 
@@ -47,7 +47,7 @@ def test_xlas_own_tiles_are_read():
 )  # fmt: skip
 def test_what_else_stands_there_is_passed_over(config):
     [fusion] = program_forms.fused(config).computations[-1].instructions[-1:]
-    assert tpu_tiles.of(fusion) is None
+    assert tpu_tiles.own_tiles(fusion) is None
 
 
 def test_candidates_are_around_xlas_own_tiles_in_registers():

@@ -149,7 +149,7 @@ def measure(
     # The default stands for all: others are at most `LIMIT` times as long.
     once_ns = _least_time(programs[0], clock, 1)
     repeats = min(_MOST_REPEATS, max(1, _LEAST_RUN // once_ns))
-    long = np.zeros(len(programs), bool)
+    long = np.zeros(len(programs), bool)  # [programs], run once in a pass from now on
     rows: list[np.ndarray] = []
     while len(rows) < protocol.most:
         spent = time.monotonic() - began

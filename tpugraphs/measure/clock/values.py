@@ -103,7 +103,8 @@ def _are_arrays_close(
     with np.errstate(invalid='ignore'):  # inf - inf
         # Numbers too small for the type may be taken for 0.
         is_far = np.abs(b - a) > limits + np.finfo(np.float32).tiny
-    # Infinities are equal to themselves, NaN is not.
+    # bool, array.shape, as all of the following.  Infinities are equal to themselves,
+    # NaN is not.
     is_same = (a == b) | np.isnan(a) & np.isnan(b)
     is_near = np.isfinite(a) & np.isfinite(b) & ~is_far
     # A sum whose terms cancel may round to a zero of either sign.
