@@ -161,7 +161,7 @@ def targets() -> dict[str, Target]:
         'backend_config': Target(
             json.dumps({'window_config': _WINDOW}).encode(),
             _read_tiles,
-            ('tpugraphs.kernels.tpu_tiles.of',),
+            ('tpugraphs.kernels.tpu_tiles.own_tiles',),
             'json',
         ),
         'shown.npz': Target(
