@@ -277,6 +277,16 @@ def read_sidecar(folder: str) -> text.JsonObject:
     return content
 
 
+def _is_inside(file: object) -> bool:
+    """Returns whether a value is the relative path of a file in the folder."""
+    return (
+        isinstance(file, str)
+        and os.path.normpath(file) == file
+        and not os.path.isabs(file)
+        and file.split(os.sep)[0] not in ('.', '..')
+    )
+
+
 def _are_halves(value: object) -> bool:
     """Returns whether a value is two rows with equal numbers of times."""
     return (
@@ -291,7 +301,7 @@ def _are_halves(value: object) -> bool:
 # The fields of a kernel in measured.json that `CollectionFolder` reads; it writes the
 # others back as they were.
 _RULES: dict[str, untrusted.Rule] = {
-    'file': (lambda value: isinstance(value, str), 'text'),
+    'file': (_is_inside, 'inside the folder'),
     'noisy': (lambda value: isinstance(value, bool), 'true or false'),
     'halves': (_are_halves, 'two rows of nanoseconds'),
     'tau': (untrusted.is_number, 'a number'),
