@@ -43,7 +43,7 @@ def check(
             raise ValueError(f'{path}: compiled for a TPU, so --measure cannot time it')
 
 
-def timed(
+def add_times(
     modules: Iterable[choices.RankedModule], count: int
 ) -> Iterator[choices.RankedModule]:
     """Yields ranked modules with the times of the first choices and the default."""

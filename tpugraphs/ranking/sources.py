@@ -82,7 +82,7 @@ def rank_sources(args: argparse.Namespace) -> int:
             paths, predictor, outcome, args.module, candidates, sources, options
         )
         if args.measure is not None:
-            modules = measured_choices.timed(modules, args.measure)
+            modules = measured_choices.add_times(modules, args.measure)
         try:
             for ranked in modules:
                 summary.add(ranked)
