@@ -281,10 +281,13 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     """
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)
-    remove_leftovers(parent, re.compile(rf'\.{re.escape(name)}\.\w{{8}}'))
     with contextlib.ExitStack() as stack:
-        temporary = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
-        hold(stack.enter_context(_opened(stack.enter_context(temporary))))
+        with _opened(parent) as handle:
+            # Another process must not take a new folder for left before it is held.
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            remove_leftovers(parent, re.compile(rf'\.{re.escape(name)}\.\w{{8}}'))
+            temporary = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
+            hold(stack.enter_context(_opened(stack.enter_context(temporary))))
         building = os.path.join(temporary.name, 'new')
         os.mkdir(building)
         yield building

@@ -14,6 +14,7 @@ WIDTH = 100  # characters of a line
 TERMINAL = 80  # of a training, which is watched
 _MOST = 200  # characters that are shown of a text from a file
 _MOST_LINE = 1000  # of a message, which may quote several
+_MOST_CAUSE = 400  # of another library's error, which may quote a path and a text
 _NAMED = 5
 _NO_LINE = re.compile(r'[^\n\t]+')
 # JSON as `json.dumps` takes it, and `json.loads` returns it.
@@ -241,10 +242,10 @@ def cause_of(error: BaseException) -> str:
         return type(error).__name__
     named = [line for line in lines if _NAMED_ERROR.match(line)]
     if named:
-        return printable(named[-1])
+        return printable(named[-1], _MOST_CAUSE)
     if isinstance(error, ValueError):
-        return printable(lines[0])
-    return printable(f'{type(error).__name__}: {lines[0]}')
+        return printable(lines[0], _MOST_CAUSE)
+    return printable(f'{type(error).__name__}: {lines[0]}', _MOST_CAUSE)
 
 
 def without_folders(content: str) -> str:

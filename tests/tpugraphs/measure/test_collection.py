@@ -267,7 +267,7 @@ def test_a_worker_ends_with_the_process_that_started_it():
         ('"tau": 1', '"tau": NaN', 'damaged (NaN is no number); collect again'),
         ('"tau": 1', '"tau": true', 'damaged (k: tau is not a number)'),
         ('"kernels"', '"kernel"', 'damaged (kernels is not an object)'),
-        ('"k.npz"', 'null', 'damaged (k: file is not text)'),
+        ('"k.npz"', 'null', 'damaged (k: file is not inside the folder)'),
         ('false', '0', 'damaged (k: noisy is not true or false)'),
         ('[5, 6]', '[0, 6]', 'damaged (k: halves is not two rows of nanoseconds)'),
         ('[5, 6]', '[5, 6, 7]', 'damaged (k: halves is not two rows'),
