@@ -77,7 +77,7 @@ def extract_graph(module: message.Message, pad: int = 0, extra: bool = False) ->
     fields.write(features, schema.NODE, schema.NODE_FIELDS, pad)
     edge_index, warnings = _find_edges(module, fields)
     names_of_opcodes = [i.opcode for i in instructions]
-    node_opcode = schema.opcode_numbers(names_of_opcodes)
+    node_opcode = np.array(schema.opcode_numbers(names_of_opcodes), np.uint8)
     unknown = collections.Counter(
         names_of_opcodes[row]
         for row in np.flatnonzero(node_opcode == schema.UNKNOWN_OPCODE)

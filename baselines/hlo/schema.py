@@ -9,8 +9,6 @@ from collections.abc import Iterable
 import dataclasses
 from typing import NamedTuple
 
-import numpy as np
-
 RANK = 6  # most dimensions in a list of columns
 
 
@@ -265,10 +263,9 @@ OPCODES = tuple(
 OPCODE_NUMBERS = {name: number for number, name in enumerate(OPCODES, start=1)}
 
 
-def opcode_numbers(opcodes: Iterable[str]) -> np.ndarray:
-    """Returns the numbers of opcode names, uint8; `UNKNOWN_OPCODE` of others.
+def opcode_numbers(opcodes: Iterable[str]) -> list[int]:
+    """Returns the numbers of opcode names; `UNKNOWN_OPCODE` of others.
 
     Names are matched exactly, case included.
     """
-    numbers = [OPCODE_NUMBERS.get(o, UNKNOWN_OPCODE) for o in opcodes]
-    return np.array(numbers, np.uint8)
+    return [OPCODE_NUMBERS.get(o, UNKNOWN_OPCODE) for o in opcodes]

@@ -31,4 +31,4 @@ def test_positions():
 def test_numbers_of_opcodes():
     assert len(schema.OPCODES) == 120 and schema.OPCODES[-1] == 'tan'
     found = schema.opcode_numbers(['abs', 'convolution', 'Add', 'erf', 'tan'])
-    assert found.tolist() == [1, 26, 0, 0, 120]
+    assert found == [1, 26, 0, 0, 120]
