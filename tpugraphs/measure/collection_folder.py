@@ -22,6 +22,7 @@ import numpy as np
 from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
+from baselines.data import collections as collections_lib
 from baselines.data import hardware
 from baselines.hlo import reading
 from tpugraphs.measure.clock import machine
@@ -269,9 +270,7 @@ def read_sidecar(folder: str) -> text.JsonObject:
         untrusted.check(content, {'kernels': untrusted.OBJECT})
         for name, kernel in content['kernels'].items():
             with text.located(text.shortened(name, _WIDTH)):
-                untrusted.check(kernel, {})
-                # Shipped archives lack what was dropped.
-                untrusted.check({'dropped': {}, **kernel}, _RULES)
+                _check_kernel(name, kernel)
     except ValueError as error:
         raise ValueError(f'{path}: damaged ({error}); collect again') from None
     return content
@@ -298,16 +297,40 @@ def _are_halves(value: object) -> bool:
     )
 
 
-# The fields of a kernel in measured.json that `CollectionFolder` reads; it writes the
-# others back as they were.
+# The fields of a kernel in measured.json that are used.
 _RULES: dict[str, untrusted.Rule] = {
     'file': (_is_inside, 'inside the folder'),
+    'program': untrusted.NAME,
+    'origin': (lambda value: isinstance(value, str), 'text'),
+    'split': (lambda value: value in ('', *collections_lib.SPLITS), 'a split'),
     'noisy': (lambda value: isinstance(value, bool), 'true or false'),
     'halves': (_are_halves, 'two rows of nanoseconds'),
-    'tau': (untrusted.is_number, 'a number'),
-    'dropped': untrusted.OBJECT,
+    'passes': (untrusted.is_int, 'a count'),
+    **dict.fromkeys(('tau', 'drift', 'again'), (untrusted.is_number, 'a number')),
 }
 # Sums over all calls.
 _MINUTES = dict.fromkeys(
     ('minutes', 'worker_cpu_minutes'), (untrusted.is_number, 'a number')
 )
+
+
+def _check_kernel(name: object, kernel: text.JsonObject) -> None:
+    """Raises ValueError unless the entry of a kernel has all its fields."""
+    untrusted.check({'name': name}, {'name': untrusted.NAME})
+    untrusted.check(kernel, _RULES)
+    count = len(kernel['halves'][0])
+    is_place = lambda value: untrusted.is_int(value) and 0 <= value < count
+    are_configs = lambda value: isinstance(value, list) and len(value) == count
+    rules = {
+        'configs': (are_configs, f'a list of {count}, as the times are'),
+        'dropped': untrusted.OBJECT,
+        'default': (is_place, f'a number below {count}'),
+        'once': (
+            lambda value: isinstance(value, list) and all(map(is_place, value)),
+            f'a list of numbers below {count}',
+        ),
+    }
+    # Shipped archives lack the first two; files of earlier versions the others, and
+    # their default is the first configuration.
+    optional = {'configs': [{}] * count, 'dropped': {}, 'default': 0, 'once': []}
+    untrusted.check({**optional, **kernel}, rules)
