@@ -100,7 +100,7 @@ class _Config(Optimisation):
     trees: bool = settings.setting(
         False,
         'Also grow gradient-boosted trees, and score with the mean of both '
-        '(docs/guide/models.md); needs LightGBM: pip install -e .[trees].',
+        "(docs/guide/models.md); needs LightGBM: pip install -e '.[trees]'.",
     )
     init_from: str = settings.setting(
         '',

@@ -166,7 +166,7 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
         'find_spec',
         lambda name, *rest: None if name == 'lightgbm' else find(name, *rest),
     )
-    wanted = 'needs LightGBM: pip install -e .[trees]'
+    wanted = "'.[trees]'"
     train = lambda **flags: tile_runs.train(root, out_dir=str(tmp_path), **flags)
     refusals.assert_refused(lambda: train(**_TREES), '--model=Trees ' + wanted)
     refusals.assert_refused(lambda: train(trees=True), '--trees ' + wanted)
