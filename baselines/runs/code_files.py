@@ -65,7 +65,7 @@ def read(
 
 def _ours(model: str, task: str) -> list[CodeFile]:
     """Returns the models.py of this package, if a model of this name is in it."""
-    path = f'baselines/{"tiles" if task == "tile" else task}/models.py'
+    path = f'baselines/{registry.FOLDERS[task]}/models.py'
     content = untrusted.read(os.path.join(_ROOT, path), _MAX_BYTES)
     pattern = rf'^(class )?{re.escape(model)}\b'.encode()
     is_there = re.search(pattern, content, re.MULTILINE)
