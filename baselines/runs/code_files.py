@@ -152,7 +152,7 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
         f'{run.model_dir} was trained with {text.printable(model)} of '
         f'--models_file={text.printable(named)}: pass that here, too'
     )
-    if model not in registry.model_names('tiles' if run.task == 'tile' else run.task):
+    if registry.is_shipped(run.task) and model not in registry.MODELS[run.task]:
         raise ValueError(message)
     text.note(f'{message}, unless it is the same as ours')
 
