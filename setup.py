@@ -59,7 +59,6 @@ setuptools.setup(
             '**/*.pyi',
             '**/*.npz',
             '**/*.zip',
-            'runs/pretrained/**/*',
         ],
         'tpugraphs': ['py.typed', '**/*.html', '**/*.toml'],
     },
@@ -67,10 +66,6 @@ setuptools.setup(
     # pytest-xdist: the models' compilations take one core each.
     extras_require={
         'test': ['pytest', 'pytest-xdist>=3.7', 'hypothesis', 'lightgbm>=4', *_SWEEP],
-        # TensorFlow 2.15 pins ml_dtypes, which jaxlib after 0.4.30 needs newer.  From
-        # 3.12 on there is no upper bound: users have the jaxlib of their jax.
-        # Times depend on the release (docs/findings/xla-releases.md).
-        'measure': [f'jaxlib==0.4.30; {_OLD}', f'jaxlib>=0.4.34; {_NEW}'],
         # Installed after ours, without its pins, pandas would bring NumPy 2.
         'notebook': ['jupyter', 'pandas'],
         'ranking': _RANKING,

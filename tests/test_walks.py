@@ -26,10 +26,10 @@ from tests.helpers import places
 from tests.helpers import tile_records
 import tiles_gen_predictions_csv
 from tpugraphs import commands
-from tpugraphs.measure import collection
-from tpugraphs.measure import collection_folder
-from tpugraphs.measure.clock import session
-from tpugraphs.measure.clock import timing
+from tpugraphs_lab.measure import collection
+from tpugraphs_lab.measure import collection_folder
+from tpugraphs_lab.measure.clock import session
+from tpugraphs_lab.measure.clock import timing
 
 _LEFT_OUT = (
     *('__init__.py', 'core/', 'config.py', 'data/packed/'),
