@@ -53,13 +53,7 @@ setuptools.setup(
         'create_kaggle_csv',
     ],
     package_data={
-        'baselines': [
-            '**/*.json',
-            '**/*.binpb',
-            '**/*.pyi',
-            '**/*.npz',
-            '**/*.zip',
-        ],
+        'baselines': ['**/*.json', '**/*.binpb', '**/*.pyi', '**/*.npz', '**/*.zip'],
         'tpugraphs': ['py.typed', '**/*.html', '**/*.toml'],
     },
     install_requires=_PINNED + _LIBRARIES + _RANKING,

@@ -12,9 +12,7 @@ setuptools.setup(
     python_requires='>=3.10,<3.14',
     package_dir={'': '.'},
     packages=setuptools.find_packages(include=['tpugraphs_lab', 'tpugraphs_lab.*']),
-    package_data={
-        'tpugraphs_lab': ['pretrained/**/*', 'pretrained/*', 'archives/*'],
-    },
+    package_data={'tpugraphs_lab': ['pretrained/**/*', 'pretrained/*', 'archives/*']},
     install_requires=[
         'tpugraphs',
         # TensorFlow 2.15 pins ml_dtypes, which jaxlib after 0.4.30 needs newer.  From

@@ -1,8 +1,10 @@
 """Finds what other installed distributions add, by Python's entry points.
 
-Groups: `tpugraphs.commands` (name -> package of commands), `tpugraphs.columns`
-(`<machine>.<name>` -> module with a class `Columns`), `tpugraphs.runs` (name -> function
-that returns the folder of a run).  The measuring laboratory, lab/, has some of each.
+    tpugraphs.commands    name -> package of commands
+    tpugraphs.columns     <machine>.<name> -> module with a class `Columns`
+    tpugraphs.runs        name -> function that returns the folder of a run
+
+The measuring laboratory in lab/ adds to each of these groups.
 """
 
 import functools

@@ -48,9 +48,7 @@ _ELSEWHERE = {
 Own = str | Sequence[type]
 
 
-def resolve(
-    name: str, choices: Mapping[str, Any], noun: str, ending: str = ''
-) -> Any:
+def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') -> Any:
     """Returns `choices[name]`.
 
     Args:

@@ -14,7 +14,6 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from baselines.core import old_columns
-from baselines.core import registry
 from baselines.core import text
 from baselines.data.packed import splits
 from baselines.features import column_sets

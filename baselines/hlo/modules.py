@@ -74,7 +74,9 @@ def read_source(path: str, command: str) -> Source:
             return reading.parse_tuning(data)
         if form not in forms.PROTOS:
             raise ValueError(extensions.in_laboratory(form, f'{command} {path}'))
-        return read_message(data, form, os.path.splitext(os.path.basename(path))[0], path)
+        return read_message(
+            data, form, os.path.splitext(os.path.basename(path))[0], path
+        )
 
 
 def read_message(data: bytes, form: str, name: str, source: str) -> Program:

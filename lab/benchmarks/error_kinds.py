@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import judging
 import numpy as np
-from benchmarks import results
 
 from baselines.data import shipped
 from baselines.data.tile import records
 from baselines.hlo import schema
+from benchmarks import results
 
 # Bounds of the ratio of the times of a pair.
 _RATIOS = (1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, np.inf)

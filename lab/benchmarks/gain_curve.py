@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 import judging
 import numpy as np
-from benchmarks import results
 import time_saved
 
 from baselines.core import files
 from baselines.data import shipped
+from benchmarks import results
 
 _MEASURED = (0, 1, 2, 3, 5, 7, 10, 14, 19)
 # Legible on light and on dark pages.

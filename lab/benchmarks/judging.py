@@ -11,7 +11,6 @@ import types
 from typing import Any, NamedTuple
 
 import numpy as np
-from benchmarks import results  # noqa: F401 -- puts the repository on the path, for `tests`
 import time_saved
 
 from baselines.core import starting
@@ -23,6 +22,7 @@ from baselines.evaluation import metrics
 from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
+from benchmarks import results  # noqa: F401 -- puts the repository on the path, for `tests`
 from tests.helpers import layout_files
 from tpugraphs_lab.measure import collection_folder
 

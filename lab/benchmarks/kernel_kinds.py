@@ -17,17 +17,17 @@ import zlib
 import judging
 import leaderboard
 import numpy as np
-from benchmarks import results
 import time_saved
 
 from baselines.data import hardware
 from baselines.data.tile import store as tile_store
 from baselines.features import tree_table
-from tpugraphs_lab.columns import release_columns
 from baselines.tasks import lookup
 from baselines.trees import booster
 from baselines.trees import growing
 from baselines.trees import tree_scores
+from benchmarks import results
+from tpugraphs_lab.columns import release_columns
 
 _OPTIONS = dataclasses.replace(growing.OF_TILES, trees=200, learning_rate=0.12)
 _SMALLEST = time_saved.SIZE_CLASSES[0]

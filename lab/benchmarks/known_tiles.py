@@ -15,13 +15,13 @@ import dataclasses
 import judging
 import kernel_kinds
 import numpy as np
-from benchmarks import results
 
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.features import tree_table
 from baselines.trees import growing
 from baselines.trees import tree_scores
+from benchmarks import results
 
 _WEIGHTS = (1.0, 3.0, 10.0)
 

@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 
 import judging
 import numpy as np
-from benchmarks import results
 import time_saved
 
 from baselines.core import files
 from baselines.core import registry
 from baselines.data import shipped
+from benchmarks import results
 
 # The trees of `pretrained`.
 MORE_TREES = (

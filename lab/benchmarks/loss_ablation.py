@@ -25,7 +25,6 @@ from typing import Any
 
 import judging
 import numpy as np
-from benchmarks import results
 import tensorflow as tf
 
 from baselines import config
@@ -41,6 +40,7 @@ from baselines.tiles.zoo import late_join
 from baselines.training import loop
 from baselines.training import losses
 from baselines.training import task_data
+from benchmarks import results
 
 _GROUPS = 5  # of families
 _PAIRS = 'relative pairs'

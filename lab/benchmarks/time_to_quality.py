@@ -14,9 +14,9 @@ import os
 import judging
 import leaderboard
 import numpy as np
-from benchmarks import results
 
 from baselines.core import files
+from benchmarks import results
 
 _REFERENCE = 'EarlyJoinSAGE, published flags'
 _FLAGS: dict[str, tuple[str, ...]] = {

@@ -22,7 +22,6 @@ from typing import Any
 
 import judging
 import numpy as np
-from benchmarks import results
 import tqdm
 import two_releases
 import xla_versions
@@ -31,6 +30,7 @@ from baselines.data.tile import records
 from baselines.evaluation import metrics
 from baselines.hlo import schema
 from baselines.runs import finding
+from benchmarks import results
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import preparation
 from tpugraphs_lab.kernels import rewriting

@@ -26,7 +26,6 @@ from typing import Any
 import judging
 import kernel_kinds
 import numpy as np
-from benchmarks import results
 import time_saved
 import tqdm
 import xla_versions
@@ -38,6 +37,7 @@ from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
 from baselines.features import tree_table
 from baselines.trees import tree_scores
+from benchmarks import results
 from tpugraphs_lab.kernels import preparation
 from tpugraphs_lab.kernels import tile_choices
 from tpugraphs_lab.measure import collection

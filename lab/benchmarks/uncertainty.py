@@ -15,11 +15,11 @@ from collections.abc import Iterator
 import judging
 import leaderboard
 import numpy as np
-from benchmarks import results
 
 from baselines.data import shipped
 from baselines.evaluation import choices
 from baselines.evaluation import ensembles
+from benchmarks import results
 
 _TITLE = 'strong, with trees'
 _WORST = 3

@@ -30,7 +30,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from benchmarks import results
 
 import baselines
 from baselines.data import hardware
@@ -39,6 +38,7 @@ from baselines.hlo import graph
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
+from benchmarks import results
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import rounding
 from tpugraphs_lab.kernels import tile_choices

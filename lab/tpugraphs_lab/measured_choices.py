@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from baselines.hlo import reading
 from baselines.scoring import prediction
@@ -73,7 +73,9 @@ class Timing:
             ValueError: the model ranks layouts.
         """
         if predictor.collection.task == reading.LAYOUT:
-            raise ValueError(f'--measure times tiles, and {predictor.name} ranks layouts')
+            raise ValueError(
+                f'--measure times tiles, and {predictor.name} ranks layouts'
+            )
         return self._timed(modules)
 
     def _timed(self, modules: sources.Ranked) -> sources.Ranked:
@@ -83,7 +85,10 @@ class Timing:
             with measure.Session() as session:
                 for ranked in modules:
                     places = [*range(self._count)][: len(ranked.scores)]
-                    places = [ranked.default, *(p for p in places if p != ranked.default)]
+                    places = [
+                        ranked.default,
+                        *(p for p in places if p != ranked.default),
+                    ]
                     configs = [ranked.as_json(int(ranked.run_index[p])) for p in places]
                     try:
                         rows = measure.time_choices(session, ranked.hlo, configs)

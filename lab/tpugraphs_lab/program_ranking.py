@@ -90,6 +90,8 @@ class Programs(sources.RawFiles):
 
 def rank_sources(args: argparse.Namespace) -> int:
     """Prints the ranking of programs and raw files; see `sources.rank_sources`."""
+    if args.dirs == [finding.PRETRAINED]:
+        text.note(pretrained_run.describe())
     programs = Programs(reader.Options(args.batch_size, args.seconds))
     if args.measure is None:
         return sources.rank_sources(args, programs)

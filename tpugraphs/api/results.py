@@ -147,6 +147,4 @@ class Runs(list[listing.RunRow]):
         Raises:
             ValueError: pandas is not installed.
         """
-        return _import_pandas().DataFrame(
-            list(self), columns=listing.RunRow._fields
-        )
+        return _import_pandas().DataFrame(list(self), columns=listing.RunRow._fields)

@@ -74,7 +74,9 @@ class RawFiles:
             ValueError: it is of the other kind, or has no candidates.
         """
         if isinstance(source, modules_lib.Program):
-            subject = f'is {source.form} without candidates: give --candidates; ranking it'
+            subject = (
+                f'is {source.form} without candidates: give --candidates; ranking it'
+            )
             command = f'rank {source.source}'
             raise ValueError(extensions.in_laboratory(subject, command))
         if source.kind != kind:
@@ -116,7 +118,9 @@ class RawFiles:
 def rank_sources(
     args: argparse.Namespace,
     raw_files: RawFiles = RawFiles(),
-    add_times: Callable[[prediction.Predictor, Ranked], Ranked] = lambda _, ranked: ranked,
+    add_times: Callable[[prediction.Predictor, Ranked], Ranked] = lambda _, ranked: (
+        ranked
+    ),
 ) -> int:
     """Prints a run's ranking of the configurations in raw files, and writes it.
 

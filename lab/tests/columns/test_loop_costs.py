@@ -7,10 +7,10 @@ import pytest
 
 from baselines.features import kernel_nodes
 from baselines.features import tile_table
-from tpugraphs_lab.columns import loop_costs
-from tpugraphs_lab.columns import node_groups
 from baselines.hlo import schema
 from tests.helpers import hlo_kernels
+from tpugraphs_lab.columns import loop_costs
+from tpugraphs_lab.columns import node_groups
 
 
 def _counts(raw, edges, *bounds):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from baselines.features import kernel_nodes
-from tpugraphs_lab.columns import node_tiles
 from baselines.hlo import schema
 from tests.helpers import hlo_kernels
+from tpugraphs_lab.columns import node_tiles
 
 _W = node_tiles.WHOLE
 

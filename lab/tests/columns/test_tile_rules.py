@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from baselines.features import kernel_nodes
-from tpugraphs_lab.columns import node_tiles
 from baselines.hlo import graph
 from baselines.hlo import schema
 from tests.helpers import hlo_kernels
 from tests.helpers import hlo_modules
+from tpugraphs_lab.columns import node_tiles
 
 _W = node_tiles.WHOLE
 _R = schema.RANK  # the source of the first dimension that is summed over

@@ -6,8 +6,8 @@ import pytest
 
 from baselines.hlo import protos
 from tests.helpers import measured_programs
-from tpugraphs_lab import measure
 from tpugraphs_lab import kernel_table
+from tpugraphs_lab import measure
 from tpugraphs_lab.kernels import building
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import preparation

@@ -43,9 +43,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.hlo import schema
 from tpugraphs_lab.columns import node_groups
 from tpugraphs_lab.columns import node_tiles
-from baselines.hlo import schema
 
 _RANK = schema.RANK
 _WIDTH = 4.0  # bytes of an element, about

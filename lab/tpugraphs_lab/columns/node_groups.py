@@ -15,9 +15,9 @@ import numpy as np
 
 from baselines.features import kernel_nodes
 from baselines.features import tiling
+from baselines.hlo import schema
 from tpugraphs_lab.columns import node_tiles
 from tpugraphs_lab.columns import release_columns
-from baselines.hlo import schema
 
 BOUNDS = (schema.OUTPUT_BOUNDS, schema.KERNEL_BOUNDS)  # columns of configurations
 GROUPS = 8  # of a kernel: the largest

@@ -3,8 +3,8 @@
     tiles = NodeTiles(nodes, output, reduced)
     tile = min(size, ceil(bounds[source] x times) + plus)   # of a node's dimension
 
-As `tpugraphs_lab.kernels.propagation` for one tile and instruction, but for all kernels of
-a split at once, and only sizes.  Of an array that several nodes need in different
+As `kernels.propagation` for one tile and instruction, but for all kernels of a split
+at once, and only sizes.  Of an array that several nodes need in different
 parts, one of the parts counts.  Tiles pass through dots, gathers and convolutions by
 their dimension numbers, in `node_feat_extra`, or by sizes.
 """
@@ -15,8 +15,8 @@ import numpy as np
 
 from baselines.data.packed import splits
 from baselines.features import kernel_nodes
-from tpugraphs_lab.columns import tile_rules
 from baselines.hlo import schema
+from tpugraphs_lab.columns import tile_rules
 
 _RANK = schema.RANK
 # The source of a dimension that is needed whole; those of the output's dimensions are

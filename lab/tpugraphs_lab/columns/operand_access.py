@@ -32,9 +32,9 @@ Columns that end in `change` are less their value of the untiled kernel.  `moved
 import numpy as np
 
 from baselines.features import tiling
+from baselines.hlo import schema
 from tpugraphs_lab.columns import node_groups
 from tpugraphs_lab.columns import node_tiles
-from baselines.hlo import schema
 
 _LOOP = ('inner', 'tail_8', 'tail_32', 'jumps', 'stays', 'splits', 'fast')
 _OWN = (

@@ -230,7 +230,9 @@ def _saved_model_of(source: str) -> tuple[str, str] | None:
     """Returns the folder and signature of a SavedModel; None for anything else."""
     folder, _, name = source.rpartition(':')
     for path, signature in ((source, ''), (folder, name)):
-        inside = (os.path.join(files.expand(path), f) for f in modules.SAVED_MODEL_FILES)
+        inside = (
+            os.path.join(files.expand(path), f) for f in modules.SAVED_MODEL_FILES
+        )
         if path and any(map(os.path.isfile, inside)):
             return files.expand(path), signature
     return None
