@@ -89,7 +89,8 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
             )
         given = values['inputcsv'].present
         paths = _paths(values.inputcsv) if given else _default()
-        kaggle.combine(paths, values.output, values.sample, '--inputcsv')
+        maker = '`python tiles_gen_predictions_csv.py --dir model_<hash>`'
+        kaggle.combine(paths, values.output, values.sample, '--inputcsv', maker)
 
     return exits.guarded(work)
 

@@ -26,11 +26,11 @@ def _with_default(base: 'type[Optimisation]', name: str, default: Any) -> Any:
 
 
 def _help_on_losses() -> str:
-    names = registry.declared('baselines.training.losses', 'register')
     return (
         'Losses and weights, such as ListMLELoss:1,MSE:0.02, or a function of yours: '
         'my_file.py:my_loss:1, or a loss of TensorFlow Ranking: tfr.ApproxNDCGLoss:1.  '
-        f'There are {", ".join(names)}: `tpugraphs losses` says what they are.'
+        f'There are {", ".join(registry.LOSSES)}: `tpugraphs losses` says what they '
+        'are.'
     )
 
 
@@ -101,7 +101,7 @@ class _Config(Optimisation):
     trees: bool = settings.setting(
         False,
         'Also grow gradient-boosted trees, and score with the mean of both '
-        '(docs/guide/models.md); needs LightGBM: pip install -e .[trees].',
+        "(docs/guide/models.md); needs LightGBM: pip install -e '.[trees]'.",
     )
     init_from: str = settings.setting(
         '',

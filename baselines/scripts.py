@@ -155,14 +155,12 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
     They are those of a model, losses, and a run.
     """
     task = settings.collection.task
-    if not settings.models_file:
-        folder = {'tile': 'tiles'}.get(task, task)
-        names = dict.fromkeys([*registry.model_names(folder), registry.TREES])
+    if not settings.models_file and registry.is_shipped(task):
+        names = dict.fromkeys([*registry.MODELS[task], registry.TREES])
         registry.resolve(settings.model, names, 'model')
-    losses = registry.declared('baselines.training.losses', 'register')
     for entry in settings.losses.split(','):
         if '.py:' not in entry and not entry.strip().startswith('tfr.'):
-            registry.resolve(entry.strip().partition(':')[0], losses, 'loss')
+            registry.resolve(entry.strip().partition(':')[0], registry.LOSSES, 'loss')
     if settings.init_from:
         with finding.as_flag('--init_from'):
             finding.find_one(settings.init_from, task)

@@ -177,7 +177,7 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     assert 'pip install' not in capsys.readouterr().out
     monkeypatch.setattr(starting, 'has_lightgbm', lambda: False)
     assert not settings_flags.parsed('--recipe=strong').trees
-    note = 'note: the graph model alone; with trees: pip install -e .[trees]'
+    note = "note: the graph model alone; with trees: pip install -e '.[trees]'"
     assert note in capsys.readouterr().out.splitlines()
     layouts = settings_flags.parsed('--recipe=strong', kind=config.LayoutConfig)
     assert layouts.estimate and not layouts.trees
