@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from baselines import config
+from baselines.core import extensions
 from baselines.core import text
 from baselines.data import collections
 from baselines.runs import finding
@@ -33,13 +34,20 @@ def switch(parser: _Options, flag: str, about: str) -> None:
     parser.add_argument(flag, action='store_true', help=about)
 
 
-def add_reading(parser: _Options) -> None:
-    """Declares how programs are read, as `programs.reader.Options` has it."""
-    about = 'first size of inputs of a program that do not say it'
-    option(parser, '--batch_size', int, about, metavar='N')
-    about = 'processor time that each of reading and compiling a program may take '
-    about += '(default: 30 for texts, 600 for Python and SavedModels)'
-    option(parser, '--seconds', int, about, metavar='S')
+class _Moved(argparse.Action):
+    """An option that a command of the laboratory has; `const` is the command."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, name: Any) -> None:
+        line = extensions.in_laboratory(name, self.const)
+        parser.exit(2, f'error: {line}\n')
+
+
+def add_moved(parser: argparse.ArgumentParser, command: str, *names: str) -> None:
+    """Declares options that the laboratory's command of the same name has."""
+    for name in names:
+        parser.add_argument(
+            name, action=_Moved, nargs='?', const=command, help=argparse.SUPPRESS
+        )
 
 
 def add_json(parser: argparse.ArgumentParser, instead: str = 'a table') -> None:

@@ -8,6 +8,7 @@ import json
 from typing import Any, TypeVar, Union
 
 from baselines import recipes
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import settings
@@ -356,7 +357,9 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     settings.parse_averaging(config.averaging)
     if isinstance(config, TileConfig):
         for name in config.column_sets:
-            registry.resolve(name, registry.column_sets(), '--columns')
+            registry.resolve(
+                name, registry.column_sets(), '--columns', extensions.more_columns()
+            )
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     check_data('' if is_default else config.data_root, config.sample_data)
     return config

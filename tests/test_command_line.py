@@ -260,7 +260,7 @@ for name in sys.argv[1:]:
     except SystemExit as end:
         assert not end.code, (name, end.code)
 slow = {'tensorflow', 'apache_beam', 'matplotlib', 'scipy.stats'}
-slow |= {'baselines.scoring.prediction', 'tpugraphs.kernels.cutting'}
+slow |= {'baselines.scoring.prediction', 'tpugraphs_lab.kernels.cutting'}
 slow = sorted(slow & set(sys.modules))
 print('imported', slow)
 """

@@ -14,6 +14,7 @@ import traceback
 import types
 from typing import Any
 
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import starting
 from baselines.core import text
@@ -83,18 +84,21 @@ _ELSEWHERE = {
 Own = str | Sequence[type]
 
 
-def resolve(name: str, choices: Mapping[str, Any], noun: str) -> Any:
+def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') -> Any:
     """Returns `choices[name]`.
 
     Args:
         noun: for the message, such as 'model'.
+        ending: the end of the message.
 
     Raises:
         ValueError: there is no such name; lists the names, the nearest first.
     """
     if name in choices:
         return choices[name]
-    raise ValueError(f'there is no {noun} {text.quoted(name)}{suggest(name, choices)}')
+    raise ValueError(
+        f'there is no {noun} {text.quoted(name)}{suggest(name, choices)}{ending}'
+    )
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
@@ -120,20 +124,26 @@ def column_sets(machine: str = '') -> dict[str, str]:
     """Finds the column sets for tiles of a machine, without importing them.
 
     Args:
-        machine: 'tpu' or 'cpu', a package of `baselines.features`; '' for all.
+        machine: 'tpu' or 'cpu'; '' for all.
 
     Returns:
-        By name: the full name of the module, which is called `<name>_columns`.
+        By name: the full name of the module; `<name>_columns` of `features.tpu`, or
+        an entry point of another distribution.
     """
-    spec: Any = importlib.util.find_spec('baselines.features')
-    [folder] = spec.submodule_search_locations
-    end, found = '_columns', {}
-    for package in [machine] if machine else ['tpu', 'cpu']:
-        for module in pkgutil.iter_modules([os.path.join(folder, package)]):
-            if module.name.endswith(end):
-                full = f'baselines.features.{package}.{module.name}'
-                found[module.name[: -len(end)]] = full
-    return found
+    points = {
+        name: point.value for name, point in extensions.find(extensions.COLUMNS).items()
+    }
+    spec: Any = importlib.util.find_spec('baselines.features.tpu')
+    for module in pkgutil.iter_modules(spec.submodule_search_locations):
+        if module.name.endswith('_columns'):
+            full = f'baselines.features.tpu.{module.name}'
+            points[f'tpu.{module.name.removesuffix("_columns")}'] = full
+    # The name of a point is `<machine>.<set>`.
+    return {
+        name.rpartition('.')[2]: module
+        for name, module in points.items()
+        if name.startswith(machine)
+    }
 
 
 def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> None:

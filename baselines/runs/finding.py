@@ -6,7 +6,7 @@
     find('0123')                                       the beginning of its hash
     find('wide')                                       its --run_id
     find('MLP')                                        all runs of a model
-    find('pretrained')                                 the run that ships, of tiles
+    find('pretrained')                                 a run that an extension has
     load('latest')                                     its run file, read
 
 Names without a folder are looked up where trainings write by default; another folder
@@ -15,26 +15,21 @@ precedes the name: `~/out/mine/latest`.  A folder alone names the only run in it
 
 from collections.abc import Iterable, Iterator, Sequence
 import contextlib
+from importlib import metadata
 import os
-import pathlib
 import re
 
 from baselines import config
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import text
-from baselines.core import untrusted
 from baselines.runs import run_files
 
 LATEST = 'latest'
 ESTIMATE = 'estimate'  # no run: formulas, for the commands that take them
-PRETRAINED = 'pretrained'  # the run that ships with the package
-FORMS = (
-    "a directory, 'latest', 'pretrained', the beginning of a hash, a --run_id "
-    'or a model'
-)
+PRETRAINED = 'pretrained'  # a run of the laboratory, see `core.extensions`
+FORMS = "a directory, 'latest', the beginning of a hash, a --run_id or a model"
 
-_ABOUT = 'about.json'
-_INSTALL_AGAIN = 'install tpugraphs again'
 _SHORTEST = 4  # characters of a hash
 _RUN_FILE = re.compile(r'run_(\w+)\.jsonz')
 
@@ -44,38 +39,16 @@ def default_folders() -> list[str]:
     return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
 
 
-def pretrained_folder() -> str:
-    """Returns the folder with the run that ships, and about.json, which describes it.
-
-    `tools/measured_data/pretrain.py` makes both.
-    """
-    return str(pathlib.Path(__file__).with_name(PRETRAINED))
-
-
-def about_pretrained() -> str:
-    """Describes in one line the run that ships: its data, and how well it ranks.
-
-    Raises:
-        ValueError: the installation is damaged.
-    """
-    path = os.path.join(pretrained_folder(), _ABOUT)
-    try:
-        about = untrusted.loads(untrusted.read(path))
-        return (
-            f'{PRETRAINED}: {about["model"]} of {about["kernels"]:,} kernels measured '
-            f'on {about["hardware"]}; on {about["unseen"]:,} kernels of unseen '
-            f'programs its first choice saves {about["first"]:.0%} of the time that '
-            f"could be saved over XLA's default, the best of ten {about['ten']:.0%}"
-        )
-    except (OSError, *untrusted.DAMAGE):
-        raise ValueError(f'{path}: damaged; {_INSTALL_AGAIN}') from None
-
-
 def in_folder(out_dir: str, name: str) -> str:
     """Prefixes the name of a run with a folder, unless it has one, or needs none."""
-    if os.path.dirname(name) or name in (ESTIMATE, PRETRAINED):
+    if os.path.dirname(name) or name in (ESTIMATE, PRETRAINED, *_shipped()):
         return name
     return os.path.join(out_dir, name)
+
+
+def _shipped() -> dict[str, metadata.EntryPoint]:
+    """Returns the runs of other distributions, by name."""
+    return extensions.find(extensions.RUNS)
 
 
 @contextlib.contextmanager
@@ -108,14 +81,10 @@ def find(name: str, task: str = '') -> list[str]:
             '`rank`, `predict` and `evaluate` accepts it; a run of that name is '
             f'./{ESTIMATE}'
         )
+    if name in _shipped():
+        return run_files.list_dirs(_shipped()[name].load()())
     if name == PRETRAINED:
-        shipped = run_files.list_dirs(pretrained_folder())
-        if len(shipped) != 1:
-            raise ValueError(
-                f'--dir: {pretrained_folder()} holds {len(shipped)} runs, where one '
-                f'ships; {_INSTALL_AGAIN}'
-            )
-        return shipped
+        raise ValueError(extensions.in_laboratory(f'--dir: {PRETRAINED}'))
     path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))
     if os.path.isdir(path):
         return [path] if run_files.hash_of(path) else [_only_run(path)]
@@ -183,6 +152,18 @@ def load(name: str, task: str = '') -> run_files.RunFile:
 def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFile]:
     """Reads several runs, by model directory; all names are resolved first."""
     return {model_dir: load(model_dir) for model_dir in find_all(names, task)}
+
+
+def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
+    """Returns the runs whose run files can be read, the oldest first.
+
+    Args:
+        folder: the folder of the runs; '' for those where trainings write by default.
+        task: 'tile' or 'layout'; '' for both.
+    """
+    folders = [files.expand(folder)] if folder else default_folders()
+    model_dirs = [d for place in folders for d in run_files.list_dirs(place)]
+    return [run for run in _read(model_dirs)[0] if task in ('', run.task)]
 
 
 def _read(model_dirs: Sequence[str]) -> tuple[list[run_files.RunFile], list[str]]:
