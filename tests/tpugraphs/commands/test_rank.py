@@ -318,20 +318,16 @@ def test_nothing_to_rank_leaves_no_output(model_dir, tmp_path, capsys):
 
 
 def test_mistakes_are_one_line(raw, model_dir, tmp_path, capsys):
-    for words, message in [
-        (
-            (raw, '--output=x.txt'),
-            '--output x.txt: the name should end in .csv or .json',
-        ),
-        ((raw, '--top=-1'), '--top is -1; it counts rows'),
-        (
-            (raw, '--module=fusion.2'),
-            "--module: none of 2 modules is called 'fusion.2'; there is 'fusion.1'",
-        ),
-        ((tmp_path / 'x.pb',), f'{tmp_path}/x.pb: no such file; check the path'),
+    for words, value in [
+        ((raw, '--output=x.txt'), '--output x.txt'),
+        ((raw, '--top=-1'), '-1'),
+        ((raw, '--module=fusion.2'), "'fusion.2'"),
+        ((tmp_path / 'x.pb',), f'{tmp_path}/x.pb'),
     ]:
         assert _rank(*words, '--dir', model_dir) == 1
-        assert capsys.readouterr() == ('', f'error: {message}\n')
+        printed = capsys.readouterr()
+        assert printed.out == '' and printed.err.count('\n') == 1
+        assert printed.err.startswith('error: ') and value in printed.err
 
 
 def test_layouts(tmp_path, capsys):
@@ -415,7 +411,7 @@ def test_100000_configurations_take_less_than_400_mb(tmp_path):
         hlo_modules.tile_run(output_bounds=[1 + n % 331, 1 + n // 331])
         for n in range(100_000)
     ]
-    module = hlo_modules.tuning(program_forms.module(), runs)
+    module = hlo_modules.tuning(runs=runs)
     raw = _write(tmp_path / 'many.pb', tile_file(module))
     done = subprocess.run(
         [sys.executable, '-c', _MEMORY, str(raw)], capture_output=True, text=True
