@@ -112,7 +112,7 @@ def test_ctrl_c_prints_what_was_measured(answers, program, tmp_path, capsys):
 @pytest.mark.parametrize(
     'module, words, message',
     [
-        ('', ['0'], '--measure is 0; it counts choices'),
+        ('', ['0'], 'at least 1, not 0'),
         ('', ['1', '--collection', 'layout:xla:random'], 'estimate ranks layouts'),
         ('', ['1', '--candidates', 'c.json'], 'leave out --candidates'),
         (program_forms.OWN_TILES, ['1'], 'mine.pb: compiled for a TPU, so --measure'),

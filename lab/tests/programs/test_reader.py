@@ -111,10 +111,3 @@ def test_sources_are_files_functions_and_saved_models(tmp_path):
     ]  # fmt: skip
     with pytest.raises(ValueError, match='nowhere: no such file'):
         reader.find_sources([str(tmp_path / 'nowhere')])
-
-
-def test_a_long_name_is_cut_and_ends_in_a_hash():
-    assert reader.clean_name('a/b-' + 'c' * 96) == 'a_b_' + 'c' * 96
-    first, second = (reader.clean_name('bert_' + 'x' * 225 + end) for end in 'ab')
-    assert len(first) == len(second) == 100 and first != second
-    assert first.startswith('bert_xxx') and first == reader.clean_name(first)
