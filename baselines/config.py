@@ -28,7 +28,7 @@ def _help_on_losses() -> str:
     names = registry.declared('baselines.training.losses', 'register')
     return (
         'Losses and weights, such as ListMLELoss:1,MSE:0.02, or a function of yours: '
-        'my_file.py:my_loss:1, or a loss of TensorFlow Ranking: tfr.ApproxNDCGLoss:1.  '
+        'my_file.py:my_loss:1, or a loss of TensorFlow Ranking: ApproxNDCGLoss:1.  '
         f'There are {", ".join(names)}: `tpugraphs losses` says what they are.'
     )
 

@@ -160,9 +160,11 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
         names = dict.fromkeys([*registry.model_names(folder), registry.TREES])
         registry.resolve(settings.model, names, 'model')
     losses = registry.declared('baselines.training.losses', 'register')
+    of_ranking = registry.ranking_losses()
     for entry in settings.losses.split(','):
-        if '.py:' not in entry and not entry.strip().startswith('tfr.'):
-            registry.resolve(entry.strip().partition(':')[0], losses, 'loss')
+        name = entry.strip().partition(':')[0]
+        if '.py:' not in entry and name not in of_ranking and name[:4] != 'tfr.':
+            registry.resolve(name, losses, 'loss')
     if settings.init_from:
         with finding.as_flag('--init_from'):
             finding.find_one(settings.init_from, task)

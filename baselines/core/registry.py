@@ -9,6 +9,7 @@ import inspect
 import os
 import pathlib
 import pkgutil
+import re
 import sys
 import traceback
 import types
@@ -102,6 +103,19 @@ def declared(module: str, decorator: str) -> dict[str, str]:
                 about = ast.get_docstring(node) or ''
                 lines[ast.literal_eval(call.args[0])] = about.partition('\n')[0]
     return lines
+
+
+def ranking_losses() -> dict[str, None]:
+    """Returns the names of TensorFlow Ranking's losses; none where it is missing.
+
+    They are read from its source, as it is slow to import.
+    """
+    package = importlib.util.find_spec('tensorflow_ranking')
+    if package is None or not package.submodule_search_locations:
+        return {}
+    path = pathlib.Path(*package.submodule_search_locations, 'python/keras/losses.py')
+    source = path.read_text(encoding='utf-8')
+    return dict.fromkeys(re.findall(r'^class ([A-Z]\w*Loss)\(', source, re.MULTILINE))
 
 
 def column_sets(machine: str = '') -> dict[str, str]:

@@ -230,7 +230,10 @@ def check_saving(model: tf.keras.Model, graphs: Graphs) -> None:
         loaded = load_as_a_grader(folder)
     for number, variable in enumerate(model.trainable_variables):
         if number >= len(loaded) or not np.array_equal(loaded[number], variable):
-            raise ValueError(f'{variable.name} is another variable after loading')
+            raise ValueError(
+                f'{variable.name} is at another place after loading: assign each '
+                'attribute once, and each layer to one attribute'
+            )
 
 
 def load_as_a_grader(model_dir: str) -> list[np.ndarray]:
