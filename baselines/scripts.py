@@ -51,13 +51,13 @@ THEMES: Mapping[str, Sequence[str]] = {
 _REST = 'training'
 
 _CONFIG_HELP = (
-    'A TOML file of settings: its keys are names of flags, as in lr = 0.01.  Flags '
-    'that are given win.'
+    'read settings from this TOML file, whose keys are names of flags, as in '
+    'lr = 0.01; flags that are given win'
 )
 _FILES = """\
 flags from files:
   --config=run.toml    {}
-  --flagfile=FILE      A text file with a --flag=value on each line."""
+  --flagfile=FILE      read flags from this text file, one a line"""
 _PREDICT = 'tiles_gen_predictions_csv.py'
 _WIDE = 20  # columns of a flag
 HELP_ALL = '--help-all'
@@ -373,7 +373,7 @@ def _flag_help(flag: flags.Flag) -> str:
     if not flag.boolean:
         default = flag.default_as_str or ''
         shown = f'--{flag.name}=' + default.strip('"[\']')
-        about = about.replace('.; repeat this option to specify a list of values', '.')
+        about = about.replace('; repeat this option to specify a list of values', '')
     if len(shown) > _WIDE:
         return f'  {shown}\n' + _indented(about)
     return f'  {shown:<{_WIDE}} ' + _indented(about).lstrip()

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option = functools.partial(command_line.option, parser)
     command_line.add_dir(parser)
     command_line.add_collection(parser)
-    about = 'configurations to print of each module; 0 prints the summary alone '
+    about = 'print this many configurations of each module; 0: the summary alone '
     option('--top', int, f'{about}(default: 10, with --json all)')
     command_line.add_json(parser, 'tables')
     about = 'rank these configurations instead of the runs in the files: '
@@ -57,10 +57,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option('--output', str, about, metavar='FILE')
     option('--module', str, 'rank only the module of that name', metavar='NAME')
     command_line.add_models_file(parser)
-    needed = 'Needed for runs of the published code only, which do not hold their '
+    needed = 'needed only for runs of the published code, which do not hold their '
     for name in ('data_root', 'cache_dir'):
         about = config.help_of(config.TileConfig, name)
-        option(f'--{name}', '', f'{about} {needed}normaliser')
+        option(f'--{name}', '', f'{about}; {needed}normaliser')
 
 
 def run(args: argparse.Namespace) -> int:

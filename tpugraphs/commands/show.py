@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options that do not depend on the form of the file."""
-    about = 'the module to show: its name or number (from 0)'
+    about = 'show only this module, by its name or number (from 0)'
     command_line.option(parser, '--module', str, about)
     about = f'draw the graph (up to {layers.MOST} nodes) and the runtimes; also '
     command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')

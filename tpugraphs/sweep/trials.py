@@ -44,18 +44,24 @@ _ENOUGH = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
 class SweepOptions:
     """The options of a sweep."""
 
-    space: str = setting('', 'What is searched, a TOML file.')
-    storage: str = setting('', 'URL of a database; by default, a file in --out_dir.')
-    study: str = setting('', "Its name there; by default, the collection's.")
+    space: str = setting('', 'search what this TOML file says (docs/guide/sweeps.md)')
+    storage: str = setting(
+        '', 'keep the trials in the database of this URL (default: a file in --out_dir)'
+    )
+    study: str = setting(
+        '', "give the sweep this name in the database (default: the collection's)"
+    )
     trials: int = setting(
         40,
-        'Stop after this many trials of the sweep, counting those of all processes; '
-        'trials that are running then are finished.',
+        'stop after this many trials, counting those of all processes; trials that '
+        'are running then are finished',
         low=1,
     )
-    minutes: float = setting(0.0, 'Begin no trial later; 0: no limit.', low=0)
-    no_pruning: bool = setting(False, 'Train every trial to its end.')
-    json: bool = setting(False, 'Print JSON instead of a table.')
+    minutes: float = setting(
+        0.0, 'start no trial after this many minutes; 0: no limit', low=0
+    )
+    no_pruning: bool = setting(False, 'train every trial to its end')
+    json: bool = setting(False, 'print JSON instead of a table')
 
 
 def retry(study: optuna.Study, trial: FrozenTrial) -> None:

@@ -36,39 +36,35 @@ from tpugraphs_lab.programs import extras
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     option = functools.partial(command_line.option, parser)
-    parser.add_argument(
-        'programs',
-        nargs='+',
-        metavar='PROGRAM... OUT',
-        help='FILE.py:FUNCTION or files, any number; and the output folder',
-    )
-    about = 'measure so many random programs, composed of what models have'
+    about = 'programs, FILE.py:FUNCTION or files'
+    parser.add_argument('programs', nargs='*', metavar='PROGRAM', help=about)
+    parser.add_argument('output', metavar='OUT', help='the output folder')
+    about = 'measure this many random programs, composed of what models have'
     parser.add_argument('--random', type=int, metavar='N', help=about)
-    about = 'configurations of a kernel'
-    option('--families', '', 'of random programs, such as gathers,norm', metavar='A,B')
+    about = 'draw random programs of these families, such as gathers,norm'
+    option('--families', '', about, metavar='A,B')
+    about = 'measure this many configurations of a kernel'
     option('--configs', 60, about, metavar='N')
-    about = (
-        'kernels of a program, drawn at random, large ones more often (default: all)'
-    )
-    option('--kernels', 0, about, metavar='N')
-    option('--minutes', math.inf, 'stop after', metavar='M')
-    about = 'of a kernel at most, compiling included'
+    about = 'measure this many kernels of a program, drawn at random, large ones more '
+    option('--kernels', 0, f'{about}often (default: all)', metavar='N')
+    option('--minutes', math.inf, 'stop after this many minutes', metavar='M')
+    about = 'measure a kernel for at most this many seconds, compiling included'
     option('--seconds', 20.0, about, metavar='S')
-    about = 'shares of train/valid/test, or none'
+    about = 'divide into these shares of train/valid/test, or none'
     option('--split', '80/10/10', about)
-    command_line.switch(parser, '--resume', 'go on with what is in the folder')
-    about = 'passes over the configurations, exactly (default: 6 to 30, until '
+    command_line.switch(parser, '--resume', 'continue with what is in the folder')
+    about = 'pass this many times over the configurations (default: 6 to 30, until '
     option('--passes', 0, f'{about}halves agree)', metavar='N')
-    option('--seed', 0, '')
-    about = 'the device to measure on'
+    option('--seed', 0, 'draw programs, kernels and configurations with this seed')
+    about = 'measure on this device'
     option('--platform', 'cpu', about, choices=('cpu', 'gpu'))
-    option('--core', -1, 'the core to measure on (default: the last)')
+    option('--core', -1, 'measure on this core (default: the last)')
 
 
 @exits.logged(short=True)
 def run(args: argparse.Namespace) -> int:
     """Measures and writes; returns 1 if a named program cannot be used."""
-    *sources, output = args.programs
+    sources = args.programs
     if bool(sources) == (args.random is not None):
         raise ValueError('say --random N, or one or more programs; and a folder')
     for name in ('passes', 'kernels'):
@@ -79,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     options = settings_lib.from_options(
         measure.CollectionOptions,
         args,
-        output=files.expand(output),
+        output=files.expand(args.output),
         split=None if args.split == 'none' else shares.parse(args.split),
         passes=(args.passes,) * 2 if args.passes else measure.CollectionOptions.passes,
     )
