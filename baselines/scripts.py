@@ -99,7 +99,7 @@ def define_flags(
         define[str]('config', '', _CONFIG_HELP, flag_values=values)
 
 
-def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
+def run_script(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     """Runs a script whose flags are defined; --help shows `doc` and the flags."""
     argv = sys.argv[1:]
     if any(word in _HELP_WORDS for word in argv):
@@ -116,7 +116,7 @@ def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
 def train_script(config_class: type, doc: str | None) -> None:
     """Runs a script that trains: its flags are the settings."""
     define_flags(config_class)
-    run(functools.partial(train, config_class), doc)
+    run_script(functools.partial(train, config_class), doc)
 
 
 def train(

@@ -227,7 +227,7 @@ def _kept(edges: tile_graphs.Edges, mask: tf.Tensor) -> tile_graphs.Edges:
     return source, target, _count(mask, sizes, sizes.shape[0])
 
 
-def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
+def make_example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
     """Makes a program of two nodes and two configurations, to build variables with."""
     program = ScaledProgram(
         graph_id='example',

@@ -152,7 +152,7 @@ def traced_once(function: Callable) -> Callable:
     return call
 
 
-def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
+def make_example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
     """Makes a kernel of two nodes and two configurations, to build variables with."""
     packed = {
         'op': np.zeros(2, np.uint8),

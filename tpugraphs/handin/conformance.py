@@ -49,7 +49,7 @@ class Graphs:
         task = lookup.TASKS[config.TileConfig().collection.task]
         records, columns = [], ('node_feat', 'node_opcode')
         for nodes in (5, 3, 1):
-            record: Any = task.example_record(rng, NUM_CONFIGS)
+            record: Any = task.make_example_record(rng, NUM_CONFIGS)
             parts = {key: getattr(record, key)[:nodes] for key in columns}
             edges = record.edge_index[: nodes - 1]
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
