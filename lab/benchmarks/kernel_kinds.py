@@ -111,7 +111,7 @@ def rows_of(
     """
     task, table = lookup.TASKS['tile'], tree_table.TreeTable(store)
     everything, rng = np.arange(len(store)), np.random.default_rng(0)
-    rows = growing.draw(rng, task, store, table, everything, 1 << 30, weight)
+    rows = growing.draw_rows(rng, task, store, table, everything, 1 << 30, weight)
     return table.names, rows
 
 

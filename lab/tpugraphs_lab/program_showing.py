@@ -29,6 +29,6 @@ def describe(
     program = reader.read_program(path, options=options)
     graphs = [inspect.contents.describe_program(program)]
     if picture:
-        inspect.showing.draw(path, graphs, picture)
+        inspect.showing.draw_only_graph(path, graphs, picture)
     kernels = kernel_table.describe(program)
     return inspect.showing.Description(graphs, kernels, (*kernel_table.lines(kernels),))
