@@ -1,8 +1,8 @@
 """Runs commands and scripts: exit codes, and errors of one line.
 
 Mistakes of the user (`ValueError`, `OSError`) become one line on stderr and
-exit code 1, of a `UsageError` 2; set TPUGRAPHS_DEBUG=1 to see where they came from.  Anything else
-is a bug of this package and keeps its traceback.
+exit code 1, of a `UsageError` 2; set TPUGRAPHS_DEBUG=1 to see where they came
+from.  Anything else is a bug of this package and keeps its traceback.
 """
 
 from collections.abc import Callable, Iterator, Sequence
