@@ -154,6 +154,7 @@ class _Config(Optimisation):
         'train on all folds of a cross-validation with this many '
         '(docs/guide/compare.md)',
         low=2,
+        high=1000,
         also=0,
     )
     fold_epochs: str = settings.loose_setting(
@@ -178,6 +179,7 @@ class _Config(Optimisation):
         'start random numbers from this seed: the same seed gives the same run on '
         'the same machine',
         low=0,
+        high=2**32 - 1,
     )
     resume: bool = settings.loose_setting(
         False,
