@@ -364,6 +364,9 @@ def clear_fields(instruction: protos.HloInstructionProto) -> None:
         'replica_groups',
     ):
         instruction.ClearField(field)
+    if instruction.opcode == 'call':
+        # XLA refuses a composite, which our messages do not know, without attributes.
+        instruction.DiscardUnknownFields()
 
 
 def loop(

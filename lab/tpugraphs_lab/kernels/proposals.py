@@ -63,8 +63,8 @@ def tunings(
     callees = {c.id: c for c in program.module.computations}
     for shapes, instruction, own in chosen:
         rng = np.random.default_rng(seed)
-        module = building.Module(f'{program.name}_{instruction.name}', callees)
-        yield _tuning_of(module, shapes, instruction, own, count, rng)
+        kernel = building.Module(f'{program.name}_{instruction.name}', callees)
+        yield _tuning_of(kernel, shapes, instruction, own, count, rng)
     if chosen:
         return
     module = preparation.optimise(program, optimiser)
