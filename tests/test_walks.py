@@ -126,8 +126,8 @@ def test_a_training_step_of_tiles(tmp_path):
 @pytest.mark.slow
 def test_a_training(train, run):
     walk = _Walk(train)
-    walk.assert_at_most(files=53, packages=12, returns=26)
-    assert walk.entrances['training/run_training.py'] <= 26
+    walk.assert_at_most(files=46, packages=11, returns=16)
+    assert walk.entrances['training/run_training.py'] <= 8
 
 
 @pytest.mark.slow

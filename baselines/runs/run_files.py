@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+from typing import TYPE_CHECKING
 import zlib
 
 from baselines.core import old_columns
@@ -22,6 +23,9 @@ from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import collections
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.  A value takes 8 to 250 bytes of memory.
@@ -211,6 +215,16 @@ def signed(
         'settings': _settings_digest(info),
     }
     return {**info, 'digest': {kind: d for kind, d in digests.items() if d}}
+
+
+def weights_digest(model: 'tf.keras.Model') -> str:
+    """Hashes all variables of a model, their types and shapes."""
+    hashed = hashlib.sha256()
+    for variable in model.variables:
+        array = variable.numpy()
+        hashed.update(f'{array.dtype.str}{list(variable.shape)}'.encode())
+        hashed.update(array.tobytes())
+    return hashed.hexdigest()
 
 
 def _settings_digest(info: text.JsonObject) -> str:

@@ -13,7 +13,6 @@ import logging
 import os
 import re
 from typing import TYPE_CHECKING, Optional
-import uuid
 import warnings
 
 from absl import logging as absl_logging
@@ -32,11 +31,6 @@ _LEFTOVERS = re.compile(
     r'\.((model_[0-9a-f]{32}|run_[0-9a-f]{32}\.jsonz|unfinished_\w+\.npz'
     r'|results_\w+\.csv)\.\w{8}|unfinished_\w+\.lock)'
 )
-
-
-def new_hash() -> str:
-    """Returns a new, unique name for a run."""
-    return uuid.uuid4().hex
 
 
 def save(
@@ -59,11 +53,7 @@ def save(
         ValueError: `info` holds a number that JSON does not know, or more than
             a run file may hold.
     """
-    weights_digest = None
-    if model:
-        from baselines.runs import weights
-
-        weights_digest = weights.digest(model)
+    weights_digest = run_files.weights_digest(model) if model else None
     trees_digest = trees.digest() if trees else None
     info, content = _content(info, weights_digest, trees_digest)
     final = os.path.join(files.expand(out_dir), f'model_{run_hash}')

@@ -6,13 +6,11 @@ the saved one.
 
 from collections.abc import Callable, Iterator
 import contextlib
-import hashlib
 import itertools
 import math
 from typing import Any
 
 from google.protobuf import message
-import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
@@ -90,22 +88,12 @@ def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
         raise ValueError(_difference(run, stored, expected))
     _note_version(run)
     if run.digests:
-        return run.check_digest('weights', digest(model))
+        return run.check_digest('weights', run_files.weights_digest(model))
     text.note(
         f'{run.model_dir}: its run file has no digest (the published code '
         'and older versions write none), so whether it belongs to these '
         'weights cannot be checked'
     )
-
-
-def digest(model: tf.keras.Model) -> str:
-    """Returns a hash of all variables, their types and shapes."""
-    hashed = hashlib.sha256()
-    for variable in model.variables:
-        array = np.ascontiguousarray(variable)
-        hashed.update(f'{array.dtype.str}{list(variable.shape)}'.encode())
-        hashed.update(array.data)
-    return hashed.hexdigest()
 
 
 def _integers(value: object) -> Iterator[int]:

@@ -175,6 +175,10 @@ class Task(abc.ABC, Generic[_Split]):
     def labels(self, store: _Split, number: int) -> np.ndarray:
         """Returns the measured runtimes [configurations] of a graph."""
 
+    def default_of(self, store: _Split, number: int) -> int | None:
+        """Returns the compiler's own configuration of a graph; None: not known."""
+        return None
+
     @abc.abstractmethod
     def configurations(self, store: _Split, number: int) -> np.ndarray | None:
         """Numbers the different configurations of a graph.
@@ -279,7 +283,7 @@ class Task(abc.ABC, Generic[_Split]):
                 self.labels(store, number),
                 self.configurations(store, number),
                 estimated,
-                store.default_of(number),
+                self.default_of(store, number),
             )
             for number, (scores, estimated) in enumerate(zip(scored, untrained))
         ]

@@ -52,12 +52,13 @@ class GraphModel:
         self._models = models
         self._task = lookup.TASKS[config.collection.task]
         model_class = self._task.model_class(config.model, models)  # is there one?
+        self._loss = make_loss(config, own_losses)
         # Before TensorFlow computes anything.
         self._devices = devices_lib.open_devices(config.strategy)
         self.is_chief = self._devices.is_chief
         if self.is_chief:
             print(devices_lib.describe_machine())
-        self._loss = checked_loss(config, own_losses)
+        check_own_losses(self._loss)
         if models or not registry.is_shipped(self._task.name):
             own_code.check_model(config, model_class, self._maker(config), self._loss)
         tf.keras.utils.set_random_seed(config.seed)
@@ -108,7 +109,7 @@ class GraphModel:
         )
 
 
-def checked_loss(
+def make_loss(
     config: config_lib.AnyConfig, own_losses: Mapping[str, Callable[..., tf.Tensor]]
 ) -> losses.CombinedLoss:
     """Makes the loss of --losses.
@@ -117,15 +118,18 @@ def checked_loss(
         own_losses: functions of the user's by name.
 
     Raises:
-        ValueError: there is no such loss, or the user's does not work.
+        ValueError: there is no such loss.
     """
     temperature = lookup.TASKS[config.collection.task].temperature
-    loss = losses.CombinedLoss(
+    return losses.CombinedLoss(
         config.losses, temperature, config.loss_noise, own_losses
     )
+
+
+def check_own_losses(loss: losses.CombinedLoss) -> None:
+    """Raises ValueError for a loss of the user's that does not work."""
     for name, function in loss.own.items():
         own_code.check_loss(name, function)
-    return loss
 
 
 def begin_at_zero(model: tf.keras.Model) -> None:

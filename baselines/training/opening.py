@@ -74,7 +74,10 @@ def _open_collection(
     whole = {split: task.open_split(collection, settings, split) for split in present}
     if len(whole) == 1:
         whole = _with_stand_ins(whole['train'])
-    stores = folds.with_fold(settings.fold, whole, task.program_of, settings.cache_dir)
+    stores = whole
+    if settings.fold:
+        cache_dir = settings.cache_dir
+        stores = folds.with_fold(settings.fold, whole, task.program_of, cache_dir)
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import uuid
 
 import numpy as np
 import tensorflow as tf
@@ -15,8 +16,6 @@ from baselines.features import tile_table
 from baselines.hlo import graph
 from baselines.hlo import tile_configs
 from baselines.runs import run_files
-from baselines.runs import saved
-from baselines.runs import weights
 from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
@@ -72,10 +71,10 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes)
 
 
 def _write_run(folder, model, info):
-    model_dir = f'{folder}/model_{saved.new_hash()}'
+    model_dir = f'{folder}/model_{uuid.uuid4().hex}'
     finished_runs.save_weights(model, model_dir)
     with gzip.open(run_files.run_file(model_dir), 'wt') as stream:
-        json.dump(run_files.signed(info, weights.digest(model)), stream)
+        json.dump(run_files.signed(info, run_files.weights_digest(model)), stream)
     return model_dir
 
 

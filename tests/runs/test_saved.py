@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import uuid
 
 import numpy as np
 import pytest
@@ -306,7 +307,7 @@ def test_runs_without_digest_or_of_another_tensorflow_load_with_a_note(run, caps
 
 
 def test_what_a_killed_training_left_is_removed(tmp_path):
-    run_hash, end = saved.new_hash(), '.abcd1234'
+    run_hash, end = uuid.uuid4().hex, '.abcd1234'
     ours = [
         f'.run_{run_hash}.jsonz{end}',
         f'.unfinished_0123456789abcdef.npz{end}',
@@ -330,7 +331,7 @@ def test_a_run_that_is_being_saved_is_no_leftover(tmp_path, monkeypatch):
         saved.remove_leftovers(str(tmp_path))
 
     monkeypatch.setattr(model, 'save', cleaned)
-    new = saved.save(str(tmp_path), saved.new_hash(), _INFO, model)
+    new = saved.save(str(tmp_path), uuid.uuid4().hex, _INFO, model)
     weights.read(finding.load(new.model_dir), _model())
 
 

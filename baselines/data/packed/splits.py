@@ -271,10 +271,6 @@ class PackedSplit:
             **parts,
         }
 
-    def default_of(self, unused_graph: int) -> int | None:
-        """Returns the compiler's default configuration of a graph; None: not known."""
-        return None
-
     @property
     def collection_of(self) -> np.ndarray:
         """int64 [G]: the place of each graph's collection among those of the split."""

@@ -11,6 +11,8 @@ from baselines.core import untrusted
 from baselines.data.packed import splits
 from baselines.hlo import schema
 
+_WITH_EXTRA = len(schema.NODE_AND_EXTRA)
+
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
@@ -25,7 +27,7 @@ class Variant:
     @property
     def extra(self) -> bool:
         """Whether the columns of node_feat_extra are among the nodes'."""
-        return self.node_features == len(schema.NODE_AND_EXTRA)
+        return self.node_features == _WITH_EXTRA
 
     @classmethod
     def from_store(cls, store: splits.PackedSplit) -> 'Variant':

@@ -62,14 +62,3 @@ class TileStore(splits.PackedSplit):
         fields = self._fields(index, records.ARRAYS)
         release = int(self.xla_release[index])
         return records.TileRecord(**fields, xla_release=release)
-
-    def default_of(self, graph: int) -> int | None:
-        """Returns the compiler's default configuration of a kernel, by its runtime.
-
-        It is the one that runtimes are divided by; None where no runtime is known, or
-        the default was not measured.
-        """
-        runtimes = self.part('config_runtime', graph)
-        normalizers = self.part('config_runtime_normalizers', graph)
-        defaults = np.flatnonzero(runtimes == normalizers)
-        return int(defaults[0]) if len(defaults) else None

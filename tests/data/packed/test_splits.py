@@ -14,6 +14,7 @@ import pytest
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
+from baselines.tasks import lookup
 from tests.helpers import layout_files
 from tests.helpers import refusals
 from tests.helpers import same_records
@@ -168,9 +169,10 @@ def test_the_default_is_what_runtimes_are_divided_by():
     )
     test = tile_records.make_record(rng, 'test', is_test=True)
     store = tile_store.TileStore.from_records('here', [known, test])
-    assert [store.default_of(i) for i in (0, 1)] == [1, None]
-    programs = layout_files.make_programs(1)
-    assert layout_store.LayoutStore.from_records('here', programs).default_of(0) is None
+    task = lookup.TASKS['tile']
+    assert [task.default_of(store, i) for i in (0, 1)] == [1, None]
+    store = layout_store.LayoutStore.from_records('here', layout_files.make_programs(1))
+    assert lookup.TASKS['layout'].default_of(store, 0) is None
 
 
 def test_limit_takes_the_first_by_name(split):
