@@ -1,5 +1,6 @@
 """What every command does around its work: exit codes, one line, quick help."""
 
+import argparse
 import errno
 import importlib.metadata
 import os
@@ -15,6 +16,7 @@ from baselines import command_line
 from baselines.core import exits
 from baselines.core import text
 from tests.helpers import places
+from tests.helpers import settings_flags
 from tpugraphs import commands
 from tpugraphs.commands import __main__ as main
 
@@ -190,20 +192,25 @@ def test_one_run_beside_files():
     args = commands.parser('export').parse_args(['a', 'out'])
     assert (command_line.run_of(args), args.output) == ('a', 'out')
     args = commands.parser('settings').parse_args(['a', 'b'])
-    with pytest.raises(ValueError, match='^one run is wanted, not 2: a b$'):
+    with pytest.raises(ValueError, match='2: a b'):
         command_line.run_of(args)
     args = commands.parser('settings').parse_args([])
-    with pytest.raises(ValueError, match='^name a run, such as --dir latest; it is '):
+    with pytest.raises(ValueError, match='--dir latest'):
         command_line.run_of(args)
+
+
+@pytest.mark.parametrize('name', _COMMANDS)
+def test_option_texts_have_one_form(name):
+    for action in commands.parser(name)._actions:
+        if action.option_strings and action.help != argparse.SUPPRESS:
+            assert settings_flags.is_option_text(action.help), action.option_strings
 
 
 def test_words_that_are_no_flags():
     exits.refuse_arguments(['tiles_train.py'])
     with pytest.raises(SystemExit) as caught:
         exits.refuse_arguments(['tiles_train.py', 'MLP'])
-    assert caught.value.code == (
-        "error: 'MLP' is not a flag; see tiles_train.py --help"
-    )
+    assert caught.value.code.startswith("error: 'MLP' ")
 
 
 @pytest.fixture(name='tpugraphs')
@@ -226,11 +233,9 @@ def test_the_commands_are_listed(tpugraphs):
     assert {'predict', 'evaluate', 'extract', 'download', 'show'} <= set(found)
     for word in ('--help', '-h', 'help'):
         assert tpugraphs(word) == (0, listing, '')
-    assert tpugraphs('evalute') == (
-        2,
-        listing,
-        "\nerror: no command is called 'evalute'; did you mean 'evaluate'?\n",
-    )
+    code, printed, errors = tpugraphs('evalute')
+    assert (code, printed) == (2, listing)
+    assert "'evalute'" in errors and "'evaluate'?" in errors
 
 
 def test_version(tpugraphs, monkeypatch):
@@ -260,7 +265,7 @@ for name in sys.argv[1:]:
     except SystemExit as end:
         assert not end.code, (name, end.code)
 slow = {'tensorflow', 'apache_beam', 'matplotlib', 'scipy.stats'}
-slow |= {'baselines.scoring.prediction', 'tpugraphs.kernels.cutting'}
+slow |= {'baselines.scoring.prediction', 'tpugraphs_lab.kernels.cutting'}
 slow = sorted(slow & set(sys.modules))
 print('imported', slow)
 """

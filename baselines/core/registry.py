@@ -9,11 +9,13 @@ import inspect
 import os
 import pathlib
 import pkgutil
+import re
 import sys
 import traceback
 import types
 from typing import Any
 
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import starting
 from baselines.core import text
@@ -39,7 +41,7 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 # Hashes of their files.  People edit and replace these, and then names may differ.
 _SHIPPED = {
-    'tile': '465c9bd665303892e762a4fa9fb15d3fdf55eee75a1fb444d3c0213159167b59',
+    'tile': 'bdfd9ba0869957637c1bcdd7fd688ef7f18445c190e27e06a00896e2263ecb08',
     'layout': 'd494f7f77c2e8513206f93a98bf351de324c311dde59560a26ac923e723d48e0',
 }
 
@@ -83,18 +85,21 @@ _ELSEWHERE = {
 Own = str | Sequence[type]
 
 
-def resolve(name: str, choices: Mapping[str, Any], noun: str) -> Any:
+def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') -> Any:
     """Returns `choices[name]`.
 
     Args:
         noun: for the message, such as 'model'.
+        ending: the end of the message.
 
     Raises:
         ValueError: there is no such name; lists the names, the nearest first.
     """
     if name in choices:
         return choices[name]
-    raise ValueError(f'there is no {noun} {text.quoted(name)}{suggest(name, choices)}')
+    raise ValueError(
+        f'there is no {noun} {text.quoted(name)}{suggest(name, choices)}{ending}'
+    )
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
@@ -116,24 +121,43 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
 
 
+def ranking_losses() -> dict[str, None]:
+    """Returns the names of TensorFlow Ranking's losses; none where it is missing.
+
+    They are read from its source, as it is slow to import.
+    """
+    package = importlib.util.find_spec('tensorflow_ranking')
+    if package is None or not package.submodule_search_locations:
+        return {}
+    path = pathlib.Path(*package.submodule_search_locations, 'python/keras/losses.py')
+    source = path.read_text(encoding='utf-8')
+    return dict.fromkeys(re.findall(r'^class ([A-Z]\w*Loss)\(', source, re.MULTILINE))
+
+
 def column_sets(machine: str = '') -> dict[str, str]:
     """Finds the column sets for tiles of a machine, without importing them.
 
     Args:
-        machine: 'tpu' or 'cpu', a package of `baselines.features`; '' for all.
+        machine: 'tpu' or 'cpu'; '' for all.
 
     Returns:
-        By name: the full name of the module, which is called `<name>_columns`.
+        By name: the full name of the module; `<name>_columns` of `features.tpu`, or
+        an entry point of another distribution.
     """
-    spec: Any = importlib.util.find_spec('baselines.features')
-    [folder] = spec.submodule_search_locations
-    end, found = '_columns', {}
-    for package in [machine] if machine else ['tpu', 'cpu']:
-        for module in pkgutil.iter_modules([os.path.join(folder, package)]):
-            if module.name.endswith(end):
-                full = f'baselines.features.{package}.{module.name}'
-                found[module.name[: -len(end)]] = full
-    return found
+    points = {
+        name: point.value for name, point in extensions.find(extensions.COLUMNS).items()
+    }
+    spec: Any = importlib.util.find_spec('baselines.features.tpu')
+    for module in pkgutil.iter_modules(spec.submodule_search_locations):
+        if module.name.endswith('_columns'):
+            full = f'baselines.features.tpu.{module.name}'
+            points[f'tpu.{module.name.removesuffix("_columns")}'] = full
+    # The name of a point is `<machine>.<set>`.
+    return {
+        name.rpartition('.')[2]: module
+        for name, module in points.items()
+        if name.startswith(machine)
+    }
 
 
 def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ curves, errors and the normaliser.  It is untrusted, and is read without TensorF
 that commands that only list runs are quick.
 """
 
+from collections.abc import Iterable
 import dataclasses
 import datetime
 import functools
@@ -25,7 +26,7 @@ from baselines.core import untrusted
 from baselines.data import collections
 
 if TYPE_CHECKING:
-    import tensorflow as tf
+    import numpy as np
 
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
 # is read before it is trusted.  A value takes 8 to 250 bytes of memory.
@@ -196,8 +197,8 @@ class RunFile:
         """
         if self.digests.get(kind) != digest:
             raise ValueError(
-                f'{self.model_dir} does not hold the {kind} that {self.file} was saved '
-                'with; copy both again'
+                f'{self.file} belongs to another directory than {self.model_dir}: it '
+                f'was saved with other {kind}; copy both again'
             )
         if self.digests.get('settings') != _settings_digest(self.info):
             raise ValueError(
@@ -217,13 +218,12 @@ def signed(
     return {**info, 'digest': {kind: d for kind, d in digests.items() if d}}
 
 
-def weights_digest(model: 'tf.keras.Model') -> str:
-    """Hashes all variables of a model, their types and shapes."""
+def hash_weights(values: Iterable['np.ndarray']) -> str:
+    """Hashes the values of all variables of a model, their types and shapes."""
     hashed = hashlib.sha256()
-    for variable in model.variables:
-        array = variable.numpy()
-        hashed.update(f'{array.dtype.str}{list(variable.shape)}'.encode())
-        hashed.update(array.tobytes())
+    for value in values:
+        hashed.update(f'{value.dtype.str}{list(value.shape)}'.encode())
+        hashed.update(value.tobytes())
     return hashed.hexdigest()
 
 

@@ -53,7 +53,10 @@ def save(
         ValueError: `info` holds a number that JSON does not know, or more than
             a run file may hold.
     """
-    weights_digest = run_files.weights_digest(model) if model else None
+    weights_digest = None
+    if model:
+        values = [variable.numpy() for variable in model.variables]
+        weights_digest = run_files.hash_weights(values)
     trees_digest = trees.digest() if trees else None
     info, content = _content(info, weights_digest, trees_digest)
     final = os.path.join(files.expand(out_dir), f'model_{run_hash}')

@@ -150,7 +150,7 @@ def _check(config: config_lib.AnyConfig) -> None:
     grows = config.model == registry.TREES or config.trees
     if grows and not starting.has_lightgbm():
         flag = '--trees' if config.trees else f'--model={registry.TREES}'
-        raise ValueError(f'{flag} needs LightGBM: pip install -e .[trees]')
+        raise ValueError(f"{flag} needs LightGBM: pip install -e '.[trees]'")
     if config.fold and folds.parse(config.fold):
         number = len(config.collection.parts)
         if number > 1:
@@ -197,7 +197,7 @@ def _fit(
     if trainer is not None:
         state = checkpoint.state()
         try:
-            callbacks = [checkpoint.keep, *filter(None, [after_epoch])]
+            callbacks = [checkpoint.write_state, *filter(None, [after_epoch])]
             state = trainer.fit(data, state, callbacks)
         except progress.MisfitError as error:
             raise checkpoint.misfit(error) from None

@@ -74,7 +74,9 @@ def _write_run(folder, model, info):
     model_dir = f'{folder}/model_{uuid.uuid4().hex}'
     finished_runs.save_weights(model, model_dir)
     with gzip.open(run_files.run_file(model_dir), 'wt') as stream:
-        json.dump(run_files.signed(info, run_files.weights_digest(model)), stream)
+        values = [variable.numpy() for variable in model.variables]
+        digest = run_files.hash_weights(values)
+        json.dump(run_files.signed(info, digest), stream)
     return model_dir
 
 
