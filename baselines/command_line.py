@@ -7,6 +7,7 @@ from typing import Any
 
 from baselines import config
 from baselines.core import extensions
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import collections
 from baselines.runs import finding
@@ -142,15 +143,15 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     about = 'keep packed splits in this folder (default: ~/data/tpugraphs/cache)'
     option(parser, '--cache_dir', '', about)
     add_models_file(parser)
-    about = f'{config.help_of(config.LayoutConfig, "memory_budget")} of layouts'
+    about = f'{settings_lib.help_of(config.LayoutConfig, "memory_budget")} of layouts'
     most = config.LayoutConfig.memory_budget
     option(parser, '--memory_budget', most, about, metavar='MB')
-    about = config.help_of(config.TileConfig, 'sample_data')
+    about = settings_lib.help_of(config.TileConfig, 'sample_data')
     switch(parser, '--sample_data', about)
     of_run = "(default: as in the run's training, if no data are named)"
     about = f'use only the first few files of each split {of_run}'
     parser.add_argument('--toy_data', action=Negatable, help=about)
-    about = f'{config.help_of(config.TileConfig, "skip_bad_files")} {of_run}'
+    about = f'{settings_lib.help_of(config.TileConfig, "skip_bad_files")} {of_run}'
     parser.add_argument('--skip_bad_files', action=Negatable, help=about)
 
 
@@ -170,7 +171,7 @@ def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> No
 
 def add_models_file(parser: argparse.ArgumentParser) -> None:
     """Declares where a command finds the user's own models."""
-    about = config.help_of(config.TileConfig, 'models_file')
+    about = settings_lib.help_of(config.TileConfig, 'models_file')
     option(parser, '--models_file', '', about)
 
 

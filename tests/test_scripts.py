@@ -147,7 +147,6 @@ def test_train_refuses_in_one_line(capsys):
     for flag, *words in (
         ('--epohcs=3', '--epohcs', "'epochs'"),
         ('--learning_rate=1', '--learning_rate', "'lr'"),
-        ('--notile_columns', '--columns=tile'),
         ('--columns=tiel', "--columns 'tiel'", "'tile'?"),
         ('--epochs=three', '--epochs=three'),
         ('--epochs=0', '--epochs', ' 0'),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from baselines import config
 from baselines import recipes
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import run_files
 
@@ -58,7 +59,7 @@ def settings_of(run: run_files.RunFile) -> text.JsonObject:
         settings = {name: settings[name] for name in _OF_TREES if name in settings}
     options = settings.get('model_kwargs_json') or '{}'
     try:
-        settings.update(config.model_kwargs(options))
+        settings.update(settings_lib.parse_model_kwargs(options))
     except ValueError:
         settings['model_kwargs'] = options
     return {name: v for name, v in settings.items() if name not in _NO_SETTINGS}

@@ -17,6 +17,7 @@ from baselines import config as config_lib
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import folds
@@ -64,7 +65,7 @@ class Options:
     once: bool = False
 
     def __post_init__(self):
-        config_lib.check_data(self.data_root, self.sample_data)
+        settings_lib.check_data(self.data_root, self.sample_data)
 
 
 class Predictor:

@@ -9,6 +9,7 @@ import numpy as np
 from baselines import config as config_lib
 from baselines.core import arrays
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
@@ -271,7 +272,7 @@ def _read_model(
     starting.start_tensorflow()
     from baselines.runs import weights
 
-    kwargs = config_lib.model_kwargs(run.args.get('model_kwargs_json') or '{}')
+    kwargs = settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
     # A run file may come from someone else: its options could ask for a huge model.
     with weights.limited(run.model_dir, kwargs):
         model = task.make_model(

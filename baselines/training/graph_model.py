@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import weights
 from baselines.tasks import lookup
@@ -102,7 +103,7 @@ class GraphModel:
 
     def _maker(self, config: config_lib.AnyConfig) -> own_code.MakeModel:
         """Returns a function (num_ops, normaliser) -> model."""
-        kwargs = config_lib.model_kwargs(config.model_kwargs_json)
+        kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
         make = self._task.make_model
         return functools.partial(
             make, config.model, kwargs, self._models, config.configs

@@ -16,6 +16,7 @@ import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.features import normalizer as normalizer_lib
 from baselines.tasks import examples
@@ -210,7 +211,7 @@ def _is_fixed(
 
     Called for a model that does not score another number of them.
     """
-    kwargs = config_lib.model_kwargs(settings.model_kwargs_json)
+    kwargs = settings_lib.parse_model_kwargs(settings.model_kwargs_json)
     graph = lookup.TASKS[settings.collection.task].make_example_graph(normalizer)
     try:
         model_class(2, examples.OPCODES, **kwargs).forward(graph, 2)

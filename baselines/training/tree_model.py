@@ -8,6 +8,7 @@ import time
 
 from baselines import config as config_lib
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.training import progress
 from baselines.training import task_data
@@ -24,7 +25,7 @@ def options_of(config: config_lib.AnyConfig) -> growing.TreeOptions:
     of_tiles = isinstance(config, config_lib.TileConfig)
     if config.model == registry.TREES:
         alone = growing.OF_TILES if of_tiles else growing.TreeOptions()
-        return alone.changed(config_lib.model_kwargs(config.model_kwargs_json))
+        return alone.changed(settings_lib.parse_model_kwargs(config.model_kwargs_json))
     return growing.OF_TILES if of_tiles else growing.FEWER
 
 

@@ -7,7 +7,7 @@ import uuid
 import numpy as np
 import tensorflow as tf
 
-from baselines import config
+from baselines.core import settings as settings_lib
 from baselines.data import raw as raw_lib
 from baselines.data.packed import variants
 from baselines.data.tile import store as tile_store
@@ -58,7 +58,12 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes)
     normalizer = normalizer_lib.Normalizer.fit(store, table=table)
     tf.keras.utils.set_random_seed(seed)
     model = lookup.TASKS['tile'].make_model(
-        'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
+        'EarlyJoinSAGE',
+        settings_lib.parse_model_kwargs(KWARGS),
+        '',
+        2,
+        num_ops,
+        normalizer,
     )
     info = {
         'args': {'model': 'EarlyJoinSAGE', 'model_kwargs_json': KWARGS, 'configs': 2},

@@ -5,8 +5,8 @@ import json
 import pytest
 import tensorflow as tf
 
-from baselines import config
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.runs import weights
 from baselines.scoring import prediction
 from tests.helpers import finished_runs
@@ -95,4 +95,6 @@ def test_a_model_that_fails_without_options_keeps_its_traceback():
     with pytest.raises(AttributeError):
         registry.construct(Broken, 2, 3, {}, fail)
     with pytest.raises(ValueError, match="not take {'depth': 2}: .*'absent'"):
-        registry.construct(Broken, 2, 3, config.model_kwargs('{"depth": 2}'), fail)
+        registry.construct(
+            Broken, 2, 3, settings_lib.parse_model_kwargs('{"depth": 2}'), fail
+        )

@@ -21,6 +21,7 @@ import baselines
 from baselines import config
 from baselines.core import files
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
@@ -72,7 +73,9 @@ def check(
     for model_class in registry.distinct(models).values():
         is_trained = run and run.args['model'] == model_class.__name__
         kwargs = run.args.get('model_kwargs_json') if run and is_trained else ''
-        yield from conformance.check(model_class, config.model_kwargs(kwargs or '{}'))
+        yield from conformance.check(
+            model_class, settings_lib.parse_model_kwargs(kwargs or '{}')
+        )
     if run:
         yield from _grade(path, run, data_root)
 
