@@ -23,6 +23,7 @@ from baselines import config
 from baselines.core import extensions
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.runs import run_files
 
 LATEST = 'latest'
@@ -142,16 +143,33 @@ def load(name: str, task: str = '') -> run_files.RunFile:
     Raises:
         ValueError: there is no such run, or its run file is missing or damaged.
     """
-    model_dir = find_one(name, task)
-    has_trees = os.path.lexists(run_files.trees_path(model_dir))
-    if not has_trees or run_files.has_weights(model_dir):
-        run_files.check_weights(model_dir)
-    return run_files.read(model_dir)
+    return load_dir(find_one(name, task))
 
 
 def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFile]:
     """Reads several runs, by model directory; all names are resolved first."""
-    return {model_dir: load(model_dir) for model_dir in find_all(names, task)}
+    return {model_dir: load_dir(model_dir) for model_dir in find_all(names, task)}
+
+
+def load_dir(model_dir: str) -> run_files.RunFile:
+    """Reads the run of a model directory; see `load`."""
+    run = run_files.read(model_dir)
+    check_weights(run)
+    return run
+
+
+def check_weights(run: run_files.RunFile) -> None:
+    """Makes sure that a run has trees, or a checkpoint in regular files.
+
+    Raises:
+        ValueError: it has neither, or one of its files is a pipe or a device.
+    """
+    if run.has_weights:
+        folder = os.path.dirname(os.path.join(run.model_dir, run_files.WEIGHTS))
+        for name in os.listdir(folder):  # TensorFlow opens them itself
+            untrusted.open_regular(os.path.join(folder, name)).close()
+    elif not os.path.lexists(run.trees_file):
+        raise ValueError(f'--dir: {run.model_dir} holds no saved model')
 
 
 def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:

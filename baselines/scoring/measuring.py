@@ -10,7 +10,6 @@ from baselines.core import text
 from baselines.data import published
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.evaluation import report
 from baselines.evaluation import score_files
 from baselines.runs import finding
@@ -101,9 +100,9 @@ def estimates(
         None for the estimate itself, and for other columns than the published.
     """
     columns = predictor.collection.config_columns
-    published_columns = variants.Variant(config_features=columns)
+    published_columns = splits.Variant(config_features=columns)
     is_estimate = predictor.name == finding.ESTIMATE
-    if is_estimate or variants.Variant.from_store(store) != published_columns:
+    if is_estimate or splits.Variant.from_store(store) != published_columns:
         return None
     return predictor.task.estimates(store)
 

@@ -23,8 +23,8 @@ from baselines.data import collections
 from baselines.data import folds
 from baselines.data import graph_files
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.evaluation import submission
+from baselines.features import normalizer as normalizer_lib
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.scoring import scorer as scorer_lib
@@ -108,17 +108,37 @@ class Predictor:
             and toy_data == bool(run.args.get('toy_data'))
         )
         if run is None:
-            variant = variants.Variant(config_features=collection.config_columns)
+            variant = splits.Variant(config_features=collection.config_columns)
             self.scorer = scorer_lib.Scorer(self.task, variant)
         else:
+            with text.located(run.file):
+                columns = collection.config_columns
+                variant = splits.Variant.from_json(run.info, columns)
+                scaling = normalizer_lib.Scaling.from_json(run.info)
             self.scorer = scorer_lib.read(
                 run,
                 collection,
-                self.open_split,
+                variant,
+                scaling or self._fit_scaling(run, variant),
                 options.models_file,
                 options.memory_budget,
                 options.once,
             )
+
+    def _fit_scaling(
+        self, run: run_files.RunFile, variant: splits.Variant
+    ) -> normalizer_lib.Scaling:
+        """Fits the scaling to the training data again, as the published code does."""
+        train = self.open_split('train')
+        text.note(
+            f'this run does not hold its normaliser; fitting it to {train.source}'
+        )
+        others = map(self.open_split, ('valid', 'test'))
+        train = variant.check(train, 'the model was trained on')
+        chosen = np.flatnonzero(train.config_counts >= run.configs)
+        opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
+        normalizer = normalizer_lib.Normalizer.fit(train, chosen)
+        return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split, packing it on first use; see `Task.open_split`.
@@ -237,7 +257,7 @@ class Predictor:
         self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
     ) -> None:
         """Writes the ranking of a split as CSV, and prints its path; raises OSError."""
-        path = files.expand(path)
+        path, scored = files.expand(path), list(scored)
         rows = submission.make_rows(self.collection.name, store.graph_ids, scored)
         submission.write_predictions(path, rows)
         print(f'{path}: {text.count(len(rows), "row")}')
@@ -285,7 +305,9 @@ def load(name: str, options: Options = Options()) -> Predictor:
     """
     if name != finding.ESTIMATE:
         run = finding.load(name, options.task)
-        return Predictor(run.part(options.collection), options, run)
+        return Predictor(
+            run.collection.part(options.collection, run.model_dir), options, run
+        )
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
     collection = collections.collection_by_name(options.collection or of_task[0])
     return Predictor(collection, options)
@@ -304,11 +326,11 @@ def load_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
     has_estimate = len(trained) < len(names)
     predictors: dict[str, Predictor] = {}
     for model_dir, run in finding.load_all(trained, options.task).items():
-        parts = run.collection().parts
+        parts = run.collection.parts
         if has_estimate and len(parts) == 1:  # --collection is of the estimate
-            parts = [run.part('')]
+            parts = [run.collection.part('', run.model_dir)]
         elif options.collection or len(parts) == 1:
-            parts = [run.part(options.collection)]
+            parts = [run.collection.part(options.collection, run.model_dir)]
         for part in parts:
             name = model_dir if len(parts) == 1 else f'{model_dir} {part.name}'
             predictors[name] = Predictor(part, options, run)

@@ -72,7 +72,6 @@ class Task(abc.ABC, Generic[_Split]):
 
     Attributes:
         name: 'tile' or 'layout'.
-        model_noun: the noun for a model in messages.
         store_class: class of its packed splits.
         configs_at_once: number of configurations for which starting a worker process
             pays (`tpugraphs.beam`).
@@ -84,17 +83,12 @@ class Task(abc.ABC, Generic[_Split]):
     """
 
     name: str
-    model_noun: str
     store_class: type[_Split]
     configs_at_once: int
     judged_by: str
     has_default: bool
     temperature: float
     prior: str
-
-    @abc.abstractmethod
-    def models(self, own: registry.Own) -> dict[str, type]:
-        """Returns the classes of graph models by name, with the user's own."""
 
     @abc.abstractmethod
     def make_example_graph(
@@ -195,17 +189,10 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the name of the program that a graph is of."""
         return report.GROUPINGS[self.name].group_of(graph_id)
 
-    def model_class(self, name: str, own: registry.Own) -> type:
-        """Returns the class of a graph model; raises ValueError for an unknown name."""
-        # Trees have no class: they are only named among the choices.
-        choices = {**self.models(own), registry.TREES: None}
-        return registry.resolve(name, choices, self.model_noun)
-
     def make_model(
         self,
-        name: str,
+        model_class: type,
         kwargs: Mapping[str, Any],
-        own: registry.Own,
         num_configs: int,
         num_ops: int,
         normalizer: normalizer_lib.Normalizer,
@@ -215,12 +202,13 @@ class Task(abc.ABC, Generic[_Split]):
         A model whose constructor takes `scaling` is given the normaliser, to undo it.
 
         Args:
+            model_class: from `registry.model_class`.
+            kwargs: its options.
             num_configs: configurations of a graph in a training step.
 
         Raises:
-            ValueError: the name or an option is unknown.
+            ValueError: an option is unknown.
         """
-        model_class = self.model_class(name, own)
         # A model of raw sizes cannot read them from scaled columns.
         if 'scaling' in (registry.options(model_class) or ()):
             kwargs = {'scaling': normalizer.to_json(), **kwargs}

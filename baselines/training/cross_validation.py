@@ -167,7 +167,9 @@ def _score(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
     options = prediction.Options(
         cache_dir=config.cache_dir, models_file=config.models_file
     )
-    predictor = prediction.Predictor(run.part(''), options, run)
+    predictor = prediction.Predictor(
+        run.collection.part('', run.model_dir), options, run
+    )
     valid, test = predictor.open_split('valid'), predictor.open_split('test')
     results = predictor.task.results(valid, predictor.score(valid))
     return _Fold(run, results, test.graph_ids, list(predictor.score(test)))

@@ -1,6 +1,6 @@
 """The graph model of a training: checked and made, on one device or several.
 
-graph_model = GraphModel(settings, '', {})
+graph_model = GraphModel(settings, registry.model_class('MLP', 'tile'), {})
 trainer = graph_model.trainer(data)
 state = trainer.fit(data)
 
@@ -14,7 +14,6 @@ import functools
 import tensorflow as tf
 
 from baselines import config as config_lib
-from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import weights
@@ -33,26 +32,27 @@ class GraphModel:
 
     Args:
         config: the settings.
-        models: a models.py, or classes, which are added to ours.
+        model_class: the class of the model.
         own_losses: functions of the user's by the name that --losses says.
+        is_own: whether the class may be the user's, and is tried first.
 
     Attributes:
         is_chief: True where this process validates and writes files.
 
     Raises:
-        ValueError: there is no such model, loss or device, or the user's model or loss
+        ValueError: there is no such loss or device, or the user's model or loss
             does not work.
     """
 
     def __init__(
         self,
         config: config_lib.AnyConfig,
-        models: registry.Own,
+        model_class: type,
         own_losses: Mapping[str, Callable[..., tf.Tensor]],
+        is_own: bool = False,
     ):
-        self._models = models
         self._task = lookup.TASKS[config.collection.task]
-        model_class = self._task.model_class(config.model, models)  # is there one?
+        self._class = model_class
         self._loss = make_loss(config, own_losses)
         # Before TensorFlow computes anything.
         self._devices = devices_lib.open_devices(config.strategy)
@@ -60,8 +60,8 @@ class GraphModel:
         if self.is_chief:
             print(devices_lib.describe_machine())
         check_own_losses(self._loss)
-        if models or not registry.is_shipped(self._task.name):
-            own_code.check_model(config, model_class, self._maker(config), self._loss)
+        if is_own:
+            own_code.check_model(config, self._class, self._maker(config), self._loss)
         tf.keras.utils.set_random_seed(config.seed)
 
     def trainer(self, data: task_data.TaskData) -> loop.Trainer:
@@ -105,9 +105,7 @@ class GraphModel:
         """Returns a function (num_ops, normaliser) -> model."""
         kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
         make = self._task.make_model
-        return functools.partial(
-            make, config.model, kwargs, self._models, config.configs
-        )
+        return functools.partial(make, self._class, kwargs, config.configs)
 
 
 def make_loss(

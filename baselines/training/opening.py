@@ -15,7 +15,6 @@ from baselines.data import hardware
 from baselines.data.layout import joint
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.tasks import lookup
 
 
@@ -83,7 +82,7 @@ def _open_collection(
     train, test = stores['train'], stores['test']
     # Splits can be extracted with different options; a model reads one kind of
     # columns.
-    variant = variants.Variant.from_store(train)
+    variant = splits.Variant.from_store(train)
     for store in stores.values():
         variant.check(store, f'is in {train.source}')
     if not train.has_runtimes:

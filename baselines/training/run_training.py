@@ -18,13 +18,12 @@ from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import folds
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.evaluation import submission
 from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.runs import saved
 from baselines.scoring import scorer as scorer_lib
-from baselines.tasks import lookup
 from baselines.training import checkpoints
 from baselines.training import final_errors
 from baselines.training import progress
@@ -174,11 +173,13 @@ def _graph_model(
     if not is_alone or not is_plain:
         starting.start_tensorflow()  # takes seconds, which trees do not wait for
         from baselines.training import graph_model
-    if not is_alone:
-        return graph_model.GraphModel(config, models, own_losses)
-    if not is_plain:
+
+        task = config.collection.task
+        model_class = registry.model_class(config.model, task, models)
+        if not is_alone:
+            is_own = bool(models) or not registry.is_shipped(task)
+            return graph_model.GraphModel(config, model_class, own_losses, is_own)
         # Trees do not read them, but a name that does not exist is refused.
-        lookup.TASKS[config.collection.task].model_class(config.model, models)
         graph_model.check_own_losses(graph_model.make_loss(config, own_losses))
     print(starting.describe_cpu())
     return None
@@ -207,7 +208,7 @@ def _fit(
         learned = learned or grown  # of two curves the graph model's is kept
     scorer = scorer_lib.Scorer(
         data.task,
-        variants.Variant.from_store(data.stores['train']),
+        splits.Variant.from_store(data.stores['train']),
         graph_model=trainer and trainer.scorer,
         trees=trees,
         most_multiply_adds=data.most_multiply_adds,

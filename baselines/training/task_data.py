@@ -23,7 +23,6 @@ from baselines.data import hardware
 from baselines.data.layout import sampling as layout_sampling
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.data.tile import sampling as tile_sampling
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import metrics
@@ -208,7 +207,7 @@ class TaskData(abc.ABC):
             'measured_data': settings.sample_data,
             'measured_on': self.measured_on,
             'xla_releases': [int(release) for release in releases if release],
-            **variants.Variant.from_store(train).to_json(),
+            **splits.Variant.from_store(train).to_json(),
             'normalizer': self.normalizer.to_json(),
             'num_ops': self.num_ops,
         }

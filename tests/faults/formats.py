@@ -131,7 +131,7 @@ def targets() -> dict[str, Target]:
     kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
     return {
         'tile.npz': Target(
-            _npz(named), lambda p: _values(records.read_tile(p)), npz_readers
+            _npz(named), lambda p: _values(records.TileRecord.read(p)), npz_readers
         ),
         'layout.npz': Target(
             _npz(layout_files.arrays_of(program)),
@@ -155,7 +155,7 @@ def targets() -> dict[str, Target]:
             name='f.file',
         ),
         'run.jsonz': Target(
-            *(_run_file(), _load_run, ('baselines.runs.run_files._read',), 'gzip'),
+            *(_run_file(), _load_run, ('baselines.runs.run_files.read',), 'gzip'),
             name='../run_0.jsonz',
         ),
         'normalizer': Target(
@@ -183,7 +183,7 @@ def targets() -> dict[str, Target]:
         ),
         'weights': Target(
             *(_checkpoint_files()[0], _read_weights),
-            ('baselines.runs.run_files.check_weights',),
+            ('baselines.runs.finding.check_weights',),
             name='variables/variables.index',
         ),
         'candidates.json': Target(
@@ -310,9 +310,10 @@ def _read_weights(path: str) -> None:
     data = os.path.join(variables, 'variables.data-00000-of-00001')
     with open(data, 'wb') as stream:
         stream.write(_checkpoint_files()[1])
-    run_files.check_weights(folder)
-    with weights.limited(folder, {}):
-        weights.read(run_files.RunFile(folder, {'args': {'model': 'Tiny'}}), model)
+    run = run_files.RunFile(folder, {'args': {'model': 'Tiny'}})
+    finding.check_weights(run)
+    weights.size_limit(folder, {})
+    weights.read(run, model)
 
 
 def _read_candidates(path: str) -> None:

@@ -7,9 +7,9 @@ import uuid
 import numpy as np
 import tensorflow as tf
 
-from baselines.core import settings as settings_lib
+from baselines.core import registry
 from baselines.data import raw as raw_lib
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
@@ -57,19 +57,15 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes)
     table = tile_table.TileTable(store, ['estimate']) if estimate else None
     normalizer = normalizer_lib.Normalizer.fit(store, table=table)
     tf.keras.utils.set_random_seed(seed)
+    model_class = registry.model_class('EarlyJoinSAGE', 'tile')
     model = lookup.TASKS['tile'].make_model(
-        'EarlyJoinSAGE',
-        settings_lib.parse_model_kwargs(KWARGS),
-        '',
-        2,
-        num_ops,
-        normalizer,
+        model_class, json.loads(KWARGS), 2, num_ops, normalizer
     )
     info = {
         'args': {'model': 'EarlyJoinSAGE', 'model_kwargs_json': KWARGS, 'configs': 2},
         'normalizer': normalizer.to_json(),
         'num_ops': num_ops,
-        **variants.Variant.from_store(store).to_json(),
+        **splits.Variant.from_store(store).to_json(),
         **changes,
     }
     return _write_run(folder, model, info)
@@ -105,5 +101,6 @@ def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
     args = {'model': model, 'model_kwargs_json': json.dumps(kwargs), 'configs': 2}
     args.update(source='xla', search='random', keep_nodes=5000)
     info = {'args': args, 'normalizer': normalizer.to_json(), 'num_ops': 121}
-    made = task.make_model(model, kwargs, code, 2, 121, normalizer)
+    model_class = registry.model_class(model, 'layout', code)
+    made = task.make_model(model_class, kwargs, 2, 121, normalizer)
     return _write_run(folder, made, {**info, **changes})

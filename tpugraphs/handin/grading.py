@@ -159,7 +159,7 @@ def _rankings(
     Raises:
         ValueError: the script fails.
     """
-    collection = run.part('')
+    collection = run.collection.part('', run.model_dir)
     options = prediction.resolve(prediction.Options(data_root), collection, run)
     train, *others = (
         lookup.TASKS[collection.task].open_split(collection, options, split)

@@ -205,7 +205,7 @@ def test_a_changed_split_is_packed_anew(split, change, graphs):
     after = _open(split)
     assert len(after) == graphs
     for i, path in enumerate(sorted(split.glob('*.npz'))):
-        same_records.assert_same(after.record(i), records.read_tile(str(path)))
+        same_records.assert_same(after.record(i), records.TileRecord.read(str(path)))
     # The old version has gone, but who has it mapped can go on.
     assert len(_folders(split)) == 1 and _folders(split) != old_folders
     np.testing.assert_array_equal(before.config_feat, old_values)
@@ -241,7 +241,7 @@ def test_a_damaged_cache_is_rebuilt(split, damage):
     damage(split.parent / 'cache' / folders[0])
     store = _open(split)
     for i, path in enumerate(sorted(split.glob('*.npz'))):
-        same_records.assert_same(store.record(i), records.read_tile(str(path)))
+        same_records.assert_same(store.record(i), records.TileRecord.read(str(path)))
     assert _folders(split) == folders
 
 
@@ -355,7 +355,7 @@ def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):
     def failing(path):
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    monkeypatch.setattr(records, 'read_tile', failing)
+    monkeypatch.setattr(records.TileRecord, 'read', failing)
     message = _message(OSError, split, skip_bad_files=True)
     assert str(split / 'program_0_0000.npz') in message and 'cache' not in message
     assert _folders(split) == []

@@ -124,7 +124,8 @@ def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
 
 def test_pad_is_recorded(raw, tmp_path):
     assert _extract(raw, tmp_path / 'out', '--pad=-1') == 0
-    record = records.read_tile(str(tmp_path / 'out/fusion_1_00000000000000ab.npz'))
+    path = tmp_path / 'out/fusion_1_00000000000000ab.npz'
+    record = records.TileRecord.read(str(path))
     assert record.pad == -1
     assert record.node_feat[0, 134:140].tolist() == [1, 0, -1, -1, -1, -1]
     assert record.config_feat[0, :8].tolist() == [1, 8, -1, -1, -1, -1, 9, 8]
@@ -140,7 +141,7 @@ def test_extra_columns_are_an_array_of_their_own(raw, tmp_path):
             for key in plain.files:
                 np.testing.assert_array_equal(arrays[key], plain[key])
     store = tile_store.TileStore.open(str(tmp_path / 'out'), str(tmp_path / 'cache'))
-    read = records.read_tile(str(tmp_path / 'out' / name))
+    read = records.TileRecord.read(str(tmp_path / 'out' / name))
     same_records.assert_same(store.record(store.graph_ids.index(name[:-4])), read)
     # tanh uses the parameter before it, and so on.
     distance = schema.EXTRA.at('operand_distance_0')
