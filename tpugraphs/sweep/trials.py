@@ -48,18 +48,9 @@ class SweepOptions:
     storage: str = setting(
         '', 'keep the trials in the database of this URL (default: a file in --out_dir)'
     )
-    study: str = setting(
-        '', "give the sweep this name in the database (default: the collection's)"
-    )
-    trials: int = setting(
-        40,
-        'stop after this many trials, counting those of all processes; trials that '
-        'are running then are finished',
-        low=1,
-    )
-    minutes: float = setting(
-        0.0, 'start no trial after this many minutes; 0: no limit', low=0
-    )
+    study: str = setting('', "use this name there (default: the collection's)")
+    trials: int = setting(40, 'run this many trials, of all processes together', low=1)
+    minutes: float = setting(0.0, 'start no trial later; 0: no limit', low=0)
     no_pruning: bool = setting(False, 'train every trial to its end')
     json: bool = setting(False, 'print JSON instead of a table')
 
