@@ -143,10 +143,7 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
         entries = [_entry(name, options, given.get(name, '')) for name in found]
         count = kaggle.combine([e.csv for e in entries], path, options.sample or None)
     if count != _ROWS:
-        text.note(
-            f'Kaggle takes {_ROWS} rows, not {count}: --sample '
-            f'{kaggle.TEMPLATE_NAME} fills in the others'
-        )
+        text.note(f'Kaggle takes {_ROWS} rows, not {count}: --sample adds the others')
     return Results(entries, missing, path)
 
 
