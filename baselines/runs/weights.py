@@ -171,7 +171,7 @@ def _difference(
     return (
         f'{run.model_dir} holds {content}: it was trained as '
         f'{run.args["model"]} {run.args.get("model_kwargs_json", "{}")} with '
-        f'other code or data: pass its models.py as --models_file'
+        'other code or data: pass its models.py as --models_file, or copy its run file'
     )
 
 

@@ -307,7 +307,7 @@ def test_models_of_the_published_tree_as_models_file(root, tmp_path, copy, monke
     prediction.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)
     rows = _rows(output)
     assert len(rows) == 1 + 5 and rows == _rows(settings.results_csv)
-    with pytest.raises(ValueError, match="no model 'Stacked'"):
+    with pytest.raises(ValueError, match='Stacked of --models_file='):
         prediction.write_predictions([model_dir], _options(settings), output)
 
 
