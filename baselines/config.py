@@ -30,7 +30,7 @@ def _help_on_losses() -> str:
         'add up losses with weights, such as ListMLELoss:1,MSE:0.02; of '
         f'{", ".join(registry.LOSSES)} (`tpugraphs losses` describes them), functions '
         'of yours (my_file.py:my_loss:1), and losses of TensorFlow Ranking '
-        '(tfr.ApproxNDCGLoss:1)'
+        '(ApproxNDCGLoss:1)'
     )
 
 
@@ -435,6 +435,11 @@ def data_flags(config: Optimisation) -> list[str]:
     return as_flags(config, local.union(recipes.DATA) - {'out_dir', 'results_csv'})
 
 
+def bound_to_epochs(config: Optimisation) -> list[str]:
+    """Returns the flags with which the number of epochs shapes every step."""
+    return as_flags(config, ('schedule', 'warmup', 'averaging'))
+
+
 def training_key(config: Optimisation, *more: str) -> str:
     """Hashes the settings that shape the model, and `more`.
 
@@ -443,8 +448,7 @@ def training_key(config: Optimisation, *more: str) -> str:
     left_out = {
         f.name for f in dataclasses.fields(config) if not f.metadata.get('shapes', True)
     }
-    if config.schedule != 'constant' or config.warmup or config.averaging:
-        # How long the training is shapes every step of it.
+    if bound_to_epochs(config):
         left_out.remove('epochs')
     shaping = {
         name: value for name, value in to_json(config).items() if name not in left_out

@@ -69,7 +69,8 @@ def combine(
         print(f'warning: {warning}', file=sys.stderr)
     for note in merged.notes:
         print(note)
-    print(f'{output}: {text.count(len(merged.rows), "row")} written, {origin}')
+    count = text.count(len(merged.rows), 'row')
+    print(f'{text.printable(output)}: {count} written, {origin}')
     return len(merged.rows)
 
 
@@ -89,7 +90,7 @@ class Merged(NamedTuple):
     """Rows to submit, in order."""
 
     rows: list[submission.RankingRow]  # in the order of the file
-    notes: list[str]  # numbers of rows, a line for each collection
+    notes: list[str]  # numbers of rows, a line for each collection, and the like
     warnings: list[str]  # probable mistakes, one line each, with IDs
 
 
@@ -115,7 +116,7 @@ def merge_into_template(
     lengths = {row.id: len(row.configs) for row in template}
     predictions = {row.id: row for row in predicted}
     check_ids(predictions, lengths)
-    warnings = []
+    notes, warnings = [], []
     for row in predicted:
         ranked, expected = len(row.configs), lengths[row.id]
         # Of kernels only the first five count, however many there are.
@@ -126,8 +127,8 @@ def merge_into_template(
         )
         if ranked < expected:
             raise ValueError(f'{mismatch}: predict all configurations of the graph')
-        warnings.append(mismatch)
-    notes = []
+        # Two graphs have 1,001 configurations, of which the template lists 1,000.
+        (notes if ranked == expected + 1 else warnings).append(mismatch)
     # Counts by collection, in the order of the template.
     ids_of: dict[str, list[str]] = collections.defaultdict(list)
     for row in template:
@@ -141,8 +142,8 @@ def merge_into_template(
                 f'{name}: {len(missing)} of {len(ids)} IDs have no prediction and '
                 f"keep the template's row: {text.listed(missing, 3)}"
             )
-    five = {row.id: _with_five_indices(row) for row in predicted}
-    return Merged([five.get(row.id, row) for row in template], notes, warnings)
+    merged = [_with_five_indices(predictions.get(row.id, row)) for row in template]
+    return Merged(merged, notes, warnings)
 
 
 def check_ids(predicted: Collection[str], template: Container[str]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines.core import exits
 from baselines.evaluation import submission
 from baselines.runs import saved
 from baselines.training import checkpoints
@@ -107,6 +108,25 @@ def test_a_finished_run_trains_on(root, whole, tmp_path):
     assert again == more and f'note: {more} has no state to train on' in printed
 
 
+@pytest.mark.parametrize('flag', [{'averaging': 'ema:0.9'}, {'schedule': 'cosine'}])
+def test_more_epochs_than_every_step_was_shaped_by(root, tmp_path, flag):
+    changes = dict(tile_runs.TINY, out_dir=str(tmp_path), **flag)
+    short, _ = tile_runs.train(root, **changes, epochs=1)
+    words = [f'--{name}={value}' for name, value in flag.items()]
+    with pytest.raises(exits.UsageError) as refused:
+        tile_runs.train(root, **changes, epochs=2, resume=True)
+    assert all(
+        word in str(refused.value) for word in [*words, str(short), '--epochs=1']
+    )
+
+    def refuse():
+        raise refused.value
+
+    assert exits.guarded(refuse) == 2
+    again, printed = tile_runs.train(root, **changes, epochs=1, resume=True)
+    assert again == short and 'is finished already' in printed
+
+
 def test_a_models_file_that_has_changed(root, tmp_path, monkeypatch, capsys):
     own = tmp_path / 'own.py'
     shutil.copy(tiny_models.__file__, own)
@@ -194,14 +214,14 @@ def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
 
 def test_two_equal_trainings_at_once(root, tmp_path):
     changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
-    found, keep = [], checkpoints.Unfinished.keep
+    found, keep = [], checkpoints.Unfinished.write_state
 
     def during(self, state):
         keep(self, state)
         found.append(refusals.message_of(lambda: tile_runs.train(root, **changes)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoints.Unfinished, 'keep', during)
+        patch.setattr(checkpoints.Unfinished, 'write_state', during)
         tile_runs.train(root, **changes)
     [message] = found
     assert f'process {os.getpid()} on {socket.gethostname()}' in message
