@@ -150,6 +150,7 @@ class _Config(Optimisation):
         0,
         'train on all of this many folds in turn (docs/guide/compare.md)',
         low=2,
+        high=1000,
         also=0,
     )
     fold_epochs: str = settings.loose_setting(
@@ -168,7 +169,10 @@ class _Config(Optimisation):
         high=1,
     )
     seed: int = settings.setting(
-        0, 'give the same run for the same seed on the same machine', low=0
+        0,
+        'give the same run for the same seed on the same machine',
+        low=0,
+        high=2**32 - 1,
     )
     resume: bool = settings.loose_setting(
         False,
