@@ -164,28 +164,64 @@ def test_curves(capsys):
         'val_loss': [0.25, 0.25],
         'val_opa': [0.5, 0.25],
     }
-    assert lines[0] == (
-        'epoch     loss  train OPA  val loss  val OPA     time * best so far'
-    )
+    assert lines[1] == ('epoch     loss  train OPA  val loss  val OPA     time    left')
     assert re.fullmatch(
-        r'  1/2   2\.0000     0\.5000    0\.2500   0\.5000    0\.\d s \*', lines[1]
+        r'  1/2   2\.0000     0\.5000    0\.2500   0\.5000    0\.\d s     0 s \*',
+        lines[2],
     )
-    assert '*' not in lines[2]
-    assert lines[3:] == ['best: epoch 1 (val OPA .500)']
+    assert '*' not in lines[3]
+    assert lines[4:] == ['best: epoch 1 (val OPA .500)']
+
+
+_NAMES = (*progress.CURVES, 'val_tau')
+
+
+def _curve(*rows):
+    """Makes a curve of (epoch, seconds of training), with a second of validation."""
+    values = [(e, 1234.5678, 0.5, 98.4567, None, s, 1.0, -0.031) for e, s in rows]
+    return dict(zip(_NAMES, zip(*values)))
 
 
 def test_a_table_with_tau_has_eighty_columns():
     lines = []
-    shown = progress.Progress(lines.append, 1000, 10, 0)
-    row = (999, 1234.5678, 0.5, 98.4567, None, 1234.0, 0.5, -0.0312)
-    curve = dict(zip((*progress.CURVES, 'val_tau'), ([value] for value in row)))
-    shown.epoch(curve, False)
+    shown = progress.Progress(lines.append, 1000, 20, ', then trees')
+    shown.epoch(_curve((0, 99.0)), True)
+    # 6 s on average of the last five; 3 of 1,000 epochs are done: 997 x 6 s = 1.66 h.
+    seconds = enumerate([99, 99, 3, 4, 5, 6, 7])
+    shown.epoch(_curve(*((e - 4, s) for e, s in seconds)), False)
     assert lines == [
-        '    epoch     loss  train OPA  val loss  val OPA  val tau     time '
-        '* best so far',
-        '1000/1000  1234.57     0.5000   98.4567        -  -0.0312  1234.5 s',
+        '*: best so far; left: at most, then trees; stops after 20 epochs without a '
+        'better one',
+        '    epoch     loss  train OPA  val loss  val OPA  val tau     time    left',
+        '   1/1000  1234.57     0.5000   98.4567        -  -0.0310  100.0 s  27.8 h *',
+        '   3/1000  1234.57     0.5000   98.4567        -  -0.0310    8.0 s  1.66 h',
     ]
-    assert len(lines[0]) == 80
+    assert max(map(len, lines[1:])) <= 80
+
+
+@pytest.mark.parametrize(
+    'seconds, shown',
+    [(1, '1 s'), (99, '99 s'), (100, '2 min'), (5900, '98 min'), (5990, '1.66 h')],
+)
+def test_the_latest_end(seconds, shown):
+    lines = []
+    # Of two epochs the second is left, as long as the first.
+    progress.Progress(lines.append, 2, 2).epoch(_curve((0, seconds - 1.0)), False)
+    assert re.search(r' s +(\S+ \w+)$', lines[-1])[1] == shown
+    assert 'stops' not in lines[0]  # it cannot stop before the last epoch
+
+
+@pytest.mark.parametrize('is_terminal', [True, False])
+def test_a_terminal_has_few_rows_of_short_epochs(monkeypatch, is_terminal):
+    monkeypatch.setattr(progress.sys.stdout, 'isatty', lambda: is_terminal)
+    lines, curve = [], _curve((0, 0.25))
+    curve['val_seconds'] = [0.0]
+    with progress.Progress(lines.append, 100, 100) as shown:
+        for epoch in range(100):
+            shown.epoch({**curve, 'epoch': [epoch]}, False)
+    # Of epochs of a quarter of a second every eighth: one in two seconds; and the last.
+    numbers = [*range(1, 101, 8), 100] if is_terminal else range(1, 101)
+    assert [line.split('/')[0].strip() for line in lines[2:]] == [*map(str, numbers)]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +242,7 @@ def test_the_line_after_the_table(score, line):
 )
 def test_a_huge_validation_loss_gets_a_note(train_loss, note):
     lines = []
-    shown = progress.Progress(lines.append, 3, 10, 0)
+    shown = progress.Progress(lines.append, 3, 3)
     names = ('epoch', 'train_loss', 'train_opa', 'val_loss', 'val_opa')
     for epoch, loss in enumerate((5.6e22, 4e21, 2.0)):
         curve = dict(zip(names, ([epoch], [train_loss], [0.5], [loss], [0.5])))
