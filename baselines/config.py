@@ -158,7 +158,7 @@ class _Config(Optimisation):
         choices=('', 'same'),
     )
     seeds: int = settings.loose_setting(
-        1, 'Trains with so many seeds, from --seed on.', low=1
+        1, 'The number of trainings, with different seeds from --seed on.', low=1
     )
     family_temperature: float = settings.setting(
         1.0,

@@ -155,7 +155,10 @@ def test_train_refuses_in_one_line(capsys):
         (['--learning_rate=1'], "there is no flag --learning_rate; did you mean 'lr'?"),
         (['--notile_columns'], '--tile_columns is now --columns=tile'),
         (['--columns=tiel'], "no --columns 'tiel'; did you mean 'tile'? There are: "),
-        (['--epochs=three'], '--epochs=three: invalid literal'),
+        (['--epochs=abc'], "--epochs should be a whole number, not 'abc': "),
+        (['--seeds=0,1'], "--seeds should be a whole number, not '0,1': "),
+        (['--lr', 'a: b=c'], "--lr should be a number, not 'a: b=c': "),
+        (['--trees=maybe'], "--trees should be true or false, not 'maybe': "),
         (['--epochs=0'], '--epochs should be at least 1, not 0'),
     ):
         assert commands.run('train', ['tile', *words]) == 1

@@ -6,8 +6,9 @@ for scores in predictor.score(predictor.open_split('test')):  # of a graph
 write_predictions(['latest'], Options(), 'test.csv')
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -28,6 +29,8 @@ from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.scoring import scorer as scorer_lib
 from baselines.tasks import lookup
+
+_Opened = dict[tuple, splits.PackedSplit]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,14 +81,11 @@ class Predictor:
         task: the collection's task.
         options: places of graphs, with the defaults of the task and of the run.
         split: name of the split that was opened last; '' before.
-        scorer: scores graphs.
 
     Args:
-        run: its models are read; None for the estimate.
+        run: None for the estimate.
         name: name of the source of scores, without a run.
-
-    Raises:
-        ValueError: the run is incomplete or does not fit the model's code.
+        opened: whole splits that are open, which predictors of one process share.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class Predictor:
         options: Options,
         run: run_files.RunFile | None = None,
         name: str = finding.ESTIMATE,
+        opened: _Opened | None = None,
     ):
         self.run, self.collection, self.split = run, collection, ''
         self.name = run.model_dir if run else name
@@ -106,18 +107,32 @@ class Predictor:
             and not (options.data_root or options.sample_data)
             and toy_data == bool(run.args.get('toy_data'))
         )
-        if run is None:
-            variant = variants.Variant(config_features=collection.config_columns)
-            self.scorer = scorer_lib.Scorer(self.task, variant)
-        else:
-            self.scorer = scorer_lib.read(
-                run,
-                collection,
-                self.open_split,
-                options.models_file,
-                options.memory_budget,
-                options.once,
-            )
+        self._whole = {} if opened is None else opened
+        self._splits: dict[str, splits.PackedSplit] = {}  # of the run, by name
+
+    @functools.cached_property
+    def scorer(self) -> scorer_lib.Scorer:
+        """What scores graphs; the models of the run are read on first use.
+
+        Raises:
+            ValueError: the run is incomplete or does not fit the model's code.
+        """
+        if self.run is None:
+            variant = variants.Variant(config_features=self.collection.config_columns)
+            return scorer_lib.Scorer(self.task, variant)
+        return scorer_lib.read(
+            self.run,
+            self.collection,
+            self.open_split,
+            self.options.models_file,
+            self.options.memory_budget,
+            self.options.once,
+        )
+
+    def read(self) -> 'Predictor':
+        """Reads the models of the run now, not on first use; see `scorer`."""
+        _ = self.scorer
+        return self
 
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split, packing it on first use; see `Task.open_split`.
@@ -126,7 +141,14 @@ class Predictor:
         trained on a part of the published validation split.  Data that it was not
         trained on are taken as they are.
         """
-        run, is_first, self.split = self.run, not self.split, split
+        is_first, self.split = not self.split, split
+        if split not in self._splits:
+            self._splits[split] = self._open_noting(split, is_first)
+        return self._splits[split]
+
+    def _open_noting(self, split: str, is_first: bool) -> splits.PackedSplit:
+        """Opens a split; prints how it differs from that of the run's training."""
+        run = self.run
         if run is None:
             return self._open(split)
         if is_first and run.args.get('toy_data'):
@@ -154,8 +176,13 @@ class Predictor:
         return stores[split]
 
     def _open(self, split: str) -> splits.PackedSplit:
-        """Opens a whole split."""
-        return self.task.open_split(self.collection, self.options, split)
+        """Opens a whole split, once for all predictors that share `opened`."""
+        place = dataclasses.replace(self.options, models_file='')
+        key = split, *dataclasses.astuple(place)
+        if key not in self._whole:
+            opened = self.task.open_split(self.collection, self.options, split)
+            self._whole[key] = opened
+        return self._whole[key]
 
     def _note_toy_data(self, run: run_files.RunFile) -> None:
         """Prints which part of the data is taken for a run of --toy_data."""
@@ -284,24 +311,33 @@ def load(name: str, options: Options = Options()) -> Predictor:
     """
     if name != finding.ESTIMATE:
         run = finding.load(name, options.task)
-        return Predictor(run.part(options.collection), options, run)
+        return Predictor(run.part(options.collection), options, run).read()
+    return _estimate(options, {})
+
+
+def _estimate(options: Options, opened: _Opened) -> Predictor:
+    """Makes the predictor of the untrained estimate."""
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
     collection = collections.collection_by_name(options.collection or of_task[0])
-    return Predictor(collection, options)
+    return Predictor(collection, options, opened=opened)
 
 
-def load_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
-    """Makes runs and the estimate ready to score; see `load`.
+def find_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
+    """Finds runs, and the estimate; `open_all` makes them ready to score.
 
     A run of several collections has a predictor for each, unless one is named.
 
     Returns:
         By name of the predictor, the model directory, with the collection if there are
         several; the estimate comes last.
+
+    Raises:
+        ValueError: as `load`, but no model is read yet.
     """
     trained = [name for name in names if name != finding.ESTIMATE]
     has_estimate = len(trained) < len(names)
     predictors: dict[str, Predictor] = {}
+    opened: _Opened = {}
     for model_dir, run in finding.load_all(trained, options.task).items():
         parts = run.collection().parts
         if has_estimate and len(parts) == 1:  # --collection is of the estimate
@@ -310,10 +346,28 @@ def load_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
             parts = [run.part(options.collection)]
         for part in parts:
             name = model_dir if len(parts) == 1 else f'{model_dir} {part.name}'
-            predictors[name] = Predictor(part, options, run)
+            predictors[name] = Predictor(part, options, run, opened=opened)
     if has_estimate:
-        predictors[finding.ESTIMATE] = load(finding.ESTIMATE, options)
+        predictors[finding.ESTIMATE] = _estimate(options, opened)
     return predictors
+
+
+def open_all(
+    predictors: Collection[Predictor],
+    split: str,
+    check: Callable[[splits.PackedSplit], None] = lambda store: None,
+) -> None:
+    """Opens a split for all predictors, then reads their models.
+
+    In this order, what is wrong with the data is said before TensorFlow is imported.
+
+    Args:
+        check: raises ValueError for a split that is of no use.
+    """
+    for predictor in predictors:
+        check(predictor.open_split(split))
+    for predictor in predictors:
+        predictor.read()
 
 
 def write_predictions(
@@ -336,7 +390,7 @@ def write_predictions(
         ValueError: a run or the data are unusable.
         OSError: the CSV cannot be written.
     """
-    predictors = load_all(names, options)
+    predictors = find_all(names, options)
     several = len({predictor.name for predictor in predictors.values()}) > 1
     paths = {}
     for name, predictor in predictors.items():
@@ -347,6 +401,7 @@ def write_predictions(
             stem = '_'.join([stem, *predictor.collection.flags.values()])
         paths[name] = stem + ending
         files.check_file_writable(paths[name], 'output', [submission.HEADER])
+    open_all(predictors.values(), split)
     for name, predictor in predictors.items():
         store = predictor.open_split(split)
         scored = score and score(predictor, store)
