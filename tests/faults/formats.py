@@ -14,7 +14,6 @@ import json
 import os
 import tarfile
 import tempfile
-import types
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import candidates
 from baselines.hlo import graph
 from baselines.hlo import layout_configs
+from baselines.hlo import modules
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile_configs
@@ -43,13 +43,8 @@ from baselines.trees import booster
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers import layout_files
-from tests.helpers import measured_programs
-from tests.helpers import measurements
 from tests.helpers import tile_records
 from tpugraphs.inspect import contents
-from tpugraphs.kernels import tpu_tiles
-from tpugraphs.measure import collection_folder
-from tpugraphs.programs import reader
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -79,14 +74,10 @@ OWN = {
     'baselines.data.packed.columns.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.code_files._ours': 'code of the package, as bytes',
-    'baselines.runs.finding.about_pretrained': 'a file of the package',
     'tpugraphs.beam._read_result': 'results of its own workers',
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.devices.parse_cluster': 'the variable TF_CONFIG',
-    'tpugraphs.programs.functions._run': 'code that the user asks to run',
-    'tpugraphs.programs.functions.from_file': 'code that the user asks to run',
-    'tpugraphs.programs.isolated.call': 'an answer of its own child process',
 }
 
 
@@ -152,18 +143,11 @@ def targets() -> dict[str, Target]:
             hlo_modules.good_layout().SerializeToString(), _extract, raw_readers
         ),
         'module.pb': Target(
-            measured_programs.pointwise(8, 6).SerializeToString(),
-            lambda p: _ignored(reader.read_program(p)),
+            hlo_modules.good_tile().module.SerializeToString(),
+            lambda p: _ignored(modules.read_source(p, 'show')),
             raw_readers,
         ),
-        **_texts(),
         **_spaces(),
-        'backend_config': Target(
-            json.dumps({'window_config': _WINDOW}).encode(),
-            _read_tiles,
-            ('tpugraphs.kernels.tpu_tiles.own_tiles',),
-            'json',
-        ),
         'shown.npz': Target(
             _npz(named),
             lambda p: _ignored(contents.load(p)),
@@ -222,13 +206,9 @@ def targets() -> dict[str, Target]:
             'text',
         ),
         'measured.json': Target(
-            json.dumps(measurements.SIDECAR).encode(),
-            _read_sidecar,
-            (
-                'baselines.data.hardware.measured_on',
-                'tpugraphs.measure.collection_folder.read_sidecar',
-                'baselines.core.untrusted.loads',
-            ),
+            b'{"machine": {"cpu": "x"}, "sources": [{"platform": "gpu"}]}',
+            lambda p: _ignored(hardware.measured_on(os.path.dirname(p))),
+            ('baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'),
             'json',
             'measured.json',
         ),
@@ -255,34 +235,6 @@ def _spaces() -> dict[str, Target]:
             'text',
         )
     }
-
-
-def _texts() -> dict[str, Target]:
-    """Returns programs as text, where jaxlib is installed, which parses them."""
-    if importlib.util.find_spec('jaxlib') is None:
-        return {}
-    return {
-        'module.hlo': Target(
-            b'HloModule m\nENTRY e {\n  p = f32[8,6] parameter(0)\n'
-            b'  ROOT r = f32[8,6] negate(p)\n}\n',
-            lambda p: _ignored(reader.read_program(p)),
-            ('baselines.hlo.reading.read_bytes',),
-            'text',
-        )
-    }
-
-
-_WINDOW = {
-    'output_window_bounds': ['8', '128'],
-    'estimated_cycles': '12',
-    'kernel_window_bounds': [],
-    'ml_estimated_microseconds': 1.5,
-}
-
-
-def _read_tiles(path: str) -> None:
-    with open(path, 'rb') as stream:
-        tpu_tiles.own_tiles(types.SimpleNamespace(backend_config=stream.read()))
 
 
 def _normalizer() -> dict[str, Any]:
@@ -371,11 +323,6 @@ def _read_candidates(path: str) -> None:
 def _read_recipe(path: str) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         config.with_recipe(config.TileConfig(recipe=path), {})
-
-
-def _read_sidecar(path: str) -> None:
-    hardware.measured_on(os.path.dirname(path))
-    collection_folder.read_sidecar(os.path.dirname(path))
 
 
 def _npz(arrays) -> bytes:

@@ -121,7 +121,6 @@ COMMANDS = {
 }
 # What needs more than files has tests of its own.
 APART = {
-    'collect': 'a clock, and a worker that compiles: tests/tpugraphs/measure',
     'download': 'a server: tests/data/test_download.py',
     'echo_download_commands.py': 'prints alone: tests/test_package.py',
 }

@@ -32,10 +32,7 @@ def test_changed_files_never_surprise(name, tmp_path_factory):
     def check(data):
         formats.survives(target, data, folder)
 
-    most = settings.default.max_examples
-    if name == 'module.hlo':  # parsed in a process of its own
-        most //= 10
-    settings(suppress_health_check=list(HealthCheck), max_examples=most)(check)()
+    settings(suppress_health_check=list(HealthCheck))(check)()
 
 
 @pytest.mark.slow

@@ -237,23 +237,7 @@ def test_raw_files_and_modules(tmp_path):
     np.testing.assert_array_equal(bare.order, ranking[0].order)
     np.testing.assert_allclose(bare.scores, ranking[0].scores, atol=1e-6)
     refusals.assert_refused(lambda: run.rank(tmp_path / 'none.pb'), 'no such file')
-    # A function of TensorFlow.
-    for read in (tpugraphs.read_program, tpugraphs.hlo_module):
-        program = read(lambda x: tf.nn.relu(x) + 1.0, tf.zeros([4, 8]))
-        [ranked] = run.rank(program, tiles)
-        assert sorted(ranked.order) == [0, 1, 2]
-
-
-def test_the_hlo_of_a_tensorflow_function():
-    def scaled(x, by=1.0):
-        return tf.nn.relu(x) * by + 1.0
-
-    x = tf.zeros([4, 8])
-    for stage, fuses in (('hlo', False), ('optimized_hlo', True)):
-        module = tpugraphs.hlo_module(scaled, x, stage=stage, by=2.0)
-        assert list(module.host_program_shape.result.dimensions) == [4, 8]
-        opcodes = {i.opcode for c in module.computations for i in c.instructions}
-        assert ('fusion' in opcodes) == fuses
+    refusals.assert_refused(lambda: run.rank(made_runs.FIRST.module), './lab')
 
 
 @pytest.mark.slow

@@ -7,8 +7,6 @@ import pytest
 
 from baselines.core import text
 from tests.helpers import hlo_modules
-from tests.helpers import measured_programs
-from tests.helpers import program_forms
 from tests.helpers import shapes
 from tests.helpers import tile_records
 from tests.helpers.hlo_modules import good_layout
@@ -151,21 +149,14 @@ def test_modules_as_json(tmp_path, capsys):
     assert second['configurations'] is None and 'uses itself' in second['problem']
 
 
-def test_a_program_as_json(tmp_path, capsys):
-    path = measured_programs.write(tmp_path / 'a.pb', program_forms.fused())
+def test_a_module_without_configurations(tmp_path, capsys):
+    path = _raw(tmp_path, good_tile().module.SerializeToString(), 'a.pb')
     drawn = tmp_path / 'a.png'
     assert _show(path, '--json', '--plot', drawn) == 0
     captured = capsys.readouterr()
     assert captured.err == f'drawn: {drawn}\n'
-    found = shapes.check('show', captured.out)
-    assert found['modules'][0]['configurations'] is None
-    assert found['program']['origin'] == 'as the module has them'
-
-
-def test_of_a_program_no_module_is_chosen(tmp_path, capsys):
-    path = measured_programs.write(tmp_path / 'a.pb', measured_programs.pointwise(8))
-    assert _show(path, '--module', '1') == 1
-    assert 'a.pb: is one program; leave out --module\n' in capsys.readouterr().err
+    shown = shapes.check('show', captured.out)
+    assert shown['modules'][0]['configurations'] is None and shown['program'] is None
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
