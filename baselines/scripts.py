@@ -162,8 +162,13 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
     if not settings.models_file and registry.is_shipped(task):
         names = dict.fromkeys([*registry.MODELS[task], registry.TREES])
         registry.resolve(settings.model, names, 'model')
+    if settings.models_file:
+        registry.check_code_file(settings.models_file)
     for entry in settings.losses.split(','):
-        if '.py:' not in entry and not entry.strip().startswith('tfr.'):
+        path, colon, _ = entry.strip().partition('.py:')
+        if colon:
+            registry.check_code_file(f'{path}.py', 'losses')
+        elif not entry.strip().startswith('tfr.'):
             registry.resolve(entry.strip().partition(':')[0], registry.LOSSES, 'loss')
     if settings.init_from:
         with finding.as_flag('--init_from'):

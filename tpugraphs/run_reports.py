@@ -48,11 +48,15 @@ def evaluate_runs(args: argparse.Namespace) -> None:
         predictors[args.predictions] = prediction.Predictor(
             collection, options, name=args.predictions
         )
-    prediction.open_all(predictors.values(), args.split, measuring.check_runtimes)
     labels = ensemble.labels_of(predictors)
     # The JSON has programs, whose intervals take as long as all else.
     is_full = args.by_program or args.json or tables.is_json(args.output or '.csv')
     measurer = measuring.Measurer(args.split, args.protocol, is_full)
+    # What is wrong with data is said before a model is read, and TensorFlow imported.
+    for predictor in predictors.values():
+        measurer.open(predictor)
+    for predictor in predictors.values():
+        predictor.read()
     for model_dir in differences.in_order(labels):
         given = args.predictions if model_dir == args.predictions else ''
         summary, _ = measurer.measure(predictors[model_dir], given)

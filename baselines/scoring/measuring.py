@@ -51,6 +51,22 @@ class Measurer:
         # By data: results without scores, and the references of these.
         self._known: dict[tuple, tuple[list[report.GraphResult], list]] = {}
 
+    def open(
+        self, predictor: prediction.Predictor
+    ) -> tuple[splits.PackedSplit, list[np.ndarray]]:
+        """Opens the split for a predictor, whose models are not read for that.
+
+        Returns:
+            The split; and lists of configurations for the published protocol, or [] to
+            measure on all.
+
+        Raises:
+            ValueError: as `measure`.
+        """
+        store = predictor.open_split(self._split)
+        check_runtimes(store)
+        return store, _listed_configurations(predictor, store, self._protocol)
+
     def measure(self, predictor: prediction.Predictor, scores: str = '') -> _Measured:
         """Measures a predictor.
 
@@ -66,14 +82,11 @@ class Measurer:
             ValueError: the data or the file are unusable, no runtime is known, or the
                 published protocol has no list for a graph.
         """
-        store = predictor.open_split(self._split)
-        check_runtimes(store)
+        store, lists = self.open(predictor)
         counts = dict(zip(store.graph_ids, store.config_counts.tolist()))
         collection, task = predictor.collection, predictor.task
         given = score_files.read(scores, collection.name, counts) if scores else None
-        # Lists for the published protocol, or [] to measure on all configurations.
         described = describe(predictor, store)
-        lists = _listed_configurations(predictor, store, self._protocol)
         if lists:
             store = cast(layout_store.LayoutStore, store).with_configurations(lists)
             described['protocol'] = report.PUBLISHED

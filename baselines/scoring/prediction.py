@@ -6,7 +6,7 @@ for scores in predictor.score(predictor.open_split('test')):  # of a graph
 write_predictions(['latest'], Options(), 'test.csv')
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import functools
 import os
@@ -68,6 +68,8 @@ class Options:
 
     def __post_init__(self):
         config_lib.check_data(self.data_root, self.sample_data)
+        if self.models_file and isinstance(self.models_file, str):
+            registry.check_code_file(self.models_file)
 
 
 class Predictor:
@@ -323,7 +325,7 @@ def _estimate(options: Options, opened: _Opened) -> Predictor:
 
 
 def find_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
-    """Finds runs, and the estimate; `open_all` makes them ready to score.
+    """Finds runs, and the estimate, which are then to open splits and to be read.
 
     A run of several collections has a predictor for each, unless one is named.
 
@@ -350,24 +352,6 @@ def find_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
     if has_estimate:
         predictors[finding.ESTIMATE] = _estimate(options, opened)
     return predictors
-
-
-def open_all(
-    predictors: Collection[Predictor],
-    split: str,
-    check: Callable[[splits.PackedSplit], None] = lambda store: None,
-) -> None:
-    """Opens a split for all predictors, then reads their models.
-
-    In this order, what is wrong with the data is said before TensorFlow is imported.
-
-    Args:
-        check: raises ValueError for a split that is of no use.
-    """
-    for predictor in predictors:
-        check(predictor.open_split(split))
-    for predictor in predictors:
-        predictor.read()
 
 
 def write_predictions(
@@ -401,9 +385,12 @@ def write_predictions(
             stem = '_'.join([stem, *predictor.collection.flags.values()])
         paths[name] = stem + ending
         files.check_file_writable(paths[name], 'output', [submission.HEADER])
-    open_all(predictors.values(), split)
+    # All splits before a model is read, which imports TensorFlow.
+    stores = {name: p.open_split(split) for name, p in predictors.items()}
+    for predictor in predictors.values():
+        predictor.read()
     for name, predictor in predictors.items():
-        store = predictor.open_split(split)
+        store = stores[name]
         scored = score and score(predictor, store)
         predictor.write(paths[name], store, predictor.score(store, scored))
     return list(paths.values())
