@@ -173,11 +173,6 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
     tables = []
     for of_collection, rows in zip(_by_collection(summaries), runs_tables(summaries)):
         first, measures = of_collection[0], metrics.MEASURES[of_collection[0]['task']]
-        means = [number for number, row in enumerate(rows) if not row[1]]
-        rules = [1, *means[:1], len(rows)]
-        for title, field in report.references(first).items():
-            rows.append([title, '', *_cells(measures, [first], field=field)])
-        lines = text.table(rows, rules=rules, width=text.WIDTH)
         titles = dict.fromkeys(map(report.data_title, of_collection))
         graphs = {
             (
@@ -188,12 +183,19 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
             )
             for s in of_collection
         }
+        means = [number for number, row in enumerate(rows) if not row[1]]
+        rules = [1, *means[:1]]
+        if len(graphs) == 1:  # else each run has its own references
+            rules.append(len(rows))
+            for title, field in report.references(first).items():
+                rows.append([title, '', *_cells(measures, [first], field=field)])
+        lines = [*titles, *text.table(rows, rules=rules, width=text.WIDTH)]
         if len(graphs) > len(titles):
             lines.append(
                 'The runs were measured on different graphs: figures of different '
                 'rows do not compare.'
             )
-        tables.append('\n'.join([*titles, *lines, '', *report.explain(first)]))
+        tables.append('\n'.join([*lines, '', *report.explain(first)]))
     return '\n\n'.join(tables)
 
 

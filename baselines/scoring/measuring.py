@@ -92,7 +92,7 @@ class Measurer:
             described['protocol'] = report.PUBLISHED
         key = collection.name, store.fingerprint, bool(lists), is_estimate(predictor)
         if key not in self._known:
-            unscored = itertools.repeat(np.zeros(0))
+            unscored = [np.zeros(0)] * len(store)
             results = task.results(store, unscored, estimates(predictor, store))
             if lists:  # a configuration listed twice was measured once
                 results = [result._replace(configurations=None) for result in results]

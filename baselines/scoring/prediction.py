@@ -87,7 +87,8 @@ class Predictor:
     Args:
         run: None for the estimate.
         name: name of the source of scores, without a run.
-        opened: whole splits that are open, which predictors of one process share.
+        opened: splits that are open, which the predictors of a command share; None to
+            open them each time, as their files may change.
     """
 
     def __init__(
@@ -109,8 +110,7 @@ class Predictor:
             and not (options.data_root or options.sample_data)
             and toy_data == bool(run.args.get('toy_data'))
         )
-        self._whole = {} if opened is None else opened
-        self._splits: dict[str, splits.PackedSplit] = {}  # of the run, by name
+        self._opened = opened
 
     @functools.cached_property
     def scorer(self) -> scorer_lib.Scorer:
@@ -144,9 +144,8 @@ class Predictor:
         trained on are taken as they are.
         """
         is_first, self.split = not self.split, split
-        if split not in self._splits:
-            self._splits[split] = self._open_noting(split, is_first)
-        return self._splits[split]
+        key = self.name, self.collection.name, split
+        return self._once(key, lambda: self._open_noting(split, is_first))
 
     def _open_noting(self, split: str, is_first: bool) -> splits.PackedSplit:
         """Opens a split; prints how it differs from that of the run's training."""
@@ -178,13 +177,20 @@ class Predictor:
         return stores[split]
 
     def _open(self, split: str) -> splits.PackedSplit:
-        """Opens a whole split, once for all predictors that share `opened`."""
-        place = dataclasses.replace(self.options, models_file='')
-        key = split, *dataclasses.astuple(place)
-        if key not in self._whole:
-            opened = self.task.open_split(self.collection, self.options, split)
-            self._whole[key] = opened
-        return self._whole[key]
+        """Opens a whole split."""
+        options, open_split = self.options, self.task.open_split
+        key = split, *dataclasses.astuple(dataclasses.replace(options, models_file=''))
+        return self._once(key, lambda: open_split(self.collection, options, split))
+
+    def _once(
+        self, key: tuple, open_split: Callable[[], splits.PackedSplit]
+    ) -> splits.PackedSplit:
+        """Opens a split, or takes it from those that predictors share."""
+        if self._opened is None:
+            return open_split()
+        if key not in self._opened:
+            self._opened[key] = open_split()
+        return self._opened[key]
 
     def _note_toy_data(self, run: run_files.RunFile) -> None:
         """Prints which part of the data is taken for a run of --toy_data."""

@@ -136,7 +136,7 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
     )
     capsys.readouterr()
     assert run_command('evaluate', '--dirs', *folded) == 0
-    table = capsys.readouterr().out.split('\n\n')[-1]
+    table = capsys.readouterr().out.split('\n\n')[0]
     lines = [line.split() for line in table.splitlines()]
     assert table.splitlines()[:2] == [f'valid of tile:xla, fold {i}/2' for i in (1, 2)]
     del lines[:2]
