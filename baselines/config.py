@@ -30,7 +30,7 @@ def _help_on_losses() -> str:
         'add up losses with weights, such as ListMLELoss:1,MSE:0.02; of '
         f'{", ".join(registry.LOSSES)} (`tpugraphs losses` describes them), functions '
         'of yours (my_file.py:my_loss:1), and losses of TensorFlow Ranking '
-        '(tfr.ApproxNDCGLoss:1)'
+        '(ApproxNDCGLoss:1)'
     )
 
 

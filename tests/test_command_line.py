@@ -195,10 +195,10 @@ def test_one_run_beside_files():
     args = commands.parser('export').parse_args(['a', 'out'])
     assert (command_line.run_of(args), args.output) == ('a', 'out')
     args = commands.parser('settings').parse_args(['a', 'b'])
-    with pytest.raises(ValueError, match='^one run is wanted, not 2: a b$'):
+    with pytest.raises(ValueError, match='2: a b'):
         command_line.run_of(args)
     args = commands.parser('settings').parse_args([])
-    with pytest.raises(ValueError, match='^name a run, such as --dir latest; it is '):
+    with pytest.raises(ValueError, match='--dir latest'):
         command_line.run_of(args)
 
 
@@ -213,9 +213,7 @@ def test_words_that_are_no_flags():
     exits.refuse_arguments(['tiles_train.py'])
     with pytest.raises(SystemExit) as caught:
         exits.refuse_arguments(['tiles_train.py', 'MLP'])
-    assert caught.value.code == (
-        "error: 'MLP' is not a flag; see tiles_train.py --help"
-    )
+    assert caught.value.code.startswith("error: 'MLP' ")
 
 
 @pytest.fixture(name='tpugraphs')
@@ -238,11 +236,9 @@ def test_the_commands_are_listed(tpugraphs):
     assert {'predict', 'evaluate', 'extract', 'download', 'show'} <= set(found)
     for word in ('--help', '-h', 'help'):
         assert tpugraphs(word) == (0, listing, '')
-    assert tpugraphs('evalute') == (
-        2,
-        listing,
-        "\nerror: no command is called 'evalute'; did you mean 'evaluate'?\n",
-    )
+    code, printed, errors = tpugraphs('evalute')
+    assert (code, printed) == (2, listing)
+    assert "'evalute'" in errors and "'evaluate'?" in errors
 
 
 def test_version(tpugraphs, monkeypatch):

@@ -9,6 +9,7 @@ import inspect
 import os
 import pathlib
 import pkgutil
+import re
 import sys
 import traceback
 import types
@@ -40,7 +41,7 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 # Hashes of their files.  People edit and replace these, and then names may differ.
 _SHIPPED = {
-    'tile': '465c9bd665303892e762a4fa9fb15d3fdf55eee75a1fb444d3c0213159167b59',
+    'tile': 'bdfd9ba0869957637c1bcdd7fd688ef7f18445c190e27e06a00896e2263ecb08',
     'layout': 'd494f7f77c2e8513206f93a98bf351de324c311dde59560a26ac923e723d48e0',
 }
 
@@ -118,6 +119,19 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     by_lower.update((choice.lower(), choice) for choice in choices)
     near = difflib.get_close_matches(str(name).lower(), by_lower, 1)
     return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
+
+
+def ranking_losses() -> dict[str, None]:
+    """Returns the names of TensorFlow Ranking's losses; none where it is missing.
+
+    They are read from its source, as it is slow to import.
+    """
+    package = importlib.util.find_spec('tensorflow_ranking')
+    if package is None or not package.submodule_search_locations:
+        return {}
+    path = pathlib.Path(*package.submodule_search_locations, 'python/keras/losses.py')
+    source = path.read_text(encoding='utf-8')
+    return dict.fromkeys(re.findall(r'^class ([A-Z]\w*Loss)\(', source, re.MULTILINE))
 
 
 def column_sets(machine: str = '') -> dict[str, str]:

@@ -70,7 +70,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
 
 
 def _accepted_values(values: Sequence[str], choices: Sequence[str]) -> str:
-    """Says what values a setting of several accepts; '' if they are accepted."""
+    """Describes the values that a list setting accepts; '' if it accepts these."""
     if not {*values} <= {*choices}:
         return f'one of {", ".join(choices)}, or several, separated by commas'
     return 'values that differ' if len({*values}) < len(values) else ''

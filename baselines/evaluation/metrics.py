@@ -255,7 +255,7 @@ class Measure(NamedTuple):
 
 
 def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
-    """Returns tau; 0 for equal scores: leaving them out of means would reward them."""
+    """Returns Kendall's tau; 0 for constant scores, so that they lower a mean."""
     tau = kendall_tau(scores, runtimes)
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
 

@@ -82,7 +82,7 @@ def find(name: str, task: str = '') -> list[str]:
             f'./{ESTIMATE}'
         )
     if name in _shipped():
-        return run_files.list_dirs(_shipped()[name].load()())
+        return [_only_run(_shipped()[name].load()())]
     if name == PRETRAINED:
         raise ValueError(extensions.in_laboratory(f'--dir: {PRETRAINED}'))
     path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))

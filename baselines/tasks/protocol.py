@@ -97,13 +97,13 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the classes of graph models by name, with the user's own."""
 
     @abc.abstractmethod
-    def example_graph(
+    def make_example_graph(
         self, normalizer: normalizer_lib.Normalizer
     ) -> 'tfgnn.GraphTensor':
         """Makes a small GraphTensor, with which a model makes its variables."""
 
     @abc.abstractmethod
-    def example_record(
+    def make_example_record(
         self, rng: np.random.Generator, configs: int
     ) -> graph_files.GraphRecord:
         """Makes a record of a small graph, random but valid, with runtimes."""
@@ -220,7 +220,7 @@ class Task(abc.ABC, Generic[_Split]):
         # A model of raw sizes cannot read them from scaled columns.
         if 'scaling' in (registry.options(model_class) or ()):
             kwargs = {'scaling': normalizer.to_json(), **kwargs}
-        graph = self.example_graph(normalizer)
+        graph = self.make_example_graph(normalizer)
         return registry.construct(
             model_class,
             num_configs,

@@ -175,7 +175,7 @@ class Unfinished:
                     longest = run
         return longest
 
-    def keep(self, state: progress.State) -> None:
+    def write_state(self, state: progress.State) -> None:
         """Writes everything needed to resume after this epoch."""
         arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})

@@ -211,7 +211,7 @@ def _is_fixed(
     Called for a model that does not score another number of them.
     """
     kwargs = config_lib.model_kwargs(settings.model_kwargs_json)
-    graph = lookup.TASKS[settings.collection.task].example_graph(normalizer)
+    graph = lookup.TASKS[settings.collection.task].make_example_graph(normalizer)
     try:
         model_class(2, examples.OPCODES, **kwargs).forward(graph, 2)
     except Exception:
@@ -272,7 +272,7 @@ def _make_batch(
     """
     task = lookup.TASKS[settings.collection.task]
     rng = np.random.default_rng(0)
-    records = [task.example_record(rng, configs) for _ in range(graphs)]
+    records = [task.make_example_record(rng, configs) for _ in range(graphs)]
     store = task.store_class.from_records('made up', records)
     defaults = type(settings)(batch=graphs, configs=configs)
     data, numbers = task_data.make(defaults, {'train': store}), np.arange(graphs)

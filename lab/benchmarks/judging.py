@@ -7,11 +7,11 @@ nobody look better.
 
 from collections.abc import Mapping, Sequence
 import os
+import pathlib
 import types
 from typing import Any, NamedTuple
 
 import numpy as np
-import time_saved
 
 from baselines.core import starting
 from baselines.data import shipped
@@ -22,11 +22,13 @@ from baselines.evaluation import metrics
 from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
-from benchmarks import results  # noqa: F401 -- puts the repository on the path, for `tests`
+from lab.benchmarks import time_saved
 from tests.helpers import layout_files
+import tpugraphs_lab
 from tpugraphs_lab.measure import collection_folder
 
 Scores = list[np.ndarray]  # of each graph: [configurations], lower = faster
+SAMPLE_DATA = ('tile', 'layout')
 _MEASURED = 10
 # The first figures of `tile_figures` and `layout_figures`.
 FIGURES = {
@@ -72,9 +74,22 @@ class Graph(NamedTuple):
     jaxlib: str
 
 
+def folder_of(archive: str) -> str:
+    """Returns the folder of an archive, unpacked: 'tile', 'by_others', ..."""
+    return shipped.folder(path_of(archive))
+
+
+def path_of(archive: str) -> str:
+    """Returns the path of an archive: sample data, or one of the laboratory."""
+    if archive in SAMPLE_DATA:
+        return shipped.archive_of(archive)
+    folder = pathlib.Path(tpugraphs_lab.__path__[0], 'archives')
+    return str(folder / f'{archive}.zip')
+
+
 def load(archive: str, split: str = '') -> list[Graph]:
-    """Returns the graphs of a shipped archive, or of a split of it, by name."""
-    root = shipped.folder(archive)
+    """Returns the graphs of an archive, or of a split of it, by name."""
+    root = folder_of(archive)
     measured = collection_folder.read_sidecar(root)['kernels']
     return [
         Graph(

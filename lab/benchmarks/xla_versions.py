@@ -1,9 +1,9 @@
 """Compares releases of XLA: what works, how fast kernels are, and how tiles rank.
 
-python benchmarks/xla_versions.py prepare FOLDER        # jaxlib 0.4.30 and TensorFlow
-PYTHON benchmarks/xla_versions.py check FOLDER          # in each release's environment
-PYTHON benchmarks/xla_versions.py measure FOLDER        # in each, on a quiet core
-python benchmarks/xla_versions.py table FOLDER          # the extra [trees]
+python lab/benchmarks/xla_versions.py prepare FOLDER    # jaxlib 0.4.30, TensorFlow
+PYTHON lab/benchmarks/xla_versions.py check FOLDER      # in each release's environment
+PYTHON lab/benchmarks/xla_versions.py measure FOLDER    # in each, on a quiet core
+python lab/benchmarks/xla_versions.py table FOLDER      # the extra [trees]
 
 An environment needs
 `pip install jaxlib==RELEASE protobuf tqdm pytest pytest-xdist hypothesis`.

@@ -26,8 +26,7 @@ def test_tile_rows_get_five_indices():
 
 def test_unknown_ids_are_named():
     rows = [RankingRow(f'tile:xla:new{i}', (0,)) for i in range(5)]
-    named = '5 of 6 predicted IDs are not in the template: .*new1, .*new2 and 2 more'
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises(ValueError, match='5 of 6 .*new1, .*new2 and 2 more'):
         kaggle.merge_into_template(_KAGGLE, rows + [_KAGGLE[0]])
 
 
@@ -35,13 +34,13 @@ def test_repeated_ids_are_named(tmp_path):
     one, two = str(tmp_path / 'one.csv'), str(tmp_path / 'two.csv')
     submission.write_predictions(one, _KAGGLE[:2])
     submission.write_predictions(two, _KAGGLE[1:])
-    with pytest.raises(ValueError, match=f'tile:xla:b is predicted in both {one} and'):
+    with pytest.raises(ValueError, match=f'tile:xla:b .*{one}'):
         kaggle.combine([one, two], str(tmp_path / 'out.csv'), None)
 
 
 def test_layout_rows_of_another_length():
     short = RankingRow('layout:xla:random:c', (1, 0))
-    with pytest.raises(ValueError, match='c ranks 2 configurations, the temp'):
+    with pytest.raises(ValueError, match='c ranks 2 '):
         kaggle.merge_into_template(_KAGGLE, [short])
     long = RankingRow('layout:xla:random:c', (3, 1, 0, 2))
     merged = kaggle.merge_into_template(_KAGGLE, [long])

@@ -55,7 +55,7 @@ def test_ranges_of_other_columns_are_refused():
     table = tile_table.TileTable(store, ['tile'])
     described = normalizer_lib.Normalizer.fit(store, table=table).to_json()
     described['tile_max'] = [1.0]
-    with pytest.raises(ValueError, match='tile_min and tile_max have 35 and 1 entries'):
+    with pytest.raises(ValueError, match='tile_min .*35 and 1'):
         normalizer_lib.Normalizer.from_json(described)
 
 

@@ -217,7 +217,7 @@ def test_example_graph_fits_the_normaliser():
         config_min=np.zeros(1, np.float32),
         config_max=np.ones(1, np.float32),
     )
-    graph = graphs_lib.example_graph(normalizer)
+    graph = graphs_lib.make_example_graph(normalizer)
     nodes, configs = np.zeros((2, 2)), np.zeros((2, 1))
     rest = (np.array([[1, 0]]), configs, np.ones(2), np.ones(2), 'example')
     kernel = tile_graphs.Kernel(np.zeros(2), nodes, *rest)

@@ -275,7 +275,8 @@ def test_toy_data_and_known_test_runtimes(task, tmp_path, capsys):
     assert len(_ranked(pathlib.Path(output).read_text())) == len(names) - 1
     # Without its code the run is not read as something else.
     refusals.assert_refused(
-        lambda: prediction.load(str(model_dir), _data(tmp_path)), "model 'Tiny'"
+        lambda: prediction.load(str(model_dir), _data(tmp_path)),
+        'Tiny of --models_file',
     )
 
 

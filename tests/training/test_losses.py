@@ -1,6 +1,7 @@
 """Losses: the published numbers, small cases by hand, and what is refused."""
 
 import doctest
+import importlib.util
 import inspect
 import math
 
@@ -140,7 +141,7 @@ def test_bad_specs(tmp_path, monkeypatch, spec, message):
 
 
 def test_without_tensorflow_ranking_there_are_no_losses_of_it(monkeypatch):
-    monkeypatch.setattr(losses.importlib.util, 'find_spec', lambda name: None)
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     message = 'needs Python 3.10 or 3.11: pip install tensorflow-ranking'
     refusals.assert_refused(lambda: losses.CombinedLoss('tfr.SoftmaxLoss'), message)
     assert 'tfr.<class>' not in refusals.message_of(lambda: losses.CombinedLoss('Foo'))
@@ -188,6 +189,7 @@ def test_losses_of_tensorflow_ranking_by_name(ranking):
     softmax = -(math.log(1 / 3) + 0.5 * math.log(2 / 3))
     wanted = pytest.approx(softmax, rel=1e-5)
     assert _loss('tfr.SoftmaxLoss', labels, scores, temperature=1) == wanted
+    assert _loss('SoftmaxLoss', labels, scores, temperature=1) == wanted
     hot = np.multiply(scores, 10)
     assert _loss('tfr.SoftmaxLoss:2', labels, hot, temperature=10) == wanted
     # Of -scores 0 and 2, whatever the temperature: (1 + 1.5^2) / 2.

@@ -194,14 +194,14 @@ def test_killed_after_the_run_was_saved(root, tmp_path, monkeypatch):
 
 def test_two_equal_trainings_at_once(root, tmp_path):
     changes = dict(tile_runs.TINY, epochs=1, out_dir=str(tmp_path))
-    found, keep = [], checkpoints.Unfinished.keep
+    found, keep = [], checkpoints.Unfinished.write_state
 
     def during(self, state):
         keep(self, state)
         found.append(refusals.message_of(lambda: tile_runs.train(root, **changes)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoints.Unfinished, 'keep', during)
+        patch.setattr(checkpoints.Unfinished, 'write_state', during)
         tile_runs.train(root, **changes)
     [message] = found
     assert f'process {os.getpid()} on {socket.gethostname()}' in message

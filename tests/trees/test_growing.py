@@ -72,7 +72,7 @@ def test_last_bits_of_columns_change_nothing():
         prior='', judged_by='kendall_tau', labels=lambda store, graph: rows.targets
     )
     rng, graphs = np.random.default_rng(0), np.array([0])
-    drawn = growing.draw(rng, task, None, table, graphs, most=len(noisy))
+    drawn = growing.draw_rows(rng, task, None, table, graphs, most=len(noisy))
     trees, _ = growing.fit(_NAMES, _OPTIONS, drawn, None, seed=0)
     assert trees.used == ['noise']
     rounded = trees_lib.rounded(np.array([[1 / 3, -0.00007, 2.0**30]], np.float32))

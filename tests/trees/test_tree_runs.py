@@ -256,7 +256,7 @@ def _drawn(runtimes, by_tau, weights=1.0):
         rows=lambda graphs, configs: configs[:, None],
     )
     graphs, rng = np.arange(len(runtimes)), np.random.default_rng(0)
-    return growing.draw(rng, task, None, table, graphs, 1000, weights)
+    return growing.draw_rows(rng, task, None, table, graphs, 1000, weights)
 
 
 def test_its_settings_are_those_that_a_report_shows(tiles, tmp_path):

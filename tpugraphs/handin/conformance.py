@@ -49,7 +49,7 @@ class Graphs:
         task = lookup.TASKS[config.TileConfig().collection.task]
         records, columns = [], ('node_feat', 'node_opcode')
         for nodes in (5, 3, 1):
-            record: Any = task.example_record(rng, NUM_CONFIGS)
+            record: Any = task.make_example_record(rng, NUM_CONFIGS)
             parts = {key: getattr(record, key)[:nodes] for key in columns}
             edges = record.edge_index[: nodes - 1]
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
@@ -230,7 +230,10 @@ def check_saving(model: tf.keras.Model, graphs: Graphs) -> None:
         loaded = load_as_a_grader(folder)
     for number, variable in enumerate(model.trainable_variables):
         if number >= len(loaded) or not np.array_equal(loaded[number], variable):
-            raise ValueError(f'{variable.name} is another variable after loading')
+            raise ValueError(
+                f'{variable.name} is at another place after loading: assign each '
+                'attribute once, and each layer to one attribute'
+            )
 
 
 def load_as_a_grader(model_dir: str) -> list[np.ndarray]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.helpers import measured_programs
+from lab.tests.helpers import measured_programs
 from tpugraphs_lab.kernels import layouts
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from baselines.data import families
 from baselines.hlo import protos
-from tests.helpers import measured_programs
+from lab.tests.helpers import measured_programs
 from tpugraphs_lab.kernels import building
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import preparation

@@ -70,7 +70,7 @@ def collect(
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
         if folder.stopped:
-            reasons.insert(0, text.reasons(folder.stopped))
+            reasons.insert(0, text.list_skipped(folder.stopped))
         if folder.left or not reasons:
             reasons.insert(0, 'too little time')
         raise ValueError(f'nothing was measured: {"; ".join(reasons[:5])}')

@@ -192,7 +192,7 @@ class CollectionFolder:
             if counts:
                 yield f'{title}: {text.counted(counts)}'
         if self.stopped:
-            yield f'without times: {text.reasons(self.stopped)}'
+            yield f'without times: {text.list_skipped(self.stopped)}'
         for line in self.failed:
             yield f'program skipped: {line}'
 

@@ -106,6 +106,24 @@ def test_a_class_that_breaks_a_rule(name, tmp_path, capsys, monkeypatch):
         assert f'{path}, line {path.read_text().count(chr(10))}' in wrong
 
 
+@pytest.mark.slow
+def test_an_attribute_assigned_twice_moves_its_variables(tmp_path, capsys):
+    path = tmp_path / 'models.py'
+    path.write_text(f"""{_BASE}class Twice(_Base):
+    def __init__(self, num_configs, num_ops):
+        super().__init__(num_configs, num_ops)
+        self.last = tf.keras.layers.Dense(1)
+        self.dense = tf.keras.layers.Dense(2)
+    def scores(self, graph, num_configs):
+        scores = self.last(self.dense(graph.node_sets['config']['feats']))
+        return tf.reshape(scores, [-1, num_configs])
+    forward = scores
+""")
+    assert commands.run('check', [f'{path}:Twice']) == 1
+    [wrong] = [x for x in capsys.readouterr().out.splitlines() if x[:3] == 'FIX']
+    assert 'kernel:0' in wrong and 'attribute' in wrong
+
+
 def test_a_file_without_the_model(tmp_path, capsys):
     path = tmp_path / 'models.py'
     path.write_text(f'{_BASE}import scipy\nclass Mine(_Base): pass\n')

@@ -197,7 +197,7 @@ def test_a_cycle_in_a_damaged_file_names_the_graph(tmp_path):
     tile_records.write_split(tmp_path, [kernel])
     [content] = contents.load(str(tmp_path / 'damaged.npz'))
     with pytest.raises(ValueError, match='^damaged: its edges form a cycle$'):
-        plot.draw(content, str(tmp_path / 'a.png'))
+        plot.draw_graph(content, str(tmp_path / 'a.png'))
 
 
 def test_nodes_of_a_layer_keep_their_room():
