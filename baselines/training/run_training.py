@@ -88,10 +88,16 @@ def train(
     # The user's code first, as packing may take minutes; else data and folders, which
     # are refused before TensorFlow is imported.
     is_own = models or own_losses or config_lib.model_kwargs(config.model_kwargs_json)
-    if is_own:
-        graph_model, data = _graph_model(config, models, own_losses), _open(config)
-    else:
-        data, graph_model = _open(config), _graph_model(config, models, own_losses)
+    graph_model = _graph_model(config, models, own_losses) if is_own else None
+    data = task_data.open_data(config)
+    if len(data.chosen) < _FEW:
+        graphs = text.count(len(data.chosen), data.stores['train'].noun)
+        print(f'note: only {graphs} to train on, too few to learn from; measure more')
+    files.check_writable(config.out_dir)
+    for path in _csv_paths(config) if config.results_csv else ():
+        files.check_file_writable(path, 'results_csv', [submission.HEADER])
+    if not is_own:
+        graph_model = _graph_model(config, models, own_losses)
     is_chief = graph_model is None or graph_model.is_chief
     config = data.settings
     trainer = None if graph_model is None else graph_model.trainer(data)
@@ -138,19 +144,6 @@ def _check(config: config_lib.AnyConfig) -> None:
         )
     if config.strategy and config.model == registry.TREES:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
-
-
-def _open(config: config_lib.AnyConfig) -> task_data.TaskData:
-    """Opens the data of a training, and makes sure that its results can be written."""
-    data = task_data.open_data(config)
-    if len(data.chosen) < _FEW:
-        graphs = text.count(len(data.chosen), data.stores['train'].noun)
-        print(f'note: only {graphs} to train on, too few to learn from; measure more')
-    # This makes folders, so it comes last.
-    files.check_writable(config.out_dir)
-    for path in _csv_paths(config) if config.results_csv else ():
-        files.check_file_writable(path, 'results_csv', [submission.HEADER])
-    return data
 
 
 def _graph_model(
