@@ -16,6 +16,7 @@ import tpugraphs
 
 _COUNTS = {'net_a': 7, 'net_b': 2}
 _LAYOUT = 'layout:xla:random'
+_TWO = [[1.0, 2.0]] * 2
 
 
 def _csv(folder, *rows):
@@ -128,12 +129,26 @@ def test_rows_that_do_not_fit_the_split(collection, row, words, tmp_path):
     refusals.assert_refused(read, path, *words)
 
 
+def test_arrays_may_have_the_ids_of_the_csv(tmp_path):
+    path = _npz(tmp_path, **{'tile:xla:net_a': np.arange(7), 'net_b': np.arange(2)})
+    scores = score_files.read(path, 'tile:xla', _COUNTS)
+    assert {name: len(x) for name, x in scores.by_graph.items()} == _COUNTS
+
+
 # What arrays may not hold: tests/core/test_npz.py.
-@pytest.mark.parametrize('arrays', [{'net_a': np.zeros(6)}, {'net_z': np.zeros(7)}, {}])
-def test_arrays_that_do_not_fit_the_split(arrays, tmp_path):
+@pytest.mark.parametrize(
+    'arrays, word',
+    [
+        ({'tile:xla:net_b': np.zeros(2), 'net_b': np.zeros(2)}, 'net_b'),
+        ({'net_a': np.zeros(6)}, 'net_a'),
+        ({'net_z': np.zeros(7)}, "'net_z'"),
+        ({}, ''),
+    ],
+)
+def test_arrays_that_do_not_fit_the_split(arrays, word, tmp_path):
     path = _npz(tmp_path, **arrays)
     read = lambda: score_files.read(path, 'tile:xla', _COUNTS)
-    refusals.assert_refused(read, path, *arrays)
+    refusals.assert_refused(read, path, word)
 
 
 def test_taus_by_the_evaluator():
@@ -147,6 +162,8 @@ def test_taus_by_the_evaluator():
     # Where scores are constant SciPy's is NaN.
     *defined, last = (stats.kendalltau(*pair)[0] for pair in zip(runtimes, scores))
     assert taus == [*defined, 0] and np.isnan(last)
+    assert figures['interval_over'] == 'graphs'
+    assert len(repr(figures)) < 300 and '3 graphs' in repr(figures)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +171,14 @@ def test_taus_by_the_evaluator():
     [
         ({'y_true': [[1.0]], 'y_predicted': [[1]]}, ["'y_pred'?"]),
         ({'y_true': [[1.0]], 'y_pred': []}, ['1 ', '0 in y_pred']),
+        ({'y_true': None, 'y_pred': []}, ['NoneType']),
+        ({'y_true': [[1.0]], 'y_pred': (x for x in [[1]])}, ['generator']),
+        ({'y_true': [None], 'y_pred': [[1]]}, ['object']),
+        (
+            {'y_true': [[1, 2]], 'y_pred': [np.ma.array([1, 2], mask=[0, 1])]},
+            ['y_pred'],
+        ),
+        ({'y_true': _TWO, 'y_pred': _TWO, 'graph_ids': ['a', 'a']}, ["'a'"]),
     ],
 )
 def test_inputs_of_the_evaluator_that_are_refused(inputs, words):

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import pathlib
 import re
 import shutil

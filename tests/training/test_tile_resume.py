@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from baselines.core import exits
 from baselines.evaluation import submission
 from baselines.runs import saved
 from baselines.training import checkpoints
@@ -105,6 +106,25 @@ def test_a_finished_run_trains_on(root, whole, tmp_path):
     (more / 'training_state.npz').unlink()
     again, printed = train(5, resume=True)
     assert again == more and f'note: {more} ' in printed
+
+
+@pytest.mark.parametrize('flag', [{'averaging': 'ema:0.9'}, {'schedule': 'cosine'}])
+def test_more_epochs_than_every_step_was_shaped_by(root, tmp_path, flag):
+    changes = dict(tile_runs.TINY, out_dir=str(tmp_path), **flag)
+    short, _ = tile_runs.train(root, **changes, epochs=1)
+    words = [f'--{name}={value}' for name, value in flag.items()]
+    with pytest.raises(exits.UsageError) as refused:
+        tile_runs.train(root, **changes, epochs=2, resume=True)
+    assert all(
+        word in str(refused.value) for word in [*words, str(short), '--epochs=1']
+    )
+
+    def refuse():
+        raise refused.value
+
+    assert exits.guarded(refuse) == 2
+    again, printed = tile_runs.train(root, **changes, epochs=1, resume=True)
+    assert again == short and 'is finished already' in printed
 
 
 def test_a_models_file_that_has_changed(root, tmp_path, monkeypatch, capsys):
