@@ -26,8 +26,11 @@ def expand(path: str) -> str:
 
 
 def shown(path: str) -> str:
-    """Returns an absolute path as users would write it: the home folder is `~`."""
-    home = os.path.expanduser('~')
+    """Returns an absolute path as users would write it: the home folder is `~`.
+
+    Line breaks and the like in names are escaped.
+    """
+    path, home = text.printable(path, len(path)), os.path.expanduser('~')
     return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
 
 
