@@ -238,6 +238,11 @@ def test_the_commands_are_listed(tpugraphs):
     assert "'evalute'" in errors and "'evaluate'?" in errors
 
 
+@pytest.mark.parametrize('name', _COMMANDS)
+def test_numbers_have_an_upper_bound(name, capsys):
+    settings_flags.check_upper_bounds(commands.parser(name), capsys)
+
+
 def test_version(tpugraphs, monkeypatch):
     monkeypatch.setattr(importlib.metadata, 'version', {'tpugraphs': '1.2'}.get)
     assert tpugraphs('--version') == (0, 'tpugraphs 1.2\n', '')

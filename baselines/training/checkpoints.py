@@ -87,8 +87,7 @@ class Unfinished:
             if epochs > config.epochs:
                 raise ValueError(
                     f'--resume: {self._path} has {epochs} epochs: --epochs must be at '
-                    f'least {epochs}, not {config.epochs}; without --resume the '
-                    'training starts over'
+                    f'least {epochs}, not {config.epochs}'
                 )
             if self._finished is None:  # a run that trains on becomes another one
                 self.run_hash, self.started = run_hash, started

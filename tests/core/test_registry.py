@@ -9,10 +9,12 @@ import tensorflow as tf
 
 from baselines import config
 from baselines import scripts
+from baselines import tiles
 from baselines.core import registry
 from baselines.layout import zoo
 from baselines.training import losses
 from tests.helpers import refusals
+from tpugraphs import commands
 
 _MODEL = """
 import tensorflow as tf
@@ -140,6 +142,19 @@ def test_models_file_that_cannot_be_imported(tmp_path, code, error):
     assert message.startswith('--models_file') and f'{path}' in message
     assert f' {error}' in message
     assert not [name for name in set(sys.modules) - before if 'models_file' in name]
+
+
+@pytest.mark.parametrize('code', ['def f(:', 'import no_such_module', 'Nope'])
+def test_models_of_the_checkout_that_cannot_be_imported(
+    tmp_path, monkeypatch, capsys, code
+):
+    path = tmp_path / 'models.py'
+    path.write_text(f'import math\n{code}\n')
+    monkeypatch.setattr(tiles, '__path__', [str(tmp_path), *tiles.__path__])
+    monkeypatch.delitem(sys.modules, 'baselines.tiles.models', raising=False)
+    assert commands.run('models', []) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert str(path) in line and 'line 2' in line and 'Error: ' in line
 
 
 def test_models_file_without_models(tmp_path):

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('programs', nargs='*', metavar='PROGRAM', help=about)
     parser.add_argument('output', metavar='OUT', help='the output folder')
     about = 'measure this many random programs, composed of what models have'
-    parser.add_argument('--random', type=int, metavar='N', help=about)
+    option('--random', int, about, metavar='N')
     about = 'draw random programs of these families, such as gathers,norm'
     option('--families', '', about, metavar='A,B')
     about = 'measure this many configurations of a kernel'
