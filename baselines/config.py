@@ -187,9 +187,8 @@ class _Config(Optimisation):
     )
     recipe: str = settings.loose_setting(
         '',
-        'replace the defaults by the settings of strong, the best measured on this '
-        'collection, or of a file that `tpugraphs sweep` wrote; flags that are '
-        'given win',
+        'replace the defaults by settings of a recipe, strong or a file that '
+        '`tpugraphs sweep` wrote; flags that are given win',
     )
     run_id: str = settings.setting('', 'keep this label in the run file')
 

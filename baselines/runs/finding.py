@@ -142,10 +142,12 @@ def load(name: str, task: str = '') -> run_files.RunFile:
         ValueError: there is no such run, or its run file is missing or damaged.
     """
     model_dir = find_one(name, task)
-    has_trees = os.path.lexists(run_files.trees_path(model_dir))
-    if not has_trees or run_files.has_weights(model_dir):
+    if not os.path.lexists(run_files.trees_path(model_dir)):
         run_files.check_weights(model_dir)
-    return run_files.read(model_dir)
+    run = run_files.read(model_dir)
+    if run.has_model:
+        run_files.check_weights(model_dir)
+    return run
 
 
 def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFile]:
