@@ -142,10 +142,11 @@ def load(name: str, task: str = '') -> run_files.RunFile:
         ValueError: there is no such run, or its run file is missing or damaged.
     """
     model_dir = find_one(name, task)
-    if not os.path.lexists(run_files.trees_path(model_dir)):
+    has_trees = os.path.lexists(run_files.trees_path(model_dir))
+    if not has_trees:
         run_files.check_weights(model_dir)
     run = run_files.read(model_dir)
-    if run.has_model:
+    if has_trees and run.has_model:
         run_files.check_weights(model_dir)
     return run
 
