@@ -2,6 +2,8 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+import contextlib
+import functools
 import math
 from typing import Any
 
@@ -19,15 +21,28 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
     """Declares an option of its default's type; --help names the default.
 
     Args:
-        default: the help omits '' and infinity; a type means None.
+        default: the help omits '' and infinity; a type means None.  Numbers above
+            `settings_lib.MOST` are refused, unless it is one.
         about: the help text; it may describe the default in other words.
         **rules: further arguments of `add_argument`.
     """
-    kind = default if isinstance(default, type) else type(default)
+    kind: Any = default if isinstance(default, type) else type(default)
     default = None if kind is default else default
     if default not in (None, '', math.inf) and 'default: ' not in about:
         about = f'{about} (default: %(default)s)'.strip()
+    if kind in (int, float):
+        kind = functools.partial(_number, kind, default)
     parser.add_argument(flag, type=kind, default=default, help=about, **rules)
+
+
+def _number(kind: type, default: float | None, word: str) -> float:
+    """Reads a number of an option; raises ArgumentTypeError."""
+    with contextlib.suppress(ValueError):
+        number = kind(word)
+        if number <= settings_lib.MOST or number == default:
+            return number
+    wanted = f'{settings_lib.TYPES[kind]} up to {settings_lib.MOST:,}'
+    raise argparse.ArgumentTypeError(f'must be {wanted}, not {word!r}')
 
 
 def switch(parser: _Options, flag: str, about: str) -> None:
@@ -38,7 +53,9 @@ def switch(parser: _Options, flag: str, about: str) -> None:
 class _Moved(argparse.Action):
     """An option that a command of the laboratory has; `const` is the command."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, name: Any) -> None:
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, name: Any = None
+    ) -> None:
         line = extensions.in_laboratory(name, self.const)
         parser.exit(2, f'error: {line}\n')
 

@@ -67,7 +67,7 @@ def test_prediction_script_has_the_published_flags():
     [
         (config.TileConfig, 'configs', 1, '2'),
         (config.TileConfig, 'lr', math.nan, '0'),
-        (config.TileConfig, 'lr', math.inf, 'finite'),
+        (config.TileConfig, 'lr', math.inf, ''),
         (config.TileConfig, 'warmup', 1.5, '1'),
         (config.TileConfig, 'schedule', 'step', 'constant, cosine'),
         (config.LayoutConfig, 'source', 'xla,tpu', 'xla, nlp'),
@@ -79,6 +79,16 @@ def test_values_out_of_range(kind, setting, value, limit):
     settings = kind(**{setting: value})
     words = f'--{setting} ', limit, text.quoted(value)
     refusals.assert_refused(lambda: config.checked(settings), *words)
+
+
+@pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])
+def test_numbers_have_an_upper_bound(kind):
+    numbers = [f for f in dataclasses.fields(kind) if type(f.default) in (int, float)]
+    assert len(numbers) > 15
+    for field in numbers:
+        settings = kind(**{field.name: type(field.default)(10**20)})
+        refuse = lambda settings=settings: config.checked(settings)
+        refusals.assert_refused(refuse, f'--{field.name} ', 'at most')
 
 
 @pytest.mark.parametrize('kind', [config.LayoutConfig, prediction.Options])

@@ -148,7 +148,10 @@ def test_train_refuses_in_one_line(capsys):
         ('--epohcs=3', '--epohcs', "'epochs'"),
         ('--learning_rate=1', '--learning_rate', "'lr'"),
         ('--columns=tiel', "--columns 'tiel'", "'tile'?"),
-        ('--epochs=three', '--epochs=three'),
+        ('--epochs=abc', '--epochs ', "whole number, not 'abc'"),
+        ('--seeds=0,1', '--seeds ', "not '0,1'"),
+        ('--lr=a: b=c', '--lr ', "not 'a: b=c'"),
+        ('--trees=maybe', '--trees ', "not 'maybe'"),
         ('--epochs=0', '--epochs', ' 0'),
     ):
         assert commands.run('train', ['tile', flag]) == 1

@@ -26,8 +26,11 @@ def expand(path: str) -> str:
 
 
 def shown(path: str) -> str:
-    """Returns an absolute path as users would write it: the home folder is `~`."""
-    home = os.path.expanduser('~')
+    """Returns an absolute path as users would write it: the home folder is `~`.
+
+    Line breaks and the like in names are escaped.
+    """
+    path, home = text.printable(path, len(path)), os.path.expanduser('~')
     return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
 
 
@@ -49,6 +52,13 @@ def check_writable(folder: str, flag: str = 'out_dir') -> None:
         raise ValueError(
             f'--{flag} {folder} cannot be written: {text.with_advice(error)}'
         ) from None
+
+
+def check_new_folder(folder: str) -> None:
+    """Raises ValueError unless a folder is new, or empty."""
+    path = expand(folder)
+    if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
+        raise ValueError(f'{path} is there already: name a new folder')
 
 
 def check_file_writable(

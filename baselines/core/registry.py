@@ -200,15 +200,14 @@ def models(folder: str, own: Own = '') -> dict[str, type]:
             the user chose.
 
     Raises:
-        ValueError: the file cannot be imported, or has no model.
+        ValueError: a file cannot be imported, or the user's has no model.
     """
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
-    found = models_in(importlib.import_module(f'baselines.{folder}.models'))
+    found = models_in(_import_models(f'baselines.{folder}.models'))
     zoo = importlib.import_module(f'baselines.{folder}.zoo')
     for info in pkgutil.iter_modules(zoo.__path__, f'{zoo.__name__}.'):
-        module = importlib.import_module(info.name)
-        for name, model_class in models_in(module).items():
+        for name, model_class in models_in(_import_models(info.name)).items():
             found.setdefault(name, model_class)  # a class of models.py wins
     if not isinstance(own, str):
         return {**found, **{model.__name__: model for model in own}}
@@ -338,6 +337,14 @@ def distinct(models: Mapping[str, type]) -> dict[str, type]:
     return {name: model_class for model_class, name in names.items()}
 
 
+def check_code_file(path: str, flag: str = 'models_file') -> str:
+    """Returns the full path of a file; raises ValueError if it is not there."""
+    path = files.expand(path)
+    if not os.path.isfile(path):
+        raise ValueError(f'--{flag}: there is no file {path}')
+    return path
+
+
 def load_models_file(
     path: str, task: str, flag: str = 'models_file'
 ) -> types.ModuleType:
@@ -353,9 +360,7 @@ def load_models_file(
     Raises:
         ValueError: the file is missing, or raises while it is imported.
     """
-    path = files.expand(path)
-    if not os.path.isfile(path):
-        raise ValueError(f'--{flag}: there is no file {path}')
+    path = check_code_file(path, flag)
     _answer_to_published_name()
     # A sibling of our models.py, so that `from . import implicit` finds ours.
     name = f'baselines.{task}.{flag}_{abs(hash(path)):x}'
@@ -365,15 +370,32 @@ def load_models_file(
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _importing(path, f'--{flag}: '):
+            spec.loader.exec_module(module)
+    except ValueError:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _import_models(name: str) -> types.ModuleType:
+    """Imports one of our files of models, which people edit and replace."""
+    spec: Any = importlib.util.find_spec(name)
+    with _importing(spec.origin):
+        return importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def _importing(path: str, flag: str = '') -> Iterator[None]:
+    """Turns what a file of models raises in the block into a one-line ValueError."""
+    try:
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, too: a script may call sys.exit
-        del sys.modules[name]
         raise ValueError(
-            f'--{flag}: importing {path} raised {_shown(error)}{place_of(error, path)}'
+            f'{flag}importing {path} raised {_shown(error)}{place_of(error, path)}'
         ) from error
-    return module
 
 
 def _shown(error: BaseException) -> str:
@@ -400,6 +422,7 @@ def named_model(model: str, task: str) -> dict[str, str]:
         return {'models_file': path, 'model': name}
     if not model.endswith('.py'):
         return {'model': model}
+    check_code_file(model)
     starting.start_tensorflow()
     module = load_models_file(model, FOLDERS[task])
     names = list(distinct(models_in(module)))

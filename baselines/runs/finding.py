@@ -102,7 +102,7 @@ def find(name: str, task: str = '') -> list[str]:
             f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
             f'{FORMS}. The newest are {_listed(model_dirs)}; `tpugraphs runs` lists all'
         )
-    raise ValueError(f'--dir: {no_runs_message(folders, word, task)}')
+    raise ValueError(f'--dir: {no_runs_message(folders, task)}')
 
 
 def find_one(name: str, task: str = '') -> str:
@@ -122,19 +122,18 @@ def find_all(names: Sequence[str], task: str = '') -> list[str]:
 
     A run that is named repeatedly is returned once, with a note on stderr.
     """
-    named: dict[str, list[str]] = {}
-    first: dict[str, str] = {}
+    named: dict[str, tuple[str, list[str]]] = {}  # by the directory without links
     for name in names:
         for model_dir in find(name, task):
-            model_dir = first.setdefault(os.path.realpath(model_dir), model_dir)
-            named.setdefault(model_dir, []).append(name)
-    for model_dir, called in named.items():
+            place = os.path.realpath(model_dir)
+            named.setdefault(place, (model_dir, []))[1].append(name)
+    for model_dir, called in named.values():
         if len(called) > 1:
             text.note(
                 f'{model_dir} is named {len(called)} times '
                 f'({", ".join(dict.fromkeys(called))}); it counts once'
             )
-    return list(named)
+    return [model_dir for model_dir, _ in named.values()]
 
 
 def load(name: str, task: str = '') -> run_files.RunFile:
@@ -159,17 +158,21 @@ def load_dir(model_dir: str) -> run_files.RunFile:
 
 
 def check_weights(run: run_files.RunFile) -> None:
-    """Makes sure that a run has trees, or a checkpoint in regular files.
+    """Makes sure that a run has the checkpoint that it needs, in regular files.
 
     Raises:
-        ValueError: it has neither, or one of its files is a pipe or a device.
+        ValueError: there is none, or one of its files is a pipe or a device.
     """
-    if run.has_weights:
-        folder = os.path.dirname(os.path.join(run.model_dir, run_files.WEIGHTS))
-        for name in os.listdir(folder):  # TensorFlow opens them itself
-            untrusted.open_regular(os.path.join(folder, name)).close()
-    elif not os.path.lexists(run.trees_file):
-        raise ValueError(f'--dir: {run.model_dir} holds no saved model')
+    if not run.has_model and os.path.lexists(run.trees_file):
+        return
+    if not run.has_weights:
+        raise ValueError(
+            f'--dir: {run.model_dir} holds no saved model, or its run file belongs to '
+            'another directory; copy both again'
+        )
+    folder = os.path.dirname(os.path.join(run.model_dir, run_files.WEIGHTS))
+    for name in os.listdir(folder):  # TensorFlow opens them itself
+        untrusted.open_regular(os.path.join(folder, name)).close()
 
 
 def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
@@ -252,14 +255,13 @@ def _renamed_message(folder: str) -> str:
     )
 
 
-def no_runs_message(folders: Iterable[str], word: str = '', task: str = '') -> str:
-    """Says that folders have no runs, or none of a name or task, and how to train."""
-    called = f', so none is called {word!r}' if word not in ('', LATEST) else ''
+def no_runs_message(folders: Iterable[str], task: str = '') -> str:
+    """Says that folders have no runs, or none of a task, and how to train one."""
     places = [files.expand(folder) for folder in folders]
     where = '' if len(places) > 1 else f' --out_dir={places[0]}'
     return (
         f'there are no runs{f" of {task}s" if task else ""} (model_<hash>) in '
-        f'{" or ".join(places)}{called}; '
+        f'{" or ".join(places)}; '
         f'train one: tpugraphs train {task or "tile"} --sample_data{where}'
     )
 

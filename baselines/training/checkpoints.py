@@ -12,6 +12,7 @@ import uuid
 import numpy as np
 
 from baselines import config as config_lib
+from baselines.core import exits
 from baselines.core import files
 from baselines.core import npz
 from baselines.core import text
@@ -41,6 +42,7 @@ class Unfinished:
         is_chief: False in a worker that writes nothing.
 
     Raises:
+        UsageError: as of `_longest_run`.
         ValueError: a run is to be resumed, and its file is damaged, it has more epochs
             than the settings ask for, or one of the user's files has changed since it
             began.
@@ -54,9 +56,9 @@ class Unfinished:
         command: str = '',
         is_chief: bool = True,
     ):
-        self.key = config_lib.training_key(
-            config, stores['train'].fingerprint, stores['valid'].fingerprint
-        )
+        prints = stores['train'].fingerprint, stores['valid'].fingerprint
+        self._key_of = lambda config: config_lib.training_key(config, *prints)
+        self.key = self._key_of(config)
         self.code, self.is_chief = code, is_chief
         self.run_hash = uuid.uuid4().hex
         self.started = time.time_ns() // 1_000_000
@@ -89,8 +91,7 @@ class Unfinished:
             if epochs > config.epochs:
                 raise ValueError(
                     f'--resume: {self._path} has {epochs} epochs: --epochs must be at '
-                    f'least {epochs}, not {config.epochs}; without --resume the '
-                    'training starts over'
+                    f'least {epochs}, not {config.epochs}'
                 )
             if self._finished is None:  # a run that trains on becomes another one
                 self.run_hash, self.started = run_hash, started
@@ -171,8 +172,11 @@ class Unfinished:
         """Returns the run with these settings and data that has the most epochs.
 
         Runs with more epochs than the settings ask for are left out.
+
+        Raises:
+            UsageError: there is none, but a shorter one that cannot be trained on.
         """
-        longest = None
+        longest = shorter = None
         for model_dir in run_files.list_dirs(self._folder):
             with contextlib.suppress(ValueError, OSError):
                 run = finding.load(model_dir)
@@ -180,6 +184,17 @@ class Unfinished:
                 is_ours &= not run.has_model or _epochs(run) <= self._config.epochs
                 if is_ours and (longest is None or _epochs(run) > _epochs(longest)):
                     longest = run
+                epochs = run.args['epochs']
+                as_long = dataclasses.replace(self._config, epochs=epochs)
+                if run.info.get('training_key') == self._key_of(as_long):
+                    shorter = run if epochs < self._config.epochs else shorter
+        flags = config_lib.bound_to_epochs(self._config)
+        if longest is None and shorter is not None and flags:
+            raise exits.UsageError(
+                f'--resume: {shorter.model_dir} has --epochs={shorter.args["epochs"]}, '
+                f'and {" ".join(flags)} shapes every step by their number; without '
+                '--resume the training starts over'
+            )
         return longest
 
     def write_state(self, state: progress.State) -> None:

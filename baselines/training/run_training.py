@@ -113,17 +113,23 @@ def _prepare(
     _check(config)
     grows = config.model == registry.TREES or config.trees
     trees = tree_model.options_of(config) if grows else None
-    graph_model = _graph_model(config, models, own_losses)
-    code = code_files.read(models, config.losses, config.model, config.collection.task)
-    # This makes folders, so it comes after all that may be refused.
+    task = config.collection.task
+    code = code_files.read(models, config.losses, config.model, task)
+    # The user's code first, as packing may take minutes; else data and folders, which
+    # are refused before TensorFlow is imported.
+    is_own = bool(models) or not registry.is_shipped(task)
+    graph_model, is_first = None, is_own or own_losses
+    if is_first or config.model_kwargs_json != '{}':
+        graph_model = _graph_model(config, models, own_losses, is_own)
+    data = task_data.open_data(config)
+    if len(data.chosen) < _FEW:
+        graphs = text.count(len(data.chosen), data.stores['train'].noun)
+        print(f'note: only {graphs} to train on, too few to learn from; measure more')
     files.check_writable(config.out_dir)
     for path in _csv_paths(config).values() if config.results_csv else ():
         files.check_file_writable(path, 'results_csv', [submission.HEADER])
-    data = task_data.open_data(config)
-    train = data.stores['train']
-    if len(data.chosen) < _FEW:
-        graphs = text.count(len(data.chosen), train.noun)
-        print(f'note: only {graphs} to train on, too few to learn from; measure more')
+    if graph_model is None:
+        graph_model = _graph_model(config, models, own_losses, is_own)
     trainer, together, is_chief, parts = None, contextlib.nullcontext(), True, []
     if graph_model is not None:
         trainer, together = graph_model.trainer(data), graph_model.together()
@@ -165,8 +171,13 @@ def _graph_model(
     config: config_lib.AnyConfig,
     models: registry.Own,
     own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
+    is_own: bool,
 ) -> Optional['graph_model_lib.GraphModel']:
-    """Prepares the graph model of a training; None where trees are grown alone."""
+    """Prepares the graph model of a training; None where trees are grown alone.
+
+    Args:
+        is_own: whether the model may be the user's, and is tried first.
+    """
     is_alone, defaults = config.model == registry.TREES, type(config)
     unread = models, config.losses, config.averaging
     is_plain = unread == ('', defaults.losses, defaults.averaging)
@@ -177,7 +188,6 @@ def _graph_model(
         task = config.collection.task
         model_class = registry.model_class(config.model, task, models)
         if not is_alone:
-            is_own = bool(models) or not registry.is_shipped(task)
             return graph_model.GraphModel(config, model_class, own_losses, is_own)
         # Trees do not read them, but a name that does not exist is refused.
         graph_model.check_own_losses(graph_model.make_loss(config, own_losses))

@@ -1,6 +1,6 @@
 """Draws how much of the possible gain is there after measuring a few configurations.
 
-  python lab/benchmarks/gain_curve.py --runs pretrained --output docs/images/gain.svg
+  python lab/benchmarks/gain_curve.py --output lab/docs/images/gain.svg
 
 The kernels are those of an archive that ships, by default `by_others_real`: programs of
 other people at published sizes.  A tuner measures XLA's default and then one

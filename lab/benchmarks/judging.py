@@ -134,7 +134,7 @@ def tile_figures(graph: Graph, scores: np.ndarray) -> list[float]:
         metrics.top_k_error(scores, judge, 1),
         metrics.top_k_error(scores, judge, 5),
         correct / max(total, 1),
-        _tau(scores, judge),
+        tau_of(scores, judge),
         metrics.expected_best(tried, search, 1 + _MEASURED, speedups),
         saved.first,
         saved.measured,
@@ -148,7 +148,7 @@ def size_class(graph: Graph) -> str:
     return time_saved.size_class(graph.halves[:, graph.default].min())
 
 
-def _tau(scores: np.ndarray, judge: np.ndarray) -> float:
+def tau_of(scores: np.ndarray, judge: np.ndarray) -> float:
     """Returns Kendall's tau; 0 where all scores are equal, which order nothing."""
     tau = metrics.kendall_tau(scores, judge)
     return 0.0 if np.isnan(tau) else tau
@@ -158,7 +158,7 @@ def layout_figures(graph: Graph, scores: np.ndarray) -> list[float]:
     """Returns tau, slowdown@1 and slowdown@10 (both minus 1)."""
     judge = graph.halves[1]
     errors = [metrics.top_k_error(scores, judge, k) for k in (1, 10)]
-    return [_tau(scores, judge), *errors]
+    return [tau_of(scores, judge), *errors]
 
 
 def figures(task: str, graphs: Sequence[Graph], scores: Scores) -> np.ndarray:

@@ -166,10 +166,10 @@ def print_agreement(
         # What choosing the best tile of one run costs in the other.
         loss = b[a.min(1).argmin()].min() / b.min() - 1
         row = [
-            timing.kendall_tau(*a.T),
-            timing.kendall_tau(*b.T),
+            judging.tau_of(*a.T),
+            judging.tau_of(*b.T),
             # Of halves, so that noise is that of the columns before.
-            timing.kendall_tau(a[:, 0], b[:, 1]),
+            judging.tau_of(a[:, 0], b[:, 1]),
             loss,
             a[0].min() / b[0].min(),
         ]

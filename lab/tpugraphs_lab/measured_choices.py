@@ -85,7 +85,7 @@ class Timing:
         try:
             with measure.Session() as session:
                 for ranked in modules:
-                    places = [*range(self._count)][: len(ranked.scores)]
+                    places = [*range(min(self._count, len(ranked.scores)))]
                     places = [
                         ranked.default,
                         *(p for p in places if p != ranked.default),

@@ -134,13 +134,13 @@ def kernels_of(
     """Returns a program's kernels with candidates; adds those left out to `outcome`."""
     cut_out = removal.counts(program.module)
     if cut_out:
-        text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
+        text.note(f'{program.source}: cut out: {removal.describe(cut_out)}')
     skipped: collections.Counter[str] = collections.Counter()
     optimiser = functools.partial(measure.optimise, seconds=program.seconds or 600)
     tunings = proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped, optimiser)
     kernels = list(tunings)
     if cut_out and not kernels and not skipped:
-        skipped[f'all is cut out: {removal.described(cut_out)}'] += 1
+        skipped[f'all is cut out: {removal.describe(cut_out)}'] += 1
     for reason, count in skipped.items():
         where = text.count(count, 'kernel') + f' of {program.name}'
         outcome.skipped.setdefault(reason, []).append(where)

@@ -9,10 +9,12 @@ import tensorflow as tf
 
 from baselines import config
 from baselines import scripts
+from baselines import tiles
 from baselines.core import registry
 from baselines.layout import zoo
 from baselines.training import losses
 from tests.helpers import refusals
+from tpugraphs import commands
 
 _MODEL = """
 import tensorflow as tf
@@ -142,6 +144,19 @@ def test_models_file_that_cannot_be_imported(tmp_path, code, error):
     assert not [name for name in set(sys.modules) - before if 'models_file' in name]
 
 
+@pytest.mark.parametrize('code', ['def f(:', 'import no_such_module', 'Nope'])
+def test_models_of_the_checkout_that_cannot_be_imported(
+    tmp_path, monkeypatch, capsys, code
+):
+    path = tmp_path / 'models.py'
+    path.write_text(f'import math\n{code}\n')
+    monkeypatch.setattr(tiles, '__path__', [str(tmp_path), *tiles.__path__])
+    monkeypatch.delitem(sys.modules, 'baselines.tiles.models', raising=False)
+    assert commands.run('models', []) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert str(path) in line and 'line 2' in line and 'Error: ' in line
+
+
 def test_models_file_without_models(tmp_path):
     for name, content in (
         ('none.py', None),
@@ -191,3 +206,7 @@ def test_losses_without_tensorflow():
         for name, loss in losses.LOSSES.items()
     }
     assert lines == registry.LOSSES
+    if 'ApproxNDCGLoss' in registry.ranking_losses():  # TensorFlow Ranking is here
+        scripts.refuse_wrong_names(config.TileConfig(losses='ApproxNDCGLoss:1'))
+    with pytest.raises(ValueError, match='MyLoss'):
+        scripts.refuse_wrong_names(config.TileConfig(losses='MyLoss:1'))

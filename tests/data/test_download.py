@@ -250,12 +250,14 @@ def test_a_server_that_leads_to_an_open_connection_is_refused(tmp_path, monkeypa
     monkeypatch.setenv('no_proxy', '*')
     monkeypatch.setattr(download, 'THIS_MACHINE', ('127.0.0.1',))
     found = _HEAD % (b'200 OK', 5, b'') + bytes(5)
-    with _answering(lambda c: c.sendall(found)) as end:
+    asked = []
+    with _answering(lambda c: asked.append(c.sendall(found))) as end:
         end = end.replace('127.0.0.1', 'localhost').encode()
         moved = _HEAD % (b'302 Found', 0, b'Location: ' + end + b'/y.tar\r\n')
         with _answering(lambda c: c.sendall(moved)) as url:
             with pytest.raises(ValueError, match='https://'):
                 download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
+    assert asked == []  # not even connected to
 
 
 @pytest.mark.parametrize('right', [True, False])

@@ -1,5 +1,8 @@
 """The ranking CSV: rows, writing, reading, and every complaint."""
 
+import contextlib
+import time
+
 import numpy as np
 import pytest
 
@@ -99,11 +102,41 @@ def test_padding_is_a_tail_of_the_best(tmp_path):
         b'\xef\xbb\xbfID,TopConfigs\r\ntile:xla:a,1;0\r\n',
         b'"ID","TopConfigs"\n"tile:xla:a","1;0"\n\n\n',
         b'ID,TopConfigs\ntile:xla:a,1;0',
+        b'ID,TopConfigs\ntile:xla:a, "1\t; 0"',
     ],
 )
 def test_harmless_variants_are_read(tmp_path, content):
     path = _written(tmp_path, content)
     assert submission.read_predictions(path) == [RankingRow('tile:xla:a', (1, 0))]
+
+
+def test_zeros_of_the_published_code_are_dropped_with_a_note(tmp_path, capsys):
+    rows = {
+        '3;0;1;2;0': (3, 0, 1, 2),
+        '0;0;0;0;0': (0,),
+        '1;0;0': (1, 0),
+        '2;0': (2, 0),
+    }
+    layout = 'layout:xla:random:a,1;0'
+    lines = [f'tile:xla:{i},{text}' for i, text in enumerate(rows)]
+    path = _written(tmp_path, '\n'.join(['ID,TopConfigs', *lines, layout]))
+    *found, _ = submission.read_predictions(path)
+    assert [row.configs for row in found] == [*rows.values()]
+    assert 'end of 3 rows' in capsys.readouterr().err
+    path = _written(tmp_path, 'ID,TopConfigs\ntile:xla:a,1;0;2')
+    submission.read_predictions(path)
+    assert capsys.readouterr().err == ''
+
+
+@pytest.mark.parametrize('collection', ['tile:xla', 'layout:xla:random'])
+@pytest.mark.parametrize('index', [0, 7])
+def test_a_long_row_of_one_index_takes_no_minutes(tmp_path, collection, index):
+    row = ';'.join([str(index)] * 400_000)
+    path = _written(tmp_path, f'ID,TopConfigs\n{collection}:a,{row}\n')
+    start = time.process_time()
+    with contextlib.suppress(ValueError):
+        submission.read_predictions(path, padded=True)
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize(
@@ -116,6 +149,7 @@ def test_harmless_variants_are_read(tmp_path, content):
         ('ID,TopConfigs\n\ntile:xla:a,1\n', "line 2: .*''"),
         ('ID,TopConfigs\ntile:xla:a,1;x\n', "line 2: tile:xla:a: 'x'"),
         ('ID,TopConfigs\ntile:xla:a,1;\n', "''"),
+        ('ID,TopConfigs\n"tile:xla:a,1;0"\n', 'line 2: .*tile:xla:a,1;0'),
         ('ID,TopConfigs\ntile:xla:a,1_0\n', "'1_0'"),
         ('ID,TopConfigs\ntile:xla:a,12345678901\n', "'12345678901'"),
         ('ID,TopConfigs\ntile:xla:a,1\ntile:xla:b,2;2\n', 'line 3: tile:xla:b: '),

@@ -1,8 +1,8 @@
 """Our models in the published tree, and models written for that tree in ours."""
 
-import ast
 import csv
 import importlib
+import inspect
 import json
 import pathlib
 import re
@@ -220,15 +220,12 @@ def test_what_a_grader_does_with_a_hand_in(
         return code, [line.partition(f'{of_run}: ') for line in found[count:]]
 
     # That kernel has an opcode of its own, and columns that are constant elsewhere.
-    rule = 'tiles_gen_predictions_csv.py ranks as the training did'
-    wrong = (
-        f"{rule}: the course's script makes a model of 251 opcodes and 12 + 6 columns, "
-        'which occur in all kernels, and this one is of 200 opcodes and 11 + 5 '
-        'columns: train on the whole collection'
-    )
     with monkeypatch.context() as patch:
         patch.setattr(rules, 'RULES', {})  # its model keeps them, see below
-        assert lines() == (1, [('FIX  ', f'{of_run}: ', wrong)])
+        code, [(found, _, wrong)] = lines()
+    assert (code, found) == (1, 'FIX  ')
+    for figures in ('251 opcodes', '12 + 6', '200 opcodes', '11 + 5'):
+        assert figures in wrong
     data = tmp_path / 'data'
     shutil.copytree(root / 'data', data)
     small = data / 'train' / 'program_0_small.npz'
@@ -240,9 +237,8 @@ def test_what_a_grader_does_with_a_hand_in(
     code, found = lines(f'--data_root={data}')
     assert len(found) == 2, found
     ranked, course = found
-    assert (code, ranked) == (0, ('ok   ', f'{of_run}: ', rule))
-    start = r"the course's script ranks 5 rows, [1-5] of them otherwise: it scales "
-    assert re.match(f'{start}features by 1 training kernels with fewer than', course[2])
+    assert (code, ranked[0]) == (0, 'ok   ')
+    assert re.search(' 5 rows, [1-5] .* 1 training kernel', course[2])
 
 
 _TRAIN = """
@@ -307,7 +303,7 @@ def test_models_of_the_published_tree_as_models_file(root, tmp_path, copy, monke
     prediction.write_predictions([model_dir], _options(settings, str(_STUDENT)), output)
     rows = _rows(output)
     assert len(rows) == 1 + 5 and rows == _rows(settings.results_csv)
-    with pytest.raises(ValueError, match="no model 'Stacked'"):
+    with pytest.raises(ValueError, match='Stacked.*--models_file'):
         prediction.write_predictions([model_dir], _options(settings), output)
 
 
@@ -338,10 +334,8 @@ def test_models_import_only_what_both_trees_have(task):
 @pytest.mark.parametrize(
     'line, name',
     [
-        ('import pandas', 'pandas'),
         ('from baselines.core import text', 'baselines.core.text'),
         ('from . import graphs', 'graphs'),
-        ('from . import implicit', ''),
         ('from ..tiles.implicit import Sum', ''),
         ('from tpu_graphs.baselines.tiles import implicit', ''),
         ('import numpy.linalg, math', ''),
@@ -352,21 +346,14 @@ def test_imports_that_the_published_tree_lacks(line, name, tmp_path):
     path.write_text(f'import tensorflow as tf\n{line}\n')
     if not name:
         return rules.check_imports(str(path))
-    message = f'^line 2 imports {name}, which the published tree does not have$'
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f'line 2 imports {name},'):
         rules.check_imports(str(path))
 
 
 def test_the_published_layout_models_find_two_layers_in_our_tile_models():
-    body = ast.parse(_MODELS.read_text()).body
-    defined = {getattr(node, 'name', ''): node for node in body}
-    make = defined['_OpEmbedding'].body[1]
-    taken = {
-        '_mlp': ast.unparse(defined['_mlp'].args),
-        '_OpEmbedding': ast.unparse(make.args),
-    }
-    assert taken == {
-        '_mlp': 'dims: Sequence[int], hidden_activation: str, l2reg: float=_L2, '
-        'use_bias: bool=True',
-        '_OpEmbedding': 'self, num_ops: int, embed_d: int, l2reg: float=_L2',
-    }
+    models = importlib.import_module('baselines.tiles.models')
+    for function, names in (
+        (models._mlp, 'dims hidden_activation l2reg use_bias'),
+        (models._OpEmbedding, 'num_ops embed_d l2reg'),
+    ):
+        assert [*inspect.signature(function).parameters] == names.split()

@@ -16,6 +16,7 @@ import sys
 
 from baselines import command_line
 from baselines.core import exits
+from baselines.core import text
 from tpugraphs import inspect
 from tpugraphs.inspect import layers
 
@@ -49,4 +50,5 @@ def print_description(
     """Prints a description, as JSON for --json, and names the picture."""
     command_line.show(args, content, to_text)
     if args.plot:
-        print(f'drawn: {args.plot}', file=sys.stderr if args.json else sys.stdout)
+        drawn = f'drawn: {text.printable(args.plot)}'
+        print(drawn, file=sys.stderr if args.json else sys.stdout)

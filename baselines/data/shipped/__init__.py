@@ -2,8 +2,7 @@
 
 root = folder('tile')   # unpacked on first use; what --sample_data trains on
 
-docs/findings/measured-data.md says how they were made, and on what machine;
-tools/measured_data makes them.
+docs/findings/sample-data.md is their data card.
 """
 
 import os

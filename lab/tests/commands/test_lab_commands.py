@@ -27,6 +27,11 @@ def test_its_commands_are_listed(words, monkeypatch, capsys):
     assert re.findall(r'^  (\w+)  +[A-Z]', listed, re.M) == _NAMES
 
 
+@pytest.mark.parametrize('name', _NAMES)
+def test_numbers_have_an_upper_bound(name, capsys):
+    settings_flags.check_upper_bounds(commands.parser(name, _PACKAGE), capsys)
+
+
 def test_it_is_listed_by_the_toolkit(monkeypatch, capsys):
     monkeypatch.setattr(sys, 'argv', ['tpugraphs', '--help'])
     assert main.main() == 0

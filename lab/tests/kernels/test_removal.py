@@ -116,7 +116,7 @@ def custom_call(target, more=''):
 )
 def test_what_is_around_it_stays(lines, cut_out):
     prepared = program(lines)
-    assert removal.described(prepared.cut_out) == cut_out
+    assert removal.describe(prepared.cut_out) == cut_out
     assert {'exponential', 'tanh'} <= set(kernels(prepared))
 
 

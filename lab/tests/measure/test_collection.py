@@ -17,8 +17,8 @@ from baselines.data import collections
 from baselines.data import hardware
 from baselines.data.tile import records
 from lab.tests.helpers import measurements
+from lab.tests.helpers.measured_programs import pointwise
 from tests.helpers import places
-from tests.helpers.measured_programs import pointwise
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import tile_choices
 from tpugraphs_lab.measure import collection

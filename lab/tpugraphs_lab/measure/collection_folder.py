@@ -263,7 +263,7 @@ def read_sidecar(folder: str) -> text.JsonObject:
     if not os.path.lexists(path):
         raise ValueError(
             f'{folder}: has no {hardware.SIDECAR}; '
-            'give a folder that `tpugraphs collect` made'
+            'give a folder that `tpugraphs lab collect` made'
         )
     try:
         content = untrusted.loads(untrusted.read(path, hardware.MOST_SIDECAR))
