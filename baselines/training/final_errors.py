@@ -47,13 +47,17 @@ def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObj
             code.
     """
     settings, stores, score = data.settings, data.stores, None
-    collection, errors = settings.collection, {'val': {}, 'test': {}}
+    collection = settings.collection
+    errors: dict[str, _Errors] = {'val': {}, 'test': {}}
     if stores['valid'].has_runtimes:
         members = _score(data, scorer, 'valid', 'measuring validation')
         formula = list(data.task.estimates(stores['valid'])) if data.has_prior else None
         if scorer.graph_model is not None and scorer.trees is not None:
             scorer = choose_weights(scorer, stores['valid'], members, formula)
-        scored = formula if scorer.is_formula_alone else list(map(scorer.mean, members))
+        if formula is None or not scorer.is_formula_alone:
+            scored = list(map(scorer.mean, members))
+        else:
+            scored = formula
         results = data.task.results(stores['valid'], scored)
         errors['val'] = _measure_collections(collection, stores['valid'], results)
         score = _validation_score(data, scored)

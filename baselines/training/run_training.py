@@ -130,7 +130,8 @@ def _prepare(
         files.check_file_writable(path, 'results_csv', [submission.HEADER])
     if graph_model is None:
         graph_model = _graph_model(config, models, own_losses, is_own)
-    trainer, together, is_chief, parts = None, contextlib.nullcontext(), True, []
+    together: contextlib.AbstractContextManager = contextlib.nullcontext()
+    trainer, is_chief, parts = None, True, []
     if graph_model is not None:
         trainer, together = graph_model.trainer(data), graph_model.together()
         is_chief = graph_model.is_chief
@@ -219,10 +220,10 @@ def _fit(
     scorer = scorer_lib.Scorer(
         data.task,
         splits.Variant.from_store(data.stores['train']),
-        graph_model=trainer and trainer.scorer,
+        graph_model=trainer.scorer if trainer else None,
         trees=trees,
         most_multiply_adds=data.most_multiply_adds,
-        keras_model=trainer and trainer.model,
+        keras_model=trainer.model if trainer else None,
     )
     return scorer, learned
 
