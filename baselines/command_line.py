@@ -137,6 +137,8 @@ def runs_of(args: argparse.Namespace) -> list[str]:
     names = [*getattr(args, 'runs', ()), *args.dirs]
     if not names:
         raise ValueError(f'name a run, such as --dir latest; it is {finding.FORMS}')
+    if not args.out_dir:
+        return names
     return [finding.in_folder(args.out_dir, name) for name in names]
 
 

@@ -198,7 +198,7 @@ class Predictor:
 
     def _open(self, split: str) -> splits.PackedSplit:
         """Opens a whole split."""
-        options, open_split = self.options, self.task.open_split
+        options, open_split = self.options, self.task.store_class.open_collection
         key = split, *dataclasses.astuple(dataclasses.replace(options, models_file=''))
         return self._once(key, lambda: open_split(self.collection, options, split))
 
@@ -401,11 +401,12 @@ def write_predictions(
         ValueError: a run or the data are unusable.
         OSError: the CSV cannot be written.
     """
+    start, ending = os.path.splitext(files.expand(output))
     predictors = find_all(names, options)
     several = len({predictor.name for predictor in predictors.values()}) > 1
     paths = {}
     for name, predictor in predictors.items():
-        stem, ending = os.path.splitext(files.expand(output))
+        stem = start
         if several:
             stem += f'_{predictor.run.hash if predictor.run else predictor.name}'
         if name != predictor.name:

@@ -3,16 +3,12 @@
 import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import itertools
-import os
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from baselines.core import files
 from baselines.core import registry
-from baselines.data import collections
 from baselines.data import graph_files
-from baselines.data import shipped
 from baselines.data.packed import splits
 from baselines.evaluation import report
 from baselines.features import normalizer as normalizer_lib
@@ -219,37 +215,6 @@ class Task(abc.ABC, Generic[_Split]):
             num_ops,
             kwargs,
             lambda model: model.forward(graph, 2),
-        )
-
-    def open_split(
-        self, collection: collections.Collection, options: Any, split: str
-    ) -> _Split:
-        """Opens a split, packing it on first use.
-
-        Args:
-            options: places of the graphs: `prediction.Options`, or the
-                settings of a training.
-            split: 'train', 'valid' or 'test'.
-
-        Raises:
-            ValueError: it is missing or damaged.
-            OSError: the cache cannot be written.
-        """
-        if options.sample_data:
-            # Unpacked into the user's data folder, once.
-            root = shipped.folder(collection.task)
-            if not os.path.isdir(os.path.join(root, collection.subfolder)):
-                raise ValueError(
-                    f'no measured {collection.name} ships with this version; of '
-                    'layouts there are those of source xla and search random'
-                )
-        else:
-            root = files.expand(options.data_root)
-        return self.store_class.open(
-            collection.folder_of(root, split),
-            options.cache_dir,
-            skip_bad_files=options.skip_bad_files,
-            limit=collection.toy_files if options.toy_data else None,
         )
 
     def results(

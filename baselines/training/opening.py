@@ -70,7 +70,8 @@ def _open_collection(
     present: Sequence[str] = collections.SPLITS
     if not settings.sample_data and not settings.fold:
         present = hardware.splits_at(files.expand(settings.data_root), collection)
-    whole = {split: task.open_split(collection, settings, split) for split in present}
+    open_split = task.store_class.open_collection
+    whole = {split: open_split(collection, settings, split) for split in present}
     if len(whole) == 1:
         whole = _with_stand_ins(whole['train'])
     stores = whole

@@ -117,10 +117,9 @@ def _prepare(
     code = code_files.read(models, config.losses, config.model, task)
     # The user's code first, as packing may take minutes; else data and folders, which
     # are refused before TensorFlow is imported.
-    is_own = bool(models) or not registry.is_shipped(task)
-    graph_model, is_first = None, is_own or own_losses
-    if is_first or config.model_kwargs_json != '{}':
-        graph_model = _graph_model(config, models, own_losses, is_own)
+    graph_model = None
+    if models or own_losses or config.model_kwargs_json != '{}':
+        graph_model = _graph_model(config, models, own_losses)
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
         graphs = text.count(len(data.chosen), data.stores['train'].noun)
@@ -129,7 +128,7 @@ def _prepare(
     for path in _csv_paths(config).values() if config.results_csv else ():
         files.check_file_writable(path, 'results_csv', [submission.HEADER])
     if graph_model is None:
-        graph_model = _graph_model(config, models, own_losses, is_own)
+        graph_model = _graph_model(config, models, own_losses)
     together: contextlib.AbstractContextManager = contextlib.nullcontext()
     trainer, is_chief, parts = None, True, []
     if graph_model is not None:
@@ -172,13 +171,8 @@ def _graph_model(
     config: config_lib.AnyConfig,
     models: registry.Own,
     own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
-    is_own: bool,
 ) -> Optional['graph_model_lib.GraphModel']:
-    """Prepares the graph model of a training; None where trees are grown alone.
-
-    Args:
-        is_own: whether the model may be the user's, and is tried first.
-    """
+    """Prepares the graph model of a training; None where trees are grown alone."""
     is_alone, defaults = config.model == registry.TREES, type(config)
     unread = models, config.losses, config.averaging
     is_plain = unread == ('', defaults.losses, defaults.averaging)
@@ -189,6 +183,7 @@ def _graph_model(
         task = config.collection.task
         model_class = registry.model_class(config.model, task, models)
         if not is_alone:
+            is_own = bool(models) or not registry.is_shipped(task)
             return graph_model.GraphModel(config, model_class, own_losses, is_own)
         # Trees do not read them, but a name that does not exist is refused.
         graph_model.check_own_losses(graph_model.make_loss(config, own_losses))

@@ -162,7 +162,9 @@ def _rankings(
     collection = run.collection.part('', run.model_dir)
     options = prediction.resolve(prediction.Options(data_root), collection, run)
     train, *others = (
-        lookup.TASKS[collection.task].open_split(collection, options, split)
+        lookup.TASKS[collection.task].store_class.open_collection(
+            collection, options, split
+        )
         for split in collections.SPLITS
     )
     num_ops = normalizer_lib.num_ops(*(s.max_opcode for s in (train, *others)))

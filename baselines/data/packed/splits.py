@@ -13,6 +13,7 @@ from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import collections
 from baselines.data import graph_files
+from baselines.data import shipped
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
@@ -172,6 +173,41 @@ class PackedSplit:
                 file=sys.stderr,
             )
         return store
+
+    @classmethod
+    def open_collection(
+        cls: type[SplitType],
+        collection: collections.Collection,
+        options: Any,
+        split: str,
+    ) -> SplitType:
+        """Opens a split of a collection; see `open`.
+
+        Args:
+            options: places of the graphs: `prediction.Options`, or the settings of a
+                training.
+            split: 'train', 'valid' or 'test'.
+
+        Raises:
+            ValueError: it is missing or damaged.
+            OSError: the cache cannot be written.
+        """
+        if options.sample_data:
+            # Unpacked into the user's data folder, once.
+            root = shipped.folder(collection.task)
+            if not os.path.isdir(os.path.join(root, collection.subfolder)):
+                raise ValueError(
+                    f'no measured {collection.name} ships with this version; of '
+                    'layouts there are those of source xla and search random'
+                )
+        else:
+            root = files.expand(options.data_root)
+        return cls.open(
+            collection.folder_of(root, split),
+            options.cache_dir,
+            skip_bad_files=options.skip_bad_files,
+            limit=collection.toy_files if options.toy_data else None,
+        )
 
     @classmethod
     def from_records(
