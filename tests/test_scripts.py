@@ -34,7 +34,7 @@ epochs = 3
 lr = 1          # a whole number is a number
 toy_data = true
 model_kwargs_json = {num_gnns = 2}
-estimate = true  # of 0.3
+columns = 'estimate'
 """)
     changes = dict(columns='estimate', model='MLP', lr=1.0, toy_data=True, epochs=3)
     changes['model_kwargs_json'] = '{"num_gnns": 2}'

@@ -152,6 +152,9 @@ def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFil
 
 def load_dir(model_dir: str) -> run_files.RunFile:
     """Reads the run of a model directory; see `load`."""
+    trees = run_files.trees_path(model_dir)
+    if not run_files.has_weights(model_dir) and not os.path.lexists(trees):
+        raise ValueError(f'--dir: {model_dir} holds no saved model')
     run = run_files.read(model_dir)
     check_weights(run)
     return run

@@ -68,7 +68,7 @@ class RunFile:
         self.args: text.JsonObject = _checked_args(info)
         _check_numbers(info)
         self.collection = collections.collection_from_flags(self.args)
-        self.task = self.collection.task
+        self.task = 'layout' if 'source' in self.args else 'tile'
         default = 16 if self.task == 'layout' else 10  # as published
         self.configs: int = self.args.get('configs', default)
         digests = info.get('digest')

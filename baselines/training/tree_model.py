@@ -55,7 +55,7 @@ def grow(
     curve: dict[str, list[float | None]] = {
         name: [None] * grown for name in progress.CURVES
     }
-    curve.update({name: [*losses] for name, losses in losses_by_tree.items()})
+    curve.update({n: [*map(float, losses)] for n, losses in losses_by_tree.items()})
     curve['epoch'] = list(range(grown))
     curve.update(train_seconds=[seconds] * grown, val_seconds=[0.0] * grown)
     print(f'trees: {trees.count}, looking at {text.count(len(trees.used), "column")}')

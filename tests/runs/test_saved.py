@@ -388,7 +388,8 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
 def test_what_is_written_is_read_of_too_many_configurations(
     tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(run_files, 'MAX_RUN_BYTES', 2_000)
+    limits = run_files.LIMITS._replace(bytes=2_000)
+    monkeypatch.setattr(run_files, 'LIMITS', limits)
     info = {**_INFO, 'test_predictions': {'g': list(range(1_000))}}
     run = saved.save(str(tmp_path), 'abc', info, _model())
     assert capsys.readouterr().out == (
@@ -402,7 +403,8 @@ def test_what_is_written_is_read_of_too_many_configurations(
 
 
 def test_other_values_are_too_many_to_be_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_files, 'MAX_VALUES', 100)
+    limits = run_files.LIMITS._replace(values=100)
+    monkeypatch.setattr(run_files, 'LIMITS', limits)
     info = {**_INFO, 'noise': [0] * 200}
     message = _message(ValueError, saved.save, str(tmp_path), 'x', info, _model())
     assert message == 'it holds more values than any run has'
