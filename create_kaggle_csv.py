@@ -38,25 +38,22 @@ def define_flags(values: flags.FlagValues = flags.FLAGS) -> None:
     flags.DEFINE_multi_string(
         'inputcsv',
         _DEFAULTS[0],
-        'The predictions: a CSV of tiles_gen_predictions_csv.py or of '
-        '`tpugraphs predict`. Several are separated by commas, or the flag is '
-        f'repeated; no ID may be in two of them. If not given, {_DEFAULTS[1]} is '
-        'taken where that is there instead.',
+        'read predictions from this CSV of tiles_gen_predictions_csv.py or '
+        '`tpugraphs predict`, from several separated by commas, or repeat the flag; '
+        f'no ID may be in two of them (default: also {_DEFAULTS[1]}, if only that is '
+        'there)',
         flag_values=values,
     )
     flags.DEFINE_string(
         'sample',
         '',
-        f"Kaggle's {kaggle.TEMPLATE_NAME}, or an earlier submission whose other "
-        'rows you want to keep. If not given, it is looked for in the current '
-        f'folder and in {kaggle.TEMPLATE_FOLDERS[1]}.',
+        f"take the other rows from this file, Kaggle's {kaggle.TEMPLATE_NAME} or an "
+        f'earlier submission (default: {kaggle.TEMPLATE_NAME} in the current folder '
+        f'or in {kaggle.TEMPLATE_FOLDERS[1]})',
         flag_values=values,
     )
     flags.DEFINE_string(
-        'output',
-        'predictions_kaggle.csv',
-        'The submission to write.',
-        flag_values=values,
+        'output', 'predictions_kaggle.csv', 'write this submission', flag_values=values
     )
 
 
@@ -89,7 +86,8 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
             )
         given = values['inputcsv'].present
         paths = _paths(values.inputcsv) if given else _default()
-        kaggle.combine(paths, values.output, values.sample, '--inputcsv')
+        maker = '`python tiles_gen_predictions_csv.py --dir model_<hash>`'
+        kaggle.combine(paths, values.output, values.sample, '--inputcsv', maker)
 
     return exits.guarded(work)
 

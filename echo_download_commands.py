@@ -8,6 +8,7 @@ goes on where the first one stopped.  It needs curl, tar, and any Python from 3.
 nothing has to be installed before.  `tpugraphs download` also checks the archives.
 """
 
+import signal
 import sys
 
 URL = 'https://download.tensorflow.org/data/tpu_graphs/v0/'
@@ -23,6 +24,13 @@ COLLECTIONS = (
 
 def main(names: list):
     """Prints the commands for the collections with one of `names` in their name."""
+    for name in names:
+        if not any(name in collection for collection in COLLECTIONS):
+            wrong = '{}: no collection has {!r} in its name; there are {}'
+            print(
+                wrong.format(sys.argv[0], name, ', '.join(COLLECTIONS)), file=sys.stderr
+            )
+            return 2
     print('set -eu\nmkdir -p {0}\ncd {0}'.format(FOLDER))
     for collection in COLLECTIONS:
         if names and not any(name in collection for name in names):
@@ -32,7 +40,9 @@ def main(names: list):
             curl = 'curl -fL --retry 5 -C - -o {0}.part {1}{0}'.format(tar, URL)
             print('test -e {0} || {{ {1} && mv {0}.part {0}; }}'.format(tar, curl))
             print('tar -xf {}'.format(tar))
+    return 0
 
 
 if __name__ == '__main__':
-    main(sys.argv[1:])
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends it silently
+    sys.exit(main(sys.argv[1:]))

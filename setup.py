@@ -53,24 +53,13 @@ setuptools.setup(
         'create_kaggle_csv',
     ],
     package_data={
-        'baselines': [
-            '**/*.json',
-            '**/*.binpb',
-            '**/*.pyi',
-            '**/*.npz',
-            '**/*.zip',
-            'runs/pretrained/**/*',
-        ],
+        'baselines': ['**/*.json', '**/*.binpb', '**/*.pyi', '**/*.npz', '**/*.zip'],
         'tpugraphs': ['py.typed', '**/*.html', '**/*.toml'],
     },
     install_requires=_PINNED + _LIBRARIES + _RANKING,
     # pytest-xdist: the models' compilations take one core each.
     extras_require={
         'test': ['pytest', 'pytest-xdist>=3.7', 'hypothesis', 'lightgbm>=4', *_SWEEP],
-        # TensorFlow 2.15 pins ml_dtypes, which jaxlib after 0.4.30 needs newer.  From
-        # 3.12 on there is no upper bound: users have the jaxlib of their jax.
-        # Times depend on the release (docs/findings/xla-releases.md).
-        'measure': [f'jaxlib==0.4.30; {_OLD}', f'jaxlib>=0.4.34; {_NEW}'],
         # Installed after ours, without its pins, pandas would bring NumPy 2.
         'notebook': ['jupyter', 'pandas'],
         'ranking': _RANKING,

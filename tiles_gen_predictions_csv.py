@@ -23,24 +23,22 @@ from baselines.runs import finding
 
 def define_flags() -> None:
     """Defines the flags; only the running script does."""
-    flags.DEFINE_multi_string('dir', [], f'The run: {finding.FORMS}.')
+    flags.DEFINE_multi_string('dir', [], f'use this run: {finding.FORMS}')
     flags.DEFINE_list(
         'dirs',
         [],
-        'The same for several, by commas; with more than one the '
-        'files are named after --output and the hash.',
+        'use these runs, separated by commas; with more than one the files are named '
+        'after --output and the hash',
     )
-    flags.DEFINE_string('output', 'predictions_output_model.csv', 'The CSV to write.')
+    flags.DEFINE_string('output', 'predictions_output_model.csv', 'write this CSV')
     flags.DEFINE_string(
         'data_root',
         '',
-        'Folder with the splits; by default where the run was '
-        f'trained, if that is there, else {config.TileConfig.data_root}.',
+        'read the splits from this folder (default: where the run was trained, if '
+        f'that is there, else {config.TileConfig.data_root})',
     )
     flags.DEFINE_string(
-        'models_file',
-        '',
-        'A models.py whose models are added to ours; its code is run.',
+        'models_file', '', config.help_of(config.TileConfig, 'models_file')
     )
     scripts.define_flags(
         config.TileConfig, ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files')

@@ -5,14 +5,24 @@ settled here; processes that we start inherit it.  TF-GNN needs Keras 2,
 which is `tf.keras` up to TensorFlow 2.15; from 2.16 on it is the package tf_keras,
 if a variable says so.  A TensorFlow that was compiled for NumPy 1 cannot be imported
 next to NumPy 2, and its error does not say so.  What is missing in an environment in
-which this package was not installed is named in one line.
+which this package was not installed is named in one line, and so is an unsuitable
+Python: this file, and the scripts that import it first, parse on Python 3.6.
 """
 
+import sys
+
+if not (3, 10) <= sys.version_info < (3, 14):
+    sys.exit(
+        'error: Python 3.10 to 3.13 is needed, this is {}.{}; with another one, run in '
+        'the clone: python3.11 -m venv .venv && . .venv/bin/activate && '
+        'pip install -e .'.format(*sys.version_info)
+    )
+
+# isort: split
 from collections.abc import Sequence
 import importlib.metadata
 import importlib.util
 import os
-import sys
 
 # Modules without which no script works.
 _NEEDED = ('absl', 'numpy', 'scipy', 'tensorflow', 'tensorflow_gnn', 'tqdm')

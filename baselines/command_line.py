@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from baselines import config
+from baselines.core import extensions
 from baselines.core import text
 from baselines.data import collections
 from baselines.runs import finding
@@ -33,13 +34,20 @@ def switch(parser: _Options, flag: str, about: str) -> None:
     parser.add_argument(flag, action='store_true', help=about)
 
 
-def add_reading(parser: _Options) -> None:
-    """Declares how programs are read, as `programs.reader.Options` has it."""
-    about = 'first size of inputs of a program that do not say it'
-    option(parser, '--batch_size', int, about, metavar='N')
-    about = 'processor time that each of reading and compiling a program may take '
-    about += '(default: 30 for texts, 600 for Python and SavedModels)'
-    option(parser, '--seconds', int, about, metavar='S')
+class _Moved(argparse.Action):
+    """An option that a command of the laboratory has; `const` is the command."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, name: Any) -> None:
+        line = extensions.in_laboratory(name, self.const)
+        parser.exit(2, f'error: {line}\n')
+
+
+def add_moved(parser: argparse.ArgumentParser, command: str, *names: str) -> None:
+    """Declares options that the laboratory's command of the same name has."""
+    for name in names:
+        parser.add_argument(
+            name, action=_Moved, nargs='?', const=command, help=argparse.SUPPRESS
+        )
 
 
 def add_json(parser: argparse.ArgumentParser, instead: str = 'a table') -> None:
@@ -78,12 +86,20 @@ class Negatable(argparse.Action):
 
 def add_runs(parser: argparse.ArgumentParser, several: bool = False) -> None:
     """Declares the run or runs of a command: plain arguments, or --dir."""
-    parser.add_argument('runs', nargs='*', metavar='RUN', help='the same as --dir')
-    add_dir(parser, several)
+    parser.add_argument('runs', nargs='*', help=argparse.SUPPRESS)
+    add_dir(parser, several, '; the flag itself may be left out')
 
 
-def add_dir(parser: argparse.ArgumentParser, several: bool = False) -> None:
-    """Declares --dir, alone where plain arguments are files, and --out_dir."""
+def add_dir(
+    parser: argparse.ArgumentParser, several: bool = False, more: str = ''
+) -> None:
+    """Declares --dir, alone where plain arguments are files, and --out_dir.
+
+    Args:
+        several: whether the command takes several runs.
+        more: the end of the help text.
+    """
+    which = 'use these runs, each' if several else 'use this run:'
     parser.add_argument(
         '--dir',
         '--dirs',
@@ -92,9 +108,9 @@ def add_dir(parser: argparse.ArgumentParser, several: bool = False) -> None:
         action='extend',
         default=[],
         metavar='RUN',
-        help=f'{"runs: each" if several else "the run:"} {finding.FORMS}',
+        help=f'{which} {finding.FORMS}{more}',
     )
-    about = 'where names of runs are looked up (default: where trainings write)'
+    about = 'look up names of runs in this folder (default: where trainings write)'
     option(parser, '--out_dir', '', about, metavar='FOLDER')
 
 
@@ -118,14 +134,15 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     """Declares which runs, and which data, a command works on."""
     # The defaults of data come from the run, so no option has the setting's own.
     add_runs(parser, several=True)
-    option(parser, '--split', split, 'which kernels', choices=collections.SPLITS)
-    about = 'folder with the splits (default: where the run was trained, if that is '
-    about += f'there, else {config.TileConfig.data_root})'
+    about = 'use the kernels or programs of this split'
+    option(parser, '--split', split, about, choices=collections.SPLITS)
+    about = 'read the splits from this folder (default: where the run was trained, '
+    about += f'if that is there, else {config.TileConfig.data_root})'
     option(parser, '--data_root', '', about)
-    where = 'where packed splits are kept (default: ~/data/tpugraphs/cache)'
-    option(parser, '--cache_dir', '', where)
+    about = 'keep packed splits in this folder (default: ~/data/tpugraphs/cache)'
+    option(parser, '--cache_dir', '', about)
     add_models_file(parser)
-    about = f'layout: {config.help_of(config.LayoutConfig, "memory_budget")}'
+    about = f'{config.help_of(config.LayoutConfig, "memory_budget")} of layouts'
     most = config.LayoutConfig.memory_budget
     option(parser, '--memory_budget', most, about, metavar='MB')
     about = config.help_of(config.TileConfig, 'sample_data')
@@ -133,8 +150,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     of_run = "(default: as in the run's training, if no data are named)"
     about = f'use only the first few files of each split {of_run}'
     parser.add_argument('--toy_data', action=Negatable, help=about)
-    about = config.help_of(config.TileConfig, 'skip_bad_files').rstrip('.')
-    about = f'{about} {of_run}'
+    about = f'{config.help_of(config.TileConfig, "skip_bad_files")} {of_run}'
     parser.add_argument('--skip_bad_files', action=Negatable, help=about)
 
 
@@ -144,12 +160,11 @@ def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> No
     Args:
         estimate: whether the command takes the untrained estimate, too.
     """
-    about = 'of a run that was trained on several, the collection to score'
+    about = 'score this collection of a run that was trained on several'
     if estimate:
         first, *others = collections.NAMES
-        about += f'; of --dir {finding.ESTIMATE}, formulas of a TPU v3 that nobody '
-        about += 'trained (tau .07 for tiles that were measured on a CPU): '
-        about += f'{first} (default), {", ".join(others)}'
+        about += f', or of --dir {finding.ESTIMATE}, the untrained formulas of a TPU '
+        about += f'v3: {first} (default), {", ".join(others)}'
     option(parser, '--collection', '', about, metavar='NAME')
 
 
@@ -163,5 +178,5 @@ def add_beam_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares with which Apache Beam runner a command works."""
     about = 'work with this Apache Beam runner, such as DirectRunner: all cores '
     option(parser, '--runner', '', f'{about}(docs/guide/scale.md)')
-    about = 'options for the Beam runner, in one string'
+    about = 'pass these options, one string, to the Beam runner'
     option(parser, '--beam_options', '', about)

@@ -8,6 +8,7 @@ import json
 from typing import Any, TypeVar, Union
 
 from baselines import recipes
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import settings
@@ -25,26 +26,25 @@ def _with_default(base: 'type[Optimisation]', name: str, default: Any) -> Any:
 
 
 def _help_on_losses() -> str:
-    names = registry.declared('baselines.training.losses', 'register')
     return (
-        'Losses and weights, such as ListMLELoss:1,MSE:0.02, or a function of yours: '
-        'my_file.py:my_loss:1, or a loss of TensorFlow Ranking: tfr.ApproxNDCGLoss:1.  '
-        f'There are {", ".join(names)}: `tpugraphs losses` says what they are.'
+        'add up losses with weights, such as ListMLELoss:1,MSE:0.02; of '
+        f'{", ".join(registry.LOSSES)} (`tpugraphs losses` describes them), functions '
+        'of yours (my_file.py:my_loss:1), and losses of TensorFlow Ranking '
+        '(tfr.ApproxNDCGLoss:1)'
     )
 
 
 def _help_on_columns() -> str:
     return (
-        'Sets of columns that are computed of configurations and added to theirs, '
-        f'separated by commas: {", ".join(sorted(registry.column_sets()))}.  '
-        '`tpugraphs models --columns` says what they are; a recipe adds those that '
-        'fit the data.'
+        'add these sets of columns, computed from configurations, separated by '
+        f'commas: {", ".join(sorted(registry.column_sets()))} (`tpugraphs models '
+        '--columns` describes them); a recipe adds those that fit the data'
     )
 
 
 def _help_on_toy_data(collection: str) -> str:
     [count] = [c.toy_files for c in collections.COLLECTIONS if c.name == collection]
-    return f'Use only the first {count} files of each split.'
+    return f'use only the first {count} files of each split'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,38 +52,39 @@ class Optimisation:
     """Settings of the optimiser; see `training.steps`."""
 
     lr: float = settings.setting(
-        1e-3, 'Learning rate of Adam; with a schedule, the highest.', above=0
+        1e-3, 'learn at this rate with Adam; with a schedule, the highest rate', above=0
     )
     clip_norm: float = settings.setting(
-        1e-3, 'Gradients are clipped to this L2 norm, see --clip.', above=0
+        1e-3, 'clip gradients to this L2 norm (see --clip)', above=0
     )
     clip: str = settings.setting(
         'variable',
-        "What --clip_norm limits: each variable's gradient, or with global that of "
-        'all together.',
+        "limit each variable's gradient by --clip_norm, or with global that of all "
+        'variables together',
         choices=('variable', 'global'),
     )
     weight_decay: float = settings.setting(
         0.0,
-        'Above 0 Adam becomes AdamW: matrices shrink by this times the learning rate '
-        'at every step.',
+        'above 0, use AdamW: shrink matrices by this times the learning rate at '
+        'every step',
         low=0,
     )
     schedule: str = settings.setting(
         'constant',
-        'Learning rate over the --epochs: constant, or cosine, which falls to 0.',
+        'keep the learning rate constant over the --epochs, or with cosine let it '
+        'fall to 0',
         choices=('constant', 'cosine'),
     )
     warmup: float = settings.setting(
         0.0,
-        'Share of the training in which the learning rate climbs from 0.',
+        'raise the learning rate from 0 over this share of the training',
         low=0,
         high=1,
     )
     averaging: str = settings.setting(
         '',
-        'Validate and keep averaged weights: ema:0.999 is a moving average with that '
-        'decay per step.',
+        'validate and keep averaged weights: ema:0.999 is a moving average with '
+        'that decay per step',
     )
 
 
@@ -92,102 +93,110 @@ class _Config(Optimisation):
     """Settings that all trainings have."""
 
     model_kwargs_json: str = settings.setting(
-        '{}', 'Keyword arguments of the model as JSON: \'{"num_gnns": 2}\'.'
+        '{}', 'pass these keyword arguments to the model, as JSON: \'{"num_gnns": 2}\''
     )
     models_file: str = settings.setting(
-        '', 'A models.py of yours, whose models are added to ours; its code is run.'
+        '', 'add the models of this models.py of yours to ours; its code is run'
     )
     trees: bool = settings.setting(
         False,
-        'Also grow gradient-boosted trees, and score with the mean of both '
-        '(docs/guide/models.md); needs LightGBM: pip install -e .[trees].',
+        'also grow gradient-boosted trees, and score with the mean of both '
+        "(docs/guide/models.md); needs LightGBM: pip install -e '.[trees]'",
     )
     init_from: str = settings.setting(
         '',
-        'Start from the weights of another run of the same model, and keep that '
-        "run's scaling of features; named as in --dir.",
+        'start from the weights of another run of the same model, named as in '
+        '--dir, and keep its scaling of features',
     )
     sample_data: bool = settings.setting(
         False,
-        'Use runtimes measured on a CPU, which come with the package, instead of '
-        '--data_root.',
+        'use runtimes measured on a CPU, which come with the package, instead of '
+        '--data_root',
     )
     extra: bool = settings.setting(
         False,
-        'Also read node_feat_extra, which data of `collect` and `extract --extra` have '
-        '(docs/guide/raw-files.md).',
+        'also read node_feat_extra, which data of `collect` and `extract --extra` '
+        'have (docs/guide/raw-files.md)',
     )
     skip_bad_files: bool = settings.setting(
-        False, 'Leave damaged files out, naming them, instead of stopping.'
+        False, 'leave damaged files out, naming them, instead of stopping'
     )
-    cache_dir: str = settings.loose_setting('', 'Where packed splits are kept.')
+    cache_dir: str = settings.loose_setting('', 'keep packed splits in this folder')
     out_dir: str = settings.loose_setting(
-        '', 'Where model_<hash>, run_<hash>.jsonz and the results CSV go.'
+        '', 'write model_<hash>, run_<hash>.jsonz and the results CSV to this folder'
     )
     test_mode: str = settings.loose_setting(
         'predictions',
-        'predictions: rank the test split. metrics: also measure the error on it, '
-        'where its runtimes are known.',
+        'rank the test split (predictions), or also measure the error on it where '
+        'its runtimes are known (metrics)',
         choices=('predictions', 'metrics'),
     )
-    epochs: int = settings.loose_setting(100, 'Most epochs.', low=1)
+    epochs: int = settings.loose_setting(
+        100, 'train for at most this many epochs', low=1
+    )
     early_stop: int = settings.loose_setting(
-        20, 'Stop after so many epochs without a better validation score.', low=1
+        20, 'stop after this many epochs without a better validation score', low=1
     )
     losses: str = settings.setting('ListMLELoss:1,MSE:0.02', _help_on_losses)
     loss_noise: float = settings.setting(
         0.01,
-        'Share by which measurements of one configuration may differ: '
-        'PairwiseRuntimeLoss leaves pairs out that are closer.',
+        'assume that measurements of one configuration differ by this share: '
+        'PairwiseRuntimeLoss leaves out pairs that are closer',
         low=0,
     )
     fold: str = settings.setting(
         '',
-        'Cross-validation: 2/5 joins train and valid, cuts them into 5 folds by '
-        'program, validates on the second and trains on the others.',
+        'cross-validate: 2/5 joins train and valid, cuts them into 5 folds by '
+        'program, validates on the second and trains on the others',
     )
     folds: int = settings.loose_setting(
         0,
-        'Trains on all of so many folds; out-of-fold figures (docs/guide/compare.md).',
+        'train on all folds of a cross-validation with this many '
+        '(docs/guide/compare.md)',
         low=2,
         also=0,
     )
     fold_epochs: str = settings.loose_setting(
         '',
-        'same: trains all folds again, for the epochs that are best on average.',
+        'with same, train all folds again, for the number of epochs that is best '
+        'on average',
         choices=('', 'same'),
     )
     seeds: int = settings.loose_setting(
-        1, 'Trains with so many seeds, from --seed on.', low=1
+        1, 'train this many times, with seeds from --seed on', low=1
     )
     family_temperature: float = settings.setting(
         1.0,
-        'Draws a family of n graphs with a probability proportional to n to this '
-        'power: 1 draws all graphs alike, 0 all families alike (docs/guide/tiles.md).',
+        'draw a family of n graphs with a probability proportional to n to this '
+        'power: 1 draws all graphs alike, 0 all families alike '
+        '(docs/guide/tiles.md)',
         low=0,
         high=1,
     )
     seed: int = settings.setting(
-        0, 'The same seed gives the same run on the same machine.', low=0
+        0,
+        'start random numbers from this seed: the same seed gives the same run on '
+        'the same machine',
+        low=0,
     )
     resume: bool = settings.loose_setting(
         False,
-        'Go on with an interrupted run of the same settings, if there is one in '
-        '--out_dir, or with a finished one that has fewer --epochs.',
+        'continue an interrupted run of the same settings in --out_dir, or a '
+        'finished one that has fewer --epochs',
     )
     strategy: str = settings.loose_setting(
         '',
-        'One training on several devices: mirrored, all GPUs of this machine; '
-        'workers, the processes of TF_CONFIG (docs/guide/scale.md).',
+        'train on several devices: mirrored, all GPUs of this machine; workers, '
+        'the processes of TF_CONFIG (docs/guide/scale.md)',
         choices=('', 'mirrored', 'workers'),
     )
     recipe: str = settings.loose_setting(
         '',
-        'strong: the settings that have done best on this collection, instead of '
-        'the defaults; flags that are given win. Or a file: what `tpugraphs sweep` '
-        'found.',
+        'replace the defaults by the settings of strong, the best measured on this '
+        'collection, or of a file that `tpugraphs sweep` wrote; flags that are '
+        'given win',
     )
-    run_id: str = settings.setting('', 'A label of yours, kept in the run file.')
+    run_id: str = settings.setting('', 'keep this label in the run file')
 
     @property
     def collection(self) -> collections.Collection:
@@ -201,42 +210,44 @@ class TileConfig(_Config):
 
     model: str = settings.setting(
         'EarlyJoinSAGE',
-        'Name of the model, a class in baselines/tiles (docs/guide/models.md).',
+        'train this model, a class in baselines/tiles (docs/guide/models.md)',
     )
     data_root: str = settings.loose_setting(
         '~/data/tpugraphs/npz/tile/xla',
-        'Folder with the splits train, valid and test of .npz files.',
+        'read the splits train, valid and test of .npz files from this folder',
     )
     toy_data: bool = settings.setting(False, lambda: _help_on_toy_data('tile:xla'))
     cache_dir: str = _with_default(_Config, 'cache_dir', '~/data/tpugraphs/cache/tile')
     out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_tiles')
     results_csv: str = settings.loose_setting(
         '',
-        'Where the ranking of the test kernels goes; by default '
-        '<out_dir>/results_<time in ms>.csv.',
+        'write the ranking of the test kernels to this file (default: '
+        '<out_dir>/results_<time in ms>.csv)',
     )
     early_stop_steps: int = settings.loose_setting(
         5000,
-        'Fewest steps without a better score before --early_stop counts: with few '
-        'kernels an epoch is short. 0: epochs alone.',
+        'count for --early_stop only after this many steps without a better score, '
+        'since epochs of few kernels are short; 0: epochs alone',
         low=0,
     )
-    eval_every: int = settings.loose_setting(5, 'Deprecated: every epoch is validated.')
+    eval_every: int = settings.loose_setting(
+        5, 'change nothing (deprecated): every epoch is validated'
+    )
     columns: str = settings.setting('', _help_on_columns)
     configs: int = settings.setting(
         10,
-        'Configurations drawn per kernel and step; kernels with fewer are not '
-        'trained on.',
+        'draw this many configurations per kernel and step; kernels with fewer are '
+        'not trained on',
         low=2,
     )
-    batch: int = settings.setting(10, 'Kernels per step.', low=1)
+    batch: int = settings.setting(10, 'train on this many kernels per step', low=1)
     validate_batches: int = settings.setting(
-        -1, 'Validate on the first so many batches of kernels; -1: on all.'
+        -1, 'validate on the first batches of kernels, this many; -1: on all'
     )
     validation_configs: int = settings.setting(
         100,
-        'Most configurations per kernel in the validation after each epoch; always '
-        'the same ones, so that epochs can be compared.',
+        'validate on at most this many configurations per kernel after each epoch, '
+        'always the same ones, so that epochs can be compared',
         low=2,
     )
 
@@ -252,33 +263,33 @@ class LayoutConfig(_Config):
 
     model: str = settings.setting(
         'ResModel',
-        'Name of the model, a class in baselines/layout (docs/guide/models.md).',
+        'train this model, a class in baselines/layout (docs/guide/models.md)',
     )
     source: str = settings.setting(
         'xla',
-        'Which programs: xla or nlp; xla,nlp trains one model on both '
-        '(docs/guide/layouts.md).',
+        'train on programs of xla or nlp; xla,nlp trains one model on both '
+        '(docs/guide/layouts.md)',
         choices=collections.choices('source'),
         several=True,
     )
     search: str = settings.setting(
         'random',
-        'How their configurations were found: random or default (by a genetic search); '
-        'random,default for both.',
+        'train on configurations that were found at random, or with default by a '
+        'genetic search; random,default uses both',
         choices=collections.choices('search'),
         several=True,
     )
     data_root: str = settings.loose_setting(
         '~/data/tpugraphs/npz/layout',
-        'Folder with <source>/<search>/{train,valid,test}/*.npz.',
+        'read <source>/<search>/{train,valid,test}/*.npz from this folder',
     )
     toy_data: bool = settings.setting(
         False, lambda: _help_on_toy_data('layout:xla:random')
     )
     estimate: bool = settings.setting(
         False,
-        'Begin with the formula of --dir estimate: a score is the normal score of the '
-        'padded work, plus what the model learns (docs/guide/layouts.md).',
+        'begin with the formula of --dir estimate: a score is the normal score of '
+        'the padded work, plus what the model learns (docs/guide/layouts.md)',
     )
     cache_dir: str = _with_default(
         _Config, 'cache_dir', '~/data/tpugraphs/cache/layout'
@@ -286,9 +297,9 @@ class LayoutConfig(_Config):
     out_dir: str = _with_default(_Config, 'out_dir', '~/out/tpugraphs_layout')
     results_csv: str = settings.loose_setting(
         '',
-        'Where the ranking of the test programs goes; by default '
-        '<out_dir>/results_<time in ms>_<source>_<search>.csv.  Of several '
-        'collections each has a file, with _<source>_<search> in its name.',
+        'write the ranking of the test programs to this file (default: '
+        '<out_dir>/results_<time in ms>_<source>_<search>.csv); with several '
+        'collections, _<source>_<search> goes into each name',
     )
     epochs: int = _with_default(_Config, 'epochs', 50)
     early_stop: int = _with_default(_Config, 'early_stop', 25)
@@ -296,40 +307,41 @@ class LayoutConfig(_Config):
     clip_norm: float = _with_default(Optimisation, 'clip_norm', 1e-2)
     configs: int = settings.setting(
         16,
-        'Configurations drawn per program and step; programs with fewer different '
-        'ones are not trained on.',
+        'draw this many configurations per program and step; programs with fewer '
+        'different ones are not trained on',
         low=2,
     )
     max_configs: int = settings.setting(
         -1,
-        'Draw from at most so many configurations per program, a uniform subset; -1: '
-        'from all.',
+        'draw from a uniform subset of this many configurations per program; -1: '
+        'from all',
         low=2,
         also=-1,
     )
     sampling: str = settings.setting(
         'skewed',
-        'How they are drawn: skewed to fast ones as published, or uniform.',
+        'draw fast configurations more often, as published (skewed), or all alike '
+        '(uniform)',
         choices=('skewed', 'uniform'),
     )
     keep_nodes: int = settings.setting(
         5000,
-        'Nodes of a program that a step passes gradients through; -1: all of them.',
+        'pass gradients through this many nodes of a program per step; -1: all of them',
         low=1,
         also=-1,
     )
-    batch: int = settings.setting(8, 'Programs per step.', low=1)
+    batch: int = settings.setting(8, 'train on this many programs per step', low=1)
     validate_batches: int = settings.setting(
-        10, 'Validate on the first so many batches of programs; -1: on all.'
+        10, 'validate on the first batches of programs, this many; -1: on all'
     )
     validation_configs: int = settings.setting(
         1000,
-        'Most configurations per program in the validation after each epoch, as in '
-        'the published evaluation; always the same ones.',
+        'validate on at most this many configurations per program after each '
+        'epoch, always the same ones, as in the published evaluation',
         low=2,
     )
     memory_budget: int = settings.loose_setting(
-        1024, 'Megabytes that scoring may take for what it computes.', low=16
+        1024, 'take at most this many megabytes for what scoring computes', low=16
     )
 
 
@@ -356,7 +368,9 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     settings.parse_averaging(config.averaging)
     if isinstance(config, TileConfig):
         for name in config.column_sets:
-            registry.resolve(name, registry.column_sets(), '--columns')
+            registry.resolve(
+                name, registry.column_sets(), '--columns', extensions.more_columns()
+            )
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     check_data('' if is_default else config.data_root, config.sample_data)
     return config

@@ -104,7 +104,7 @@ def settings(
     flags = [f'--{name}={value}' for name, value in changes.items()]
     say(text.wrapped(' '.join([f'--recipe={recipe}:', *flags]), 2))
     if without_trees:
-        say('note: the graph model alone; with trees: pip install -e .[trees]')
+        say("note: the graph model alone; with trees: pip install -e '.[trees]'")
     return changes
 
 

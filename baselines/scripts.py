@@ -51,13 +51,13 @@ THEMES: Mapping[str, Sequence[str]] = {
 _REST = 'training'
 
 _CONFIG_HELP = (
-    'A TOML file of settings: its keys are names of flags, as in lr = 0.01.  Flags '
-    'that are given win.'
+    'read settings from this TOML file, whose keys are names of flags, as in '
+    'lr = 0.01; flags that are given win'
 )
 _FILES = """\
 flags from files:
   --config=run.toml    {}
-  --flagfile=FILE      A text file with a --flag=value on each line."""
+  --flagfile=FILE      read flags from this text file, one a line"""
 _PREDICT = 'tiles_gen_predictions_csv.py'
 _WIDE = 20  # columns of a flag
 HELP_ALL = '--help-all'
@@ -155,14 +155,12 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
     They are those of a model, losses, and a run.
     """
     task = settings.collection.task
-    if not settings.models_file:
-        folder = {'tile': 'tiles'}.get(task, task)
-        names = dict.fromkeys([*registry.model_names(folder), registry.TREES])
+    if not settings.models_file and registry.is_shipped(task):
+        names = dict.fromkeys([*registry.MODELS[task], registry.TREES])
         registry.resolve(settings.model, names, 'model')
-    losses = registry.declared('baselines.training.losses', 'register')
     for entry in settings.losses.split(','):
         if '.py:' not in entry and not entry.strip().startswith('tfr.'):
-            registry.resolve(entry.strip().partition(':')[0], losses, 'loss')
+            registry.resolve(entry.strip().partition(':')[0], registry.LOSSES, 'loss')
     if settings.init_from:
         with finding.as_flag('--init_from'):
             finding.find_one(settings.init_from, task)
@@ -375,7 +373,7 @@ def _flag_help(flag: flags.Flag) -> str:
     if not flag.boolean:
         default = flag.default_as_str or ''
         shown = f'--{flag.name}=' + default.strip('"[\']')
-        about = about.replace('.; repeat this option to specify a list of values', '.')
+        about = about.replace('; repeat this option to specify a list of values', '')
     if len(shown) > _WIDE:
         return f'  {shown}\n' + _indented(about)
     return f'  {shown:<{_WIDE}} ' + _indented(about).lstrip()

@@ -6,7 +6,12 @@ A linear model of a configuration's columns, with a pairwise logistic loss: a st
 models of your own.  `tpugraphs.open` takes a folder of splits in place of 'sample'.
 """
 
-import torch
+import sys
+
+try:
+    import torch
+except ImportError:
+    sys.exit('error: torch is not installed: pip install torch')
 
 import tpugraphs  # before TensorFlow, if that is imported, too
 

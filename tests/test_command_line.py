@@ -1,5 +1,6 @@
 """What every command does around its work: exit codes, one line, quick help."""
 
+import argparse
 import errno
 import importlib.metadata
 import os
@@ -15,6 +16,7 @@ from baselines import command_line
 from baselines.core import exits
 from baselines.core import text
 from tests.helpers import places
+from tests.helpers import settings_flags
 from tpugraphs import commands
 from tpugraphs.commands import __main__ as main
 
@@ -197,6 +199,13 @@ def test_one_run_beside_files():
         command_line.run_of(args)
 
 
+@pytest.mark.parametrize('name', _COMMANDS)
+def test_option_texts_have_one_form(name):
+    for action in commands.parser(name)._actions:
+        if action.option_strings and action.help != argparse.SUPPRESS:
+            assert settings_flags.is_option_text(action.help), action.option_strings
+
+
 def test_words_that_are_no_flags():
     exits.refuse_arguments(['tiles_train.py'])
     with pytest.raises(SystemExit) as caught:
@@ -260,7 +269,7 @@ for name in sys.argv[1:]:
     except SystemExit as end:
         assert not end.code, (name, end.code)
 slow = {'tensorflow', 'apache_beam', 'matplotlib', 'scipy.stats'}
-slow |= {'baselines.scoring.prediction', 'tpugraphs.kernels.cutting'}
+slow |= {'baselines.scoring.prediction', 'tpugraphs_lab.kernels.cutting'}
 slow = sorted(slow & set(sys.modules))
 print('imported', slow)
 """

@@ -78,8 +78,12 @@ def test_against_the_published_tree(tmp_path, monkeypatch, capsys):
 
 
 def test_the_example_in_pytorch(tmp_path):
-    pytest.importorskip('torch')
     script = places.ROOT / 'examples/torch_dataset.py'
+    command = [sys.executable, '-S', script]  # -S is without packages
+    without = subprocess.run(command, capture_output=True, text=True)
+    assert without.returncode == 1 and without.stderr.count('\n') == 1
+    assert 'pip install torch' in without.stderr
+    pytest.importorskip('torch')
     printed = subprocess.check_output([sys.executable, script], text=True)
     first, *_, last = (float(x) for x in re.findall(r': (\d\.\d+)', printed))
     assert last < first

@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -73,6 +75,23 @@ def test_a_script_says_what_is_missing(script):
     )
 
 
+@pytest.mark.parametrize('minor', range(6, 10))
+def test_an_older_python(minor):
+    """One line of every script, but of the one that runs from 3.6 on."""
+    places_of = pathlib.Path.home().glob(f'.pyenv/versions/3.{minor}.*/bin/python')
+    python = next(places_of, None) or shutil.which(f'python3.{minor}')
+    if python is None:
+        pytest.skip(f'needs Python 3.{minor}')
+    for script in sorted(places.ROOT.glob('*s*_*.py')):
+        done = subprocess.run([python, script], capture_output=True, text=True)
+        if script.name == 'echo_download_commands.py':
+            assert done.returncode == 0 and done.stdout.count('curl ') == 15
+        else:
+            assert (done.returncode, done.stdout) == (1, '')
+            [line] = done.stderr.splitlines()
+            assert f'3.{minor}' in line and 'python3.11 -m venv' in line
+
+
 def test_a_program_is_told_by_an_exception():
     command = [sys.executable, '-S', '-c', 'import baselines']
     done = subprocess.run(command, cwd=places.ROOT, capture_output=True, text=True)
@@ -90,7 +109,16 @@ def test_the_parent_of_a_clone_called_tpugraphs(tmp_path):
 def test_downloads_by_curl(tmp_path):
     """The archives of all collections, unpacked below ~/data/tpugraphs and kept."""
     script = places.ROOT / 'echo_download_commands.py'
-    printed = subprocess.check_output([sys.executable, '-S', script], text=True)
+    command = [sys.executable, '-S', script]
+    wrong = subprocess.run([*command, 'tiles'], capture_output=True, text=True)
+    assert (wrong.returncode, wrong.stdout) == (2, '')
+    assert "'tiles'" in wrong.stderr and 'npz_tile_xla' in wrong.stderr
+    read, write = os.pipe()
+    os.close(read)  # as `| head` does
+    lost = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert lost.stderr == '' and lost.returncode
+    printed = subprocess.check_output(command, text=True)
     splits = download.splits_of(['all'])
     for split in splits:
         name = split.replace('/', '_')

@@ -1,17 +1,15 @@
-"""The files that a training step, a prediction, `rank` and `collect` pass.
+"""How many files a training step, a training, a prediction and `rank` pass.
 
-Derived by profiling: of each walk every file of the packages whose code runs in this
-process, in the order in which they are entered; docs/architecture.md has them.
-Foundations (`baselines/core`) and data (the packed split, the table of columns, the
-generated messages) are left out.
+Counted by profiling: every file of the two packages whose code runs, once the same
+work has been done before, so that imports are no part of it.  The ceilings keep the
+ways through the code short enough to be read; docs/architecture.md describes them.
 """
 
+import collections
 import itertools
-import re
+import subprocess
 import sys
-import types
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -19,72 +17,83 @@ from baselines import config
 from baselines.tasks import lookup
 from baselines.training import loop
 from baselines.training import losses
+from baselines.training import run_training
 from baselines.training import task_data
-from tests.helpers import made_runs
-from tests.helpers import measured_programs
+from tests.helpers import finished_runs
 from tests.helpers import places
 from tests.helpers import tile_records
-import tiles_gen_predictions_csv
 from tpugraphs import commands
-from tpugraphs.measure import collection
-from tpugraphs.measure import collection_folder
-from tpugraphs.measure.clock import session
-from tpugraphs.measure.clock import timing
 
-_LEFT_OUT = (
-    *('__init__.py', 'core/', 'config.py', 'data/packed/'),
-    *('hlo/schema.py', 'hlo/protos.py'),
-)
-_DEPTH = len(places.ROOT.parts) + 1  # slashes before a path inside a package
 _PACKAGES = tuple(f'{places.ROOT}/{name}/' for name in ('baselines', 'tpugraphs'))
+_KERNELS = str(places.ROOT / 'examples/kernels.pb')
 
 
-def _walked(call):
-    """Returns the files of the packages that a call passes, in order of entrance.
+class _Walk:
+    """The files that a call passes.
 
-    The value is the number of frames in such files around the first entrance.
+    Attributes:
+        files: the files in the order in which they are entered first, relative to
+            their package.
+        packages: number of different packages of these files.
+        returns: number of first entrances into a package that was left before.
+        entrances: by file, how often its code is called after that of another file.
     """
-    passed = {}
 
-    def named(frame):
-        path = frame.f_code.co_filename
-        if not path.startswith(_PACKAGES):
-            return ''
-        path = path.split('/', _DEPTH)[-1]
-        return '' if path.startswith(_LEFT_OUT) else path
+    def __init__(self, call):
+        self.entrances = collections.Counter()
+        self._last = ''
+        sys.setprofile(self._enter)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+        self.files = list(self.entrances)
+        visited = [
+            package
+            for package, _ in itertools.groupby(
+                file.partition('/')[0] for file in self.files
+            )
+        ]
+        self.packages = len(set(visited))
+        self.returns = len(visited) - self.packages
 
-    def enter(frame, event, unused_argument):
+    def _enter(self, frame, event, unused_argument):
         # Bodies of modules run when they are imported, which is no part of a walk.
+        path = frame.f_code.co_filename
         if event != 'call' or frame.f_code.co_name == '<module>':
             return
-        path = named(frame)
-        if path and path not in passed:
-            passed[path], outer = 0, frame.f_back
-            while outer:
-                passed[path] += bool(named(outer))
-                outer = outer.f_back
+        for package in _PACKAGES:
+            if path.startswith(package):
+                file = path.removeprefix(package)
+                self.entrances[file] += file != self._last
+                self._last = file
 
-    sys.setprofile(enter)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return passed
+    def assert_at_most(self, files, packages, returns):
+        found = len(self.files), self.packages, self.returns
+        within = all(n <= most for n, most in zip(found, (files, packages, returns)))
+        assert within, f'{found}: {" ".join(self.files)}'
 
 
-def _returns(stops):
-    """Counts the returns to a package that was left already."""
-    entered = [
-        p for p, _ in itertools.groupby(stop.partition('/')[0] for stop in stops)
-    ]
-    return len(entered) - len(set(entered))
+@pytest.fixture(name='train', scope='module')
+def _train(tmp_path_factory):
+    """Trains MLP for an epoch on the first measured kernels; returns the run."""
+    home = tmp_path_factory.mktemp('home')
+    settings = config.TileConfig(
+        model='MLP',
+        sample_data=True,
+        toy_data=True,
+        epochs=1,
+        cache_dir=str(home / 'cache'),
+        out_dir=str(home / 'out'),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('HOME', str(home))  # where the archive is unpacked
+        yield lambda: finished_runs.quietly(run_training.train, settings)[0]
 
 
-def _documented(beginning):
-    """Returns the files in the paragraph of architecture.md that begins like this."""
-    text = (places.ROOT / 'docs/architecture.md').read_text(encoding='utf-8')
-    [paragraph] = [p for p in text.split('\n\n') if p.startswith(f'**{beginning}**')]
-    return re.findall(r'`((?:\w+/)+(?:\w+\.py)?|command_line\.py)`', paragraph)
+@pytest.fixture(name='run', scope='module')
+def _run(train):
+    return str(train())
 
 
 @pytest.mark.slow
@@ -107,78 +116,66 @@ def test_a_training_step_of_tiles(tmp_path):
     trainer = loop.Trainer(model, loss, settings, Unused())
     tf.config.run_functions_eagerly(True)  # a compiled step hides what it is made of
     try:
-        walked = _walked(lambda: trainer.fit(data))
+        trainer.fit(data)
+        walk = _Walk(lambda: trainer.fit(data))
     finally:
         tf.config.run_functions_eagerly(False)
-    assert [*walked] == _documented('A training step of tiles')
-    assert len(walked) <= 12
+    walk.assert_at_most(files=15, packages=5, returns=4)
 
 
 @pytest.mark.slow
-def test_a_prediction_of_tiles(tmp_path):
-    """The whole of `tiles_gen_predictions_csv.py`, with nothing packed yet."""
-    rng = np.random.default_rng(0)
-    tile_records.write_split(tmp_path / 'test', [tile_records.make_record(rng)])
-    values = types.SimpleNamespace(
-        dir=[made_runs.make_tile_run(tmp_path)],
-        dirs=[],
-        output=str(tmp_path / 'test.csv'),
-        data_root=str(tmp_path),
-    )
+def test_a_training(train, run):
+    walk = _Walk(train)
+    walk.assert_at_most(files=53, packages=12, returns=26)
+    assert walk.entrances['training/run_training.py'] <= 26
 
-    def predict(cache):
-        values.cache_dir = str(tmp_path / cache)
-        assert tiles_gen_predictions_csv.main([''], values) == 0
+
+@pytest.mark.slow
+def test_a_prediction(run, tmp_path, capsys):
+    def predict(name):
+        # Nothing is packed yet.
+        places = [f'--cache_dir={tmp_path / name}', f'--output={tmp_path / name}.csv']
+        assert commands.run('predict', ['--dir', run, *places]) == 0
 
     predict('first')  # imports what is imported late
-    walked = _walked(lambda: predict('second'))
-    assert [*walked] == _documented('A prediction of tiles')
-    assert len(walked) <= 18
-    assert len({path.partition('/')[0] for path in walked}) <= 8
-    assert _returns(walked) <= 5
+    walk = _Walk(lambda: predict('second'))
+    walk.assert_at_most(files=41, packages=13, returns=14)
+    assert walk.entrances['runs/run_files.py'] <= 18
+    assert walk.entrances['runs/weights.py'] <= 12
 
 
 @pytest.mark.slow
-def test_rank():
-    """Up to the scores; the first work is to look at the bytes of the file."""
-    kernels = str(places.ROOT / 'examples/kernels.pb')
-
+def test_rank(run, capsys):
     def rank():
-        assert commands.run('rank', [kernels, '--dir=pretrained', '--top=0']) == 0
+        assert commands.run('rank', [_KERNELS, '--dir', run]) == 0
 
     rank()  # imports what is imported late
-    walked = _walked(rank)
-    files = itertools.takewhile(lambda p: p != 'evaluation/choices.py', walked)
-    stops = [re.sub('^(hlo|features|data)/.*', r'\1/', path) for path in files]
-    stops = [*dict.fromkeys(stops)]
-    assert stops == _documented('`rank`')
-    assert len(stops) <= 18 and _returns(stops) <= 5
-    assert walked['hlo/forms.py'] <= 5
-
-
-@pytest.fixture(name='program')
-def _program(tmp_path, monkeypatch):
-    """A program to measure, which takes 2 ms, and 1 ms in any other configuration."""
-    pytest.importorskip('jaxlib', reason='jaxlib is not installed (extra [measure])')
-
-    def measure(self, modules, inputs, seed, protocol, tolerance):
-        default = np.full((protocol.most, 1), 2_000_000)
-        # No two passes are equal, or the order of their times would be undefined.
-        default = default + np.arange(protocol.most)[:, None]
-        others = np.repeat(default // 2, len(modules) - 1, axis=1)
-        others = others + 1000 * np.arange(len(modules) - 1)
-        passes = np.concatenate([default, others], axis=1)
-        return timing.Measured([*range(len(modules))], passes, passes[:, 0] + 1, {})
-
-    monkeypatch.setattr(session.Session, 'measure', measure)
-    module = measured_programs.pointwise(128, 64, opcode='exponential')
-    return measured_programs.write(tmp_path / 'program.pb', module)
+    walk = _Walk(rank)
+    walk.assert_at_most(files=56, packages=16, returns=24)
 
 
 @pytest.mark.slow
-def test_collect(program, tmp_path):
-    options = collection_folder.CollectionOptions(
-        output=str(tmp_path / 'out'), configs=4, passes=(2, 2)
+@pytest.mark.parametrize('trained, most', [(True, 147), (False, 137)])
+def test_rank_imports_what_it_needs(run, trained, most):
+    script = (
+        'import sys; from tpugraphs import commands; '
+        'commands.run("rank", sys.argv[1:]); names = list(sys.modules); '
+        'ours = [n for n in names if n.split(".")[0] in ("baselines", "tpugraphs")]; '
+        'print(*ours, file=sys.stderr)'
     )
-    walked = _walked(lambda: collection.collect([program], options))
-    assert [*walked] == _documented('`collect`')
+    done = subprocess.run(
+        [
+            sys.executable,
+            '-c',
+            script,
+            _KERNELS,
+            '--dir',
+            run if trained else 'estimate',
+        ],
+        cwd=places.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = done.stderr.splitlines()[-1].split()
+    assert len(imported) <= most, imported

@@ -31,12 +31,10 @@ _MODULES = {
     'Run': 'tpugraphs.api.runs',
     'Runs': 'tpugraphs.api.results',
     'Training': 'tpugraphs.api.training',
-    'hlo_module': 'tpugraphs.api.programs',
     'load': 'tpugraphs.api.runs',
     'losses': 'tpugraphs.api.catalogue',
     'models': 'tpugraphs.api.catalogue',
     'open_records': 'tpugraphs.api.data',
-    'read_program': 'tpugraphs.api.programs',
     'runs': 'tpugraphs.api.runs',
     'train': 'tpugraphs.api.training',
 }

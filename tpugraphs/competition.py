@@ -30,6 +30,7 @@ from tpugraphs.api import training
 _MEASURES = {'tile': 'kaggle_score', 'layout': 'kendall_tau'}
 _TITLES = {'kaggle_score': '1 - top-5 error', 'kendall_tau': "Kendall's tau"}
 _SUBMISSION = 'submission.csv'
+_ROWS = 894  # of a submission that Kaggle takes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,9 +138,16 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     path = os.path.join(files.expand(options.out_dir), _SUBMISSION)
     samples = [options.sample] * bool(options.sample)
     files.check_file_writable(path, 'out_dir', [submission.HEADER], samples)
-    with contextlib.redirect_stdout(sys.stderr):
+    kept = f'kept the trainings in {files.shown(options.out_dir)}'
+    with text.interruptible(kept), contextlib.redirect_stdout(sys.stderr):
         entries = [_entry(name, options, given.get(name, '')) for name in found]
-        kaggle.combine([e.csv for e in entries], path, options.sample or None)
+        csvs = [entry.csv for entry in entries]
+        count = kaggle.combine(csvs, path, options.sample or None)
+    if count != _ROWS:
+        text.note(
+            f'Kaggle takes {_ROWS} rows, not {count}: --sample '
+            f'{kaggle.TEMPLATE_NAME} fills in the others'
+        )
     return Results(entries, missing, path)
 
 

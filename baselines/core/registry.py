@@ -1,8 +1,8 @@
 """Finds models and other objects by name; suggests the nearest for a wrong name."""
 
-import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import difflib
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -16,6 +16,7 @@ import traceback
 import types
 from typing import Any
 
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import starting
 from baselines.core import text
@@ -31,6 +32,42 @@ _MOST_CAUSE = 400  # characters of an error in a user's code
 # What TensorFlow writes before a cause: the operation, or the frames of a function.
 _OPERATION = re.compile(r'\{\{function_node .*?\}\} | \[Op:\w+\].*')
 _FRAMES = re.compile(r'.*\n\s*[\w.]*(Error|Exception): ', re.DOTALL)
+
+# The folders of models in `baselines`, by task.
+FOLDERS = {'tile': 'tiles', 'layout': 'layout'}
+
+# The models of a task as they ship.
+MODELS: dict[str, tuple[str, ...]] = {
+    'tile': (
+        *('MLP', 'LateJoinSAGE', 'EarlyJoinSAGE', 'LateJoinResGCN', 'EarlyJoinResGCN'),
+        *('ResGCN', 'ChebSAGE', 'AttentionSAGE', 'ConfigAttentionSAGE'),
+        'LateJoinResSAGE',
+    ),
+    'layout': ('ResModel', 'GCN', 'ChebNet', 'GAT', 'SAGE', 'ChebSAGE', 'TGraph'),
+}
+# Hashes of their files.  People edit and replace these, and then names may differ.
+_SHIPPED = {
+    'tile': '465c9bd665303892e762a4fa9fb15d3fdf55eee75a1fb444d3c0213159167b59',
+    'layout': 'd494f7f77c2e8513206f93a98bf351de324c311dde59560a26ac923e723d48e0',
+}
+
+# The losses of `training.losses`, and the first lines of their docstrings.
+LOSSES = {
+    'ListMLELoss': (
+        'Computes the negative log-likelihood of the true order (Xia et al., ICML '
+        '2008).'
+    ),
+    'PairwiseHingeLoss': (
+        'Averages max(0, 1 - (s_i - s_j)) over pairs with y_i > y_j.'
+    ),
+    'PairwiseLogisticLoss': (
+        'Averages log(1 + exp(s_j - s_i)) over pairs with y_i > y_j.'
+    ),
+    'PairwiseRuntimeLoss': (
+        'Averages log(1 + exp(s_j - s_i)), pairs weighted by log runtime differences.'
+    ),
+    'MSE': 'Averages (score - label)^2.',
+}
 
 # Names that models, ways like theirs, and settings have elsewhere.
 _ELSEWHERE = {
@@ -54,18 +91,21 @@ _ELSEWHERE = {
 Own = str | Sequence[type]
 
 
-def resolve(name: str, choices: Mapping[str, Any], noun: str) -> Any:
+def resolve(name: str, choices: Mapping[str, Any], noun: str, ending: str = '') -> Any:
     """Returns `choices[name]`.
 
     Args:
         noun: for the message, such as 'model'.
+        ending: the end of the message.
 
     Raises:
         ValueError: there is no such name; lists the names, the nearest first.
     """
     if name in choices:
         return choices[name]
-    raise ValueError(f'there is no {noun} {text.quoted(name)}{suggest(name, choices)}')
+    raise ValueError(
+        f'there is no {noun} {text.quoted(name)}{suggest(name, choices)}{ending}'
+    )
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
@@ -87,48 +127,30 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
 
 
-def declared(module: str, decorator: str) -> dict[str, str]:
-    """Finds the functions that a module registers with a decorator, in its source.
-
-    The module is not imported: `--help` need not wait for TensorFlow.
-
-    Args:
-        module: its full name.
-        decorator: name of a decorator whose first argument is a name.
-
-    Returns:
-        By that name, the first line of the docstring.
-    """
-    spec: Any = importlib.util.find_spec(module)
-    lines = {}
-    for node in ast.parse(spec.loader.get_source(module)).body:
-        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            continue
-        for call in node.decorator_list:
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == decorator:
-                about = ast.get_docstring(node) or ''
-                lines[ast.literal_eval(call.args[0])] = about.partition('\n')[0]
-    return lines
-
-
 def column_sets(machine: str = '') -> dict[str, str]:
     """Finds the column sets for tiles of a machine, without importing them.
 
     Args:
-        machine: 'tpu' or 'cpu', a package of `baselines.features`; '' for all.
+        machine: 'tpu' or 'cpu'; '' for all.
 
     Returns:
-        By name: the full name of the module, which is called `<name>_columns`.
+        By name: the full name of the module; `<name>_columns` of `features.tpu`, or
+        an entry point of another distribution.
     """
-    spec: Any = importlib.util.find_spec('baselines.features')
-    [folder] = spec.submodule_search_locations
-    end, found = '_columns', {}
-    for package in [machine] if machine else ['tpu', 'cpu']:
-        for module in pkgutil.iter_modules([os.path.join(folder, package)]):
-            if module.name.endswith(end):
-                full = f'baselines.features.{package}.{module.name}'
-                found[module.name[: -len(end)]] = full
-    return found
+    points = {
+        name: point.value for name, point in extensions.find(extensions.COLUMNS).items()
+    }
+    spec: Any = importlib.util.find_spec('baselines.features.tpu')
+    for module in pkgutil.iter_modules(spec.submodule_search_locations):
+        if module.name.endswith('_columns'):
+            full = f'baselines.features.tpu.{module.name}'
+            points[f'tpu.{module.name.removesuffix("_columns")}'] = full
+    # The name of a point is `<machine>.<set>`.
+    return {
+        name.rpartition('.')[2]: module
+        for name, module in points.items()
+        if name.startswith(machine)
+    }
 
 
 def check_options(model: str, names: Iterable[str], options: Sequence[str]) -> None:
@@ -188,28 +210,18 @@ def models(folder: str, own: Own = '') -> dict[str, type]:
     return {**found, **added}
 
 
-def model_names(task: str) -> list[str]:
-    """Returns the names of the models of `tiles` or `layout`, from their source.
+def is_shipped(task: str) -> bool:
+    """Returns whether the files with the models of a task are as they ship."""
+    return hash_files(task) == _SHIPPED[task]
 
-    Nothing is imported: a wrong name is refused before TensorFlow has started.
-    """
-    package: Any = importlib.util.find_spec(f'baselines.{task}')
-    [folder] = map(pathlib.Path, package.submodule_search_locations)
-    # A class is a model if its base is: of Keras, or one found before in these files.
-    bases: set[str] = set()
-    names: list[str] = []
-    for path in [folder / 'models.py', *sorted(folder.glob('zoo/*.py'))]:
-        for node in ast.parse(path.read_text(encoding='utf-8')).body:
-            if isinstance(node, ast.ClassDef):
-                # `zoo.plain.SAGE` and `SAGE` are one class.
-                inherited = [ast.unparse(b).rpartition('.')[2] for b in node.bases]
-                is_base = any(ast.unparse(n) == 'is_base = True' for n in node.body)
-                if any(name in bases or name.endswith('Model') for name in inherited):
-                    bases.add(node.name)
-                    names += [node.name] * (not is_base)
-            elif isinstance(node, ast.Assign) and ast.unparse(node.value) in bases:
-                names += map(ast.unparse, node.targets)
-    return [name for name in names if not name.startswith('_')]
+
+def hash_files(task: str) -> str:
+    """Hashes models.py and the files of zoo/ of a task."""
+    place = pathlib.Path(__file__).parents[1] / FOLDERS[task]
+    hashed = hashlib.sha256()
+    for path in [place / 'models.py', *sorted(place.glob('zoo/*.py'))]:
+        hashed.update(path.read_bytes())
+    return hashed.hexdigest()
 
 
 def construct(
@@ -361,7 +373,7 @@ def named_model(model: str, task: str) -> dict[str, str]:
     if not model.endswith('.py'):
         return {'model': model}
     starting.start_tensorflow()
-    module = load_models_file(model, {'tile': 'tiles'}.get(task, task))
+    module = load_models_file(model, FOLDERS[task])
     names = list(distinct(models_in(module)))
     if len(names) != 1:
         raise ValueError(

@@ -21,8 +21,12 @@ _ADVICE = f'download {TEMPLATE_NAME} from {KAGGLE_PAGE} and give its path as --s
 
 
 def combine(
-    paths: Sequence[str], output: str, template: str | None = '', given_as: str = ''
-) -> None:
+    paths: Sequence[str],
+    output: str,
+    template: str | None = '',
+    given_as: str = '',
+    made_by: str = '`tpugraphs predict`',
+) -> int:
     """Writes the template with the predicted rows in it; prints counts of both.
 
     Args:
@@ -31,6 +35,10 @@ def combine(
             Kaggle's in `TEMPLATE_FOLDERS`.  None, for data whose IDs are not Kaggle's:
             the predicted rows alone are written, collection by collection.
         given_as: the flag that the paths were given by, for messages.
+        made_by: what makes such files of a model directory, for messages.
+
+    Returns:
+        The number of rows.
 
     Raises:
         ValueError: no template, a malformed file, IDs that do not fit
@@ -40,8 +48,8 @@ def combine(
     for path in paths:
         if not os.path.isfile(files.expand(path)):
             raise ValueError(
-                f'{f"{given_as} {path}".strip()}: there is no such file; `tpugraphs '
-                'predict` makes one from a model directory'
+                f'{f"{given_as} {path}".strip()}: there is no such file; {made_by} '
+                'makes one from a model directory'
             )
     if template == '':
         template = _find_template()
@@ -65,6 +73,7 @@ def combine(
     for note in merged.notes:
         print(note)
     print(f'{output}: {text.count(len(merged.rows), "row")} written, {origin}')
+    return len(merged.rows)
 
 
 def read_template(path: str) -> list[submission.RankingRow]:

@@ -3,8 +3,8 @@
     sets = column_sets.find(['estimate', 'tile'])
     columns = sets['tile'](nodes)(kernels, configs)  # [rows, len(sets['tile'].names)]
 
-A set is a module `<name>_columns` of `features.tpu` or `features.cpu`, the machine
-whose tiles it describes, with a class `Columns`; adding one touches no other file.
+A set is a module with a class `Columns`: `<name>_columns` of `features.tpu`, or an
+entry point of another distribution; `registry.column_sets` lists them.
 """
 
 import abc
@@ -13,6 +13,7 @@ import importlib
 
 import numpy as np
 
+from baselines.core import extensions
 from baselines.core import registry
 from baselines.data.packed import splits
 from baselines.features import kernel_nodes
@@ -62,10 +63,10 @@ def find(names: Iterable[str] | None = None) -> dict[str, type[ColumnSet]]:
     Raises:
         ValueError: there is no such set.
     """
-    modules = registry.column_sets()
+    modules, more = registry.column_sets(), extensions.more_columns()
     found = {}
     for name in modules if names is None else names:
-        module = registry.resolve(name, modules, 'column set')
+        module = registry.resolve(name, modules, 'column set', more)
         found[name] = importlib.import_module(module).Columns
     return dict(sorted(found.items(), key=lambda item: item[1].position))
 

@@ -14,7 +14,6 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from baselines.core import old_columns
-from baselines.core import registry
 from baselines.core import text
 from baselines.data.packed import splits
 from baselines.features import column_sets
@@ -141,11 +140,9 @@ class Normalizer:
             fields.update(
                 {f'{part}_used': used, f'{part}_min': low, f'{part}_max': high}
             )
-        sets = [
-            name
-            for name in registry.column_sets()
-            if f'{name}_min' in described or f'{name}_max' in described
-        ]
+        # The keys are <part>_used, and <part or set>_min and _max.
+        names = (key.rpartition('_')[0] for key in described)
+        sets = dict.fromkeys(name for name in names if name not in _PARTS)
         columns = column_sets.find(sets) if sets else {}
         fields['table_ranges'] = {
             name: _read_range(described, name, len(columns[name].names))

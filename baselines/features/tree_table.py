@@ -1,11 +1,11 @@
 """The columns of a tile configuration that trees see (`--model=Trees`, `--trees`).
 
-Where the tiles are those of a CPU, these are the column sets for a CPU and nothing
-else: the columns below gained nothing on measured kernels
-(docs/findings/experiments.md#trees-of-tiles).  Else they are:
+Where the tiles are those of a CPU and column sets for a CPU are installed, these are
+the columns of those sets and nothing else: the columns below added nothing on measured
+kernels (docs/findings/experiments.md#trees-of-tiles).  Otherwise they are:
 
     config_<c>    the configuration's own 24 columns, unchanged
-    <name>        the columns of the sets for a TPU
+    <name>        the columns of the sets for a TPU; of a CPU's tiles the set `tile`
     mean_<c>      mean over the kernel's nodes of sign(x) log(1 + |x|) of column c
     max_<c>       its maximum
     count_<o>     how many nodes have opcode o; nodes: how many there are
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from baselines.core import extensions
 from baselines.core import registry
 from baselines.data.tile import store as tile_store
 from baselines.features import column_sets
@@ -49,11 +50,11 @@ class TreeTable:
         own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
         kernel_names = _kernel_names(store)
         if names is None:
-            # Columns that read bounds as registers say nothing of elements.
-            machine = column_sets.machine_of(store)
-            sets = column_sets.find(registry.column_sets(machine))
+            # Sets for a TPU read bounds as registers; those for a CPU may be missing.
+            fitting = registry.column_sets(column_sets.machine_of(store))
+            sets = column_sets.find(fitting or ['tile'])
             names = [name for columns in sets.values() for name in columns.names]
-            if machine == 'tpu':
+            if 'tile' in sets:
                 names = [*own, *names, *kernel_names]
         else:
             found = column_sets.find().items()
@@ -70,7 +71,7 @@ class TreeTable:
             if name not in place:
                 raise ValueError(
                     f'{store.source}: there is no column {name[:40]!r}, which the '
-                    'trees look at; grow them again'
+                    f'trees look at; grow them again{extensions.more_columns()}'
                 )
         # Names may come in any order: `_places` says where each block's columns go.
         block, column = np.array([place[name] for name in self.names]).reshape(-1, 2).T

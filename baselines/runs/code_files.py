@@ -65,7 +65,7 @@ def read(
 
 def _ours(model: str, task: str) -> list[CodeFile]:
     """Returns the models.py of this package, if a model of this name is in it."""
-    path = f'baselines/{"tiles" if task == "tile" else task}/models.py'
+    path = f'baselines/{registry.FOLDERS[task]}/models.py'
     content = untrusted.read(os.path.join(_ROOT, path), _MAX_BYTES)
     pattern = rf'^(class )?{re.escape(model)}\b'.encode()
     is_there = re.search(pattern, content, re.MULTILINE)
@@ -127,6 +127,9 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
 
     Args:
         models_file: the file that the user has named, or classes.
+
+    Raises:
+        ValueError: the user has named none, and the run's model is not one of ours.
     """
     ours = [stored for stored in _stored(run) if stored['flag'] == _OURS]
     if ours and not models_file and not run.args.get('models_file'):
@@ -135,23 +138,23 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     named = run.args.get('models_file')
     if not named or not isinstance(models_file, str):
         return
-    trained_with = f'{run.model_dir} was trained with --models_file='
-    if not of_model:  # a run of the published code, or of one that kept no copy
-        if not models_file:
-            text.note(
-                f'{trained_with}{text.printable(named)}; pass it here too if it '
-                'is not ours'
-            )
+    if models_file:
+        if of_model and not _has_hash(models_file, of_model[0]['sha256']):
+            _note_copy(run, models_file, of_model[0])
         return
-    [stored] = of_model
-    if not models_file:
+    for stored in of_model:  # none of a run of the published code
         # The copy of the run counts where the user's file has changed since.
-        file = stored['path']
-        if not _has_hash(file, stored['sha256']):
-            file = os.path.join(run.model_dir, stored['copy'])
-        text.note(f'{trained_with}{text.printable(file)}; pass it here too')
-    elif not _has_hash(models_file, stored['sha256']):
-        _note_copy(run, models_file, stored)
+        named = stored['path']
+        if not _has_hash(named, stored['sha256']):
+            named = os.path.join(run.model_dir, stored['copy'])
+    model = run.args['model']
+    message = (
+        f'{run.model_dir} was trained with {text.printable(model)} of '
+        f'--models_file={text.printable(named)}: pass that here, too'
+    )
+    if registry.is_shipped(run.task) and model not in registry.MODELS[run.task]:
+        raise ValueError(message)
+    text.note(f'{message}, unless it is the same as ours')
 
 
 def _note_change(run: run_files.RunFile, stored: dict[str, str]) -> None:

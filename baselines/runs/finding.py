@@ -6,7 +6,7 @@
     find('0123')                                       the beginning of its hash
     find('wide')                                       its --run_id
     find('MLP')                                        all runs of a model
-    find('pretrained')                                 the run that ships, of tiles
+    find('pretrained')                                 a run that an extension has
     load('latest')                                     its run file, read
 
 Names without a folder are looked up where trainings write by default; another folder
@@ -15,27 +15,23 @@ precedes the name: `~/out/mine/latest`.  A folder alone names the only run in it
 
 from collections.abc import Iterable, Iterator, Sequence
 import contextlib
+from importlib import metadata
 import os
-import pathlib
 import re
 
 from baselines import config
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import text
-from baselines.core import untrusted
 from baselines.runs import run_files
 
 LATEST = 'latest'
 ESTIMATE = 'estimate'  # no run: formulas, for the commands that take them
-PRETRAINED = 'pretrained'  # the run that ships with the package
-FORMS = (
-    "a directory, 'latest', 'pretrained', the beginning of a hash, a --run_id "
-    'or a model'
-)
+PRETRAINED = 'pretrained'  # a run of the laboratory, see `core.extensions`
+FORMS = "a directory, 'latest', the beginning of a hash, a --run_id or a model"
 
-_ABOUT = 'about.json'
-_INSTALL_AGAIN = 'install tpugraphs again'
 _SHORTEST = 4  # characters of a hash
+_RUN_FILE = re.compile(r'run_(\w+)\.jsonz')
 
 
 def default_folders() -> list[str]:
@@ -43,38 +39,16 @@ def default_folders() -> list[str]:
     return [files.expand(kind.out_dir) for kind in config.CONFIGS.values()]
 
 
-def pretrained_folder() -> str:
-    """Returns the folder with the run that ships, and about.json, which describes it.
-
-    `tools/measured_data/pretrain.py` makes both.
-    """
-    return str(pathlib.Path(__file__).with_name(PRETRAINED))
-
-
-def about_pretrained() -> str:
-    """Describes in one line the run that ships: its data, and how well it ranks.
-
-    Raises:
-        ValueError: the installation is damaged.
-    """
-    path = os.path.join(pretrained_folder(), _ABOUT)
-    try:
-        about = untrusted.loads(untrusted.read(path))
-        return (
-            f'{PRETRAINED}: {about["model"]} of {about["kernels"]:,} kernels measured '
-            f'on {about["hardware"]}; on {about["unseen"]:,} kernels of unseen '
-            f'programs its first choice saves {about["first"]:.0%} of the time that '
-            f"could be saved over XLA's default, the best of ten {about['ten']:.0%}"
-        )
-    except (OSError, *untrusted.DAMAGE):
-        raise ValueError(f'{path}: damaged; {_INSTALL_AGAIN}') from None
-
-
 def in_folder(out_dir: str, name: str) -> str:
     """Prefixes the name of a run with a folder, unless it has one, or needs none."""
-    if os.path.dirname(name) or name in (ESTIMATE, PRETRAINED):
+    if os.path.dirname(name) or name in (ESTIMATE, PRETRAINED, *_shipped()):
         return name
     return os.path.join(out_dir, name)
+
+
+def _shipped() -> dict[str, metadata.EntryPoint]:
+    """Returns the runs of other distributions, by name."""
+    return extensions.find(extensions.RUNS)
 
 
 @contextlib.contextmanager
@@ -107,48 +81,27 @@ def find(name: str, task: str = '') -> list[str]:
             '`rank`, `predict` and `evaluate` accepts it; a run of that name is '
             f'./{ESTIMATE}'
         )
+    if name in _shipped():
+        return run_files.list_dirs(_shipped()[name].load()())
     if name == PRETRAINED:
-        shipped = run_files.list_dirs(pretrained_folder())
-        if len(shipped) != 1:
-            raise ValueError(
-                f'--dir: {pretrained_folder()} holds {len(shipped)} runs, where one '
-                f'ships; {_INSTALL_AGAIN}'
-            )
-        return shipped
-    path = files.expand(name)
+        raise ValueError(extensions.in_laboratory(f'--dir: {PRETRAINED}'))
+    path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))
     if os.path.isdir(path):
         return [path] if run_files.hash_of(path) else [_only_run(path)]
-    model_dir = re.sub(r'run_(\w+)\.jsonz$', r'model_\1', path)
-    if model_dir != path and os.path.isdir(model_dir):
-        return [model_dir]
-    missing = f'--dir: there is no directory {path}'
     folder, word = os.path.split(name.rstrip('/'))
-    folders = default_folders()
-    if folder:
-        folders = [files.expand(folder)]
-        if not os.path.isdir(folders[0]):
-            if word == LATEST:
-                raise ValueError(f'--dir: {no_runs_message([folder])}')
-            raise ValueError(missing)
+    folders = [files.expand(folder)] if folder else default_folders()
     model_dirs = [d for place in folders for d in run_files.list_dirs(place)]
-    if not model_dirs:
-        if folder and word != LATEST:
-            raise ValueError(missing)
-        raise ValueError(f'--dir: {no_runs_message(folders, word)}')
-    runs, damaged = _read(model_dirs)
-    matches = _by_hash(word, model_dirs) or _by_name(word, runs, damaged, task)
+    matches = _match(word, model_dirs, task)
     if matches:
         return matches
-    if folder and run_files.hash_of(path):
-        raise ValueError(missing)
-    if word == LATEST:  # with `task`; or all runs are damaged
-        raise ValueError(f'--dir: {no_runs_message(folders, task=task)}')
-    raise ValueError(
-        f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
-        f'{FORMS}. The newest are '
-        f'{_listed([*(run.model_dir for run in reversed(runs)), *damaged])}; '
-        '`tpugraphs runs` lists all'
-    )
+    if folder and word != LATEST and not model_dirs:
+        raise ValueError(f'--dir: there is no directory {path}')
+    if model_dirs and word != LATEST:
+        raise ValueError(
+            f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
+            f'{FORMS}. The newest are {_listed(model_dirs)}; `tpugraphs runs` lists all'
+        )
+    raise ValueError(f'--dir: {no_runs_message(folders, word, task)}')
 
 
 def find_one(name: str, task: str = '') -> str:
@@ -159,10 +112,7 @@ def find_one(name: str, task: str = '') -> str:
     """
     matches = find(name, task)
     if len(matches) > 1:
-        raise ValueError(
-            f'--dir: {name!r} stands for {len(matches)} runs, and one is wanted: '
-            f'{_listed(matches)}'
-        )
+        raise ValueError(_ambiguous(name, matches))
     return matches[0]
 
 
@@ -204,6 +154,18 @@ def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFil
     return {model_dir: load(model_dir) for model_dir in find_all(names, task)}
 
 
+def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
+    """Returns the runs whose run files can be read, the oldest first.
+
+    Args:
+        folder: the folder of the runs; '' for those where trainings write by default.
+        task: 'tile' or 'layout'; '' for both.
+    """
+    folders = [files.expand(folder)] if folder else default_folders()
+    model_dirs = [d for place in folders for d in run_files.list_dirs(place)]
+    return [run for run in _read(model_dirs)[0] if task in ('', run.task)]
+
+
 def _read(model_dirs: Sequence[str]) -> tuple[list[run_files.RunFile], list[str]]:
     """Reads run files, the oldest first; returns runs and damaged directories."""
     runs, damaged = [], []
@@ -215,82 +177,88 @@ def _read(model_dirs: Sequence[str]) -> tuple[list[run_files.RunFile], list[str]
     return sorted(runs, key=lambda run: run.finished), damaged
 
 
-def _by_hash(word: str, model_dirs: Sequence[str]) -> list[str]:
-    """Returns directories with a hash that begins so; raises ValueError for several."""
-    start = word.removeprefix('model_')
-    if len(start) < _SHORTEST:
-        return []
-    matches = [d for d in model_dirs if run_files.hash_of(d).startswith(start)]
-    if len(matches) > 1:
-        raise ValueError(
-            f'--dir: {word!r} is the beginning of {len(matches)} runs: '
-            f'{_listed(matches)}'
-        )
-    return matches
-
-
-def _by_name(
-    word: str, runs: Sequence[run_files.RunFile], damaged: Sequence[str], task: str
-) -> list[str]:
-    """Returns directories of runs of a --run_id or of a model, or the latest.
+def _match(word: str, model_dirs: Sequence[str], task: str) -> list[str]:
+    """Returns the directories that a word refers to, the oldest run first.
 
     Damaged runs, which may be among them, are named on stderr.
+
+    Raises:
+        ValueError: several hashes begin with the word.
     """
+    start = word.removeprefix('model_')
+    by_hash = [d for d in model_dirs if run_files.hash_of(d).startswith(start)]
+    if by_hash and len(start) >= _SHORTEST:
+        if len(by_hash) > 1:
+            raise ValueError(_ambiguous(word, by_hash))
+        return by_hash
+    runs, damaged = _read(model_dirs)
     if word == LATEST:
-        matches = _latest(runs, task)
+        matches = [run for run in runs if task in ('', run.task)][-1:]
+        if matches and matches[0] is not runs[-1]:
+            text.note(
+                f'model_{runs[-1].hash}, the latest run, is not of {task}s; '
+                f'taking model_{matches[0].hash}, the latest that is'
+            )
     else:
         matches = [run for run in runs if word == run.args.get('run_id')]
         matches = matches or [run for run in runs if word == run.args['model']]
-    if matches:
-        for model_dir in damaged:
-            text.note(f'{run_files.run_file(model_dir)} is damaged; left out')
+    for model_dir in damaged if matches else ():
+        text.note(f'{run_files.run_file(model_dir)} is damaged; left out')
     return [run.model_dir for run in matches]
-
-
-def _latest(runs: Sequence[run_files.RunFile], task: str) -> list[run_files.RunFile]:
-    """Returns the last run, of a task if one is given, in a list; [] for none."""
-    of_task = [run for run in runs if task in ('', run.task)]
-    if of_task and of_task[-1] is not runs[-1]:
-        text.note(
-            f'model_{runs[-1].hash}, the latest run, is not of {task}s; '
-            f'taking model_{of_task[-1].hash}, the latest that is'
-        )
-    return of_task[-1:]
 
 
 def _only_run(folder: str) -> str:
     """Returns the only model directory in a folder; raises ValueError otherwise."""
     inside = run_files.list_dirs(folder)
-    if not inside:
-        raise ValueError(f'--dir: {no_runs_message([folder])}')
     if len(inside) > 1:
-        raise ValueError(
-            f'--dir: {folder} is not called model_<hash>, and holds {len(inside)} '
-            f"runs: name one, or '{folder}/latest'"
-        )
+        raise ValueError(f"{_ambiguous(folder, inside)}; or '{folder}/{LATEST}'")
+    if not inside:
+        message = _renamed_message(folder) or no_runs_message([folder])
+        raise ValueError(f'--dir: {message}')
     return inside[0]
 
 
+def _renamed_message(folder: str) -> str:
+    """Says how to name a saved model that was renamed; '' for another folder."""
+    trees = run_files.trees_path(folder)
+    if not run_files.has_weights(folder) and not os.path.lexists(trees):
+        return ''
+    parent = os.path.dirname(folder)
+    matches = map(_RUN_FILE.fullmatch, os.listdir(parent))
+    run_hashes = [match[1] for match in matches if match]
+    unused = [h for h in run_hashes if not os.path.isdir(f'{parent}/model_{h}')]
+    run_hash = unused[0] if len(unused) == 1 else '<hash>'
+    return (
+        f'{folder} holds a saved model, but is not called model_<hash>: rename it to '
+        f'model_{run_hash}, next to its run file run_{run_hash}.jsonz'
+    )
+
+
 def no_runs_message(folders: Iterable[str], word: str = '', task: str = '') -> str:
-    """Writes that folders have no runs, or none of a name or task, and how to train."""
-    called = f', so none is called {word!r}' if word else ''
-    folders = [files.expand(folder) for folder in folders]
-    where = '' if len(folders) > 1 else f' --out_dir={folders[0]}'
+    """Says that folders have no runs, or none of a name or task, and how to train."""
+    called = f', so none is called {word!r}' if word not in ('', LATEST) else ''
+    places = [files.expand(folder) for folder in folders]
+    where = '' if len(places) > 1 else f' --out_dir={places[0]}'
     return (
         f'there are no runs{f" of {task}s" if task else ""} (model_<hash>) in '
-        f'{" or ".join(folders)}{called}; '
+        f'{" or ".join(places)}{called}; '
         f'train one: tpugraphs train {task or "tile"} --sample_data{where}'
     )
 
 
+def _ambiguous(name: str, model_dirs: Sequence[str]) -> str:
+    """Says that a name refers to several runs, where one is needed."""
+    count = len(model_dirs)
+    return f'--dir: {name!r} names {count} runs; choose one: {_listed(model_dirs)}'
+
+
 def _listed(model_dirs: Sequence[str]) -> str:
-    """Lists the first five runs, with their models and dates."""
-    parts = []
-    for model_dir in model_dirs[:5]:
-        about = 'its run file is damaged'
-        with contextlib.suppress(ValueError, OSError):
-            run = run_files.read(model_dir)
-            model = text.printable(run.args['model'])
-            about = f'{model}, {run.finished:%Y-%m-%d %H:%M}'
-        parts.append(f'model_{run_files.hash_of(model_dir)[:12]} ({about})')
-    return ', '.join(parts)
+    """Lists the five newest runs, with their models and dates, damaged ones last."""
+    runs, damaged = _read(model_dirs)
+    parts = [
+        f'model_{run.hash[:12]} ({text.printable(run.args["model"])}, '
+        f'{run.finished:%Y-%m-%d %H:%M})'
+        for run in reversed(runs)
+    ]
+    parts += [f'model_{run_files.hash_of(d)[:12]} (damaged run file)' for d in damaged]
+    return ', '.join(parts[:5])

@@ -1,6 +1,7 @@
 """Lists the runs in folders, as a table or as JSON."""
 
 from collections.abc import Iterator, Sequence
+import datetime
 import itertools
 import os
 import re
@@ -183,7 +184,8 @@ def cells(rows: Sequence[RunRow]) -> list[list[str]]:
     """
     folders = {os.path.dirname(run.path) for run in rows}
     plain = folders if len(folders) == 1 else {*finding.default_folders()}
-    first = 5 * (len({run.when[:4] for run in rows}) == 1)  # without the year
+    years = {run.when[:4] for run in rows}
+    first = 5 * (years == {f'{datetime.date.today().year}'})  # without the year
     has_seeds = any(run.seed is not None for run in rows)
     head = ['when', 'model', 'collection', *(['seed'] * has_seeds)]
     head += [_DIFFERS, 'valid', 'minutes', 'run']

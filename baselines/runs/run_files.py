@@ -192,8 +192,8 @@ class RunFile:
         """
         if self.digests.get(kind) != digest:
             raise ValueError(
-                f'{self.model_dir} does not hold the {kind} that {self.file} was saved '
-                'with; copy both again'
+                f'{self.file} belongs to another directory than {self.model_dir}: it '
+                f'was saved with other {kind}; copy both again'
             )
         if self.digests.get('settings') != _settings_digest(self.info):
             raise ValueError(

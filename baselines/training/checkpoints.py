@@ -39,8 +39,9 @@ class Unfinished:
         started: start time, milliseconds since 1970.
 
     Raises:
-        ValueError: a run is to be resumed, and its file is damaged, or one of the
-            user's files has changed since it began.
+        ValueError: a run is to be resumed, and its file is damaged, it has more epochs
+            than the settings ask for, or one of the user's files has changed since it
+            began.
     """
 
     def __init__(
@@ -76,10 +77,17 @@ class Unfinished:
                 started = int(described.pop('started'))
                 self._seconds_before = float(described.pop('seconds'))
                 described.pop('command', None)  # the one of this process replaces it
+                epochs = len(described['curve']['epoch'])
             except untrusted.DAMAGE as error:
                 raise _damaged(self._path, str(error)) from None
             if not re.fullmatch('[0-9a-f]{32}', run_hash):
                 raise _damaged(self._path, 'run_hash')
+            if epochs > config.epochs:
+                raise ValueError(
+                    f'--resume: {self._path} has {epochs} epochs: --epochs must be at '
+                    f'least {epochs}, not {config.epochs}; without --resume the '
+                    'training starts over'
+                )
             if self._finished is None:  # a run that trains on becomes another one
                 self.run_hash, self.started = run_hash, started
             self._check_code(self._interrupted[0], described.pop('code', []))
@@ -88,7 +96,8 @@ class Unfinished:
         saved.remove_leftovers(self._folder)
         lock = run_files.lock_file(self._folder, self.key)
         refusal = (
-            f'--out_dir {self._folder}: another training of these settings writes there'
+            f'--out_dir {self._folder}: another training of these settings writes '
+            'there; wait for it, or choose another --seed or --out_dir'
         )
         self._lock.enter_context(files.locked(lock, refusal))
         if not os.path.isdir(self._model_dir):
@@ -152,12 +161,16 @@ class Unfinished:
         return finding.load(self._model_dir) if is_saved else None
 
     def _longest_run(self) -> run_files.RunFile | None:
-        """Returns the run with these settings and data that has the most epochs."""
+        """Returns the run with these settings and data that has the most epochs.
+
+        Runs with more epochs than the settings ask for are left out.
+        """
         longest = None
         for model_dir in run_files.list_dirs(self._folder):
             with contextlib.suppress(ValueError, OSError):
                 run = finding.load(model_dir)
                 is_ours = run.info.get('training_key') == self.key
+                is_ours &= not run.has_model or _epochs(run) <= self._config.epochs
                 if is_ours and (longest is None or _epochs(run) > _epochs(longest)):
                     longest = run
         return longest

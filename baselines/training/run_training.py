@@ -132,7 +132,7 @@ def _check(config: config_lib.AnyConfig) -> None:
     grows = config.model == registry.TREES or config.trees
     if grows and not starting.has_lightgbm():
         flag = '--trees' if config.trees else f'--model={registry.TREES}'
-        raise ValueError(f'{flag} needs LightGBM: pip install -e .[trees]')
+        raise ValueError(f"{flag} needs LightGBM: pip install -e '.[trees]'")
     parts = config.collection.parts
     if folds.parse(config.fold) and len(parts) > 1:
         raise ValueError(

@@ -381,11 +381,12 @@ def completed(
         if takes and column_sets.machine_of(train) == 'cpu':
             sets = column_sets.find(registry.column_sets('cpu')).items()
             added = [name for name, columns in sets if columns.is_useful(train)]
-            changes['columns'] = ','.join([*given, *added])
-            print(
-                f'note: --recipe={settings.recipe}: tiles of a CPU; adding '
-                f'--columns={",".join(added)}'
-            )
+            if added:
+                changes['columns'] = ','.join([*given, *added])
+                print(
+                    f'note: --recipe={settings.recipe}: tiles of a CPU; adding '
+                    f'--columns={",".join(added)}'
+                )
     # With the recipe's number most graphs would not be trained on at all.
     drawable = lookup.TASKS[settings.collection.task].drawable(train, settings)
     if np.mean(drawable >= settings.configs) < 0.5:

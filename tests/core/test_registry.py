@@ -1,31 +1,18 @@
 """Names: the nearest one, the models of a module, and models.py of others."""
 
+import inspect
 import sys
 import types
 
 import pytest
 import tensorflow as tf
 
+from baselines import config
+from baselines import scripts
 from baselines.core import registry
 from baselines.layout import zoo
+from baselines.training import losses
 from tests.helpers import refusals
-
-_REGISTERING = """
-raise RuntimeError('imported')
-
-@thing('First', size=2)
-def first():
-    '''What it is.
-
-    More.
-    '''
-
-@other('Second')
-def second(): ...
-
-@thing('Third')
-class Third: ...
-"""
 
 _MODEL = """
 import tensorflow as tf
@@ -186,13 +173,6 @@ def test_models_file_without_models(tmp_path):
         assert message == f'--models_file: {path} {what}'
 
 
-def test_what_a_module_registers_is_read_without_importing_it(tmp_path, monkeypatch):
-    (tmp_path / 'registering.py').write_text(_REGISTERING)
-    monkeypatch.syspath_prepend(tmp_path)
-    found = registry.declared('registering', 'thing')
-    assert found == {'First': 'What it is.', 'Third': ''}
-
-
 def test_a_file_in_the_zoo_is_all_that_a_layout_model_needs(tmp_path, monkeypatch):
     (tmp_path / 'newcomer.py').write_text(
         _MODEL + '\n\nclass Base(Mine):\n    is_base = True\n'
@@ -208,6 +188,24 @@ def test_a_file_in_the_zoo_is_all_that_a_layout_model_needs(tmp_path, monkeypatc
     assert found['ResModel'].__module__ == 'baselines.layout.models'
 
 
-@pytest.mark.parametrize('task', ['tiles', 'layout'])
-def test_names_of_models_without_tensorflow(task):
-    assert sorted(registry.model_names(task)) == sorted(registry.models(task))
+@pytest.mark.parametrize('task, folder', registry.FOLDERS.items())
+def test_names_of_models_without_tensorflow(task, folder):
+    assert {*registry.MODELS[task]} == {*registry.models(folder)}
+    # Where a file of models changes, `registry` needs the new hash.
+    assert registry.is_shipped(task), registry.hash_files(task)
+
+
+def test_a_changed_file_of_models_is_imported_for_its_names(tmp_path, monkeypatch):
+    settings = config.TileConfig(model='Mine')
+    with pytest.raises(ValueError, match='Mine'):
+        scripts.refuse_wrong_names(settings)
+    monkeypatch.setattr(registry, 'is_shipped', lambda task: False)
+    scripts.refuse_wrong_names(settings)  # the import may find it
+
+
+def test_losses_without_tensorflow():
+    lines = {
+        name: inspect.getdoc(loss.function).partition('\n')[0]
+        for name, loss in losses.LOSSES.items()
+    }
+    assert lines == registry.LOSSES

@@ -18,9 +18,9 @@ from tests.helpers import layout_files
 from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tests.helpers import places
-from tpugraphs.kernels import cutting as measured_kernels
-from tpugraphs.kernels import tile_choices
-from tpugraphs.measure import collection_folder
+from tpugraphs_lab.kernels import cutting as measured_kernels
+from tpugraphs_lab.kernels import tile_choices
+from tpugraphs_lab.measure import collection_folder
 
 
 @pytest.mark.slow

@@ -47,9 +47,9 @@ from tests.helpers import measured_programs
 from tests.helpers import measurements
 from tests.helpers import tile_records
 from tpugraphs.inspect import contents
-from tpugraphs.kernels import tpu_tiles
-from tpugraphs.measure import collection_folder
-from tpugraphs.programs import reader
+from tpugraphs_lab.kernels import tpu_tiles
+from tpugraphs_lab.measure import collection_folder
+from tpugraphs_lab.programs import reader
 
 _FOLDER = 'npz/tile/xla/train'
 
@@ -84,9 +84,9 @@ OWN = {
     'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.devices.parse_cluster': 'the variable TF_CONFIG',
-    'tpugraphs.programs.functions._run': 'code that the user asks to run',
-    'tpugraphs.programs.functions.from_file': 'code that the user asks to run',
-    'tpugraphs.programs.isolated.call': 'an answer of its own child process',
+    'tpugraphs_lab.programs.functions._run': 'code that the user asks to run',
+    'tpugraphs_lab.programs.functions.from_file': 'code that the user asks to run',
+    'tpugraphs_lab.programs.isolated.call': 'an answer of its own child process',
 }
 
 
@@ -161,7 +161,7 @@ def targets() -> dict[str, Target]:
         'backend_config': Target(
             json.dumps({'window_config': _WINDOW}).encode(),
             _read_tiles,
-            ('tpugraphs.kernels.tpu_tiles.own_tiles',),
+            ('tpugraphs_lab.kernels.tpu_tiles.own_tiles',),
             'json',
         ),
         'shown.npz': Target(
@@ -226,7 +226,7 @@ def targets() -> dict[str, Target]:
             _read_sidecar,
             (
                 'baselines.data.hardware.measured_on',
-                'tpugraphs.measure.collection_folder.read_sidecar',
+                'tpugraphs_lab.measure.collection_folder.read_sidecar',
                 'baselines.core.untrusted.loads',
             ),
             'json',

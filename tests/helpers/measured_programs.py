@@ -3,8 +3,8 @@
 import re
 
 from baselines.hlo import protos
-from tpugraphs.kernels import building
-from tpugraphs.programs import xla
+from tpugraphs_lab.kernels import building
+from tpugraphs_lab.programs import xla
 
 # A program whose loop never ends, as text of XLA.
 ENDLESS = """

@@ -8,7 +8,7 @@ import pytest
 
 from baselines.hlo import protos
 from tests.helpers import hlo_modules
-from tpugraphs.kernels import building
+from tpugraphs_lab.kernels import building
 
 HLO = """\
 // what XLA dumps before its passes

@@ -30,3 +30,8 @@ def parsed(*words, kind=config.TileConfig):
     scripts.define_flags(kind, values=values)
     values(['script', *scripts.as_absl(words, values)])
     return scripts.from_flags(kind, values)
+
+
+def is_option_text(about):
+    """Tells whether a help text is one line from a small letter, without full stop."""
+    return about[0].islower() and '\n' not in about and about[-1] != '.'

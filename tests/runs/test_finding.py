@@ -99,8 +99,9 @@ def test_one_run_is_wanted(runs):
     assert finding.find_one('latest') == runs[1]
     assert_refused(
         lambda: finding.find_one('wide'),
-        "--dir: 'wide' stands for 2 runs, and one is wanted: model_abcd0000 (MLP, ",
+        "'wide' names 2 runs",
         'model_abcd1111 (MLP, 2001-09-09 ',
+        'model_abcd0000 (MLP, ',
     )
 
 
@@ -159,8 +160,9 @@ def test_a_date_that_no_calendar_has_is_that_of_the_file(home):
 def test_an_ambiguous_beginning_lists_its_runs(runs):
     assert_refused(
         lambda: finding.find('abcd'),
-        "--dir: 'abcd' is the beginning of 2 runs: model_abcd0000 (MLP, ",
+        "'abcd' names 2 runs",
         'model_abcd1111 (MLP, ',
+        'model_abcd0000 (MLP, ',
     )
 
 
@@ -168,8 +170,8 @@ def test_a_folder_of_several_runs_is_ambiguous(runs, home):
     folder = home / 'out/tpugraphs_tiles'
     assert_refused(
         lambda: finding.find(str(folder)),
-        f'{folder} is not called model_<hash>, and holds 2 runs',
-        f"name one, or '{folder}/latest'",
+        f"'{folder}' names 2 runs",
+        f"'{folder}/latest'",
     )
 
 
@@ -185,9 +187,19 @@ def test_an_unknown_name_says_which_there_are(runs, home):
     assert_refused(lambda: finding.find('abc'), "is called 'abc'")
 
 
+def test_a_renamed_model_directory_says_its_name(home):
+    os.rename(make_run(home, '1234abcd'), home / 'mine')
+    make_run(home, '5678')
+    (home / 'mine/trees.txt').touch()
+    wanted = 'model_1234abcd', 'run_1234abcd.jsonz'
+    assert_refused(lambda: finding.find('mine'), f'{home}/mine', *wanted)
+    os.remove(home / 'run_1234abcd.jsonz')
+    assert_refused(lambda: finding.find('mine'), f'{home}/mine', 'model_<hash>')
+
+
 def test_a_damaged_run_is_listed_as_such(runs, home):
     (home / 'out/tpugraphs_layout/run_12345678.jsonz').write_bytes(b'no gzip')
-    assert_refused(lambda: finding.find('deep 1'), 'model_12345678 (its run file is da')
+    assert_refused(lambda: finding.find('deep 1'), 'model_12345678 (damaged')
 
 
 def test_where_there_is_no_run_it_says_how_to_train(home):

@@ -191,6 +191,11 @@ def test_settings_are_wrapped_and_not_shortened():
     assert len(settings) > 30 and shown.split() == settings.split()
 
 
+def test_a_run_of_another_year_says_which():
+    run = _run(info={'finished': '2023-11-27T01:46:00+00:00'})
+    assert listing.cells([listing.row(run)])[1][0].startswith('2023-11-2')
+
+
 def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):
     (folder / 'run_ccccddddee.jsonz').write_bytes(b'')
     assert processes.command('runs', '--out_dir', folder) == 0

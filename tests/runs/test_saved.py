@@ -177,7 +177,7 @@ def test_check_writable_leaves_no_file(tmp_path):
 def test_load_what_is_no_run(tmp_path, run):
     missing = tmp_path / 'model_none'
     message = _message(ValueError, finding.load, str(missing))
-    assert message == f'--dir: there is no directory {missing}'
+    assert "'model_none'" in message and str(tmp_path) in message
     missing.mkdir()
     message = _message(ValueError, finding.load, str(missing))
     assert message == f'--dir: {missing} holds no saved model'
@@ -269,14 +269,13 @@ def test_a_pipe_in_place_of_a_file(run):
         path.write_bytes(content)
 
 
-def test_weights_of_another_run(run):
-    saved.save(str(run[0].parent), 'def', _INFO, _model(start=3))
+@pytest.mark.parametrize('width', [2, 4])
+def test_weights_of_another_run(run, width):
+    saved.save(str(run[0].parent), 'def', _INFO, _model(width, start=3))
     shutil.rmtree(run[0])
     shutil.copytree(run[0].parent / 'model_def', run[0])
-    assert _weights_message(run) == (
-        f'{run[0]} does not hold the weights that {run[1]} was saved with; copy '
-        'both again'
-    )
+    message = _weights_message(run)
+    assert message.startswith(f'{run[1]} belongs to another directory than {run[0]}')
 
 
 def test_settings_that_were_changed(run):
@@ -336,11 +335,8 @@ def test_a_run_that_is_being_saved_is_no_leftover(tmp_path, monkeypatch):
 
 def test_weights_of_another_shape(run):
     message = _weights_message(run, _model(width=4))
-    assert message == (
-        f'{run[0]} holds variable 0 of shape [3, 2] where the model has [3, 4]: '
-        'it was trained as Tiny {} with other code or data; pass its models.py '
-        'as --models_file'
-    )
+    assert message.startswith(f'{run[0]} holds variable 0 of shape [3, 2] ')
+    assert '[3, 4]' in message and '--models_file' in message
 
 
 def test_another_number_of_weights(run):

@@ -52,6 +52,10 @@ def test_same_seed_and_resumed_runs_are_the_same(root, whole, tmp_path, monkeypa
     _stopped(monkeypatch, root, 2, **changes)
     kept = os.listdir(tmp_path)
     assert len(kept) == 1 and re.fullmatch(r'unfinished_[0-9a-f]{16}\.npz', kept[0])
+    fewer = refusals.message_of(
+        lambda: tile_runs.train(root, **{**changes, 'epochs': 1}, resume=True)
+    )
+    assert '--epochs' in fewer and kept[0] in fewer
     # Other settings are another run, and do not touch it.  This one is not
     # validated, and so keeps its last epoch.
     other, printed = tile_runs.train(
@@ -93,9 +97,11 @@ def test_a_finished_run_trains_on(root, whole, tmp_path):
     assert finished_runs.weights_of(more) == finished_runs.weights_of(whole)
     # The old pair stays, and the longer one is found from now on.
     assert more != half and finished_runs.weights_of(half) == weights
-    for epochs in (3, 4):
-        again, printed = train(epochs, resume=True)
-        assert again == more and 'is finished already' in printed
+    again, printed = train(4, resume=True)
+    assert again == more and 'is finished already' in printed
+    # With fewer epochs it is another run, not the longer one.
+    third, _ = train(3, resume=True)
+    assert finished_runs.curve_of(third)['epoch'] == [0, 1, 2]
     (more / 'training_state.npz').unlink()
     again, printed = train(5, resume=True)
     assert again == more and f'note: {more} has no state to train on' in printed
@@ -197,10 +203,9 @@ def test_two_equal_trainings_at_once(root, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints.Unfinished, 'keep', during)
         tile_runs.train(root, **changes)
-    assert found == [
-        f'--out_dir {tmp_path}: another training of these settings writes there: '
-        f'process {os.getpid()} on {socket.gethostname()}'
-    ]
+    [message] = found
+    assert f'process {os.getpid()} on {socket.gethostname()}' in message
+    assert f'--out_dir {tmp_path}: ' in message and '--seed' in message
     assert _listing(tmp_path) == ['model', 'results', 'run']
 
 

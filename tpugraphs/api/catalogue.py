@@ -56,7 +56,7 @@ def losses() -> Catalogue:
 
     Those of TensorFlow Ranking are one entry, where that is installed.
     """
-    lines = registry.declared('baselines.training.losses', 'register')
+    lines = dict(registry.LOSSES)
     if importlib.util.find_spec('tensorflow_ranking'):
         lines['tfr.<class>'] = (
             'A loss of TensorFlow Ranking, such as tfr.GumbelApproxNDCGLoss.'

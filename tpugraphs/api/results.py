@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 import io
 import os
+import types
 from typing import TYPE_CHECKING, NamedTuple, Union
 
 import numpy as np
@@ -15,7 +16,6 @@ from baselines.evaluation import choices
 from baselines.evaluation import choices_output
 from baselines.runs import listing
 from tpugraphs.extract import outcomes
-from tpugraphs.programs import extras
 
 if TYPE_CHECKING:
     import pandas
@@ -101,7 +101,7 @@ class Ranking(list[Ranked]):
             for graph in self._graphs
             for row in graph.rows()
         ]
-        return extras.import_pandas().DataFrame(rows, columns=choices_output.COLUMNS)
+        return _import_pandas().DataFrame(rows, columns=choices_output.COLUMNS)
 
     def _write(self, suffix: str, path: Path | None) -> str:
         """Returns text in the format of an ending, and writes it to `path`, if any."""
@@ -115,6 +115,17 @@ class Ranking(list[Ranked]):
             with files.write_atomically(os.fspath(path), newline='') as file:
                 file.write(stream.getvalue())
         return stream.getvalue()
+
+
+def _import_pandas() -> types.ModuleType:
+    """Imports pandas; raises ValueError if it is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError(
+            "to_pandas needs pandas: pip install -e '.[notebook]'"
+        ) from None
+    return pandas
 
 
 class Runs(list[listing.RunRow]):
@@ -136,6 +147,4 @@ class Runs(list[listing.RunRow]):
         Raises:
             ValueError: pandas is not installed.
         """
-        return extras.import_pandas().DataFrame(
-            list(self), columns=listing.RunRow._fields
-        )
+        return _import_pandas().DataFrame(list(self), columns=listing.RunRow._fields)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import contextlib
 import math
 import os
@@ -177,8 +177,7 @@ class Run:
             ValueError: the data or the run are unusable, or the data have no runtimes.
         """
         data_lib.check_split(split)
-        predictor = self._predictor(data, cache_dir)
-        with self._lock:
+        with self.loaded(data, cache_dir) as predictor:
             return measuring.measure(predictor, split, protocol)[0]
 
     def predict(
@@ -194,8 +193,7 @@ class Run:
             ValueError: the data or the run are unusable.
         """
         data_lib.check_split(split)
-        predictor = self._predictor(data, cache_dir)
-        with self._lock:
+        with self.loaded(data, cache_dir) as predictor:
             store = predictor.open_split(split)
             return dict(zip(store.graph_ids, predictor.score(store)))
 
@@ -205,23 +203,30 @@ class Run:
         """Ranks configurations, the one predicted fastest first.
 
         Args:
-            what: a raw file (.pb), a folder or glob of them, a program in any form
-                of a file, or a list of these; or a record, or several; or a program
-                of `read_program`, or the module of `hlo_module`.
+            what: a raw file (.pb), a folder or glob of them, or a list of these; or a
+                record, or several; or an HloModuleProto, with candidates.
             candidates: configurations instead of those of the files or records,
                 such as {'output_bounds': [8, 128]}; docs/guide/python.md has the form.
 
         Raises:
             ValueError: nothing could be ranked; says why.
         """
-        predictor = self._predictor()
-        with self._lock:
+        with self.loaded() as predictor:
             ranked, outcome = sources.rank(predictor, what, candidates)
         return results.Ranking(ranked, self.dir, outcome)
 
     def ranker(self) -> Ranker:
         """Loads the model, to score configurations again and again."""
         return Ranker(self._predictor(), self._lock)
+
+    @contextlib.contextmanager
+    def loaded(
+        self, data: Path | None = None, cache_dir: str = ''
+    ) -> Iterator[prediction.Predictor]:
+        """Lends the model to a block, which no other thread enters meanwhile."""
+        predictor = self._predictor(data, cache_dir)
+        with self._lock:
+            yield predictor
 
     def _predictor(
         self, data: Path | None = None, cache_dir: str = ''
@@ -253,8 +258,8 @@ def load(
     """Loads a run.
 
     Args:
-        which: a model directory; or 'latest', 'pretrained', the beginning of a hash,
-            or a run_id; or 'estimate', which is untrained.
+        which: a model directory; or 'latest', the beginning of a hash, or a run_id;
+            or 'estimate', which is untrained.
         model: the class of the run's model, or the file that has it, where it is
             not one of ours.
         out_dir: where to look; by default where trainings write.

@@ -2,7 +2,8 @@
 
 Each module here is one command of its name: its docstring is the help text,
 `add_arguments(parser)` declares the options, and `run(args)` makes one call of what
-does the work.
+does the work.  Another distribution adds a package of such modules as an entry point of
+the group `tpugraphs.commands`; they are `tpugraphs <its name> <name>`.
 """
 
 import argparse
@@ -10,33 +11,46 @@ import ast
 from collections.abc import Sequence
 import functools
 import importlib
+import importlib.util
 import pathlib
 import pkgutil
 import types
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from baselines.core import exits
+from baselines.core import extensions
 
 
-def names() -> list[str]:
-    """Returns the names of all commands, sorted."""
-    modules = [module.name for module in pkgutil.iter_modules(__path__)]
-    return sorted(name for name in modules if not name.startswith('_'))
+def names(package: str = __name__) -> list[str]:
+    """Returns the names of the commands of a package, sorted."""
+    spec: Any = importlib.util.find_spec(package)
+    modules = pkgutil.iter_modules(spec.submodule_search_locations)
+    return sorted(module.name for module in modules if module.name[0] != '_')
 
 
-def summary(name: str) -> str:
+def packages() -> dict[str, str]:
+    """Returns the packages of commands of other distributions, by name."""
+    points = extensions.find(extensions.COMMANDS)
+    return {name: point.value for name, point in points.items()}
+
+
+def summary(name: str, package: str = __name__) -> str:
     """Returns the first line of a command's help.
 
     The command is not imported: all of them together import nearly everything.
+
+    Args:
+        name: the command, or '' for the package itself.
     """
-    [folder] = __path__
-    source = pathlib.Path(folder, f'{name}.py').read_text(encoding='utf-8')
+    spec: Any = importlib.util.find_spec(package)
+    [folder] = spec.submodule_search_locations
+    source = pathlib.Path(folder, f'{name or "__init__"}.py').read_text('utf-8')
     return (ast.get_docstring(ast.parse(source)) or '').partition('\n')[0]
 
 
-def load(name: str) -> types.ModuleType:
+def load(name: str, package: str = __name__) -> types.ModuleType:
     """Imports the command of that name."""
-    return importlib.import_module(f'{__name__}.{name}')
+    return importlib.import_module(f'{package}.{name}')
 
 
 class _Parser(argparse.ArgumentParser):
@@ -47,11 +61,13 @@ class _Parser(argparse.ArgumentParser):
         super().exit(exits.guarded(lambda: status), message)
 
 
-def parser(name: str) -> argparse.ArgumentParser:
+def parser(
+    name: str, package: str = __name__, prog: str = 'tpugraphs'
+) -> argparse.ArgumentParser:
     """Makes the parser of the command line of a command."""
-    command = load(name)
+    command = load(name, package)
     result = _Parser(
-        prog=f'tpugraphs {name}',
+        prog=f'{prog} {name}',
         description=command.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -59,7 +75,12 @@ def parser(name: str) -> argparse.ArgumentParser:
     return result
 
 
-def run(name: str, argv: Sequence[str] | None = None) -> int:
+def run(
+    name: str,
+    argv: Sequence[str] | None = None,
+    package: str = __name__,
+    prog: str = 'tpugraphs',
+) -> int:
     """Runs a command with `argv`, by default the process's; returns its exit code."""
-    args = parser(name).parse_args(argv)
-    return exits.guarded(functools.partial(load(name).run, args))
+    args = parser(name, package, prog).parse_args(argv)
+    return exits.guarded(functools.partial(load(name, package).run, args))

@@ -5,6 +5,7 @@ import sys
 
 import baselines
 from baselines.core import exits
+from baselines.core import extensions
 from baselines.core import registry
 from baselines.core import text
 from tpugraphs import commands
@@ -12,9 +13,17 @@ from tpugraphs import commands
 
 def main() -> int:
     """Runs the command named first on the command line."""
-    name = sys.argv[1] if len(sys.argv) > 1 else '--help'
-    if name in commands.names():
-        code = commands.run(name, sys.argv[2:])
+    prog, package, argv = 'tpugraphs', commands.__name__, sys.argv[1:]
+    packages = {}
+    if not argv or argv[0] not in commands.names():
+        packages = commands.packages()
+    if argv and argv[0] in packages:
+        name, *argv = argv
+        prog, package, packages = f'{prog} {name}', packages[name], {}
+    name = argv[0] if argv else '--help'
+    names = commands.names(package)
+    if name in names:
+        code = commands.run(name, argv[1:], package, prog)
         gc.freeze()  # the process ends: its million objects need not be gone through
         return code
     if name == '--version':
@@ -22,19 +31,24 @@ def main() -> int:
             baselines.version('tpugraphs') or 'is not installed; this is a checkout'
         )
         return exits.guarded(lambda: print(f'tpugraphs {version}'))
-    code = exits.guarded(_list)
+    if name == 'collect':  # a command of versions before 0.5
+        line = extensions.in_laboratory('tpugraphs collect', 'collect')
+        print(f'error: {line}', file=sys.stderr)
+        return 2
+    rows = [[name, commands.summary(name, package)] for name in names]
+    rows += [[name, commands.summary('', path)] for name, path in packages.items()]
+    code = exits.guarded(lambda: _list(prog, rows))
     if code or name in ('-h', '--help', 'help'):
         return code
-    meant = registry.did_you_mean(name, commands.names())
+    meant = registry.did_you_mean(name, [*names, *packages])
     print(f'\nerror: no command is called {name!r}{meant}', file=sys.stderr)
     return 2
 
 
-def _list() -> None:
+def _list(prog: str, rows: list[list[str]]) -> None:
     """Prints the usage, and a table of the commands."""
-    print('usage: tpugraphs COMMAND [--help] ...\n       tpugraphs --version')
+    print(f'usage: {prog} COMMAND [--help] ...\n       tpugraphs --version')
     print('\ncommands:')
-    rows = [[name, commands.summary(name)] for name in commands.names()]
     print('\n'.join(text.table(rows, '<<', indent=2)))
 
 

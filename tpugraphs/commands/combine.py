@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'may be in two of them',
     )
     template = parser.add_mutually_exclusive_group()
-    about = 'the template: sample_submission.csv or an earlier submission'
+    about = 'take the other rows from sample_submission.csv or an earlier submission'
     command_line.option(template, '--sample', '', about, metavar='CSV')
     about = 'write the predicted rows alone, collection by collection'
     command_line.switch(template, '--no_template', about)
-    command_line.option(parser, '--output', 'submission.csv', 'the CSV to write')
+    command_line.option(parser, '--output', 'submission.csv', 'write this CSV')
 
 
 def run(args: argparse.Namespace) -> None:

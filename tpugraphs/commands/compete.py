@@ -21,24 +21,30 @@ import functools
 from baselines import command_line
 from baselines.core import exits
 from baselines.core import settings as settings_lib
+from baselines.runs import finding
 import tpugraphs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     option = functools.partial(command_line.option, parser)
-    about = 'runs to take instead of training, one for a collection'
+    about = (
+        f'take these runs instead of training, one per collection; each {finding.FORMS}'
+    )
     parser.add_argument(
         '--dir', '--dirs', dest='dirs', nargs='+', default=[], metavar='RUN', help=about
     )
-    about = 'folder with tile/xla and layout/{xla,nlp}/{random,default}'
+    about = 'read tile/xla and layout/{xla,nlp}/{random,default} from this folder'
     option('--data_root', '~/data/tpugraphs/npz', about, metavar='FOLDER')
-    about = 'for runs, CSVs and the submission'
+    about = 'write runs, CSVs and the submission to this folder'
     option('--out_dir', '~/out/compete', about, metavar='FOLDER')
-    option('--recipe', 'strong', 'of the trainings')
-    option('--epochs', 0, "of each training; 0: the recipe's")
-    command_line.switch(parser, '--toy_data', 'a few graphs of each split, to try it')
-    option('--sample', '', 'sample_submission.csv of Kaggle', metavar='CSV')
+    option('--recipe', 'strong', 'train with this recipe')
+    option('--epochs', 0, "train for this many epochs; 0: the recipe's")
+    command_line.switch(
+        parser, '--toy_data', 'use a few graphs of each split, to try it'
+    )
+    about = 'take rows of collections without data from sample_submission.csv'
+    option('--sample', '', about, metavar='CSV')
     command_line.add_json(parser)
 
 

@@ -17,8 +17,6 @@ The first fetches the tile collection, which is all that tiles_train.py needs.
 An interrupted download goes on where it stopped when the command is run again;
 files that are there already are kept, and whole splits are not fetched twice.
 An archive and its contents are on the disk together until it is unpacked.
-(The published address could not be reached from the machine this was written
-on.  Should it have moved, --base_url names another place.)
 
 Without a network, or just to look around, --sample_data of the trainings takes
 measured kernels or programs that ship, in the same format.
@@ -38,12 +36,12 @@ from baselines.data import download
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    about = 'which ones, separated by commas, or "all" (default: %(default)s); '
-    about += f'there are {", ".join(collections.NAMES)}'
+    about = 'download these collections, separated by commas, or "all" (default: '
+    about += f'%(default)s); there are {", ".join(collections.NAMES)}'
     command_line.option(parser, '--collection', 'tile:xla', about)
-    about = 'where the data goes'
+    about = 'unpack the data into this folder'
     command_line.option(parser, '--data_dir', '~/data/tpugraphs', about)
-    about = 'where the archives are, for a mirror'
+    about = 'fetch the archives from this address, such as a mirror'
     command_line.option(parser, '--base_url', download.BASE_URL, about)
     about = 'keep the .tar files in <data_dir>/archives after unpacking'
     command_line.switch(parser, '--keep_archives', about)

@@ -24,16 +24,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_run_arguments(parser)
     command_line.add_collection(parser, estimate=False)
     ways = ensembles.WAYS
-    command_line.option(parser, '--by', 'scores', 'what is averaged', choices=ways)
+    command_line.option(parser, '--by', 'scores', 'average these', choices=ways)
     parser.add_argument(
         '--weights',
         nargs='+',
         type=float,
         metavar='WEIGHT',
-        help='one for each run (default: all alike)',
+        help='weight the runs by these numbers, one each (default: all alike)',
     )
     output = 'predictions_ensemble.csv'
-    command_line.option(parser, '--output', output, 'the CSV to write')
+    command_line.option(parser, '--output', output, 'write this CSV')
     about = 'measure per program, too; runtimes must be known'
     command_line.switch(parser, '--evaluate', about)
     command_line.add_json(parser)

@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'measure a CSV (ID,TopConfigs) or .npz (graph ID -> scores) of graphs of '
     about += '--collection (default: tile:xla)'
     command_line.option(parser, '--predictions', '', about, metavar='FILE')
-    about = 'layouts: on the 1,000 published configurations of each graph, or on all'
+    about = 'measure layouts on the 1,000 published configurations of each graph, or '
+    about += 'on all'
     protocols = ('published', 'all')
     command_line.option(parser, '--protocol', '', about, choices=protocols)
     command_line.add_json(parser)

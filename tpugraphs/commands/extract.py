@@ -41,19 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='raw files, folders (searched for *.pb) or globs',
     )
     parser.add_argument('output', metavar='OUT', help='folder of the npz files')
-    about = 'collection of the raw files (default: that of the first file)'
+    about = 'read raw files of this collection (default: that of the first file)'
     command_line.option(parser, '--kind', str, about, choices=reading.KINDS)
-    about = (
-        'what absent list entries hold; published: 0, but dimension 0 looks the same'
-    )
+    about = 'fill absent list entries with this; 0 as published looks like dimension 0'
     command_line.option(parser, '--pad', 0, about, choices=(0, -1))
     about = 'also write node_feat_extra: dimension numbers and more'
     command_line.switch(parser, '--extra', about)
     command_line.switch(parser, '--overwrite', 'replace files in OUT')
     about = 'cut into OUT/train, OUT/valid and OUT/test, such as 80/10/10'
     command_line.option(parser, '--split', '', about, metavar='SHARES')
-    about = 'what stays together in a split: a program (the name without its '
-    about += 'fingerprint), a raw file, or nothing but a module'
+    about = 'keep together in a split: a program (the name without its fingerprint), '
+    about += 'a raw file, or only a module'
     command_line.option(parser, '--by', splitting.BY[0], about, choices=splitting.BY)
     command_line.add_beam_arguments(parser)
 

@@ -19,7 +19,7 @@ from baselines.trees import booster
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     command_line.add_runs(parser)
-    about = 'show so many columns (default: %(default)s)'
+    about = 'show this many columns'
     command_line.option(parser, '--top', 20, about, metavar='N')
     command_line.switch(parser, '--json', 'print all columns as JSON')
 

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_run_arguments(parser)
     command_line.add_beam_arguments(parser)
     command_line.add_collection(parser)
-    about = 'the CSV to write (default: %(default)s); with several runs the '
+    about = 'write this CSV (default: %(default)s); with several runs the '
     output = 'predictions_output_model.csv'
     command_line.option(parser, '--output', output, f'{about}hash goes into the name')
 

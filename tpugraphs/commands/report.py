@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_run_arguments(parser, split='valid')
     command_line.add_collection(parser, estimate=False)
     output = 'report.html'
-    command_line.option(parser, '--output', output, 'the HTML file to write')
+    command_line.option(parser, '--output', output, 'write this HTML file')
 
 
 @exits.logged()

@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs='+',
         default=[],
         metavar='FOLDER',
-        help='folders of runs (default: those that trainings write to)',
+        help='list the runs in these folders (default: where trainings write)',
     )
-    about = 'what the lines are ordered by'
+    about = 'order the lines by this column'
     command_line.option(parser, '--sort', 'when', about, choices=listing.SORTS)
     command_line.add_json(parser)
 

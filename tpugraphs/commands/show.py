@@ -1,16 +1,13 @@
-"""Show a program, a raw (.pb) or npz file: graph, kernels, configurations, runtimes.
+"""Show a raw (.pb) or npz file: graph, configurations, runtimes.
 
     tpugraphs show ~/raw/tuning_data.pb
     tpugraphs show ~/raw/tuning_data.pb --module fusion.232 --plot fusion.png
     tpugraphs show ~/data/tpugraphs/npz/tile/xla/train/some_kernel.npz
-    tpugraphs show my_program.py:step
-    tpugraphs show module_0001.before_optimizations.txt
 
 A file of many modules gets a line for each, and --module picks one.  Repeated
 configurations have the same features, so no model can tell them apart; how much
-their runtimes differ is noise that no model can explain.  Of a program
-(docs/guide/measure.md#programs has the forms) its kernels are listed, with their
-share of the multiply-adds, and the tiles that XLA chose, where the module says.
+their runtimes differ is noise that no model can explain.  Of a message with an HLO
+module (HloModuleProto, HloProto, HloSnapshot) the graph is shown.
 """
 
 import argparse
@@ -24,20 +21,30 @@ from tpugraphs.inspect import layers
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument('file', metavar='FILE', help='a .pb or .npz file, or a program')
-    about = 'the module to show: its name or number (from 0)'
+    parser.add_argument('file', metavar='FILE', help='a .pb or .npz file')
+    add_options(parser)
+    command_line.add_moved(parser, 'show', '--batch_size', '--seconds')
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declares the options that do not depend on the form of the file."""
+    about = 'show only this module, by its name or number (from 0)'
     command_line.option(parser, '--module', str, about)
     about = f'draw the graph (up to {layers.MOST} nodes) and the runtimes; also '
     command_line.option(parser, '--plot', str, f'{about}.svg, .pdf', metavar='OUT.png')
-    command_line.add_reading(parser)
     command_line.add_json(parser, 'text')
 
 
 @exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
-    limits = args.batch_size, args.seconds
-    found = inspect.showing.describe(args.file, args.module, args.plot, *limits)
-    command_line.show(args, found.to_json(), found.to_text)
+    print_description(args, inspect.showing.describe(args.file, args.module, args.plot))
+
+
+def print_description(
+    args: argparse.Namespace, described: inspect.showing.Description
+) -> None:
+    """Prints a description as --json says, and names the picture."""
+    command_line.show(args, described.to_json(), described.to_text)
     if args.plot:
         print(f'drawn: {args.plot}', file=sys.stderr if args.json else sys.stdout)

@@ -20,7 +20,6 @@ import importlib.util
 from baselines import config
 from baselines import scripts
 from baselines.core import settings as settings_lib
-from baselines.core import text
 from baselines.data import collections
 
 _OUT = '~/out/tpugraphs_sweep'
@@ -60,8 +59,7 @@ def run(args: argparse.Namespace) -> None:
     settings_lib.check_ranges(options, '--')
     if args.target == 'show':
         storage = options.storage or trials.default_storage(values.out_dir)
-        found = trials.load(storage, options.study).trials
-        print(text.to_json([trials.to_json(trial) for trial in found]))
+        trials.show(trials.load(storage, options.study), options.json)
     else:
         base = scripts.from_flags(kind, values)
         given = [flag for flag in values if values[flag].present]

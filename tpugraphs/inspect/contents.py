@@ -16,10 +16,10 @@ from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.hlo import graph
+from baselines.hlo import modules
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
-from tpugraphs.programs import reader
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Content:
 
 
 def load(path: str) -> list[Content]:
-    """Reads the graph of an npz file, or all modules of a raw file.
+    """Reads the graph of an npz file or HLO module, or all modules of a raw file.
 
     Args:
         path: .npz or .pb; the content decides, not the name.
@@ -74,8 +74,11 @@ def load(path: str) -> list[Content]:
     """
     if is_npz(path):
         return [_npz_content(path)]
-    file = reading.read_tuning(path)
-    return [_module_content(file.kind, tuning) for tuning in file.modules]
+    [path] = modules.find_files([path], 'show')
+    source = modules.read_source(path, 'show')
+    if isinstance(source, modules.Program):
+        return [describe_program(source)]
+    return [_module_content(source.kind, tuning) for tuning in source.modules]
 
 
 def is_npz(path: str) -> bool:
@@ -141,7 +144,7 @@ def _module_content(kind: str, tuning: protos.ModuleTuningData) -> Content:
     )
 
 
-def describe_program(program: reader.Program) -> Content:
+def describe_program(program: modules.Program) -> Content:
     """Describes a program without configurations; raises ValueError if damaged."""
     nodes = graph.extract_graph(program.module)
     opcodes = tuple(i.opcode for i in graph.list_instructions(program.module))

@@ -9,9 +9,7 @@ from baselines.core import files
 from baselines.core import text
 from tpugraphs.inspect import contents
 from tpugraphs.inspect import description
-from tpugraphs.inspect import kernel_table
 from tpugraphs.inspect import plot
-from tpugraphs.programs import reader
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,18 +17,15 @@ class Description:
     """The graphs of a file."""
 
     graphs: list[contents.Content]  # one for each module, at least one
-    # the result of `kernel_table.describe` for a program; None for a file of
-    # configurations
+    # about the kernels of a program, as an object and as lines
     kernels: text.JsonObject | None = None
+    lines: tuple[str, ...] = ()
 
     def to_text(self) -> str:
         """Describes one graph in lines, or lists several in a table."""
         if len(self.graphs) > 1:
             return description.table(self.graphs)
-        lines = [description.describe(self.graphs[0])]
-        if self.kernels is not None:
-            lines += kernel_table.lines(self.kernels)
-        return '\n'.join(lines)
+        return '\n'.join([description.describe(self.graphs[0]), *self.lines])
 
     def to_json(self) -> text.JsonObject:
         """Returns the object of `tpugraphs show --json`."""
@@ -39,51 +34,40 @@ class Description:
 
 
 def describe(
-    path: str,
-    module: str | None = None,
-    picture: str | None = None,
-    batch_size: int | None = None,
-    seconds: int | None = None,
+    path: str, module: str | None = None, picture: str | None = None
 ) -> Description:
     """Describes the graphs and configurations of a file, and draws one on request.
 
     Args:
-        path: an npz file, or a program as of `reader.read_program`.
+        path: an npz file, a raw file, or a message with an HLO module.
         module: the name or number of the module to describe; None for all.
         picture: the file to draw it to; the ending tells the format.
-        batch_size: see `reader.Options`.
-        seconds: see `reader.Options`.
 
     Raises:
         ValueError: the file holds no graph, or no such module, or several graphs of
             which one is to be drawn.
         OSError: a file cannot be read or written.
     """
-    kernels = None
-    if contents.is_npz(path) or reader.tuning_kind(path):
-        path = files.expand(path)
-        graphs = contents.load(path)
-        if module is not None:
-            graphs = [_choose(path, graphs, module)]
-    elif module is not None:
-        raise ValueError(f'{path}: is one program; leave out --module')
-    else:
-        options = reader.Options(batch_size, seconds)
-        program = reader.read_program(path, options=options)
-        graphs = [contents.describe_program(program)]
-        kernels = kernel_table.describe(program)
+    graphs = contents.load(path)
+    path = files.expand(path)
+    if module is not None:
+        graphs = [_choose(path, graphs, module)]
     if not graphs:
         raise ValueError(f'{path}: has no modules')
     if all(graph.problem and not graph.opcodes for graph in graphs):
         raise ValueError(f'{path}: {graphs[0].problem}')
     if picture:
-        if len(graphs) > 1:
-            raise ValueError(
-                f'{path}: has {len(graphs)} modules; choose the one to draw with '
-                '--module'
-            )
-        plot.draw(graphs[0], files.expand(picture))
-    return Description(graphs, kernels)
+        draw(path, graphs, picture)
+    return Description(graphs)
+
+
+def draw(path: str, graphs: list[contents.Content], picture: str) -> None:
+    """Draws the only graph of a file; raises ValueError for several."""
+    if len(graphs) > 1:
+        raise ValueError(
+            f'{path}: has {len(graphs)} modules; choose the one to draw with --module'
+        )
+    plot.draw(graphs[0], files.expand(picture))
 
 
 def _choose(path: str, graphs: list[contents.Content], module: str) -> contents.Content:

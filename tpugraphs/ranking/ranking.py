@@ -1,4 +1,4 @@
-"""Ranks the configurations of raw files, programs and records.
+"""Ranks the configurations of modules and records.
 
 outcome = outcomes.Outcome()
 predictor = prediction.load('latest', prediction.Options())
@@ -8,7 +8,6 @@ for ranked in rank_files(['kernels.pb'], predictor, outcome):
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
@@ -32,19 +31,11 @@ from baselines.hlo import schema
 from baselines.hlo import tile_configs
 from baselines.scoring import prediction
 from baselines.scoring import scorer as scorer_lib
-from tpugraphs import measure
 from tpugraphs.extract import outcomes
-from tpugraphs.kernels import proposals
-from tpugraphs.kernels import removal
-from tpugraphs.programs import reader
 
 # Nodes and configurations that are scored together, since every group costs a second of
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
 _GROUP_ROWS = 1 << 20
-
-# Configurations of a kernel that comes without any, and the seed they are drawn with.
-_CANDIDATES = 200
-_SEED = 0
 
 # Configurations that replace those of files, as `hlo.candidates` reads them.
 Candidates = Sequence[Mapping[str, Any]] | None
@@ -93,15 +84,6 @@ class _Graph:
         )
 
 
-def is_of_tpu(module: protos.HloModuleProto) -> bool:
-    """Returns whether a module was compiled for a TPU, whose layouts have tiles."""
-    return any(
-        instruction.shape.layout.tiles
-        for computation in module.computations
-        for instruction in computation.instructions
-    )
-
-
 def rank_modules(
     modules: Iterable[Module],
     predictor: prediction.Predictor,
@@ -132,27 +114,6 @@ def rank_modules(
             group, rows = [], 0
     if group:
         yield from _score(predictor, source, group)
-
-
-def kernels_of(
-    program: reader.Program, kind: str, outcome: outcomes.Outcome, whole: bool
-) -> list[protos.ModuleTuningData]:
-    """Returns a program's kernels with candidates, or all of it without any."""
-    if whole:
-        return [protos.ModuleTuningData(module=program.module)]
-    cut_out = removal.counts(program.module)
-    if cut_out:
-        text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
-    skipped: collections.Counter[str] = collections.Counter()
-    optimiser = functools.partial(measure.optimise, seconds=program.seconds or 600)
-    tunings = proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped, optimiser)
-    kernels = list(tunings)
-    if cut_out and not kernels and not skipped:
-        skipped[f'all is cut out: {removal.described(cut_out)}'] += 1
-    for reason, count in skipped.items():
-        where = text.count(count, 'kernel') + f' of {program.name}'
-        outcome.skipped.setdefault(reason, []).append(where)
-    return kernels
 
 
 def _score(

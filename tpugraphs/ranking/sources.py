@@ -1,12 +1,13 @@
-"""Ranks what arguments name: the modules of raw files, and the kernels of programs.
+"""Ranks what arguments name: raw files with candidates, or records.
 
-Raw files have candidates; programs are cut into kernels, which get candidates here.
+`RawFiles` reads the files; another distribution may pass a class derived from it, which
+reads programs in other forms and makes candidates for them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import contextlib
 import difflib
 import io
@@ -17,6 +18,7 @@ from typing import Any
 import tqdm
 
 from baselines import command_line
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import settings as settings_lib
@@ -26,22 +28,106 @@ from baselines.data import raw as raw_lib
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
 from baselines.hlo import candidates as candidates_lib
+from baselines.hlo import forms
+from baselines.hlo import modules as modules_lib
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
 from baselines.runs import listing
 from baselines.scoring import prediction
 from tpugraphs.extract import outcomes
-from tpugraphs.programs import reader
-from tpugraphs.ranking import measured_choices
 from tpugraphs.ranking import ranking
 
+Ranked = Iterator[choices.RankedModule]
 
-def rank_sources(args: argparse.Namespace) -> int:
+
+class RawFiles:
+    """Reads raw files for `tpugraphs rank`."""
+
+    def find(self, patterns: list[str]) -> list[str]:
+        """Returns the paths that arguments name; raises ValueError for none."""
+        return modules_lib.find_files(patterns, 'rank')
+
+    def read(self, path: str) -> modules_lib.Source:
+        """Reads a path; raises ValueError or OSError if it is unusable."""
+        return modules_lib.read_source(path, 'rank')
+
+    def read_message(self, message: Any) -> modules_lib.Program:
+        """Reads a protobuf message with an HLO module; raises ValueError."""
+        data = message.SerializeToString()
+        form = forms.detect_form(data)
+        if form not in forms.PROTOS:
+            raise ValueError(f'to rank is an HloModuleProto or a record, not {form}')
+        name = type(message).__name__
+        return modules_lib.read_message(data, form, 'program', name)
+
+    def modules(
+        self, source: modules_lib.Source, kind: str, outcome: outcomes.Outcome
+    ) -> Sequence[protos.ModuleTuningData]:
+        """Returns the modules of a source, with their candidates.
+
+        Args:
+            kind: 'tile' or 'layout', the kind that the model ranks.
+            outcome: what is left out is added.
+
+        Raises:
+            ValueError: it is of the other kind, or has no candidates.
+        """
+        if isinstance(source, modules_lib.Program):
+            subject = (
+                f'is {source.form} without candidates: give --candidates; ranking it'
+            )
+            command = f'rank {source.source}'
+            raise ValueError(extensions.in_laboratory(subject, command))
+        if source.kind != kind:
+            raise ValueError(
+                f'is a {source.kind} file, and the model ranks {kind} files; give a '
+                f'model that was trained on {source.kind}s'
+            )
+        return source.modules
+
+    def load_default(
+        self,
+        source: modules_lib.Source,
+        task: str,
+        out_dir: str,
+        options: prediction.Options,
+    ) -> prediction.Predictor:
+        """Loads the latest run of a task that can be used, else the estimate.
+
+        Args:
+            source: the first one that can be read.
+            task: 'tile', 'layout', or '' for both.
+            out_dir: the folder of the runs; '' for those where trainings write.
+        """
+        for run in reversed(finding.readable_runs(out_dir, task)):
+            try:
+                predictor = prediction.load(run.model_dir, options)
+            except (ValueError, OSError) as error:
+                text.note(f'left out: {text.one_line(error, run.model_dir)}')
+                continue
+            text.note(f'ranked by the {finding.LATEST} run, {listing.in_words(run)}')
+            return predictor
+        text.note(
+            f'{finding.ESTIMATE}: formulas of a TPU v3, since there is no run of '
+            f'{task or "tile"}s; --dir names one'
+        )
+        return prediction.load(finding.ESTIMATE, options)
+
+
+def rank_sources(
+    args: argparse.Namespace,
+    raw_files: RawFiles = RawFiles(),
+    add_times: Callable[[prediction.Predictor, Ranked], Ranked] = lambda _, ranked: (
+        ranked
+    ),
+) -> int:
     """Prints a run's ranking of the configurations in raw files, and writes it.
 
     Args:
         args: the parsed options of `tpugraphs rank`.
+        raw_files: reads what the arguments name.
+        add_times: adds measured times to what the predictor has ranked.
 
     Returns:
         1 if a file or module was wrong, else 0.
@@ -50,25 +136,18 @@ def rank_sources(args: argparse.Namespace) -> int:
         ValueError: the run is unusable, or nothing could be ranked.
         OSError: --output cannot be written.
     """
+    if args.top is not None and args.top < 0:
+        raise ValueError(f'--top must be at least 0, not {args.top}')
     kind = choices_output.writer_of(args.output) if args.output else None
-    paths = reader.find_sources(args.modules)
+    paths = raw_files.find(args.modules)
     if kind:
         inputs = [*paths, args.candidates or '']
         files.check_file_writable(args.output, 'output', [kind.beginning], inputs)
     candidates = candidates_lib.read(args.candidates) if args.candidates else None
-    options = reader.Options(args.batch_size, args.seconds)
-    # Before a model, which takes seconds.
-    sources = read_sources(paths, options)
-    if args.measure is not None:
-        measured_choices.check(args.measure, paths, sources)
-        if candidates is not None:
-            raise ValueError('--measure times tiles of kernels; leave out --candidates')
-    predictor = _load_predictor(args, paths, candidates, sources)
-    if args.measure is not None and predictor.collection.task == reading.LAYOUT:
-        raise ValueError(f'--measure times tiles, and {predictor.name} ranks layouts')
+    sources = _read_first(paths, raw_files)  # before a model, which takes seconds
+    predictor = _load_predictor(args, raw_files, candidates, *sources.values())
     outcome, summary = outcomes.Outcome(), choices.Summary()
     most_rows = 10 if args.top is None else args.top  # of a module's table
-    most_rows, interrupted = max(most_rows, args.measure or 0), False
     json_output = io.StringIO()  # printed at the end, if nothing is wrong
     writers: list[choices_output.Writer] = []
     if args.json:
@@ -78,25 +157,17 @@ def rank_sources(args: argparse.Namespace) -> int:
         if kind:
             written = files.write_atomically(args.output, encoding='utf-8', newline='')
             writers.append(kind(stack.enter_context(written), predictor.name))
-        modules = rank_files(
-            paths, predictor, outcome, args.module, candidates, sources, options
+        ranking_all = rank_files(
+            paths, predictor, outcome, args.module, candidates, raw_files, sources
         )
-        if args.measure is not None:
-            modules = measured_choices.add_times(modules, args.measure)
-        try:
-            for ranked in modules:
-                summary.add(ranked)
-                for writer in writers:
-                    writer.add(ranked)
-                if most_rows:
-                    # A progress bar may be on the same terminal.
-                    table = choices_output.module_table(ranked, most_rows)
-                    tqdm.tqdm.write(f'{table}\n')
-        except KeyboardInterrupt:
-            # What was measured is printed.
-            if args.measure is None or not summary.modules:
-                raise
-            interrupted = True
+        for ranked in add_times(predictor, ranking_all):
+            summary.add(ranked)
+            for writer in writers:
+                writer.add(ranked)
+            if most_rows:
+                # A progress bar may be on the same terminal.
+                table = choices_output.module_table(ranked, most_rows)
+                tqdm.tqdm.write(f'{table}\n')
         if not summary.modules:
             *others, last = outcome.failed or [outcome.why_nothing()]
             _print_errors(others)
@@ -113,20 +184,22 @@ def rank_sources(args: argparse.Namespace) -> int:
         remarks.append(f'written: {files.expand(args.output)}')
     for line in remarks:
         print(line, file=sys.stderr if args.json else sys.stdout)
-    if interrupted:
-        raise KeyboardInterrupt
     return 1 if outcome.failed else 0
 
 
 def rank(
-    predictor: prediction.Predictor, source: Any, candidates: ranking.Candidates = None
+    predictor: prediction.Predictor,
+    source: Any,
+    candidates: ranking.Candidates = None,
+    raw_files: RawFiles = RawFiles(),
 ) -> tuple[list[choices.RankedModule], outcomes.Outcome]:
     """Ranks the configurations of raw files, records or an HLO module.
 
     Args:
-        source: a path of raw files and programs or several, a record or several, an
-            HloModuleProto, or a `reader.Program`.
+        source: a path of raw files or several, a record or several, or an
+            HloModuleProto or a `Program`, with candidates.
         candidates: configurations instead of its own, as in `hlo.candidates`.
+        raw_files: reads paths and messages.
 
     Returns:
         The ranked graphs, and the errors of files and modules that cannot be ranked.
@@ -135,11 +208,12 @@ def rank(
         ValueError: no graph can be ranked; says why.
     """
     outcome = outcomes.Outcome()
-    if isinstance(source, reader.Program) or hasattr(source, 'SerializeToString'):
-        program, whole = reader.read_program(source), candidates is not None
-        task = predictor.collection.task
-        kernels = ranking.kernels_of(program, task, outcome, whole)
-        modules = ((program.source, tuning) for tuning in kernels)
+    if hasattr(source, 'SerializeToString'):
+        source = raw_files.read_message(source)
+    if isinstance(source, modules_lib.Program):
+        kind = predictor.collection.task
+        tunings = _tunings(source, kind, outcome, candidates is not None, raw_files)
+        modules = ((source.source, tuning) for tuning in tunings)
         ranked = [*ranking.rank_modules(modules, predictor, outcome, candidates)]
     else:
         alone = isinstance(source, (str, os.PathLike, *ranking.RECORDS))
@@ -150,8 +224,10 @@ def rank(
             )
         items = [source] if alone else list(source)
         if items and all(isinstance(item, (str, os.PathLike)) for item in items):
-            paths = reader.find_sources([os.fspath(item) for item in items])
-            ranked = [*rank_files(paths, predictor, outcome, candidates=candidates)]
+            paths = raw_files.find([os.fspath(item) for item in items])
+            ranked = [
+                *rank_files(paths, predictor, outcome, None, candidates, raw_files)
+            ]
         else:
             ranked = [ranking.rank_record(predictor, r, candidates) for r in items]
     if not ranked:
@@ -165,22 +241,21 @@ def rank_files(
     outcome: outcomes.Outcome,
     module: str | None = None,
     candidates: ranking.Candidates = None,
-    sources: Mapping[str, reader.Source] | None = None,
-    options: reader.Options = reader.Options(),
-) -> Iterator[choices.RankedModule]:
+    raw_files: RawFiles = RawFiles(),
+    sources: Mapping[str, modules_lib.Source] | None = None,
+) -> Ranked:
     """Ranks the configurations of every module of raw files.
 
     All runs without error mark are ranked, measured or not.
 
     Args:
-        paths: files of the collection that the run is of, and programs as of
-            `reader.read_program`, which are cut into kernels.
+        paths: files of the collection that the run is of.
         outcome: files and modules that cannot be ranked are added.
         module: only this one, by its name or graph id.
         candidates: configurations instead of the files' runs, as in
             `hlo.candidates`; programs are then ranked whole.
-        sources: those of `paths` that `read_sources` has read.
-        options: options of reading programs.
+        raw_files: reads the paths.
+        sources: those of `paths` that were read before.
 
     Yields:
         Modules in the order of the files.
@@ -189,33 +264,32 @@ def rank_files(
         ValueError: there is no such module, or a candidate is not as it should be.
     """
     kind, whole = predictor.collection.task, candidates is not None
-    modules = _modules(paths, kind, module, outcome, whole, sources or {}, options)
+    modules = _modules(paths, kind, module, outcome, whole, raw_files, sources or {})
     return ranking.rank_modules(modules, predictor, outcome, candidates)
 
 
 def _load_predictor(
     args: argparse.Namespace,
-    paths: Sequence[str],
+    raw_files: RawFiles,
     candidates: ranking.Candidates,
-    sources: dict[str, reader.Source],
+    source: modules_lib.Source,
 ) -> prediction.Predictor:
-    """Loads the run of --dir, or one that suits the files; notes which one it is."""
+    """Loads the run of --dir, or one that suits the first source; notes which it is."""
     name, task = command_line.run_of(args) if args.dirs else '', ''
     # These names are of runs of both tasks: the files tell which one is meant.
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
-        task = task_of(paths, candidates)
-    if not name:
-        name = default_run(sources, task)
-    if name == finding.PRETRAINED:
-        text.note(finding.about_pretrained())
-    elif not args.dirs:
-        text.note(f'{name}: formulas of a TPU v3; --dir names a run of yours')
+        task = _task_of(source, candidates)
     options = settings_lib.from_options(prediction.Options, args, task=task, once=True)
-    predictor = prediction.load(name, options)
+    if name:
+        predictor = prediction.load(name, options)
+    else:
+        predictor = raw_files.load_default(source, task, args.out_dir, options)
     if os.path.basename(name) == finding.LATEST and predictor.run:
         text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
-    if predictor.run and (other := hardware.difference(name, predictor.run.info)):
-        print(f'warning: {other}', file=sys.stderr)
+    if predictor.run:
+        other = hardware.difference(name or predictor.name, predictor.run.info)
+        if other:
+            print(f'warning: {other}', file=sys.stderr)
     return predictor
 
 
@@ -225,68 +299,32 @@ def _print_errors(messages: Sequence[str]) -> None:
         print(f'error: {message}', file=sys.stderr)
 
 
-def task_of(paths: Sequence[str], candidates: ranking.Candidates = None) -> str:
-    """Returns the task of raw files: 'tile', 'layout', or '' if none can be read.
-
-    Args:
-        paths: the files; the first readable one decides.
-        candidates: configurations instead of the files' runs, which decide first.
-    """
+def _task_of(source: modules_lib.Source, candidates: ranking.Candidates) -> str:
+    """Returns the task of candidates, or of a raw file; '' for a program."""
     if candidates:
         # Candidates of layouts name a list of them; those of tiles their bounds.
         layouts = isinstance(candidates[0], Mapping) and 'layouts' in candidates[0]
         return reading.LAYOUT if layouts else reading.TILE
-    for path in paths:
-        with contextlib.suppress(ValueError, OSError):  # raised again when it is ranked
-            if kind := reader.tuning_kind(path):
-                return kind
-    return ''
+    return source.kind if isinstance(source, reading.RawFile) else ''
 
 
-def default_run(sources: Mapping[str, reader.Source], task: str) -> str:
-    """Returns the run for those who name none: pretrained, or the estimate.
+def _read_first(paths: Sequence[str], raw_files: RawFiles) -> dict[str, Any]:
+    """Reads the first readable path: path -> source.
 
-    The run that ships was trained on tiles of a CPU; formulas of a TPU know more about
-    layouts, and about modules that were compiled for a TPU.
-
-    Args:
-        sources: from `read_sources`; the first one decides.
-    """
-    source = next(iter(sources.values()))
-    if isinstance(source, reader.Program):
-        modules = [source.module]
-    else:
-        modules = [tuning.module for tuning in source.modules[:1]]
-    is_of_tpu = task == reading.LAYOUT or any(map(ranking.is_of_tpu, modules))
-    return finding.ESTIMATE if is_of_tpu else finding.PRETRAINED
-
-
-def read_sources(
-    paths: Sequence[str], options: reader.Options = reader.Options()
-) -> dict[str, reader.Source]:
-    """Reads what shows that there is something to load a model for.
-
-    These are all programs, and, unless a program comes before it, the first file of
-    tuning data that can be read; `rank_files` reads the others one by one.
-
-    Returns:
-        Path -> program or file.
+    It shows that there is something to load a model for; the others are read one by
+    one while they are ranked.
 
     Raises:
-        ValueError: nothing can be read.
+        ValueError: none can be read.
     """
-    sources: dict[str, reader.Source] = {}
     failed: list[str] = []
     for path in paths:
         try:
-            if not (sources and reader.tuning_kind(path)):
-                sources[path] = reader.read_source(path, options)
+            return {path: raw_files.read(path)}
         except (ValueError, OSError) as error:
             failed.append(text.one_line(error, path))
-    if paths and len(failed) == len(paths):
-        others = f' (and {text.count(len(failed) - 1, "other")})'
-        raise ValueError(failed[0] + (others if len(failed) > 1 else ''))
-    return sources
+    others = f' (and {text.count(len(failed) - 1, "other")})'
+    raise ValueError(failed[0] + (others if len(failed) > 1 else ''))
 
 
 def _modules(
@@ -295,22 +333,21 @@ def _modules(
     chosen: str | None,
     outcome: outcomes.Outcome,
     whole: bool,
-    sources: Mapping[str, reader.Source],
-    options: reader.Options,
+    raw_files: RawFiles,
+    sources: Mapping[str, modules_lib.Source],
 ) -> Iterator[ranking.Module]:
-    """Yields modules of files and programs: all, or the one called `chosen`.
+    """Yields modules of files: all, or the one called `chosen`.
 
     Args:
         kind: kind of the files that the model ranks.
         outcome: files that cannot be read are added.
-        whole: configurations are given: programs are not cut into kernels, and
-            files of both kinds are taken.
+        whole: configurations are given: files of both kinds are taken, and programs.
     """
     names, exists = [], False
     for number, path in enumerate(paths, start=1):
         try:
-            source = sources.get(path) or reader.read_source(path, options)
-            tunings = _modules_of(source, kind, outcome, whole)
+            source = sources.get(path) or raw_files.read(path)
+            tunings = _tunings(source, kind, outcome, whole, raw_files)
         except (ValueError, OSError) as error:
             outcome.failed.append(text.one_line(error, path))
             continue
@@ -331,15 +368,16 @@ def _modules(
         )
 
 
-def _modules_of(
-    source: reader.Source, kind: str, outcome: outcomes.Outcome, whole: bool
+def _tunings(
+    source: modules_lib.Source,
+    kind: str,
+    outcome: outcomes.Outcome,
+    whole: bool,
+    raw_files: RawFiles,
 ) -> Sequence[protos.ModuleTuningData]:
-    """Returns the ModuleTuningData of a file or program of one kind."""
-    if isinstance(source, reader.Program):
-        return ranking.kernels_of(source, kind, outcome, whole)
-    if source.kind != kind and not whole:
-        raise ValueError(
-            f'is a {source.kind} file, and the model ranks {kind} files; give a '
-            f'model that was trained on {source.kind}s'
-        )
+    """Returns the modules of a source: with candidates, or without any if `whole`."""
+    if not whole:
+        return raw_files.modules(source, kind, outcome)
+    if isinstance(source, modules_lib.Program):
+        return [protos.ModuleTuningData(module=source.module)]
     return source.modules

@@ -8,11 +8,11 @@ The same call in another process, or on another machine with the same storage, j
 from collections.abc import Collection, Iterator
 import contextlib
 import dataclasses
-import json
 import os
 import re
 import shlex
 import statistics
+import sys
 import time
 import traceback
 from typing import Any
@@ -28,6 +28,7 @@ from baselines import recipes
 from baselines.core import files
 from baselines.core import text
 from baselines.core.settings import setting
+from baselines.runs import differences
 from baselines.training import progress
 from tpugraphs.sweep import space as space_lib
 
@@ -43,13 +44,24 @@ _ENOUGH = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
 class SweepOptions:
     """The options of a sweep."""
 
-    space: str = setting('', 'What is searched, a TOML file.')
-    storage: str = setting('', 'URL of a database; by default, a file in --out_dir.')
-    study: str = setting('', "Its name there; by default, the collection's.")
-    trials: int = setting(40, 'Trials of the sweep, by all who join.', low=1)
-    minutes: float = setting(0.0, 'Begin no trial later; 0: no limit.', low=0)
-    no_pruning: bool = setting(False, 'Train every trial to its end.')
-    json: bool = setting(False, 'Accepted: `sweep show` always prints JSON.')
+    space: str = setting('', 'search what this TOML file says (docs/guide/sweeps.md)')
+    storage: str = setting(
+        '', 'keep the trials in the database of this URL (default: a file in --out_dir)'
+    )
+    study: str = setting(
+        '', "give the sweep this name in the database (default: the collection's)"
+    )
+    trials: int = setting(
+        40,
+        'stop after this many trials, counting those of all processes; trials that '
+        'are running then are finished',
+        low=1,
+    )
+    minutes: float = setting(
+        0.0, 'start no trial after this many minutes; 0: no limit', low=0
+    )
+    no_pruning: bool = setting(False, 'train every trial to its end')
+    json: bool = setting(False, 'print JSON instead of a table')
 
 
 def retry(study: optuna.Study, trial: FrozenTrial) -> None:
@@ -151,8 +163,29 @@ def load(storage: str, name: str) -> optuna.Study:
         raise ValueError(f'{storage} has no --study {name!r}') from None
 
 
-def to_json(trial: FrozenTrial) -> text.JsonObject:
-    """Describes a trial, as `tpugraphs sweep` and `sweep show` print it."""
+def show(study: optuna.Study, as_json: bool) -> None:
+    """Prints the trials of a sweep: a table, or a list of objects as JSON."""
+    if as_json:
+        print(text.to_json([_to_json(trial) for trial in study.trials]))
+        return
+    rows = [['trial', 'state', 'score', 'seconds', 'settings']]
+    for trial in study.trials:
+        number, state, score, seconds, settings, reason = _to_json(trial).values()
+        figures = text.cell(score, '.3f'), text.cell(seconds, '.1f')
+        shown = f'{differences.format_settings(settings)}; {reason}'.rstrip('; ')
+        rows.append([str(number), state, *figures, shown])
+    print(*text.table(rows, '><>><', rules=[1]), _best(study), sep='\n')
+
+
+def _best(study: optuna.Study) -> str:
+    """Names the best trial of a sweep and its score; '' if none is complete."""
+    if not study.get_trials(states=_ENOUGH[:1]):
+        return ''
+    return f'best: {study.best_value:.3f}, trial {study.best_trial.number}'
+
+
+def _to_json(trial: FrozenTrial) -> text.JsonObject:
+    """Describes a trial, as `--json` has it."""
     return {
         'number': trial.number,
         'state': trial.state.name.lower(),
@@ -189,6 +222,7 @@ def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float
             raise optuna.TrialPruned
 
     os.makedirs(folder, exist_ok=True)
+    output = sys.stdout
     with (
         open(os.path.join(folder, 'log.txt'), 'a', encoding='utf-8') as log,
         contextlib.redirect_stdout(log),
@@ -196,6 +230,8 @@ def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float
     ):
         try:
             drawn = space.suggest(trial)
+            shown = differences.format_settings(trial.params)
+            print(f'trial {trial.number}: {shown}', file=output, flush=True)
             # As those of a recipe, they draw no more --configs than the data have.
             drawn |= {'resume': True, 'recipe': best_file, 'out_dir': folder}
             drawn |= {'run_id': f'{study.study_name} trial {trial.number}'}
@@ -219,6 +255,8 @@ def run(
 ) -> None:
     """Runs a sweep, or joins one; prints its trials and the command to train next.
 
+    What is printed while it runs goes to stderr for --json.
+
     Args:
         base: a `TileConfig` or `LayoutConfig`: the settings that are not drawn.
         given: names of settings of `base` that are not searched.
@@ -239,8 +277,11 @@ def run(
     best_file = os.path.join(files.expand(base.out_dir), 'best.json')
 
     def write_best(study: optuna.Study, trial: FrozenTrial) -> None:
-        print(json.dumps(to_json(trial)), flush=True)
         ended = [t.state.name for t in study.trials if t.state.is_finished()]
+        number, state, score, seconds, _, reason = _to_json(trial).values()
+        result = reason or text.cell(score, '.3f')
+        line = f'trial {number}: {state} after {seconds:.1f} s: {result}'
+        print('; '.join(filter(None, [line, _best(study)])), flush=True)
         if len(ended) >= 3 and {*ended} == {'FAIL'}:  # the sweep itself is wrong
             study.stop()
         if 'COMPLETE' in ended:
@@ -250,22 +291,25 @@ def run(
             recipes.write(best_file, base.collection.name, settings, best)
 
     kept = f'kept the trials in {files.shown(base.out_dir)}'
-    with using(storage), text.interruptible(kept):
+    output = sys.stderr if options.json else sys.stdout
+    with using(storage):
         study = create(storage, name, definition, epochs)
         if not study.trials:
             study.enqueue_trial(space.defaults())
         enough = optuna.study.MaxTrialsCallback(options.trials, _ENOUGH)
-        study.optimize(
-            lambda trial: _score(trial, space, best_file),
-            max(options.trials - len(study.get_trials(states=_ENOUGH)), 0),
-            timeout=60 * options.minutes or None,
-            catch=(Exception,),
-            callbacks=[write_best, enough],
-            gc_after_trial=True,
-        )
+        with text.interruptible(kept), contextlib.redirect_stdout(output):
+            study.optimize(
+                lambda trial: _score(trial, space, best_file),
+                max(options.trials - len(study.get_trials(states=_ENOUGH)), 0),
+                timeout=60 * options.minutes or None,
+                catch=(Exception,),
+                callbacks=[write_best, enough],
+                gc_after_trial=True,
+            )
         if not study.get_trials(states=_ENOUGH[:1]):
             reasons = {t.user_attrs.get('reason', '-') for t in study.trials}
             raise ValueError(f'no trial was complete: {"; ".join(sorted(reasons))}')
-        print(f'best: {json.dumps(to_json(study.best_trial))}')
+        show(study, options.json)
     flags = [f'--recipe={best_file}', *config_lib.data_flags(base)]
-    print(f'next: {shlex.join(["tpugraphs", "train", base.collection.task, *flags])}')
+    train = shlex.join(['tpugraphs', 'train', base.collection.task, *flags])
+    print(f'next: {train}', file=output)

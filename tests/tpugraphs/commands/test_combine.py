@@ -159,6 +159,7 @@ def test_the_template_is_looked_for_at_home(folder):
             ['tile.csv', '--no_template', '--output', './tile.csv'],
             '--output ./tile.csv would replace its own input',
         ),
+        (_script, ['--inputcsv=none.csv'], 'tiles_gen_predictions_csv.py'),
         (_script, ['--inputcsv=,'], '--inputcsv names no file'),
         (_script, ['--inputcsv=tile.csv'], 'runtime/data and give its path as --sampl'),
         (_script, ['my.csv'], "'my.csv' is not a flag: input files are named by"),

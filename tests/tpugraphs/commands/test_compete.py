@@ -4,6 +4,7 @@ import csv
 
 import pytest
 
+from baselines.core import text
 from baselines.layout import models as layout_models
 from baselines.tiles import models as tile_models
 from baselines.trees import growing
@@ -68,6 +69,19 @@ def test_what_cannot_compete(tmp_path):
     )
 
 
+def test_ctrl_c_is_continued_by_the_same_command(tmp_path, monkeypatch):
+    for split in ('train', 'valid', 'test'):
+        (tmp_path / 'data/tile/xla' / split).mkdir(parents=True)
+
+    def stop(*unused):
+        raise text.Interrupted('kept 2 epochs', '--resume')  # as a training does
+
+    monkeypatch.setattr(competition, '_entry', stop)
+    with pytest.raises(text.Interrupted) as caught:
+        competition.compete(_options(tmp_path))
+    assert caught.value.flags == () and str(tmp_path / 'out') in str(caught.value)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures('weights_alone')
 def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
@@ -89,6 +103,7 @@ def test_collections_are_trained_and_combined(tmp_path, monkeypatch, capsys):
     captured = capsys.readouterr()
     left_out = 'layout:xla:default, layout:xla:random, layout:nlp:random'
     assert f'no data of {left_out}: left out' in captured.err
+    assert ' 894 rows, not 6: --sample ' in captured.err
     found = shapes.check('compete', captured.out)
     measured = [(entry['collection'], entry['measure']) for entry in found['entries']]
     nlp = 'layout:nlp:default'

@@ -1,0 +1,1 @@
+"""Measure programs on this machine: collect, rank, show (the laboratory)."""

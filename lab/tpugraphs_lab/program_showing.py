@@ -1,0 +1,34 @@
+"""Describes programs and their kernels, for `tpugraphs lab show`."""
+
+from __future__ import annotations
+
+from tpugraphs import inspect
+from tpugraphs_lab import kernel_table
+from tpugraphs_lab.programs import reader
+
+
+def describe(
+    path: str, module: str | None, picture: str | None, options: reader.Options
+) -> inspect.showing.Description:
+    """Describes the graph and the kernels of a program; other files as the toolkit.
+
+    Args:
+        path: a program as of `reader.read_program`, a raw or npz file.
+        module: the name or number of a module of a raw file; None for all.
+        picture: the file to draw the graph to; the ending tells the format.
+        options: how programs are read.
+
+    Raises:
+        ValueError: the file holds no graph, no such module, or several to draw.
+        OSError: a file cannot be read or written.
+    """
+    if inspect.contents.is_npz(path) or reader.tuning_kind(path):
+        return inspect.showing.describe(path, module, picture)
+    if module is not None:
+        raise ValueError(f'{path}: is one program; leave out --module')
+    program = reader.read_program(path, options=options)
+    graphs = [inspect.contents.describe_program(program)]
+    if picture:
+        inspect.showing.draw(path, graphs, picture)
+    kernels = kernel_table.describe(program)
+    return inspect.showing.Description(graphs, kernels, (*kernel_table.lines(kernels),))
