@@ -64,7 +64,11 @@ class Graphs:
         self.normalizer = self._data.normalizer
 
     def graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
-        """Makes a batch of graphs with these of their configurations."""
+        """Makes a batch of graphs with these of their configurations, once."""
+        return self._graph(tuple(names), tuple(configs))
+
+    @functools.cache  # noqa: B019  lives as long as a check
+    def _graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
         numbers = np.array([[self.names.index(name) for name in names]])
         packed = self._data.pack(numbers, np.tile(configs, (*numbers.shape, 1)))
         tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}

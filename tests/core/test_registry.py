@@ -79,7 +79,7 @@ def test_keywords_that_are_handed_on_are_options_too():
 
 
 def _construct(model_class, **kwargs):
-    return registry.construct(model_class, 10, 120, kwargs, lambda model: None)
+    return registry.construct(model_class, 10, 120, kwargs, {}, lambda model: None)
 
 
 def test_options_of_a_constructor():
@@ -145,7 +145,7 @@ def test_two_models_files_of_one_name_are_two_modules(tmp_path):
         ('def f(:', 'SyntaxError: invalid syntax'),
         ('1 / 0', 'ZeroDivisionError: division by zero'),
         ('raise SystemExit(3)', 'SystemExit: 3'),
-        ('raise GeneratorExit', 'GeneratorExit: '),
+        ('raise GeneratorExit', 'GeneratorExit ('),
         ('class E(Exception):\n    def __str__(self): return 1 / 0\nraise E', 'E ('),
     ],
 )

@@ -32,6 +32,7 @@ from baselines.core import registry
 from baselines.runs import finding
 from baselines.runs import saved
 from baselines.runs import weights
+from baselines.training import own_code
 from tests.helpers import finished_runs
 from tpugraphs.handin import conformance
 
@@ -76,6 +77,7 @@ class Task:
         pieces: from `make_pieces`, once.
     """
 
+    num_configs = NUM_CONFIGS
     num_ops: int  # of the opcodes in all pieces, 1 + the largest
     models: Any
     make_pieces: Any
@@ -142,6 +144,8 @@ class Task:
         time: here it does so once for a file of models.
         """
         model = self.make(name, **_TINY)
+        model(self.batch())  # Keras saves only then
+        assert not model.non_trainable_variables, 'a grader copies trainable ones'
         variables = list(map(id, model.trainable_variables))
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
         with pytest.MonkeyPatch.context() as patch:
@@ -191,8 +195,10 @@ class ModelSuite:
         for variable in model.trainable_variables:
             if variable.shape.rank == 1:
                 variable.assign(tf.fill(variable.shape, -100.0))
-        batch = types.SimpleNamespace(names=(), graph=lambda *unused: task.batch())
-        conformance.check_gradients(model, batch)
+        batch = types.SimpleNamespace(
+            names=(), num_configs=NUM_CONFIGS, graph=lambda *unused: task.batch()
+        )
+        own_code.check_gradients(model, batch)
 
     @pytest.mark.slow
     def test_save_and_load_give_the_same_scores(self, task, name):
