@@ -32,6 +32,7 @@ from tpugraphs.handin import importable
 from tpugraphs.handin import verdict
 
 if TYPE_CHECKING:
+    import tensorflow as tf
     import tensorflow_gnn as tfgnn
 
     from baselines.tiles import graphs as graphs_lib
@@ -144,33 +145,40 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
         note = f'a run of --{name} cannot be handed in: train on all of tile:xla'
         yield verdict.Line('FIX', subject, note)
     test, trained, fitted = open_data(hand_in, run)
-    expected = run.info.get('test_predictions')
-    ranked: Scores = {}
-
-    def rank() -> str:
-        ranked.update(score_as_course(model_class, run, trained, test))
-        differing = count_differing(ranked, expected) if expected else 0
-        if differing:
-            raise ValueError(
-                f'{differing} of {text.count(len(ranked), "kernel")} differ: hand in '
-                'the models.py that it was trained with'
-            )
-        return '' if expected else ': it has no ranking to compare with'
+    expected, as_course = run.info.get('test_predictions'), {}
 
     def rank_as_course() -> str:
-        scores = score_as_course(model_class, run, fitted, test)
-        best = {name: arrays.best_first(row) for name, row in ranked.items()}
-        note = f': {text.count(len(scores), "kernel")}'
-        if differing := count_differing(scores, best):
-            note += f', {differing} of them otherwise than the training: it scales by '
-            note += 'all training kernels, however few their tiles; this is fine'
+        as_course.update(score_as_course(model_class, run, fitted, test))
+        return f': {text.count(len(as_course), "kernel")}'
+
+    def rank_as_trained() -> str:
+        graphs = _graphs(test, trained)
+        model = course_model(model_class, run, trained, graphs)
+        scored = _TASK.scorer(model, 0, False).scores(graphs)
+        total, title = len(test.graph_ids), 'ranking as the training'
+        scores = dict(zip(test.graph_ids, phases.each(scored, title, total, 'kernel')))
+        if differing := count_differing(scores, expected) if expected else 0:
+            raise ValueError(
+                f'{differing} of {text.count(total, "kernel")} differ: hand in the '
+                'models.py that it was trained with'
+            )
+        note = '' if expected else ': its run file has no ranking to compare with'
+        best = {name: arrays.best_first(row) for name, row in scores.items()}
+        if differing := count_differing(as_course, best) if as_course else 0:
+            note += (
+                f', and the script otherwise for {differing}: it scales features by '
+            )
+            note += 'all training kernels, and takes whole lists; this is fine'
         return note
 
-    rule, path = f'{SCRIPT} ranks as the training did', hand_in.path
-    yield conformance.tried(subject, rule, rank, path)
-    if ranked and not partial:
-        rule = "the course's scaling fits"
-        yield conformance.tried(subject, rule, rank_as_course, path)
+    path = hand_in.path
+    if not partial:
+        rule = f'{SCRIPT} ranks the test kernels'
+        line = conformance.tried(subject, rule, rank_as_course, path)
+        yield line
+        if not line.ok:
+            return
+    yield conformance.tried(subject, 'ranks as the training did', rank_as_trained, path)
 
 
 def open_data(
@@ -226,29 +234,17 @@ def score_as_course(
     scaling: normalizer_lib.Scaling,
     test: splits.PackedSplit,
 ) -> Scores:
-    """Scores test kernels as the course's script does.
-
-    The model is made by keyword, `forward` on the first kernel builds it, and trainable
-    variables are copied by position.
+    """Scores test kernels as the course's script does, one by one.
 
     Raises:
         ValueError: the directory's variables do not fit, or the model fails on a
             kernel; names it.
         Exception: as the model's code raises it while it is made.
     """
-    from baselines.runs import weights
     from baselines.training import own_code
-    from tpugraphs.handin import conformance
 
-    kwargs, graphs = model_kwargs(run), _TASK.graphs(test, scaling.normalizer, 0, 0)
-    loaded = conformance.load_as_a_grader(run.model_dir)
-    # A run file may come from someone else, and ask for a huge model.
-    with weights.limited(run.model_dir, kwargs):
-        model = model_class(
-            num_configs=_configs(run), num_ops=scaling.num_ops, **kwargs
-        )
-        model.forward(*_kernel(graphs, 0))
-    conformance.copy_variables(loaded, model)
+    graphs = _graphs(test, scaling)
+    model = course_model(model_class, run, scaling, graphs)
     scored: Scores = {}
     title, total = f'ranking as {SCRIPT}', len(test.graph_ids)
     ids = phases.each(test.graph_ids, title, total, 'kernel')
@@ -265,6 +261,38 @@ def score_as_course(
             raise ValueError(f'{graph_id} ({sizes}): {wrong}') from error
         scored[graph_id] = np.asarray(scores)[0]
     return scored
+
+
+def course_model(
+    model_class: type,
+    run: run_files.RunFile,
+    scaling: normalizer_lib.Scaling,
+    graphs: 'graphs_lib.TileGraphs',
+) -> 'tf.keras.Model':
+    """Makes the model of a run as the course's script does.
+
+    It is made by keyword, `forward` on the first kernel builds it, and trainable
+    variables are copied by position.
+    """
+    from baselines.runs import weights
+    from tpugraphs.handin import conformance
+
+    kwargs = model_kwargs(run)
+    loaded = conformance.load_as_a_grader(run.model_dir)
+    # A run file may come from someone else, and ask for a huge model.
+    with weights.limited(run.model_dir, kwargs):
+        model = model_class(
+            num_configs=_configs(run), num_ops=scaling.num_ops, **kwargs
+        )
+        model.forward(*_kernel(graphs, 0))
+    conformance.copy_variables(loaded, model)
+    return model
+
+
+def _graphs(
+    test: splits.PackedSplit, scaling: normalizer_lib.Scaling
+) -> 'graphs_lib.TileGraphs':
+    return _TASK.graphs(test, scaling.normalizer, False, False)
 
 
 def _kernel(
