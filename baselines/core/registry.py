@@ -264,12 +264,16 @@ def construct(
 def describe_error(error: BaseException, path: str) -> str:
     """Returns the type of an error, the line that states its cause, and its place.
 
+    A ValueError from outside the user's file, or with its place, states its cause alone.
+
     Args:
         path: of the user's file.
     """
+    kind, place = type(error).__name__, place_of(error, path)
     cause = text.printable(cause_in_layer(error), _MOST_CAUSE)
-    kind = type(error).__name__
-    return f'{kind}: {cause}'.removesuffix(': ') + place_of(error, path)
+    if isinstance(error, ValueError) and (not place or path in cause):
+        return cause
+    return f'{kind}: {cause}'.removesuffix(': ') + place
 
 
 def cause_in_layer(error: BaseException) -> str:

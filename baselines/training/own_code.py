@@ -5,7 +5,7 @@ scores of a wrong shape, a variable without a gradient, a loss that ignores the 
 `tpugraphs check` has the same rules, and more.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import dataclasses
 import functools
@@ -63,12 +63,12 @@ class Graphs:
         self._data = task_data.make(plain, {'train': store})
         self.normalizer = self._data.normalizer
 
-    def graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
-        """Makes a batch of graphs with these of their configurations, once."""
-        return self._graph(tuple(names), tuple(configs))
-
     @functools.cache  # noqa: B019  lives as long as a check
-    def _graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
+    def graph(
+        self, names: tuple[str, ...], configs: tuple[int, ...] = ()
+    ) -> tfgnn.GraphTensor:
+        """Makes a batch of graphs, with all configurations or with these."""
+        configs = configs or tuple(range(self.num_configs))
         numbers = np.array([[self.names.index(name) for name in names]])
         packed = self._data.pack(numbers, np.tile(configs, (*numbers.shape, 1)))
         tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
@@ -158,54 +158,32 @@ def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -
         ValueError: the model raises, its scores are not [graphs, configurations] or
             not finite, or a variable has no finite gradient.
     """
-    name = model_class.__name__
-    if isinstance(settings, config_lib.TileConfig):
-        _note_names(model_class)
+    name, path = model_class.__name__, registry.file_of(model_class)
+    try:
+        inspect.signature(model_class).bind_partial(num_configs=1, num_ops=1)
+    except TypeError as error:
+        if isinstance(settings, config_lib.TileConfig):
+            text.note(
+                f'{name} trains, but cannot be handed in: a grader makes '
+                f'{name}(num_configs=..., num_ops=...), and {error}'
+            )
     count = min(settings.batch, _MOST_GRAPHS)
     graphs = Graphs(settings, {f'graph {i}': examples.NODES for i in range(count)})
-    configs = range(settings.configs)
-    graph = graphs.graph(graphs.names[:1], configs)
     model = registry.construct(
         model_class,
         settings.configs,
         graphs.num_ops,
         config_lib.model_kwargs(settings.model_kwargs_json),
         graphs.normalizer.to_json(),
-        lambda model: model.forward(graph, settings.configs),
+        lambda model: model.forward(graphs.graph(graphs.names[:1]), settings.configs),
     )
     with_loss = functools.partial(check_gradients, loss=loss)
     for rule in (check_variables, check_rows, check_any_number, with_loss):
         try:
             rule(model, graphs)
         except (Exception, SystemExit) as error:
-            wrong = describe_wrong(error, registry.file_of(model_class))
+            wrong = registry.describe_error(error, path)
             raise ValueError(f'{name}: {wrong}') from error
-
-
-def _note_names(model_class: type) -> None:
-    """Prints a note on a constructor that a course's script cannot call."""
-    try:
-        inspect.signature(model_class).bind_partial(num_configs=1, num_ops=1)
-    except TypeError as error:
-        text.note(
-            f'{model_class.__name__} trains, but cannot be handed in: the grader makes '
-            f'{model_class.__name__}(num_configs=..., num_ops=...), and {error}'
-        )
-
-
-def describe_wrong(error: BaseException, path: str) -> str:
-    """Describes in one line what a rule raised, or the user's code below it.
-
-    Args:
-        path: of the user's file.
-    """
-    # A rule's own error has no place, or has it in its text.
-    is_own = isinstance(error, ValueError) and (
-        not registry.place_of(error, path) or path in str(error)
-    )
-    if is_own:
-        return registry.cause_in_layer(error)
-    return registry.describe_error(error, path)
 
 
 def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
@@ -216,42 +194,51 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
     """
     before = {id(variable) for variable in model.trainable_variables}
     with noting_layers(type(model)) as layers:
-        model(graphs.graph(graphs.names, range(graphs.num_configs)), training=True)
+        model(graphs.graph(graphs.names), training=True)
     for place, layer in layers.items():
         raise ValueError(
             f'a {type(layer).__name__} layer is made in every call ({place}): make '
             'layers in __init__, so that they are trained and saved'
         )
     made = [v.name for v in model.trainable_variables if id(v) not in before]
-    if made:
+    if made or not before:
         raise ValueError(
-            f'call makes variables that forward does not, {text.listed(made)}: the '
-            "grader's model, built by forward alone, lacks them; use their layers in "
-            'forward, too'
+            f'call makes variables that forward does not, {text.listed(made)}: use '
+            'their layers in forward, too, which alone builds a model to score with'
+            if made
+            else 'there is no trainable variable'
         )
-    if not before:
-        raise ValueError('there is no trainable variable')
 
 
 def check_rows(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that `call` returns a row of finite float32 scores for each graph."""
-    scores = model(graphs.graph(graphs.names, range(graphs.num_configs)))
+    scores = model(graphs.graph(graphs.names))
     require_scores('call', scores, (len(graphs.names), graphs.num_configs))
 
 
-def check_any_number(model: tf.keras.Model, graphs: Graphs) -> None:
-    """Checks that `forward` scores one configuration, and more than in training."""
-    for count in (1, 2 * graphs.num_configs - 1):
-        chosen = np.arange(count) % graphs.num_configs
+def check_any_number(
+    model: tf.keras.Model, graphs: Graphs
+) -> list[tuple[tuple[int, ...], tf.Tensor]]:
+    """Checks that `forward` scores one configuration, and more than in training.
+
+    Returns:
+        Pairs of configurations of the first graph, and their scores [1, n].
+    """
+    scored, most = [], graphs.num_configs
+    for count in (1, most, 2 * most - 1):
+        chosen = tuple(i % most for i in range(count))
         graph = graphs.graph(graphs.names[:1], chosen)
         try:
             scores = model.forward(graph, count)
         except (Exception, SystemExit) as error:
+            wrong = registry.describe_error(error, registry.file_of(type(model)))
             raise ValueError(
-                f'forward has to score any number of configurations; of {count} it '
-                f'raised {describe_wrong(error, registry.file_of(type(model)))}'
+                f'forward has to score any number of configurations, and raised for '
+                f'{count}: {wrong}'
             ) from None
         require_scores(f'forward, for {count} configurations,', scores, (1, count))
+        scored.append((chosen, scores))
+    return scored
 
 
 def require_scores(method: str, scores: Any, shape: tuple[int, int]) -> None:
@@ -277,11 +264,10 @@ def check_gradients(
         loss: None for the default of a training.
     """
     loss = loss or losses.CombinedLoss(config_lib.TileConfig.losses)
-    for names in (graphs.names, *([name] for name in graphs.names)):
+    for names in (graphs.names, *((name,) for name in graphs.names)):
         with tf.GradientTape() as tape:
-            configs = range(graphs.num_configs)
-            scores = model(graphs.graph(names, configs), training=True)
-            labels = tf.range(1.0, len(configs) + 1) + tf.zeros_like(scores)
+            scores = model(graphs.graph(names), training=True)
+            labels = tf.range(1.0, graphs.num_configs + 1) + tf.zeros_like(scores)
             total = tf.add_n([loss(labels, scores), *model.losses])
         variables = model.trainable_variables
         for variable, gradient in zip(variables, tape.gradient(total, variables)):

@@ -41,8 +41,7 @@ def build(
     """
     tf.keras.utils.set_random_seed(seed)
     model = model_class(num_configs=NUM_CONFIGS, num_ops=graphs.num_ops, **kwargs)
-    graph = graphs.graph(graphs.names[:1], range(NUM_CONFIGS))
-    model.forward(graph, NUM_CONFIGS)
+    model.forward(graphs.graph(graphs.names[:1]), NUM_CONFIGS)
     rng = np.random.default_rng(seed)
     for variable in model.trainable_variables:
         noise = rng.normal(0, 0.1, variable.shape).astype(np.float32)
@@ -92,9 +91,8 @@ def _require_close(
     change: str,
 ) -> None:
     """Raises ValueError for scores of a graph that differ by more than rounding."""
-    whole = graphs.graph([name], range(NUM_CONFIGS))
     most = float(np.abs(scores - expected).max())
-    if most and not most <= rounding(model, whole):  # takes a gradient
+    if most and not most <= rounding(model, graphs.graph((name,))):  # takes a gradient
         raise ValueError(f'{change}; a score differs by {most:.2g} ({name})')
 
 
@@ -104,7 +102,7 @@ def check_scores(model: tf.keras.Model, graphs: Graphs) -> None:
     Raises:
         ValueError: says what to change, as in all rules.
     """
-    graph = graphs.graph(graphs.names, range(NUM_CONFIGS))
+    graph = graphs.graph(graphs.names)
     scores, again = model(graph).numpy(), model(graph).numpy()
     for name, row, expected in zip(graphs.names, again, scores):
         change = 'scores differ from call to call'
@@ -115,19 +113,15 @@ def check_scores(model: tf.keras.Model, graphs: Graphs) -> None:
 
 def check_without_edges(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that `forward` scores a graph without edges, which is the last one."""
-    graph = graphs.graph(graphs.names[-1:], range(NUM_CONFIGS))
-    scores = model.forward(graph, NUM_CONFIGS)
+    scores = model.forward(graphs.graph(graphs.names[-1:]), NUM_CONFIGS)
     own_code.require_scores('forward', scores, (1, NUM_CONFIGS))
 
 
 def check_any_number(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that `forward` scores any number of configurations, as `call` does."""
-    own_code.check_any_number(model, graphs)
     name = graphs.names[0]
-    whole = model(graphs.graph([name], range(NUM_CONFIGS))).numpy()
-    for chosen in (range(NUM_CONFIGS), [2], [0, 1, 2, 3, 3, 1, 0]):
-        graph = graphs.graph([name], chosen)
-        scores = model.forward(graph, len(chosen)).numpy()
+    whole = model(graphs.graph((name,))).numpy()
+    for chosen, scores in own_code.check_any_number(model, graphs):
         if len(chosen) == NUM_CONFIGS or not depends_on_list(model):
             change = 'a score depends on the other configurations in the list; if it '
             change += 'should, set scores_depend_on_list = True in the class'
@@ -137,9 +131,9 @@ def check_any_number(model: tf.keras.Model, graphs: Graphs) -> None:
 
 def check_order(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that permuting the configurations permutes the scores."""
-    order = [2, 0, 3, 1]
+    order = (2, 0, 3, 1)
     permuted = model(graphs.graph(graphs.names, order)).numpy()
-    scores = model(graphs.graph(graphs.names, range(NUM_CONFIGS))).numpy()
+    scores = model(graphs.graph(graphs.names)).numpy()
     for name, row, expected in zip(graphs.names, permuted, scores[:, order]):
         change = 'scores depend on the order of the configurations'
         _require_close(model, graphs, name, row, expected, change)
@@ -147,28 +141,36 @@ def check_order(model: tf.keras.Model, graphs: Graphs) -> None:
 
 def check_batches(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that a graph has the same scores alone, in a batch, and in another."""
-    together = model(graphs.graph(graphs.names, range(NUM_CONFIGS))).numpy()
-    turned = model(graphs.graph(graphs.names[::-1], range(NUM_CONFIGS))).numpy()
+    together = model(graphs.graph(graphs.names)).numpy()
+    turned = model(graphs.graph(graphs.names[::-1])).numpy()
     for name, row, other in zip(graphs.names, together, turned[::-1]):
-        alone = graphs.graph([name], range(NUM_CONFIGS))
-        scores = model.forward(alone, NUM_CONFIGS).numpy()[0]
+        scores = model.forward(graphs.graph((name,)), NUM_CONFIGS).numpy()[0]
         change = 'scores depend on the other kernels of the batch'
         _require_close(model, graphs, name, np.stack([scores, other]), row, change)
 
 
-def check_saving(model: tf.keras.Model, graphs: Graphs) -> None:
-    """Checks that a SavedModel of it gives the same variables, by position."""
-    model(graphs.graph(graphs.names, range(NUM_CONFIGS)))  # Keras saves only then
+def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> None:
+    """Checks that another model scores so with the trainable variables as saved."""
+    batch = graphs.graph(graphs.names)
+    expected = model(batch).numpy()  # Keras saves a model only after a call
+    copy_variables(save_and_load(model), other)
+    for variable, copied in zip(model.trainable_variables, other.trainable_variables):
+        if not np.array_equal(variable, copied):
+            raise ValueError(
+                f'{variable.name} is another variable after saving and loading: assign '
+                'each layer to one attribute, once'
+            )
+    kept = text.listed([v.name for v in model.non_trainable_variables]) or 'random'
+    change = f'the trainable variables, all that a grader copies, are not all ({kept})'
+    for name, row, scores in zip(graphs.names, other(batch).numpy(), expected):
+        _require_close(model, graphs, name, row, scores, change)
+
+
+def save_and_load(model: tf.keras.Model) -> list[np.ndarray]:
+    """Returns the trainable variables of a model as a grader finds them."""
     with tempfile.TemporaryDirectory() as folder:
         saved.save_model(model, folder)
-        loaded = load_as_a_grader(folder)
-    require_variables(loaded, model)
-    for variable, array in zip(model.trainable_variables, loaded):
-        if not np.array_equal(array, variable):
-            raise ValueError(
-                f'{variable.name} is another variable after loading: assign each '
-                'layer to one attribute, once'
-            )
+        return load_as_a_grader(folder)
 
 
 def load_as_a_grader(model_dir: str) -> list[np.ndarray]:
@@ -179,40 +181,21 @@ def load_as_a_grader(model_dir: str) -> list[np.ndarray]:
     return [variable.numpy() for variable in loaded.trainable_variables]
 
 
-def require_variables(loaded: Sequence[np.ndarray], model: tf.keras.Model) -> None:
-    """Raises ValueError unless a directory's variables fit a model, by position."""
-    names = [variable.name for variable in model.trainable_variables]
-    shapes = [tuple(variable.shape) for variable in model.trainable_variables]
-    stored = [array.shape for array in loaded]
-    if len(stored) != len(shapes):
-        raise ValueError(
-            f'the directory holds {text.count(len(stored), "trainable variable")}, and '
-            f'a new model, built by forward, has {len(shapes)}'
-        )
-    for name, shape, other in zip(names, shapes, stored):
-        if shape != other:
-            raise ValueError(
-                f'{name} is of shape {other} in the directory, and of {shape} in a new '
-                'model'
-            )
-
-
 def copy_variables(loaded: Sequence[np.ndarray], model: tf.keras.Model) -> None:
-    """Copies trainable variables by position; see `require_variables`."""
-    require_variables(loaded, model)
-    for variable, array in zip(model.trainable_variables, loaded):
+    """Copies trainable variables by position; raises ValueError if they do not fit."""
+    variables = model.trainable_variables
+    if len(loaded) != len(variables):
+        raise ValueError(
+            f'the directory holds {text.count(len(loaded), "trainable variable")}, and '
+            f'a new model, built by forward, has {len(variables)}'
+        )
+    for variable, array in zip(variables, loaded):
+        if variable.shape != array.shape:
+            raise ValueError(
+                f'{variable.name} is of shape {array.shape} in the directory, and of '
+                f'{tuple(variable.shape)} in a new model'
+            )
         variable.assign(array)
-
-
-def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> None:
-    """Checks that trainable variables are all that another model needs to score so."""
-    copy_variables([v.numpy() for v in model.trainable_variables], other)
-    graph = graphs.graph(graphs.names, range(NUM_CONFIGS))
-    for name, row, expected in zip(graphs.names, other(graph), model(graph)):
-        kept = [v.name for v in model.non_trainable_variables]
-        change = 'a new model with the same trainable variables, which are all that a '
-        change += f'grader copies, scores otherwise ({text.listed(kept) or "random"})'
-        _require_close(model, graphs, name, row.numpy(), expected.numpy(), change)
 
 
 Rule = Callable[[tf.keras.Model, Graphs], None]
@@ -225,7 +208,6 @@ RULES: Mapping[str, Rule] = {
     'the order of configurations': check_order,
     'alone as in a batch': check_batches,
     'gradients': own_code.check_gradients,
-    'saving and loading': check_saving,
 }
 _FIRST = 3  # where one of these fails, others would, too
 
@@ -243,28 +225,28 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
         kwargs: arguments of its constructor.
     """
     name, path = model_class.__name__, registry.file_of(model_class)
-    graphs = _graphs()
-    models: list[tf.keras.Model] = []
+    graphs, models = _graphs(), []
 
     def make() -> None:
         models.extend(build(model_class, kwargs, graphs, seed) for seed in range(2))
 
-    yield tried(name, "is made as in the course's script", make, path)
+    made = tried(name, "is made as in the course's script", make, path)
+    yield made
+    if not made.ok:
+        return
+    model, other = models
+    copied = functools.partial(check_copy, other=other)
+    rules = {**RULES, 'a copy of the saved weights': copied}
     said: set[str] = set()
-    for number, (rule, check_rule) in enumerate(RULES.items()):
-        for model in models[:1]:
-            work = functools.partial(check_rule, model, graphs)
-            line = tried(name, rule, work, path)
-            # One fault may break several rules.
-            wrong = line.note.removeprefix(f'{rule}: ')
-            if wrong not in said:
-                yield line
-            said.add(wrong)
-            if not line.ok and number < _FIRST:
-                return
-    for model, other in zip(models, models[1:]):
-        work = functools.partial(check_copy, model, graphs, other)
-        yield tried(name, 'copies of the trainable variables', work, path)
+    for number, (rule, check_rule) in enumerate(rules.items()):
+        work = functools.partial(check_rule, model, graphs)
+        line = tried(name, rule, work, path)
+        wrong = line.note.removeprefix(f'{rule}: ')
+        if wrong not in said:  # one fault may break several rules
+            yield line
+        said.add(wrong)
+        if not line.ok and number < _FIRST:
+            return
 
 
 def tried(
@@ -279,5 +261,5 @@ def tried(
     try:
         return verdict.Line('ok', subject, rule + (work() or ''))
     except (Exception, SystemExit) as error:
-        wrong = own_code.describe_wrong(error, path)
+        wrong = registry.describe_error(error, path)
         return verdict.Line('FIX', subject, f'{rule}: {wrong}')

@@ -241,8 +241,6 @@ def score_as_course(
             kernel; names it.
         Exception: as the model's code raises it while it is made.
     """
-    from baselines.training import own_code
-
     graphs = _graphs(test, scaling)
     model = course_model(model_class, run, scaling, graphs)
     scored: Scores = {}
@@ -257,7 +255,7 @@ def score_as_course(
                 for offsets in (test.node_offsets, test.edge_offsets)
             )
             sizes = f'{text.count(nodes, "node")}, {text.count(edges, "edge")}'
-            wrong = own_code.describe_wrong(error, registry.file_of(model_class))
+            wrong = registry.describe_error(error, registry.file_of(model_class))
             raise ValueError(f'{graph_id} ({sizes}): {wrong}') from error
         scored[graph_id] = np.asarray(scores)[0]
     return scored

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import importlib.util
 import re
 import sys
-from typing import NamedTuple
 
 # The published tree and its environment, as a course's handout installs it, have:
 LIBRARIES = (
@@ -13,7 +12,7 @@ LIBRARIES = (
     *('tensorflow', 'keras', 'tensorflow_gnn', 'tensorflow_ranking'),
     *('numpy', 'pandas', 'tqdm', 'absl'),
 )
-PACKAGE = 'tpu_graphs.baselines.tiles'  # the package that models.py is in
+PACKAGE = 'tpu_graphs.baselines.tiles'  # that of the models.py, with these modules
 SIBLINGS = ('data', 'implicit', 'metrics', 'models', 'train_args', 'train_lib')
 
 # What makes an import in its block one that may fail: `try` with such a handler,
@@ -23,35 +22,8 @@ _GUARD = re.compile(
 )
 
 
-class Import(NamedTuple):
-    """A name that a file imports."""
-
-    line: int
-    name: str  # of a relative import the full one
-
-    @property
-    def sibling(self) -> str:
-        """The module of `PACKAGE` that it is of; '' for none."""
-        start, _, rest = self.name.partition(f'{PACKAGE}.')
-        return '' if start else rest.partition('.')[0]
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the published tree and its environment have it."""
-        if self.sibling:
-            return self.sibling in SIBLINGS
-        is_parent = f'{PACKAGE}.'.startswith(f'{self.name}.')
-        return is_parent or self.name.partition('.')[0] in LIBRARIES
-
-    @property
-    def is_only_there(self) -> bool:
-        """Whether the published tree has it, and this package does not."""
-        here = f'baselines.tiles.{self.sibling}'
-        return self.sibling in SIBLINGS and importlib.util.find_spec(here) is None
-
-
-def required(path: str, package: str = PACKAGE) -> Iterator[Import]:
-    """Yields what a file imports, but for imports that may fail.
+def required(path: str, package: str = PACKAGE) -> Iterator[tuple[int, str]]:
+    """Yields the imports of a file by line and full name, but for those that may fail.
 
     Args:
         package: the package that the file is in.
@@ -64,19 +36,23 @@ def required(path: str, package: str = PACKAGE) -> Iterator[Import]:
     optional: set[ast.AST] = set()
     for node in ast.walk(tree):
         heads = [h.type or ast.Name('Exception') for h in getattr(node, 'handlers', ())]
-        heads += getattr(node, 'items', ()) if isinstance(node, ast.With) else ()
+        heads += node.items if isinstance(node, ast.With) else ()
         heads += [node.test] if isinstance(node, ast.If) else ()
         if any(_GUARD.search(ast.unparse(head)) for head in heads):
             optional.update(x for part in node.body for x in ast.walk(part))
-    for node in ast.walk(tree):
-        if node in optional or not isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
-        parts = [getattr(node, 'module', None) or '']
-        if level := getattr(node, 'level', 0):  # of `from ..a import b` it is 2
-            parts.insert(0, '.'.join(package.split('.')[: 1 - level or None]))
-        for alias in node.names:
-            names = [*parts, alias.name.replace('*', '')]
-            yield Import(node.lineno, '.'.join(filter(None, names)))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)) and node not in optional:
+            parts = [getattr(node, 'module', None) or '']
+            if level := getattr(node, 'level', 0):  # of `from ..a import b` it is 2
+                parts.insert(0, '.'.join(package.split('.')[: 1 - level or None]))
+            for alias in node.names:
+                names = [*parts, alias.name.replace('*', '')]
+                yield node.lineno, '.'.join(filter(None, names))
+
+
+def _sibling(name: str) -> str:
+    """Returns the module of `PACKAGE` that a name is of; '' for none."""
+    start, _, rest = name.partition(f'{PACKAGE}.')
+    return '' if start else rest.partition('.')[0]
 
 
 def check(path: str) -> None:
@@ -86,14 +62,20 @@ def check(path: str) -> None:
         ValueError: names the import and its line.
         SyntaxError: it is not Python.
     """
-    for absent in required(path):
-        if not absent.is_there:
+    for line, name in required(path):
+        is_sibling = _sibling(name) in SIBLINGS or f'{PACKAGE}.'.startswith(f'{name}.')
+        if not is_sibling and name.partition('.')[0] not in LIBRARIES:
             raise ValueError(
-                f'line {absent.line} imports {absent.name}, which the published tree '
-                'does not have'
+                f'line {line} imports {name}, which the published tree does not have'
             )
 
 
 def only_there(path: str) -> list[str]:
     """Names what a models.py imports that the published tree has, and we have not."""
-    return [i.name for i in required(path) if i.is_only_there]
+    homes = {
+        name: f'baselines.tiles.{_sibling(name)}'
+        if name.startswith(PACKAGE)
+        else name.partition('.')[0]
+        for _, name in required(path)
+    }
+    return [name for name, home in homes.items() if not importlib.util.find_spec(home)]
