@@ -264,7 +264,7 @@ def construct(
 def describe_error(error: BaseException, path: str) -> str:
     """Returns the type of an error, the line that states its cause, and its place.
 
-    A ValueError from outside the user's file, or with its place, states its cause alone.
+    Of a ValueError from outside the user's file, or that says its place, the cause.
 
     Args:
         path: of the user's file.

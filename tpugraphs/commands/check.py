@@ -43,9 +43,7 @@ def run(args: argparse.Namespace) -> int:
     hand_in = handin.grading.find(
         args.models_file, args.dir, args.data_root, args.toy_data
     )
-    if args.script and not args.published:
-        raise ValueError('--script is for --published TREE')
-    if args.published:
+    if args.published or args.script:
         checked = handin.published.check(hand_in, args.published, args.script)
     else:
         checked = handin.grading.check(hand_in)

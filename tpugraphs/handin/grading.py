@@ -82,42 +82,37 @@ def check(hand_in: verdict.HandIn) -> Lines:
 
     path, name, run = hand_in[:3]
     yield from _note_scripts()
-    imports = conformance.tried(hand_in.file, 'imports', lambda: importable.check(path))
+    absent: list[str] = []
+
+    def check_imports() -> str:
+        absent.extend(importable.check(path))
+        return f': the published tree has {absent[0]}, this package not' * bool(absent)
+
+    imports = conformance.tried(hand_in.file, 'imports', check_imports)
     yield imports
-    absent = ', '.join(importable.only_there(path)) if imports.ok else ''
     try:
         module = registry.load_models_file(path, 'tiles', '')
     except ValueError as error:
         if absent:
             raise ValueError(
-                f'{hand_in.file} imports {absent}, which the published tree has and '
-                'this package lacks: check it with --published TREE --dir RUN'
+                f'{hand_in.file} needs {absent[0]}, which only the published tree has: '
+                'check it with --published TREE --dir RUN'
             ) from error
         if imports.ok:  # else that line has said it
             yield verdict.Line('FIX', hand_in.file, str(error))
         return
-    if absent:
-        note = f'{absent} is in the published tree, and this package lacks it'
-        yield verdict.Line('note', hand_in.file, note)
-    models = registry.models_in(module)
-    if name:
-        registry.resolve(name, models, f'model in {path}')
-    trained = run.args['model'] if run else ''
-    names = [name, trained] if name or trained else registry.distinct(models)
+    models, trained = registry.models_in(module), run.args['model'] if run else ''
     if hasattr(module, trained):  # a class may be private there, or imported
         models[trained] = getattr(module, trained)
-
-    def require_model() -> None:
-        registry.resolve(trained, models, f'model in {path}')
-
-    for model in filter(None, dict.fromkeys(names)):
+    names = [n for n in (name, trained) if n] or [*registry.distinct(models)]
+    for model in dict.fromkeys(names or ['*']):
         if model not in models:
-            return (yield conformance.tried(hand_in.file, 'its models', require_model))
+            suggested = registry.suggest(model, models)
+            note = f'there is no model {text.quoted(model)}{suggested}'
+            return (yield verdict.Line('FIX', hand_in.file, note))
         kwargs = model_kwargs(run) if run and model == trained else {}
         yield from conformance.check(models[model], kwargs)
-    if not models:
-        yield verdict.Line('FIX', hand_in.file, 'there is no public tf.keras.Model')
-    elif run:
+    if run:
         yield from _grade(models[trained], hand_in, run)
 
 
@@ -248,16 +243,10 @@ def score_as_course(
     ids = phases.each(test.graph_ids, title, total, 'kernel')
     for number, graph_id in enumerate(ids):
         try:
-            scores = model.forward(*_kernel(graphs, number))
+            scored[graph_id] = np.asarray(model.forward(*_kernel(graphs, number)))[0]
         except (Exception, SystemExit) as error:
-            nodes, edges = (
-                int(np.diff(offsets)[number])
-                for offsets in (test.node_offsets, test.edge_offsets)
-            )
-            sizes = f'{text.count(nodes, "node")}, {text.count(edges, "edge")}'
             wrong = registry.describe_error(error, registry.file_of(model_class))
-            raise ValueError(f'{graph_id} ({sizes}): {wrong}') from error
-        scored[graph_id] = np.asarray(scores)[0]
+            raise ValueError(f'kernel {graph_id}: {wrong}') from error
     return scored
 
 

@@ -49,33 +49,27 @@ def required(path: str, package: str = PACKAGE) -> Iterator[tuple[int, str]]:
                 yield node.lineno, '.'.join(filter(None, names))
 
 
-def _sibling(name: str) -> str:
-    """Returns the module of `PACKAGE` that a name is of; '' for none."""
-    start, _, rest = name.partition(f'{PACKAGE}.')
-    return '' if start else rest.partition('.')[0]
-
-
-def check(path: str) -> None:
+def check(path: str) -> list[str]:
     """Checks that a models.py imports only what the published tree has.
 
+    Returns:
+        Those names that are missing here.
+
     Raises:
-        ValueError: names the import and its line.
+        ValueError: names the import that is missing there, and its line.
         SyntaxError: it is not Python.
     """
+    absent = []
     for line, name in required(path):
-        is_sibling = _sibling(name) in SIBLINGS or f'{PACKAGE}.'.startswith(f'{name}.')
-        if not is_sibling and name.partition('.')[0] not in LIBRARIES:
+        home, _, rest = name.partition(f'{PACKAGE}.')
+        sibling = rest.partition('.')[0] if not home else ''
+        home = home.partition('.')[0]
+        is_parent = f'{PACKAGE}.'.startswith(f'{name}.')
+        if not (is_parent or sibling in SIBLINGS or home in LIBRARIES):
             raise ValueError(
                 f'line {line} imports {name}, which the published tree does not have'
             )
-
-
-def only_there(path: str) -> list[str]:
-    """Names what a models.py imports that the published tree has, and we have not."""
-    homes = {
-        name: f'baselines.tiles.{_sibling(name)}'
-        if name.startswith(PACKAGE)
-        else name.partition('.')[0]
-        for _, name in required(path)
-    }
-    return [name for name, home in homes.items() if not importlib.util.find_spec(home)]
+        here = f'baselines.tiles.{sibling}' if sibling else home
+        if not is_parent and importlib.util.find_spec(here) is None:
+            absent.append(name)
+    return absent

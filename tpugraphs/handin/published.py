@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 from baselines.core import files
 from baselines.core import registry
@@ -18,12 +19,11 @@ from baselines.runs import run_files
 from tpugraphs.handin import grading
 from tpugraphs.handin import verdict
 
-_TILES = pathlib.PurePath('tpu_graphs/baselines/tiles')
+_MODELS = 'tpu_graphs/baselines/tiles/models.py'
 _OUTPUT = 'predictions_output_model.csv'
 _LIBRARIES = ('tensorflow_ranking', 'pandas', 'tqdm')
 _OURS = re.compile(r'^\s*(from|import) baselines\b', re.MULTILINE)
-_ERROR = re.compile(r'[\w.]*(Error|Exception|Exit)\b')
-# The script's own folder comes first on sys.path, as with `python SCRIPT`.
+# The working folder comes first on sys.path, as that of the script does.
 _WRAPPER = """
 import runpy, sys
 sys.modules.update(baselines=None, tpugraphs=None)
@@ -45,53 +45,48 @@ def check(
         ValueError: there is no such clone, script or environment; or the hand-in is
             not for it.
     """
-    run = hand_in.run
-    if run is None:
-        raise ValueError('--published needs the run that is handed in: --dir')
-    if run.args.get('sample_data'):
-        raise ValueError(
-            f'--published: {run.model_dir} was trained on --sample_data, which the '
-            'published code cannot read: train on tile:xla'
-        )
+    run: Any = hand_in.run
     root = pathlib.Path(files.expand(tree))
     path = pathlib.Path(files.expand(script) if script else root / grading.SCRIPT)
-    if not (root / _TILES / 'models.py').is_file():
-        raise ValueError(f'--published: there is no {_TILES}/models.py in {root}')
-    if not path.is_file():
-        raise ValueError(f"there is no {path}: name the course's script with --script")
-    if _OURS.search(path.read_text(encoding='utf-8', errors='replace')):
-        raise ValueError(
-            f"{path} is this package's script: name the course's with --script"
-        )
+    _require(run, 'name the run that is handed in with --dir')
+    is_sample = run.args.get('sample_data')
+    _require(not is_sample, f'{run.model_dir} is of --sample_data: train on tile:xla')
+    _require((root / _MODELS).is_file(), f'there is no {_MODELS} in {root}')
+    name_it = "name the course's script with --script"
+    _require(path.is_file(), f'there is no {path}: {name_it}')
+    content = path.read_text(encoding='utf-8', errors='replace')
+    _require(not _OURS.search(content), f"{path} is this package's: {name_it}")
     absent = [name for name in _LIBRARIES if not importlib.util.find_spec(name)]
-    if absent:
-        raise ValueError(
-            f'--published needs {", ".join(absent)}, which this environment lacks: use '
-            'Python 3.10 or 3.11 with `pip install tensorflow-ranking pandas tqdm`'
-        )
+    advice = 'use Python 3.10 or 3.11 and pip install tensorflow-ranking pandas tqdm'
+    _require(not absent, f'this environment lacks {", ".join(absent)}: {advice}')
     text.note(f'running {path}; with all test kernels it takes minutes')
     subject = os.path.basename(run.model_dir)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
         # The script replaces every `/model_` in the path of the directory.
-        if '/model_' in folder:
-            raise ValueError(f'TMPDIR must not contain /model_: {folder}')
-        words = _lay_out(hand_in, run, root, path, pathlib.Path(folder))
-        done = subprocess.run(
-            words, cwd=f'{folder}/tree', capture_output=True, text=True, check=False
-        )
-        output = pathlib.Path(folder, 'tree', _OUTPUT)
+        _require('/model_' not in name, f'TMPDIR must not contain /model_: {name}')
+        copy, model_dir = pathlib.Path(name, 'tree'), os.path.join(name, subject)
+        shutil.copytree(root, copy, ignore=shutil.ignore_patterns('.git'))
+        shutil.copy(hand_in.path, copy / _MODELS)
+        shutil.copy(path, copy / grading.SCRIPT)
+        shutil.copytree(run.model_dir, model_dir)
+        shutil.copy(run.file, run_files.run_file(model_dir))
+        words = [f'--dir={model_dir}', f'--cache_dir={name}/cache']
+        if hand_in.data_root:
+            words.append(f'--data_root={files.expand(hand_in.data_root)}')
+        words += ['--toy_data'] * hand_in.toy_data
+        words = [sys.executable, '-c', _WRAPPER, grading.SCRIPT, *words]
+        done = subprocess.run(words, cwd=copy, capture_output=True, text=True)
+        output = copy / _OUTPUT
+        note = f'{grading.SCRIPT} of {root}'
         if done.returncode or not output.exists():
-            ended = _cause(done.stderr) if done.returncode else f'no {_OUTPUT}'
-            note = f'{grading.SCRIPT} of {root} ended with {ended}'
+            note += f': {_cause(done.stderr)}' if done.returncode else ' wrote nothing'
             return (yield verdict.Line('FIX', subject, note))
         with open(output, newline='', encoding='utf-8') as stream:
-            rows = dict(csv.reader(stream))
+            rows = {row_id: row.split(';') for row_id, row in csv.reader(stream)}
     rows.pop('ID', None)
-    note = f'{grading.SCRIPT} of {root} ranks {text.count(len(rows), "kernel")}'
+    note += f' ranks {text.count(len(rows), "kernel")}'
     try:
-        scores = grading.predict(hand_in, run)
-        chosen = {row_id: row.split(';') for row_id, row in rows.items()}
-        differing = grading.count_differing(scores, chosen)
+        differing = grading.count_differing(grading.predict(hand_in, run), rows)
         note += f', {differing} of them otherwise than this package'
     except (Exception, SystemExit) as error:
         wrong = registry.describe_error(error, hand_in.path)
@@ -99,33 +94,16 @@ def check(
     yield verdict.Line('ok', subject, note)
 
 
-def _lay_out(
-    hand_in: verdict.HandIn,
-    run: run_files.RunFile,
-    root: pathlib.Path,
-    script: pathlib.Path,
-    folder: pathlib.Path,
-) -> list[str]:
-    """Copies the clone and the hand-in into a folder; returns the script's command."""
-    tree, model_dir = folder / 'tree', folder / os.path.basename(run.model_dir)
-    shutil.copytree(root, tree, ignore=shutil.ignore_patterns('.git', '__pycache__'))
-    shutil.copy(hand_in.path, tree / _TILES / 'models.py')
-    shutil.copy(script, tree / grading.SCRIPT)
-    shutil.copytree(run.model_dir, model_dir)
-    shutil.copy(run.file, run_files.run_file(str(model_dir)))
-    words = [f'--dir={model_dir}', f'--cache_dir={folder / "cache"}']
-    if hand_in.data_root:
-        words.append(f'--data_root={files.expand(hand_in.data_root)}')
-    if hand_in.toy_data:
-        words.append('--toy_data')
-    return [sys.executable, '-c', _WRAPPER, grading.SCRIPT, *words]
+def _require(is_right: object, message: str) -> None:
+    """Raises ValueError unless something is as it has to be."""
+    if not is_right:
+        raise ValueError(f'--published: {message}')
 
 
 def _cause(stderr: str) -> str:
     """Returns the last line of a traceback that names an error, and its place."""
     lines = stderr.strip().splitlines()
-    named = [line for line in lines if _ERROR.match(line)]
-    places = re.findall(r'models\.py", line (\d+)', stderr)
-    place = f' (models.py, line {places[-1]})' if places else ''
-    cause = (named or lines or ['no message'])[-1]
-    return f'{text.printable(cause)}{place}'
+    named = [x for x in lines if re.match(r'[\w.]*(Error|Exception|Exit)\b', x)]
+    places = re.findall(r'models\.py", line \d+', stderr)
+    place = f' ({places[-1]})'.replace('"', '') if places else ''
+    return text.printable((named or lines or ['it failed'])[-1]) + place
