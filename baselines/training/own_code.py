@@ -5,8 +5,7 @@ scores of a wrong shape, a variable without a gradient, a loss that ignores the 
 `tpugraphs check` has the same rules, and more.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-import contextlib
+from collections.abc import Callable, Mapping
 import dataclasses
 import functools
 import inspect
@@ -116,41 +115,6 @@ def check_loss(name: str, loss: Loss) -> None:
         raise ValueError(f'--losses: the gradient of {name} is not finite')
 
 
-@contextlib.contextmanager
-def noting_layers(code: Callable) -> Iterator[dict[str, tf.keras.layers.Layer]]:
-    """Notes layers with variables that a user's code makes while the block runs.
-
-    Layers that are made inside a layer's `build`, as Keras wants it, do not count.
-
-    Args:
-        code: a class or function of the user's file.
-
-    Yields:
-        A dict that is filled at the end of the block: place in the file -> layer.
-    """
-    made: list[tuple[str, tf.keras.layers.Layer]] = []
-    noted: dict[str, tf.keras.layers.Layer] = {}
-    path = registry.file_of(code)
-    layer_class = tf.keras.layers.Layer
-    original = layer_class.__init__
-
-    def init(self: tf.keras.layers.Layer, *args: object, **kwargs: object) -> None:
-        original(self, *args, **kwargs)
-        for frame in reversed(traceback.extract_stack()):
-            if frame.name == '_maybe_build':
-                return
-            if frame.filename == path:
-                made.append((f'{path}, line {frame.lineno}', self))
-                return
-
-    setattr(layer_class, '__init__', init)  # noqa: B010  mypy knows no other way
-    try:
-        yield noted
-    finally:
-        setattr(layer_class, '__init__', original)  # noqa: B010
-    noted.update((place, layer) for place, layer in made if layer.variables)
-
-
 def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -> None:
     """Tries a model as a training uses it, on a batch of made-up graphs.
 
@@ -192,22 +156,23 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
     Raises:
         ValueError: says what to change, as in all rules.
     """
-    before = {id(variable) for variable in model.trainable_variables}
-    with noting_layers(type(model)) as layers:
+    path, made = registry.file_of(type(model)), []
+
+    def note(create: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
+        frames = [f for f in traceback.extract_stack() if f.filename == path]
+        variable = create(**kwargs)
+        made.append(f'{variable.name} ({path}, line {frames[-1].lineno})')
+        return variable
+
+    with tf.variable_creator_scope(note):
         model(graphs.graph(graphs.names), training=True)
-    for place, layer in layers.items():
+    if made:
         raise ValueError(
-            f'a {type(layer).__name__} layer is made in every call ({place}): make '
-            'layers in __init__, so that they are trained and saved'
+            f'call makes the variable {made[0]}, and forward has not: make layers in '
+            '__init__, and use them in forward, which alone builds a model that scores'
         )
-    made = [v.name for v in model.trainable_variables if id(v) not in before]
-    if made or not before:
-        raise ValueError(
-            f'call makes variables that forward does not, {text.listed(made)}: use '
-            'their layers in forward, too, which alone builds a model to score with'
-            if made
-            else 'there is no trainable variable'
-        )
+    if not model.trainable_variables:
+        raise ValueError('there is no trainable variable')
 
 
 def check_rows(model: tf.keras.Model, graphs: Graphs) -> None:

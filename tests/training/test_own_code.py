@@ -156,11 +156,8 @@ def _settings(**changes):
     [
         (Flat, 'Flat: call should return float32 (3, 10)'),
         (Constant, 'Constant: forward has to score any number'),
-        (
-            Lazy,
-            f'Lazy: a Dense layer is made in every call ({_place(Lazy.forward, 2)})',
-        ),
-        (Auxiliary, 'auxiliary/dense'),
+        (Lazy, f'({_place(Lazy.forward, 2)})'),
+        (Auxiliary, f'({_place(Auxiliary.call, 1)})'),
         (Short, 'making Short raised TypeError'),
         (Narrow, 'making Narrow raised TypeError'),
         (Infinite, 'Infinite: call returned a score that is not finite'),
