@@ -159,9 +159,11 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
     path, made = registry.file_of(type(model)), []
 
     def note(create: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
-        frames = [f for f in traceback.extract_stack() if f.filename == path]
+        frames = traceback.extract_stack()
+        lines = [frame.lineno for frame in frames if frame.filename == path]
         variable = create(**kwargs)
-        made.append(f'{variable.name} ({path}, line {frames[-1].lineno})')
+        place = f' ({path}, line {lines[-1]})' if lines else ''
+        made.append(f'{variable.name}{place}')
         return variable
 
     with tf.variable_creator_scope(note):

@@ -86,7 +86,7 @@ def check(hand_in: verdict.HandIn) -> Lines:
 
     def check_imports() -> str:
         absent.extend(importable.check(path))
-        return f': the published tree has {absent[0]}, this package not' * bool(absent)
+        return ''.join(f'; {x} is missing here, but not there' for x in absent[:1])
 
     imports = conformance.tried(hand_in.file, 'imports', check_imports)
     yield imports
