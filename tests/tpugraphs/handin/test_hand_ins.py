@@ -133,7 +133,7 @@ _ROWS = {
     ),
     'Lazy': Row(
         _OTHERWISE,
-        'line 23',
+        'line 24',
         scores='self.scores(graph, n) * tf.reduce_sum(tf.keras.layers.Dense(1)('
         "graph.node_sets['op']['feats']))",
     ),
