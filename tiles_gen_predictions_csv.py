@@ -63,4 +63,4 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
 
 if __name__ == '__main__':
     define_flags()
-    scripts.run(main, __doc__)
+    scripts.run_script(main, __doc__)

@@ -12,11 +12,9 @@ Python: this file, and the scripts that import it first, parse on Python 3.6.
 import sys
 
 if not (3, 10) <= sys.version_info < (3, 14):
-    sys.exit(
-        'error: Python 3.10 to 3.13 is needed, this is {}.{}; with another one, run in '
-        'the clone: python3.11 -m venv .venv && . .venv/bin/activate && '
-        'pip install -e .'.format(*sys.version_info)
-    )
+    _INSTALL = 'python3.11 -m venv .venv && . .venv/bin/activate && pip install -e .'
+    _WRONG = 'error: Python 3.10 to 3.13 is needed, not {}.{}; run in the clone: {}'
+    sys.exit(_WRONG.format(*sys.version_info[:2], _INSTALL))
 
 # isort: split
 from collections.abc import Sequence

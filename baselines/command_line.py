@@ -2,11 +2,13 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+import functools
 import math
 from typing import Any
 
 from baselines import config
 from baselines.core import extensions
+from baselines.core import settings
 from baselines.core import text
 from baselines.data import collections
 from baselines.runs import finding
@@ -18,7 +20,8 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
     """Declares an option of its default's type; --help names the default.
 
     Args:
-        default: the help omits '' and infinity; a type means None.
+        default: the help omits '' and infinity; a type means None.  Numbers above
+            `settings.MOST` are refused, unless it is one.
         about: the help text; it may describe the default in other words.
         **rules: further arguments of `add_argument`.
     """
@@ -26,7 +29,22 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
     default = None if kind is default else default
     if default not in (None, '', math.inf) and 'default: ' not in about:
         about = f'{about} (default: %(default)s)'.strip()
+    if kind in (int, float):
+        kind = functools.partial(_number, kind, default)
     parser.add_argument(flag, type=kind, default=default, help=about, **rules)
+
+
+def _number(kind: type, default: float | None, word: str) -> float:
+    """Reads a number of an option; raises ArgumentTypeError."""
+    try:
+        number = kind(word)
+    except ValueError:
+        message = f'invalid {kind.__name__} value: {word!r}'
+        raise argparse.ArgumentTypeError(message) from None
+    if number > settings.MOST and number != default:
+        most = f'{settings.MOST:,}'
+        raise argparse.ArgumentTypeError(f'must be at most {most}, not {word}')
+    return number
 
 
 def switch(parser: _Options, flag: str, about: str) -> None:

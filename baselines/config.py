@@ -30,7 +30,7 @@ def _help_on_losses() -> str:
         'add up losses with weights, such as ListMLELoss:1,MSE:0.02; of '
         f'{", ".join(registry.LOSSES)} (`tpugraphs losses` describes them), functions '
         'of yours (my_file.py:my_loss:1), and losses of TensorFlow Ranking '
-        '(tfr.ApproxNDCGLoss:1)'
+        '(ApproxNDCGLoss:1)'
     )
 
 
@@ -71,8 +71,7 @@ class Optimisation:
     )
     schedule: str = settings.setting(
         'constant',
-        'keep the learning rate constant over the --epochs, or with cosine let it '
-        'fall to 0',
+        'keep the learning rate constant, or lower it to 0 over the --epochs (cosine)',
         choices=('constant', 'cosine'),
     )
     warmup: float = settings.setting(
@@ -131,9 +130,7 @@ class _Config(Optimisation):
         'its runtimes are known (metrics)',
         choices=('predictions', 'metrics'),
     )
-    epochs: int = settings.loose_setting(
-        100, 'train for at most this many epochs', low=1
-    )
+    epochs: int = settings.loose_setting(100, 'train at most this many epochs', low=1)
     early_stop: int = settings.loose_setting(
         20, 'stop after this many epochs without a better validation score', low=1
     )
@@ -151,15 +148,14 @@ class _Config(Optimisation):
     )
     folds: int = settings.loose_setting(
         0,
-        'train on all folds of a cross-validation with this many '
-        '(docs/guide/compare.md)',
+        'train on all of this many folds in turn (docs/guide/compare.md)',
         low=2,
+        high=1000,
         also=0,
     )
     fold_epochs: str = settings.loose_setting(
         '',
-        'with same, train all folds again, for the number of epochs that is best '
-        'on average',
+        'with same, train all folds again for the epochs that are best on average',
         choices=('', 'same'),
     )
     seeds: int = settings.loose_setting(
@@ -168,16 +164,15 @@ class _Config(Optimisation):
     family_temperature: float = settings.setting(
         1.0,
         'draw a family of n graphs with a probability proportional to n to this '
-        'power: 1 draws all graphs alike, 0 all families alike '
-        '(docs/guide/tiles.md)',
+        'power: 1 draws all graphs alike, 0 all families alike (docs/guide/tiles.md)',
         low=0,
         high=1,
     )
     seed: int = settings.setting(
         0,
-        'start random numbers from this seed: the same seed gives the same run on '
-        'the same machine',
+        'give the same run for the same seed on the same machine',
         low=0,
+        high=2**32 - 1,
     )
     resume: bool = settings.loose_setting(
         False,
@@ -192,9 +187,8 @@ class _Config(Optimisation):
     )
     recipe: str = settings.loose_setting(
         '',
-        'replace the defaults by the settings of strong, the best measured on this '
-        'collection, or of a file that `tpugraphs sweep` wrote; flags that are '
-        'given win',
+        'replace the defaults by settings of a recipe, strong or a file that '
+        '`tpugraphs sweep` wrote; flags that are given win',
     )
     run_id: str = settings.setting('', 'keep this label in the run file')
 
@@ -230,9 +224,7 @@ class TileConfig(_Config):
         'since epochs of few kernels are short; 0: epochs alone',
         low=0,
     )
-    eval_every: int = settings.loose_setting(
-        5, 'change nothing (deprecated): every epoch is validated'
-    )
+    eval_every: int = settings.loose_setting(5, 'do nothing (deprecated)')
     columns: str = settings.setting('', _help_on_columns)
     configs: int = settings.setting(
         10,
@@ -320,8 +312,7 @@ class LayoutConfig(_Config):
     )
     sampling: str = settings.setting(
         'skewed',
-        'draw fast configurations more often, as published (skewed), or all alike '
-        '(uniform)',
+        'draw fast ones more often, as published (skewed), or all alike (uniform)',
         choices=('skewed', 'uniform'),
     )
     keep_nodes: int = settings.setting(
@@ -447,6 +438,11 @@ def data_flags(config: Optimisation) -> list[str]:
     return as_flags(config, local.union(recipes.DATA) - {'out_dir', 'results_csv'})
 
 
+def bound_to_epochs(config: Optimisation) -> list[str]:
+    """Returns the flags with which the number of epochs shapes every step."""
+    return as_flags(config, ('schedule', 'warmup', 'averaging'))
+
+
 def training_key(config: Optimisation, *more: str) -> str:
     """Hashes the settings that shape the model, and `more`.
 
@@ -455,8 +451,7 @@ def training_key(config: Optimisation, *more: str) -> str:
     left_out = {
         f.name for f in dataclasses.fields(config) if not f.metadata.get('shapes', True)
     }
-    if config.schedule != 'constant' or config.warmup or config.averaging:
-        # How long the training is shapes every step of it.
+    if bound_to_epochs(config):
         left_out.remove('epochs')
     shaping = {
         name: value for name, value in to_json(config).items() if name not in left_out

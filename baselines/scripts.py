@@ -99,7 +99,7 @@ def define_flags(
         define[str]('config', '', _CONFIG_HELP, flag_values=values)
 
 
-def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
+def run_script(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     """Runs a script whose flags are defined; --help shows `doc` and the flags."""
     argv = sys.argv[1:]
     if any(word in _HELP_WORDS for word in argv):
@@ -116,7 +116,7 @@ def run(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
 def train_script(config_class: type, doc: str | None) -> None:
     """Runs a script that trains: its flags are the settings."""
     define_flags(config_class)
-    run(functools.partial(train, config_class), doc)
+    run_script(functools.partial(train, config_class), doc)
 
 
 def train(
@@ -158,9 +158,11 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
     if not settings.models_file and registry.is_shipped(task):
         names = dict.fromkeys([*registry.MODELS[task], registry.TREES])
         registry.resolve(settings.model, names, 'model')
+    of_ranking = registry.ranking_losses()
     for entry in settings.losses.split(','):
-        if '.py:' not in entry and not entry.strip().startswith('tfr.'):
-            registry.resolve(entry.strip().partition(':')[0], registry.LOSSES, 'loss')
+        name = entry.strip().partition(':')[0]
+        if '.py:' not in entry and name not in of_ranking and name[:4] != 'tfr.':
+            registry.resolve(name, registry.LOSSES, 'loss')
     if settings.init_from:
         with finding.as_flag('--init_from'):
             finding.find_one(settings.init_from, task)

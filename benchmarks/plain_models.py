@@ -24,18 +24,18 @@ class TileModel:
         """Scores kernels.
 
         Args:
-            op: int32 [n].
+            op: uint8 [n].
             feats: float32 [n, f].
-            edges: int32 [m, 2], (consumer, producer).
+            edges: int64 [m, 2], (consumer, producer).
             configs: float32 [graphs, c, k].
-            graph_of_node: int32 [n].
+            graph_of_node: int [n].
             num_graphs: number of kernels.
 
         Returns:
             float32 [graphs, c].
         """
         table, *weights = self._variables
-        nodes = [tf.gather(table, op), feats]
+        nodes = [tf.gather(table, tf.cast(op, tf.int32)), feats]
         c = tf.shape(configs)[1]
         pool = lambda x: tf.math.unsorted_segment_sum(x, graph_of_node, num_graphs)
         if self._kind == 'MLP':

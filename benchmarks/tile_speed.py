@@ -107,7 +107,9 @@ def measure_scoring(model, plain, graphs, repeats: int) -> None:
     def plain_scores():
         return np.concatenate(
             [
-                plain(op, feats, edges, configs[None], tf.zeros_like(op), 1)[0]
+                plain(op, feats, edges, configs[None], tf.zeros(op.shape, tf.int32), 1)[
+                    0
+                ]
                 for op, feats, edges, configs in kernels
             ]
         )
@@ -195,6 +197,7 @@ def print_shares(work) -> None:
 
 def plain_training_step(plain, model, loss, epoch):
     """Returns a function that makes one eager step on the plain formula."""
+    import numpy as np
     import tensorflow as tf
 
     optimizer = tf.keras.optimizers.Adam(1e-3, clipnorm=1e-3)
@@ -205,9 +208,8 @@ def plain_training_step(plain, model, loss, epoch):
         nodes, edges = packed['node_sizes'][0].sum(), packed['edge_sizes'][0].sum()
         rows = slice(0, _BATCH * _CONFIGS)
         configs = tf.reshape(packed['config_feats'][rows], [_BATCH, _CONFIGS, -1])
-        labels = tf.reshape(
-            (packed['runtimes'] / packed['normalizers'])[rows], [_BATCH, _CONFIGS]
-        )
+        labels = (packed['runtimes'] / packed['normalizers'])[rows].astype(np.float32)
+        labels = labels.reshape(_BATCH, _CONFIGS)
         with tf.GradientTape() as tape:
             scores = plain(
                 tf.constant(packed['op'][:nodes]),

@@ -17,7 +17,7 @@ setuptools.setup(
         'tpugraphs',
         # TensorFlow 2.15 pins ml_dtypes, which jaxlib after 0.4.30 needs newer.  From
         # 3.12 on there is no upper bound: users have the jaxlib of their jax.
-        # Times depend on the release (docs/xla-releases.md).
+        # Times depend on the release (lab/docs/xla-releases.md).
         f'jaxlib==0.4.30; {_OLD}',
         f'jaxlib>=0.4.34; {_NEW}',
         # The pretrained run and the benchmarks grow trees.

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import baselines  # noqa: F401  chooses Keras before a test imports TensorFlow
+from baselines.core import extensions
 
 # One worker of pytest a core, and a thread each: more would wait for each other.
 # TensorFlow's cannot be set once it runs, which it does from the first test on.
@@ -29,9 +30,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_addoption(parser):
-    """Adds the device that tests/tpugraphs/measure/clock runs modules on."""
-    parser.addoption('--platform', default='cpu', choices=['cpu', 'gpu'])
+def pytest_xdist_auto_num_workers(config):
+    """Uses a worker a core, at most four; none where a file is named."""
+    is_file = any('.py' in argument for argument in config.args)
+    return 0 if is_file else min(os.cpu_count() or 1, 4)
 
 
 def pytest_configure():
@@ -66,6 +68,14 @@ def pytest_collection():
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
     gc.enable()
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _no_extensions():
+    """Hides what other distributions add, such as the laboratory: tests are of this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extensions, 'find', lambda group: {})
+        yield
 
 
 @pytest.fixture(scope='session', autouse=True)

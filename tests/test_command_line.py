@@ -192,10 +192,10 @@ def test_one_run_beside_files():
     args = commands.parser('export').parse_args(['a', 'out'])
     assert (command_line.run_of(args), args.output) == ('a', 'out')
     args = commands.parser('settings').parse_args(['a', 'b'])
-    with pytest.raises(ValueError, match='^one run is wanted, not 2: a b$'):
+    with pytest.raises(ValueError, match='2: a b'):
         command_line.run_of(args)
     args = commands.parser('settings').parse_args([])
-    with pytest.raises(ValueError, match='^name a run, such as --dir latest; it is '):
+    with pytest.raises(ValueError, match='--dir latest'):
         command_line.run_of(args)
 
 
@@ -210,9 +210,7 @@ def test_words_that_are_no_flags():
     exits.refuse_arguments(['tiles_train.py'])
     with pytest.raises(SystemExit) as caught:
         exits.refuse_arguments(['tiles_train.py', 'MLP'])
-    assert caught.value.code == (
-        "error: 'MLP' is not a flag; see tiles_train.py --help"
-    )
+    assert caught.value.code.startswith("error: 'MLP' ")
 
 
 @pytest.fixture(name='tpugraphs')
@@ -235,11 +233,14 @@ def test_the_commands_are_listed(tpugraphs):
     assert {'predict', 'evaluate', 'extract', 'download', 'show'} <= set(found)
     for word in ('--help', '-h', 'help'):
         assert tpugraphs(word) == (0, listing, '')
-    assert tpugraphs('evalute') == (
-        2,
-        listing,
-        "\nerror: no command is called 'evalute'; did you mean 'evaluate'?\n",
-    )
+    code, printed, errors = tpugraphs('evalute')
+    assert (code, printed) == (2, listing)
+    assert "'evalute'" in errors and "'evaluate'?" in errors
+
+
+@pytest.mark.parametrize('name', _COMMANDS)
+def test_numbers_have_an_upper_bound(name, capsys):
+    settings_flags.check_upper_bounds(commands.parser(name), capsys)
 
 
 def test_version(tpugraphs, monkeypatch):

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -15,6 +14,7 @@ from baselines import config
 from baselines import recipes
 from baselines import scripts
 from baselines.core import starting
+from baselines.core import text
 from baselines.scoring import prediction
 from baselines.training import losses
 from tests.helpers import places
@@ -61,37 +61,39 @@ def test_prediction_script_has_the_published_flags():
     assert 'epochs' not in defaults
 
 
-_SEVERAL = 'or several, separated by commas, not'
-
-
 @pytest.mark.parametrize(
-    'kind, setting, value, wanted',
+    'kind, setting, value, limit',
     [
-        (config.TileConfig, 'configs', 1, 'at least 2, not 1'),
-        (config.TileConfig, 'lr', 0.0, 'more than 0, not 0.0'),
-        (config.TileConfig, 'lr', math.nan, 'more than 0, not nan'),
-        (config.TileConfig, 'lr', math.inf, 'a finite number, not inf'),
-        (config.TileConfig, 'warmup', 1.5, 'at most 1, not 1.5'),
-        (config.TileConfig, 'schedule', 'step', "one of constant, cosine, not 'step'"),
-        (config.TileConfig, 'family_temperature', 1.5, 'at most 1, not 1.5'),
-        (config.LayoutConfig, 'search', '', f"one of random, default, {_SEVERAL} ''"),
-        (config.LayoutConfig, 'source', 'xla,tpu', f"one of xla, nlp, {_SEVERAL} 'x"),
-        (config.LayoutConfig, 'source', 'nlp,nlp', "values that differ, not 'nlp,nlp'"),
-        (config.LayoutConfig, 'max_configs', 1, 'at least 2, or -1, not 1'),
-        (config.LayoutConfig, 'keep_nodes', -2, 'at least 1, or -1, not -2'),
-        (config.LayoutConfig, 'memory_budget', 15, 'at least 16, not 15'),
+        (config.TileConfig, 'configs', 1, '2'),
+        (config.TileConfig, 'lr', math.nan, '0'),
+        (config.TileConfig, 'lr', math.inf, ''),
+        (config.TileConfig, 'warmup', 1.5, '1'),
+        (config.TileConfig, 'schedule', 'step', 'constant, cosine'),
+        (config.LayoutConfig, 'source', 'xla,tpu', 'xla, nlp'),
+        (config.LayoutConfig, 'source', 'nlp,nlp', ''),
+        (config.LayoutConfig, 'max_configs', 1, '-1'),
     ],
 )
-def test_values_out_of_range(kind, setting, value, wanted):
-    with pytest.raises(ValueError) as caught:
-        config.checked(kind(**{setting: value}))
-    assert str(caught.value).startswith(f'--{setting} should be {wanted}')
+def test_values_out_of_range(kind, setting, value, limit):
+    settings = kind(**{setting: value})
+    words = f'--{setting} ', limit, text.quoted(value)
+    refusals.assert_refused(lambda: config.checked(settings), *words)
+
+
+@pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])
+def test_numbers_have_an_upper_bound(kind):
+    numbers = [f for f in dataclasses.fields(kind) if type(f.default) in (int, float)]
+    assert len(numbers) > 15
+    for field in numbers:
+        settings = kind(**{field.name: type(field.default)(10**20)})
+        refuse = lambda settings=settings: config.checked(settings)
+        refusals.assert_refused(refuse, f'--{field.name} ', 'at most')
 
 
 @pytest.mark.parametrize('kind', [config.LayoutConfig, prediction.Options])
 def test_a_folder_and_the_data_that_ship_exclude_each_other(kind):
-    with pytest.raises(ValueError, match='^--sample_data replaces --data_root=d'):
-        config.checked(kind(data_root='d', sample_data=True))
+    check = lambda: config.checked(kind(data_root='d', sample_data=True))
+    refusals.assert_refused(check, '--sample_data', '--data_root=d')
 
 
 def test_values_at_the_edge():
@@ -103,18 +105,11 @@ def test_values_at_the_edge():
         assert config.checked(settings) is settings
 
 
-@pytest.mark.parametrize(
-    'text, message',
-    [
-        ('{num_gnns: 2}', "--model_kwargs_json is not JSON: '{num_gnns: 2}' ("),
-        ('', "--model_kwargs_json is not JSON: '' ("),
-        ('[1]', '--model_kwargs_json should be an object such as \'{"num_gnns": 2}'),
-    ],
-)
-def test_bad_model_kwargs(text, message):
-    refusals.assert_refused(
-        lambda: config.checked(config.TileConfig(model_kwargs_json=text)), message
-    )
+@pytest.mark.parametrize('kwargs', ['{num_gnns: 2}', '', '[1]'])
+def test_bad_model_kwargs(kwargs):
+    settings = config.TileConfig(model_kwargs_json=kwargs)
+    words = '--model_kwargs_json', repr(kwargs)
+    refusals.assert_refused(lambda: config.checked(settings), *words)
 
 
 @pytest.mark.parametrize('kind, published', _BOTH)
@@ -164,7 +159,7 @@ def test_a_recipe_stands_in_for_defaults(capsys):
     assert printed.startswith('--recipe=strong: ')
     assert '--model=LateJoinResSAGE' in printed
     assert max(map(len, printed.splitlines())) <= 80
-    with pytest.raises(ValueError, match="there is no --recipe 'weak'"):
+    with pytest.raises(ValueError, match="--recipe 'weak'"):
         settings_flags.parsed('--recipe=weak')
 
 
@@ -176,14 +171,14 @@ def test_a_recipe_goes_without_trees_where_lightgbm_is_missing(
     assert 'pip install' not in capsys.readouterr().out
     monkeypatch.setattr(starting, 'has_lightgbm', lambda: False)
     assert not settings_flags.parsed('--recipe=strong').trees
-    note = "note: the graph model alone; with trees: pip install -e '.[trees]'"
-    assert note in capsys.readouterr().out.splitlines()
+    note = "pip install -e '.[trees]'"
+    assert note in capsys.readouterr().out
     layouts = settings_flags.parsed('--recipe=strong', kind=config.LayoutConfig)
     assert layouts.estimate and not layouts.trees
-    assert note in capsys.readouterr().out.splitlines()
+    assert note in capsys.readouterr().out
     # The same from Python; and nothing where there were no trees to leave out.
     config.with_recipe(config.TileConfig(recipe='strong'), {'recipe': 'strong'})
-    assert note in capsys.readouterr().out.splitlines()
+    assert note in capsys.readouterr().out
     file = {'collection': 'tile:xla', 'settings': {'model': 'MLP'}}
     (tmp_path / 'best.json').write_text(json.dumps(file))
     settings_flags.parsed(f'--recipe={tmp_path}/best.json')
@@ -221,32 +216,32 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
     assert (found.lr, found.configs) == (1, 9)
     # On one line, or on two where the path is long.
     assert capsys.readouterr().out.split() == [f'--recipe={path}:', '--lr=1']
-    for settings, message in [
-        ({'lrr': 1}, "there is no setting 'lrr'; did you mean 'lr'"),
-        ({'lr': 'much'}, "lr should be a number, not 'much'"),
-        ({'configs': True}, 'configs should be a whole number, not True'),
-        ({'lr': 0}, '--lr should be more than 0'),
-        ({'lr': 10**400}, 'lr should be a number, not 1000'),
+    for settings, words in [
+        ({'lrr': 1}, ("'lrr'", "'lr'")),
+        ({'lr': 'much'}, ('lr ', "'much'")),
+        ({'configs': True}, ('configs', 'True')),
+        ({'lr': 0}, ('--lr', ' 0')),
+        ({'lr': 10**400}, ('lr ', '1000')),
         # It is untrusted: values, but no files and no code.
-        ({'models_file': '/tmp/a.py'}, "sets models_file to '/tmp/a.py', and a file"),
-        ({'losses': 'MSE:1,a.py:f:1'}, 'sets losses to .* give --losses yourself'),
-        ({'data_root': '/tmp'}, 'sets data_root to'),
+        ({'models_file': '/tmp/a.py'}, ('models_file', '/tmp/a.py')),
+        ({'losses': 'MSE:1,a.py:f:1'}, ('--losses', 'a.py:f')),
+        ({'data_root': '/tmp'}, ('data_root', '/tmp')),
     ]:
-        with pytest.raises(ValueError, match=message):
-            parsed(settings)
-    with pytest.raises(ValueError, match='is for layout:nlp:default, not for tile'):
-        parsed({}, collection='layout:nlp:default')
+        refusals.assert_refused(lambda settings=settings: parsed(settings), *words)
+    refusals.assert_refused(
+        lambda: parsed({}, collection='layout:nlp:default'), 'layout:nlp:default'
+    )
     for content in ('[]', '[' * 100_000, '{"collection": "tile:xla", "settings": []}'):
         path.write_text(content)
-        with pytest.raises(ValueError, match='is no file of `tpugraphs sweep`'):
-            settings_flags.parsed(f'--recipe={path}')
+        refusals.assert_refused(
+            lambda: settings_flags.parsed(f'--recipe={path}'), str(path)
+        )
     with pytest.raises(OSError, match='nowhere.json'):
         settings_flags.parsed('--recipe=nowhere.json')
 
 
 @pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])
 def test_help_lists_every_loss(kind):
-    text = config.help_of(kind, 'losses')
-    for name in losses.LOSSES:
-        assert re.search(rf'\b{name}\b', text)
-    assert '`tpugraphs losses`' in text
+    about = config.help_of(kind, 'losses')
+    for name in (*losses.LOSSES, '`tpugraphs losses`'):
+        assert name in about

@@ -7,6 +7,7 @@ import pytest
 from baselines import config
 from baselines import scripts
 from baselines.core import files
+from tests.helpers import refusals
 from tests.helpers import settings_flags
 from tpugraphs import commands
 
@@ -55,8 +56,7 @@ def test_a_model_with_its_file(toml):
     assert settings_flags.parsed('--model=a/m.py:Mine') == expected
     path = toml('model = "a/m.py:Mine"')
     assert settings_flags.parsed(f'--config={path}') == expected
-    message = '--model=a/m.py:Mine names a file, and --models_file another'
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match='--model=a/m.py:Mine .*--models_file'):
         settings_flags.parsed('--model=a/m.py:Mine', '--models_file=b.py')
 
 
@@ -68,28 +68,22 @@ def test_settings_of_toml_go_before_the_recipe(toml):
 
 
 @pytest.mark.parametrize(
-    'words, message',
+    'content, words',
     [
-        ('epoch = 3', "there is no flag 'epoch'; did you mean 'epochs'?"),
-        ('epochs = 3.5', 'epochs should be a whole number, not 3.5'),
-        ('lr = "fast"', "lr should be a number, not 'fast'"),
-        ('toy_data = 1', 'toy_data should be true or false, not 1'),
-        ('model = ["MLP"]', "model should be text, not ['MLP']"),
-        ('model_kwargs_json = {a = 2020-01-01}', 'model_kwargs_json cannot be written'),
+        ('epoch = 3', ("'epoch'", "'epochs'")),
+        ('epochs = 3.5', ('epochs', '3.5')),
+        ('lr = "fast"', ('lr', "'fast'")),
+        ('toy_data = 1', ('toy_data', '1')),
+        ('model = ["MLP"]', ('model', "['MLP']")),
+        ('model_kwargs_json = {a = 2020-01-01}', ('model_kwargs_json',)),
+        ('lr 0.5', ('line 1',)),
+        ('a = ' + 100_000 * '[', ()),
     ],
 )
-def test_bad_settings_in_toml(toml, words, message):
-    path = toml(words)
-    with pytest.raises(ValueError) as caught:
-        settings_flags.parsed(f'--config={path}')
-    assert str(caught.value).startswith(f'--config: {path}: {message}')
-
-
-def test_no_toml(toml):
-    with pytest.raises(ValueError, match='is not TOML: .*line 1, column'):
-        settings_flags.parsed(f'--config={toml("lr 0.5")}')
-    with pytest.raises(ValueError, match='is not TOML: too many nested brackets'):
-        settings_flags.parsed(f'--config={toml("a = " + 100_000 * "[")}')
+def test_bad_toml(toml, content, words):
+    path = toml(content)
+    parsed = lambda: settings_flags.parsed(f'--config={path}')
+    refusals.assert_refused(parsed, '--config', path, *words)
 
 
 @pytest.mark.parametrize('kind', _KINDS)
@@ -150,19 +144,19 @@ def test_help_of_a_sweep_shows_its_own_options(capsys):
 
 
 def test_train_refuses_in_one_line(capsys):
-    for words, message in (
-        (['--epohcs=3'], "there is no flag --epohcs; did you mean 'epochs'?"),
-        (['--learning_rate=1'], "there is no flag --learning_rate; did you mean 'lr'?"),
-        (['--notile_columns'], '--tile_columns is now --columns=tile'),
-        (['--columns=tiel'], "no --columns 'tiel'; did you mean 'tile'? There are: "),
-        (['--epochs=three'], '--epochs=three: invalid literal'),
-        (['--epochs=0'], '--epochs should be at least 1, not 0'),
+    for flag, *words in (
+        ('--epohcs=3', '--epohcs', "'epochs'"),
+        ('--learning_rate=1', '--learning_rate', "'lr'"),
+        ('--notile_columns', '--columns=tile'),
+        ('--columns=tiel', "--columns 'tiel'", "'tile'?"),
+        ('--epochs=three', '--epochs=three'),
+        ('--epochs=0', '--epochs', ' 0'),
     ):
-        assert commands.run('train', ['tile', *words]) == 1
+        assert commands.run('train', ['tile', flag]) == 1
         printed, errors = capsys.readouterr()
         assert printed == '' and errors.startswith('error: ')
-        assert message in errors and errors.count('\n') == 1
-    with pytest.raises(SystemExit, match="'MLP' is not a flag; see tpugraphs train"):
+        assert all(word in errors for word in words) and errors.count('\n') == 1
+    with pytest.raises(SystemExit, match="'MLP' .*tpugraphs train"):
         commands.run('train', ['layout', 'MLP'])
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 
-def starts(sizes: np.ndarray) -> np.ndarray:
-    """Returns where pieces of lengths `sizes` begin, end to end: int32 [pieces]."""
-    return (np.cumsum(sizes) - sizes).astype(np.int32)
+def starts(sizes: np.ndarray, dtype: type = np.int32) -> np.ndarray:
+    """Returns where pieces of lengths `sizes` begin, end to end: [pieces]."""
+    return (np.cumsum(sizes) - sizes).astype(dtype)
 
 
 def ranges(first: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Runs commands and scripts: exit codes, and errors of one line.
 
 Mistakes of the user (`ValueError`, `OSError`) become one line on stderr and
-exit code 1; set TPUGRAPHS_DEBUG=1 to see where they came from.  Anything else
-is a bug of this package and keeps its traceback.
+exit code 1, of a `UsageError` 2; set TPUGRAPHS_DEBUG=1 to see where they came
+from.  Anything else is a bug of this package and keeps its traceback.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +16,10 @@ from typing import Any, TextIO, cast
 
 from baselines.core import phases
 from baselines.core import text
+
+
+class UsageError(ValueError):
+    """Raised for flags that do not go together: exit code 2, as for unknown flags."""
 
 
 def refuse_arguments(argv: Sequence[str]) -> None:
@@ -124,7 +128,7 @@ def _run(work: Callable[[], int | None]) -> int:
         print(f'error: {text.one_line(error)}', file=sys.stderr)
         with contextlib.suppress(OSError):
             _flush_output()  # or drops what a full disk does not take
-        return 1
+        return 2 if isinstance(error, UsageError) else 1
 
 
 def _open_closed_streams() -> list[str]:

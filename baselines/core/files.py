@@ -26,8 +26,11 @@ def expand(path: str) -> str:
 
 
 def shown(path: str) -> str:
-    """Returns an absolute path as users would write it: the home folder is `~`."""
-    home = os.path.expanduser('~')
+    """Returns an absolute path as users would write it: the home folder is `~`.
+
+    Line breaks and the like in names are escaped.
+    """
+    path, home = text.printable(path, len(path)), os.path.expanduser('~')
     return f'~{path[len(home) :]}' if path.startswith(home + os.sep) else path
 
 
@@ -251,7 +254,7 @@ def _held(path: str, mode: str, options: dict[str, Any]) -> IO:
 
 @contextlib.contextmanager
 def _naming(path: str, temporary: str) -> Iterator[None]:
-    """Makes errors about `temporary`, or about no file, name `path` instead."""
+    """Raises errors that name `temporary`, or no file, again with `path`."""
     try:
         yield
     except OSError as error:
@@ -267,7 +270,7 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
 
     When the block raises (also on Ctrl-C), the folder is removed and whatever stood
     at `path` stays.  Of several processes that make the same folder the first wins.
-    What killed ones left is removed.
+    Temporary folders of killed processes are removed.
 
     Args:
         path: absolute path of the folder; missing ones above it are made.

@@ -1,6 +1,7 @@
 """Finds models and other objects by name; suggests the nearest for a wrong name."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import contextlib
 import difflib
 import hashlib
 import importlib
@@ -47,7 +48,7 @@ MODELS: dict[str, tuple[str, ...]] = {
 }
 # Hashes of their files.  People edit and replace these, and then names may differ.
 _SHIPPED = {
-    'tile': '465c9bd665303892e762a4fa9fb15d3fdf55eee75a1fb444d3c0213159167b59',
+    'tile': 'bdfd9ba0869957637c1bcdd7fd688ef7f18445c190e27e06a00896e2263ecb08',
     'layout': 'd494f7f77c2e8513206f93a98bf351de324c311dde59560a26ac923e723d48e0',
 }
 
@@ -127,6 +128,19 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f'; did you mean {by_lower[near[0]]!r}?' if near else ''
 
 
+def ranking_losses() -> dict[str, None]:
+    """Returns the names of TensorFlow Ranking's losses; none where it is missing.
+
+    They are read from its source, as it is slow to import.
+    """
+    package = importlib.util.find_spec('tensorflow_ranking')
+    if package is None or not package.submodule_search_locations:
+        return {}
+    path = pathlib.Path(*package.submodule_search_locations, 'python/keras/losses.py')
+    source = path.read_text(encoding='utf-8')
+    return dict.fromkeys(re.findall(r'^class ([A-Z]\w*Loss)\(', source, re.MULTILINE))
+
+
 def column_sets(machine: str = '') -> dict[str, str]:
     """Finds the column sets for tiles of a machine, without importing them.
 
@@ -190,15 +204,14 @@ def models(folder: str, own: Own = '') -> dict[str, type]:
             the user chose.
 
     Raises:
-        ValueError: the file cannot be imported, or has no model.
+        ValueError: a file cannot be imported, or the user's has no model.
     """
     # Ours may have been replaced by a file that was written for that tree.
     _answer_to_published_name()
-    found = models_in(importlib.import_module(f'baselines.{folder}.models'))
+    found = models_in(_import_models(f'baselines.{folder}.models'))
     zoo = importlib.import_module(f'baselines.{folder}.zoo')
     for info in pkgutil.iter_modules(zoo.__path__, f'{zoo.__name__}.'):
-        module = importlib.import_module(info.name)
-        for name, model_class in models_in(module).items():
+        for name, model_class in models_in(_import_models(info.name)).items():
             found.setdefault(name, model_class)  # a class of models.py wins
     if not isinstance(own, str):
         return {**found, **{model.__name__: model for model in own}}
@@ -347,15 +360,32 @@ def load_models_file(
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _importing(path, where):
+            spec.loader.exec_module(module)
+    except ValueError:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _import_models(name: str) -> types.ModuleType:
+    """Imports one of our files of models, which people edit and replace."""
+    spec: Any = importlib.util.find_spec(name)
+    with _importing(spec.origin):
+        return importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def _importing(path: str, flag: str = '') -> Iterator[None]:
+    """Turns what a file of models raises in the block into a one-line ValueError."""
+    try:
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, too: a script may call sys.exit
-        del sys.modules[name]
         raise ValueError(
-            f'{where}importing {path} raised {describe_error(error, path)}'
+            f'{flag}importing {path} raised {describe_error(error, path)}'
         ) from error
-    return module
 
 
 def named_model(model: str, task: str) -> dict[str, str]:

@@ -13,6 +13,9 @@ from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
 
+# The largest number of a flag, unless its setting says otherwise: larger ones would
+# overflow or fill the memory somewhere.
+MOST = 10**9
 _MAX_TOML_BYTES = 1 << 20
 
 _TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
@@ -25,7 +28,8 @@ def setting(default: Any, about: str | Callable[[], str] = '', **rules: Any) -> 
         default: its value, of the flag's type.
         about: the help text of the flag, or a function that returns it.
         **rules: limits of values: `choices`, with `several=True` also more than
-            one, separated by commas; `low`, `high` or `above`, and `also`, one more.
+            one, separated by commas; `low` or `above`, `high`, which is `MOST` where
+            it is not given, and `also`, one more.
     """
     return dataclasses.field(default=default, metadata={'help': about, **rules})
 
@@ -56,12 +60,10 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
         elif 'low' in rule and not value >= rule['low'] and value != rule.get('also'):
             also = f', or {rule["also"]}' if 'also' in rule else ''
             accepted = f'at least {rule["low"]}{also}'
-        elif 'high' in rule and value > rule['high']:
-            accepted = f'at most {rule["high"]}'
+        elif type(value) in (int, float) and value > rule.get('high', MOST):
+            accepted = f'at most {rule.get("high", MOST):,}'
         elif 'above' in rule and not value > rule['above']:
             accepted = f'more than {rule["above"]}'
-        elif value == math.inf:
-            accepted = 'a finite number'
         else:
             continue
         raise ValueError(
@@ -70,7 +72,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
 
 
 def _accepted_values(values: Sequence[str], choices: Sequence[str]) -> str:
-    """Says what values a setting of several accepts; '' if they are accepted."""
+    """Describes the values that a list setting accepts; '' if it accepts these."""
     if not {*values} <= {*choices}:
         return f'one of {", ".join(choices)}, or several, separated by commas'
     return 'values that differ' if len({*values}) < len(values) else ''

@@ -200,7 +200,7 @@ def counted(counts: Mapping[str, int]) -> str:
     return ', '.join(f'{reason} ({n:,})' for reason, n in sorted(counts.items()))
 
 
-def reasons(skipped: Mapping[str, Sequence[str]]) -> str:
+def list_skipped(skipped: Mapping[str, Sequence[str]]) -> str:
     """Lists omissions, reason -> names, in one line."""
     parts = [f'{listed(names)}: {reason}' for reason, names in skipped.items()]
     return '; '.join(parts) or 'no modules'

@@ -46,7 +46,7 @@ _ARCHIVE_DAMAGE = (
     tokenize.TokenError,
 )
 
-# A test of values, and the noun for those that pass it.
+# A predicate, and the plural noun for the values that satisfy it.
 Rule = tuple[Callable[[object], bool], str]
 
 

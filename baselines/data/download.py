@@ -22,7 +22,7 @@ import json
 import os
 import pathlib
 import re
-from typing import BinaryIO
+from typing import Any, BinaryIO
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -175,8 +175,8 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
         request.add_header('Range', f'bytes={offset}-')
         # If the file has changed since, the server sends all of it.
         request.add_header('If-Range', version['validator'])
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-        _require_safe(response.url)
+    opener = urllib.request.build_opener(_SafeRedirects)
+    with opener.open(request, timeout=TIMEOUT_S) as response:
         if response.status == http.client.PARTIAL_CONTENT:
             total = int(version.get('total', 0))
             extent = response.headers.get('Content-Range')
@@ -201,6 +201,14 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
             f'the connection ended after {out.tell():,} of {total:,} bytes; run '
             'the command again to go on from there'
         )
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Refuses a redirect to an address that is not safe, before it connects there."""
+
+    def redirect_request(self, *args: Any) -> urllib.request.Request | None:
+        _require_safe(args[-1])  # the new address
+        return super().redirect_request(*args)
 
 
 def _version(url: str, headers: email.message.Message) -> text.JsonObject:

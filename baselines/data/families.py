@@ -72,7 +72,7 @@ def weights(names: Sequence[str], temperature: float) -> np.ndarray:
     return of_graphs / of_graphs.mean()
 
 
-def draw(rng: np.random.Generator, expected: np.ndarray) -> np.ndarray:
+def draw_graphs(rng: np.random.Generator, expected: np.ndarray) -> np.ndarray:
     """Draws as many graphs as there are, in random order: int64 [n].
 
     A graph that is expected 1.3 times is drawn once or twice, 1.3 times on average.

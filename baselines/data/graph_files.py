@@ -19,7 +19,7 @@ from baselines.hlo import schema
 # n nodes, m edges, c configurations, F columns.
 GRAPH: Mapping[str, npz.Field] = {
     'node_feat': npz.Field('fiu', ('n', 'F'), np.float32),
-    'node_opcode': npz.Field('iu', ('n',), np.int32, 0, 65535, 'not an opcode'),
+    'node_opcode': npz.Field('iu', ('n',), np.int32, 0, 255, 'not an opcode'),
     'edge_index': npz.Field(
         'iu', ('m', 2), np.int32, 0, 'n', 'an edge outside the graph'
     ),
@@ -149,8 +149,7 @@ def published(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Returns checked arrays in the published dtypes; without scalars that are 0."""
     arrays = {key: value for key, value in arrays.items() if value.ndim or value}
     arrays['edge_index'] = arrays['edge_index'].astype(np.int64)
-    if arrays['node_opcode'].max() < 256:
-        arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
+    arrays['node_opcode'] = arrays['node_opcode'].astype(np.uint8)
     return arrays
 
 

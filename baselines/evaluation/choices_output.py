@@ -28,7 +28,7 @@ def module_table(ranked: choices.RankedModule, top: int) -> str:
     if ranked.fastest is None:
         cells = [row[:3] + row[5:] for row in cells]
     if ranked.times:
-        times = [['measured', 'noise', 'x default', 'outcome'], *map(_times, rows)]
+        times = [['measured', 'noise', 'x default', 'outcome'], *map(_time_cells, rows)]
         cells = [[*row[:-1], *more, row[-1]] for row, more in zip(cells, times)]
     lines = [
         f'{text.printable(ranked.module)}  {text.count(ranked.nodes, "node")}, '
@@ -70,7 +70,7 @@ def _cells(row: text.JsonObject) -> list[str]:
     ]
 
 
-def _times(row: text.JsonObject) -> list[str]:
+def _time_cells(row: text.JsonObject) -> list[str]:
     """Returns the cells of a configuration's times in `module_table`."""
     time = row.get('measured_ns')
     return [
@@ -131,7 +131,8 @@ def summary_table(summary: text.JsonObject) -> str:
 def remarks(skipped: dict[str, list[str]], opcodes: dict[str, int]) -> list[str]:
     """Returns lines about modules left out by reason, and nodes of unknown opcodes."""
     lines = [
-        f'skipped: {text.reasons({reason: names})}' for reason, names in skipped.items()
+        f'skipped: {text.list_skipped({reason: names})}'
+        for reason, names in skipped.items()
     ]
     if opcodes:
         lines.append(

@@ -1,6 +1,6 @@
 """Measures scores in memory, with the interface of OGB's evaluators."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -16,6 +16,23 @@ runtimes: a list with one array per graph, [configurations], positive, in any un
 scores: a list with one array per graph, [configurations], lower = predicted faster
 IDs: names of the graphs, as the dataset has them: intervals of tiles are over programs,
     <program>_<hash>; without them each graph counts as a program"""
+
+
+class Figures(dict):
+    """Figures by name, as `tpugraphs evaluate --json` has them; shown in short."""
+
+    def __repr__(self) -> str:
+        overall = self['overall']
+        means = ', '.join(
+            f'{name} {text.cell(figure["mean"], ".4f")}'
+            for name, figure in overall.items()
+            if isinstance(figure, dict) and 'mean' in figure
+        )
+        groups = text.count(len(self['groups']), 'group')
+        return (
+            f'<{text.count(overall["graphs"], "graph")}: {means}; '
+            f"['groups'] has {groups}>"
+        )
 
 
 class Evaluator:
@@ -62,7 +79,7 @@ class Evaluator:
         """What `eval` takes."""
         return _FORMAT
 
-    def eval(self, input_dict: Mapping[str, Sequence]) -> text.JsonObject:
+    def eval(self, input_dict: Mapping[str, Collection]) -> Figures:
         """Measures the graphs of a dict; see `expected_input_format`.
 
         Returns:
@@ -71,8 +88,9 @@ class Evaluator:
             95 % interval from `low` to `high`, and the figure of `random` scores.
 
         Raises:
-            ValueError: a key is unknown or missing, the lists differ in length, or a
-                graph has no scores or runtimes that can be compared.
+            ValueError: a key is unknown or missing, a value is not a collection, the
+                lists differ in length, two graphs have one ID, or a graph has masked
+                arrays, or no scores or runtimes that can be compared.
         """
         for key in input_dict:
             registry.resolve(key, dict.fromkeys(_KEYS), 'key')
@@ -80,16 +98,32 @@ class Evaluator:
         if missing:
             raise ValueError(f'{missing[0]} is missing: give {_KEYS[0]} and {_KEYS[1]}')
         runtimes = input_dict['y_true']
-        numbers = [str(number) for number in range(len(runtimes))]
-        columns = input_dict.get('graph_ids', numbers), input_dict['y_pred'], runtimes
-        sizes = [len(column) for column in columns]
+        try:
+            numbers = [str(number) for number in range(len(runtimes))]
+            graph_ids = input_dict.get('graph_ids', numbers)
+            columns = graph_ids, input_dict['y_pred'], runtimes
+            sizes = [len(column) for column in columns]
+        except TypeError as error:  # of a generator, None, or a number
+            raise ValueError(f'give lists with one item per graph: {error}') from None
         if len({*sizes}) > 1:
             raise ValueError(
                 f'{sizes[2]} graphs in y_true, {sizes[1]} in y_pred, {sizes[0]} '
                 'graph_ids: give one of each per graph'
             )
-        results = [
-            report.GraphResult(str(graph_id), np.asarray(scores), np.asarray(times))
-            for graph_id, scores, times in zip(*columns)
-        ]
-        return report.summarise(self.task, results)
+        results: dict[str, report.GraphResult] = {}
+        for graph_id, scores, times in zip(*columns):
+            name = str(graph_id)
+            if name in results:
+                raise ValueError(f'{text.quoted(name)} is the ID of two graphs')
+            for key, array in zip(_KEYS, (times, scores)):
+                if isinstance(array, np.ma.MaskedArray):
+                    raise ValueError(
+                        f'{text.quoted(name)}: {key} is a masked array: give the '
+                        'numbers to compare, as array.compressed()'
+                    )
+            arrays = np.asarray(scores), np.asarray(times)
+            results[name] = report.GraphResult(name, *arrays)
+        figures = Figures(report.summarise(self.task, [*results.values()]))
+        if 'graph_ids' not in input_dict:
+            figures['interval_over'] = 'graphs'  # each is taken for a program
+        return figures

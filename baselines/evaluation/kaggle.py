@@ -21,11 +21,7 @@ _ADVICE = f'download {TEMPLATE_NAME} from {KAGGLE_PAGE} and give its path as --s
 
 
 def combine(
-    paths: Sequence[str],
-    output: str,
-    template: str | None = '',
-    given_as: str = '',
-    made_by: str = '`tpugraphs predict`',
+    paths: Sequence[str], output: str, template: str | None = '', given_as: str = ''
 ) -> int:
     """Writes the template with the predicted rows in it; prints counts of both.
 
@@ -34,8 +30,8 @@ def combine(
         template: Kaggle's, an earlier submission, or '' to look for
             Kaggle's in `TEMPLATE_FOLDERS`.  None, for data whose IDs are not Kaggle's:
             the predicted rows alone are written, collection by collection.
-        given_as: the flag that the paths were given by, for messages.
-        made_by: what makes such files of a model directory, for messages.
+        given_as: the flag of create_kaggle_csv.py that the paths were given by, for
+            messages; '' for `tpugraphs combine`.
 
     Returns:
         The number of rows.
@@ -45,10 +41,11 @@ def combine(
             together, or an output that is one of the inputs.
         OSError: a file cannot be read or written.
     """
+    maker = 'python tiles_gen_predictions_csv.py' if given_as else 'tpugraphs predict'
     for path in paths:
         if not os.path.isfile(files.expand(path)):
             raise ValueError(
-                f'{f"{given_as} {path}".strip()}: there is no such file; {made_by} '
+                f'{f"{given_as} {path}".strip()}: there is no such file; `{maker}` '
                 'makes one from a model directory'
             )
     if template == '':
@@ -72,7 +69,8 @@ def combine(
         print(f'warning: {warning}', file=sys.stderr)
     for note in merged.notes:
         print(note)
-    print(f'{output}: {text.count(len(merged.rows), "row")} written, {origin}')
+    count = text.count(len(merged.rows), 'row')
+    print(f'{text.printable(output)}: {count} written, {origin}')
     return len(merged.rows)
 
 
@@ -92,7 +90,7 @@ class Merged(NamedTuple):
     """Rows to submit, in order."""
 
     rows: list[submission.RankingRow]  # in the order of the file
-    notes: list[str]  # numbers of rows, a line for each collection
+    notes: list[str]  # numbers of rows, a line for each collection, and the like
     warnings: list[str]  # probable mistakes, one line each, with IDs
 
 
@@ -118,7 +116,7 @@ def merge_into_template(
     lengths = {row.id: len(row.configs) for row in template}
     predictions = {row.id: row for row in predicted}
     check_ids(predictions, lengths)
-    warnings = []
+    notes, warnings = [], []
     for row in predicted:
         ranked, expected = len(row.configs), lengths[row.id]
         # Of kernels only the first five count, however many there are.
@@ -129,8 +127,8 @@ def merge_into_template(
         )
         if ranked < expected:
             raise ValueError(f'{mismatch}: predict all configurations of the graph')
-        warnings.append(mismatch)
-    notes = []
+        # Two graphs have 1,001 configurations, of which the template lists 1,000.
+        (notes if ranked == expected + 1 else warnings).append(mismatch)
     # Counts by collection, in the order of the template.
     ids_of: dict[str, list[str]] = collections.defaultdict(list)
     for row in template:
@@ -144,8 +142,8 @@ def merge_into_template(
                 f'{name}: {len(missing)} of {len(ids)} IDs have no prediction and '
                 f"keep the template's row: {text.listed(missing, 3)}"
             )
-    five = {row.id: _with_five_indices(row) for row in predicted}
-    return Merged([five.get(row.id, row) for row in template], notes, warnings)
+    merged = [_with_five_indices(predictions.get(row.id, row)) for row in template]
+    return Merged(merged, notes, warnings)
 
 
 def check_ids(predicted: Collection[str], template: Container[str]) -> None:

@@ -8,7 +8,7 @@ divided by their normalizers first).  This module does not use models or files.
 
 from collections.abc import Callable
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -179,14 +179,18 @@ def random_top_k_error(runtimes: ArrayLike, k: int) -> float:
     return top_k_error(np.zeros(np.shape(runtimes)), runtimes, k)
 
 
-def bootstrap_interval(values: ArrayLike) -> Interval:
-    """Estimates a confidence interval of the mean over graphs, by BCa bootstrap.
+def bootstrap_interval(
+    values: ArrayLike, statistic: Callable[..., Any] = np.mean, method: str = 'BCa'
+) -> Interval:
+    """Estimates a confidence interval of the mean over graphs, by bootstrap.
 
     It is how far the mean could move with other graphs of the same kind, without the
     noise between training runs.
 
     Args:
         values: [n], one finite figure per graph, of one at least.
+        statistic: the mean, or another function of an array and an axis.
+        method: of `scipy.stats.bootstrap`.
 
     Returns:
         (low, high), the same every time; both None for a single graph.
@@ -198,11 +202,11 @@ def bootstrap_interval(values: ArrayLike) -> Interval:
         return float(values[0]), float(values[0])
     low, high = scipy.stats.bootstrap(
         (values,),
-        np.mean,
+        statistic,
         n_resamples=_RESAMPLES,
         batch=max(1, _BOOTSTRAP_CELLS // len(values)),
         confidence_level=CONFIDENCE,
-        method='BCa',
+        method=method,
         random_state=np.random.default_rng(0),
     ).confidence_interval
     return float(low), float(high)
@@ -255,7 +259,7 @@ class Measure(NamedTuple):
 
 
 def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
-    """Returns tau; 0 for equal scores: leaving them out of means would reward them."""
+    """Returns Kendall's tau; 0 for constant scores, so that they lower a mean."""
     tau = kendall_tau(scores, runtimes)
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
 

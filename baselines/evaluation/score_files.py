@@ -1,7 +1,7 @@
 """Reads what any model predicts of a split: the ranking CSV, or scores as npz.
 
 ID,TopConfigs                      see `submission`; the ID names the collection
-{graph ID: float [configurations]}   lower is predicted faster
+{graph ID: float [configurations]}   lower is predicted faster; the ID of the CSV, too
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,11 @@ def read(path: str, collection: str, counts: Mapping[str, int]) -> FileScores:
 
 def _read_npz(path: str, collection: str, counts: Mapping[str, int]) -> FileScores:
     """Reads arrays of scores."""
-    arrays = npz.read_all(files.expand(path), _MAX_BYTES)
+    stored = npz.read_all(files.expand(path), _MAX_BYTES)
+    arrays = {name.removeprefix(f'{collection}:'): x for name, x in stored.items()}
+    if len(arrays) < len(stored):
+        both = next(name for name in stored if f'{collection}:{name}' in stored)
+        raise ValueError(f'{path}: has {both} with and without {collection}:')
     _check_known(path, [*arrays], collection, counts)
     schema = {name: npz.Field('fiu', (counts[name],)) for name in arrays}
     return FileScores(npz.check_arrays(path, arrays, schema))

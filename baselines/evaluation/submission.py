@@ -29,7 +29,8 @@ TILE_CHOICES = 5
 
 _ID = re.compile(rf'({"|".join(collections.NAMES)}):{collections.GRAPH_ID}')
 _ID_FORMS = ' or '.join(f'{name}:<graph>' for name in collections.NAMES)
-_INDEX = re.compile(r'[0-9]{1,9}')
+_INDEX = re.compile(r' *[0-9]{1,9} *')
+_QUOTES = re.compile(r'^"([^"]*)"$')
 _MAX_BYTES = 1 << 30  # the published template has 240 kB
 
 
@@ -101,8 +102,8 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
         raise ValueError(f'{row.id}: no configuration is ranked')
     if min(configs) < 0:
         raise ValueError(f'{row.id}: index {min(configs)} is negative')
-    while row.is_tile and padded and len(configs) > 1 and configs[-1] == configs[0]:
-        configs = configs[:-1]
+    if row.is_tile and padded:
+        configs = configs[: _length_without(configs, configs[0])]
     if len(set(configs)) < len(configs):
         values, counts = np.unique(configs, return_counts=True)
         twice = int(values[np.argmax(counts > 1)])
@@ -114,6 +115,24 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
             f'{row.id}: index {max(configs)} is ranked but {missing} is not: a '
             'layout row ranks every configuration'
         )
+
+
+def _length_without(configs: Sequence[int], filler: int) -> int:
+    """Returns how many indices precede repeats of `filler` at the end."""
+    length = len(configs)
+    while length and configs[length - 1] == filler:
+        length -= 1
+    return length if filler in configs[:length] else length + 1
+
+
+def _without_zeros(row: RankingRow) -> RankingRow:
+    """Drops zeros at the end of a kernel's row that follow an earlier 0.
+
+    The published code and the course's script fill up short rows with them.
+    """
+    if not row.is_tile or row.configs[-1:] != (0,):
+        return row
+    return row._replace(configs=row.configs[: _length_without(row.configs, 0)])
 
 
 def write_predictions(
@@ -143,8 +162,10 @@ def write_predictions(
 def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     """Reads a ranking CSV.
 
-    A byte order mark, Windows line ends, quotes around a field and empty lines
-    at the end are accepted; any other deviation is an error.
+    A byte order mark, Windows line ends, spaces and quotes around a field, spaces
+    around an index and empty lines at the end are accepted; any other deviation is an
+    error.  Zeros that fill up a kernel's row, as those of the published code, are
+    dropped, with a note.
 
     Args:
         padded: whether rows are padded, as in `check_row`.
@@ -172,22 +193,30 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
         raise ValueError(f'{path}, line 1: is {_shown(lines[0])}, must be {HEADER}')
     rows: list[RankingRow] = []
     seen: dict[str, int] = {}
+    filled = 0
     for number, line in enumerate(lines[1:], 2):
         with text.located(f'{path}, line {number}'):
-            row = _parse(line)
+            parsed = _parse(line)
+            row = _without_zeros(parsed)
             check_row(row, padded)
             if row.id in seen:
                 raise ValueError(f'{row.id} was ranked in line {seen[row.id]} already')
         seen[row.id] = number
+        filled += row != parsed
         rows.append(row)
     if not rows:
         raise ValueError(f'{path} holds a header and no row')
+    if filled:
+        text.note(
+            f'{path}: zeros that repeat an earlier 0 at the end of '
+            f'{text.count(filled, "row")} fill up to five indices; they are dropped'
+        )
     return rows
 
 
 def _fields(line: str) -> list[str]:
-    """Splits a line at commas; removes spaces and quotes around the fields."""
-    return [field.strip().strip('"') for field in line.split(',')]
+    """Splits a line at commas; removes spaces and quotes around each field."""
+    return [_QUOTES.sub(r'\1', field.strip()) for field in line.split(',')]
 
 
 def _parse(line: str) -> RankingRow:
@@ -196,6 +225,8 @@ def _parse(line: str) -> RankingRow:
     if len(fields) != 2:
         columns = text.count(len(fields), 'column')
         raise ValueError(f'{columns} in {_shown(line)}, must be 2')
+    if '"' in ''.join(fields):
+        raise ValueError(f'quotes in {_shown(line)} must be around one field each')
     indices = fields[1].split(';') if fields[1] else []
     for index in indices:
         if not _INDEX.fullmatch(index):

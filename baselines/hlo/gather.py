@@ -101,8 +101,8 @@ class Fields:
     """Integer fields of n messages and of their sub-messages, by path.
 
         fields.scalars('convolution_dimension_numbers.input_batch_dimension')
-        fields.lists('shape.dimensions')            # a repeated field
-        fields.lists('window.dimensions[].size')    # of each of repeated messages
+        fields.read_lists('shape.dimensions')            # a repeated field
+        fields.read_lists('window.dimensions[].size')    # of each of repeated messages
 
     Asking each message once whether it has a sub-message is much cheaper than
     reading all the fields of an absent one.
@@ -123,7 +123,7 @@ class Fields:
         out[rows] = np.fromiter(values, np.int64, len(messages))
         return out
 
-    def lists(self, path: str) -> Ragged:
+    def read_lists(self, path: str) -> Ragged:
         """Returns lists of integers, empty where their sub-message is absent."""
         parent, _, field = path.rpartition('.')
         rows, messages = self.submessages(parent)
@@ -150,7 +150,7 @@ class Fields:
             if field.entries == schema.IS_TYPE:
                 values = self.scalars(path)[:, np.newaxis] == _TYPES
             elif field.entries:
-                values = self.lists(path).columns(field.entries, pad)
+                values = self.read_lists(path).columns(field.entries, pad)
             else:
                 values = self.scalars(path)[:, np.newaxis]
             first = columns.at(field.columns[0])

@@ -142,8 +142,8 @@ def _find_edges(
 
     # Ids are any numbers, not positions: protobufs refer to instructions by id.
     ids = instructions.scalars('id')
-    operand_ids = instructions.lists('operand_ids')
-    called_ids = instructions.lists('called_computation_ids')
+    operand_ids = instructions.read_lists('operand_ids')
+    called_ids = instructions.read_lists('called_computation_ids')
     # One row per entry of the lists: the number of the operand, and of its consumer.
     operands = _positions(ids, operand_ids.flat)
     consumers = operand_ids.row_numbers()
@@ -203,7 +203,7 @@ def _extra_features(instructions: gather.Fields) -> np.ndarray:
     def put(name: str, row: int, value: float) -> None:
         features[row, schema.EXTRA.at(name)] = value
 
-    operands = instructions.lists('operand_ids')
+    operands = instructions.read_lists('operand_ids')
     places = _positions(instructions.scalars('id'), operands.flat)
     distances = gather.Ragged(operands.row_numbers() - places, operands.lengths)
     block = schema.EXTRA.block('operand_distance')

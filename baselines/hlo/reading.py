@@ -119,7 +119,7 @@ def parse_tuning(data: bytes, kind: str | None = None) -> RawFile:
         if form is not None:
             raise ValueError(
                 f'{form}, a program without measured configurations; '
-                '`tpugraphs collect` measures them'
+                '`tpugraphs lab collect` measures them'
             ) from None
         raise ValueError(
             f'not a TuningData or ModuleTuningData protobuf, or cut short ({error})'

@@ -39,7 +39,7 @@ class ScaledProgram:
     """
 
     graph_id: str  # its name
-    op: np.ndarray  # int32 [n], opcodes
+    op: np.ndarray  # any integer type, [n], opcodes below 256
     feats: np.ndarray  # float32 [n, f], scaled node features
     edges: np.ndarray  # int32 [m, 2], rows (consumer, producer)
     config_ops: np.ndarray  # int32 [k], different numbers of the configurable nodes
@@ -143,7 +143,8 @@ def unpack(
         configs: configurations per program where they are static.
 
     Returns:
-        The GraphTensor, and labels float32 [batch, configs].
+        The GraphTensor, with the types of the published pipeline: int32 sizes and ends
+        of edges, uint8 opcodes, float32 runtimes; and labels float32 [batch, configs].
     """
 
     def per_program(key: str, *rest: int | None):
@@ -226,7 +227,7 @@ def _kept(edges: tile_graphs.Edges, mask: tf.Tensor) -> tile_graphs.Edges:
     return source, target, _count(mask, sizes, sizes.shape[0])
 
 
-def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
+def make_example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
     """Makes a program of two nodes and two configurations, to build variables with."""
     program = ScaledProgram(
         graph_id='example',
@@ -260,7 +261,7 @@ def pack(
 
     Returns:
         Arrays by name.  Ragged pieces lie end to end, and `*_start` says where
-        each item's piece begins: `op` int32 [nodes], scaled `feats` float32
+        each item's piece begins: `op` uint8 [nodes], scaled `feats` float32
         [nodes, f], `edges` int32 [edges, 2] and `config_ops` int32
         [configurable], both numbered from the item's first node, `codes` int32
         [configurable, c], rows of scaled `vectors` float32 [vectors, q].  Per
@@ -297,7 +298,7 @@ def pack(
     ]
     ids = [p.graph_id.encode() for p in parts]
     return {
-        'op': np.concatenate([p.op for p in parts]),
+        'op': np.concatenate([p.op for p in parts]).astype(np.uint8),
         'feats': np.concatenate([p.feats for p in parts]),
         'edges': np.concatenate(
             [p.edges + start for p, start in zip(parts, before)]

@@ -82,7 +82,7 @@ def find(name: str, task: str = '') -> list[str]:
             f'./{ESTIMATE}'
         )
     if name in _shipped():
-        return run_files.list_dirs(_shipped()[name].load()())
+        return [_only_run(_shipped()[name].load()())]
     if name == PRETRAINED:
         raise ValueError(extensions.in_laboratory(f'--dir: {PRETRAINED}'))
     path = re.sub(f'{_RUN_FILE.pattern}$', r'model_\1', files.expand(name))
@@ -101,7 +101,7 @@ def find(name: str, task: str = '') -> list[str]:
             f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
             f'{FORMS}. The newest are {_listed(model_dirs)}; `tpugraphs runs` lists all'
         )
-    raise ValueError(f'--dir: {no_runs_message(folders, word, task)}')
+    raise ValueError(f'--dir: {no_runs_message(folders, task)}')
 
 
 def find_one(name: str, task: str = '') -> str:
@@ -121,19 +121,18 @@ def find_all(names: Sequence[str], task: str = '') -> list[str]:
 
     A run that is named repeatedly is returned once, with a note on stderr.
     """
-    named: dict[str, list[str]] = {}
-    first: dict[str, str] = {}
+    named: dict[str, tuple[str, list[str]]] = {}  # by the directory without links
     for name in names:
         for model_dir in find(name, task):
-            model_dir = first.setdefault(os.path.realpath(model_dir), model_dir)
-            named.setdefault(model_dir, []).append(name)
-    for model_dir, called in named.items():
+            place = os.path.realpath(model_dir)
+            named.setdefault(place, (model_dir, []))[1].append(name)
+    for model_dir, called in named.values():
         if len(called) > 1:
             text.note(
                 f'{model_dir} is named {len(called)} times '
                 f'({", ".join(dict.fromkeys(called))}); it counts once'
             )
-    return list(named)
+    return [model_dir for model_dir, _ in named.values()]
 
 
 def load(name: str, task: str = '') -> run_files.RunFile:
@@ -143,10 +142,12 @@ def load(name: str, task: str = '') -> run_files.RunFile:
         ValueError: there is no such run, or its run file is missing or damaged.
     """
     model_dir = find_one(name, task)
-    has_trees = os.path.lexists(run_files.trees_path(model_dir))
-    if not has_trees or run_files.has_weights(model_dir):
+    if not os.path.lexists(run_files.trees_path(model_dir)):
         run_files.check_weights(model_dir)
-    return run_files.read(model_dir)
+    run = run_files.read(model_dir)
+    if run.has_model:
+        run_files.check_weights(model_dir)
+    return run
 
 
 def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFile]:
@@ -234,14 +235,13 @@ def _renamed_message(folder: str) -> str:
     )
 
 
-def no_runs_message(folders: Iterable[str], word: str = '', task: str = '') -> str:
-    """Says that folders have no runs, or none of a name or task, and how to train."""
-    called = f', so none is called {word!r}' if word not in ('', LATEST) else ''
+def no_runs_message(folders: Iterable[str], task: str = '') -> str:
+    """Says that folders have no runs, or none of a task, and how to train one."""
     places = [files.expand(folder) for folder in folders]
     where = '' if len(places) > 1 else f' --out_dir={places[0]}'
     return (
         f'there are no runs{f" of {task}s" if task else ""} (model_<hash>) in '
-        f'{" or ".join(places)}{called}; '
+        f'{" or ".join(places)}; '
         f'train one: tpugraphs train {task or "tile"} --sample_data{where}'
     )
 

@@ -136,7 +136,7 @@ def _requirements(
         if key != 'edge_index':  # a graph of one node has no edges
             yield tf.reduce_all(sizes[key] > 0), key, 'is empty'
     yield same_length('node_opcode', 0, 'node_feat')
-    yield below('node_opcode', 1 << 16, 'opcodes are from 0 to 65535')
+    yield below('node_opcode', 1 << 8, 'opcodes are from 0 to 255')
     nodes = sizes['node_feat'][0]
     yield below('edge_index', nodes, 'has a node that does not exist')
     if 'config_table' in inputs:
@@ -157,7 +157,9 @@ def _nodes(inputs: _Inputs, exported: GraphModel) -> dict[str, tf.Tensor]:
         features = tf.concat([features, of_all], axis=1)
     return {
         # Opcodes that the model has no row for get the number of unknown ones.
-        'op': tf.where(op < scaling.num_ops, op, schema.UNKNOWN_OPCODE),
+        'op': tf.cast(
+            tf.where(op < scaling.num_ops, op, schema.UNKNOWN_OPCODE), tf.uint8
+        ),
         'feats': scaled(features, 'node', scaling.normalizer),
         'edges': inputs['edge_index'],
     }
@@ -171,30 +173,32 @@ def _tile_scorer(exported: GraphModel) -> Callable[[_Inputs], tf.Tensor]:
     def score(inputs: _Inputs) -> tf.Tensor:
         # As `TileGraphs.scoring_items`: slices of at most `most` pairs of a node and a
         # configuration, of nearly equal size.  All items share the nodes and edges.
-        nodes, edges = (
-            tf.shape(inputs[name])[0] for name in ('node_opcode', 'edge_index')
+        nodes, edges, configs = (
+            tf.shape(inputs[name], tf.int64)[0]
+            for name in ('node_opcode', 'edge_index', 'config_feat')
         )
-        configs = tf.shape(inputs['config_feat'])[0]
-        items = -(-configs // tf.maximum(most // nodes, 1)) if most else tf.constant(1)
+        one = tf.constant(1, tf.int64)
+        items = -(-configs // tf.maximum(most // nodes, one)) if most else one
         share, rest = configs // items, configs % items
-        sizes = share + tf.cast(tf.range(items) < rest, tf.int32)
-        same = tf.zeros([items], tf.int32)
+        sizes = share + tf.cast(tf.range(items) < rest, tf.int64)
+        same = tf.zeros([items], tf.int64)
         features = scaled(inputs['config_feat'], 'config', scaling.normalizer)
         if 'config_table' in inputs:
             table = scaling.normalizer.table(inputs['config_table'])
             features = tf.concat([features, table], axis=1)
         packed = {
             **_nodes(inputs, exported),
+            'edges': tf.cast(inputs['edge_index'], tf.int64),
             'config_feats': features,
             # Labels are not needed; `unpack` reads them.
-            'runtimes': tf.ones([configs]),
-            'normalizers': tf.ones([configs]),
+            'runtimes': tf.ones([configs], tf.float64),
+            'normalizers': tf.ones([configs], tf.int64),
             'node_start': same,
             'edge_start': same,
             'config_start': tf.cumsum(sizes, exclusive=True),
             'node_sizes': tf.fill([items, 1], nodes),
             'edge_sizes': tf.fill([items, 1], edges),
-            'configs_per_kernel': sizes,
+            'configs_per_kernel': tf.cast(sizes, tf.int32),
             'tile_ids': tf.fill([items, 1], ''),
         }
         return scoring.score_items(model, packed)

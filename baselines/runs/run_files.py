@@ -265,7 +265,10 @@ def check_weights(model_dir: str) -> None:
     """
     folder = os.path.dirname(weights_path(model_dir))
     if not has_weights(model_dir):
-        raise ValueError(f'--dir: {model_dir} holds no saved model')
+        raise ValueError(
+            f'--dir: {model_dir} holds no saved model, or its run file belongs to '
+            'another directory; copy both again'
+        )
     for name in os.listdir(folder):  # TensorFlow opens them itself
         untrusted.open_regular(os.path.join(folder, name)).close()
 

@@ -84,13 +84,12 @@ def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
         keys = _variable_keys(reader)
         shapes = reader.get_variable_to_shape_map()
         stored = [list(shapes[key]) for key in keys]
-        fits, size = stored == expected, sum(map(math.prod, stored))
-        is_read = fits or size <= _MOST_HASHED
+        is_read = stored == expected or sum(map(math.prod, stored)) <= _MOST_HASHED
         values = [reader.get_tensor(key) for key in keys] if is_read else []
     if run.digests and is_read:
         # Before shapes are compared: a run file of another directory has others.
         run.check_digest('weights', _digest(values))
-    if not fits:
+    if stored != expected:
         raise ValueError(_difference(run, stored, expected))
     for value, variable in zip(values, model.variables):
         variable.assign(value)
@@ -172,8 +171,7 @@ def _difference(
     return (
         f'{run.model_dir} holds {content}: it was trained as '
         f'{run.args["model"]} {run.args.get("model_kwargs_json", "{}")} with '
-        f'other code or data, so pass its models.py as --models_file; or {run.file} '
-        'belongs to another directory'
+        'other code or data: pass its models.py as --models_file, or copy its run file'
     )
 
 

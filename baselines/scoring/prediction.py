@@ -239,7 +239,7 @@ class Predictor:
         path = files.expand(path)
         rows = submission.make_rows(self.collection.name, store.graph_ids, scored)
         submission.write_predictions(path, rows)
-        print(f'{path}: {text.count(len(rows), "row")}')
+        print(f'{text.printable(path)}: {text.count(len(rows), "row")}')
 
 
 def resolve(

@@ -1,4 +1,4 @@
-"""Scores graphs: with a graph model, trees, both, or a formula that nobody trained."""
+"""Scores graphs with a graph model, trees, both, or a fixed formula."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
@@ -86,7 +86,7 @@ class Scorer:
 
     @property
     def is_formula_alone(self) -> bool:
-        """Whether nothing that was learned counts."""
+        """Whether scores are those of the formula, and no trained part has a weight."""
         if self.graph_model is None and self.trees is None:
             return True
         return self.weights is not None and not any(self.weights)

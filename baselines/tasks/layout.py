@@ -44,14 +44,14 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     def models(self, own: registry.Own) -> dict[str, type]:
         return registry.models('layout', own)
 
-    def example_graph(
+    def make_example_graph(
         self, normalizer: normalizer_lib.Normalizer
     ) -> 'tfgnn.GraphTensor':
         from baselines.layout import graphs
 
-        return graphs.example_graph(normalizer)
+        return graphs.make_example_graph(normalizer)
 
-    def example_record(
+    def make_example_record(
         self, rng: np.random.Generator, configs: int
     ) -> records.LayoutRecord:
         """Makes a random program of a few nodes, two of them configurable."""

@@ -97,13 +97,13 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the classes of graph models by name, with the user's own."""
 
     @abc.abstractmethod
-    def example_graph(
+    def make_example_graph(
         self, normalizer: normalizer_lib.Normalizer
     ) -> 'tfgnn.GraphTensor':
         """Makes a small GraphTensor, with which a model makes its variables."""
 
     @abc.abstractmethod
-    def example_record(
+    def make_example_record(
         self, rng: np.random.Generator, configs: int
     ) -> graph_files.GraphRecord:
         """Makes a record of a small graph, random but valid, with runtimes."""
@@ -217,7 +217,7 @@ class Task(abc.ABC, Generic[_Split]):
             ValueError: the name or an option is unknown.
         """
         model_class = self.model_class(name, own)
-        graph = self.example_graph(normalizer)
+        graph = self.make_example_graph(normalizer)
         return registry.construct(
             model_class,
             num_configs,

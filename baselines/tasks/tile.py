@@ -37,14 +37,14 @@ class Tile(protocol.Task[tile_store.TileStore]):
     def models(self, own: registry.Own) -> dict[str, type]:
         return registry.models('tiles', own)
 
-    def example_graph(
+    def make_example_graph(
         self, normalizer: normalizer_lib.Normalizer
     ) -> 'tfgnn.GraphTensor':
         from baselines.tiles import graphs
 
-        return graphs.example_graph(normalizer)
+        return graphs.make_example_graph(normalizer)
 
-    def example_record(
+    def make_example_record(
         self, rng: np.random.Generator, configs: int
     ) -> records.TileRecord:
         return records.TileRecord(

@@ -23,8 +23,8 @@ from baselines.features import tile_table
 
 # Arrays of some items; b kernels in each.  See `TileGraphs.training_items`.
 Packed = dict[str, np.ndarray]
-# An edge set: sources and targets, each the name of a node set and int32 [edges],
-# numbers of nodes; and int32 [graphs], the number of edges of each graph.
+# An edge set: sources and targets, each the name of a node set and int [edges],
+# numbers of nodes; and int [graphs], the number of edges of each graph.
 Edges = tuple[tuple[str, tf.Tensor], tuple[str, tf.Tensor], tf.Tensor]
 
 # A kernel's configurations are scored in slices of about this many pairs of node and
@@ -47,13 +47,14 @@ def unpack(
         configs: configurations per kernel where they are static.
 
     Returns:
-        The GraphTensor, and labels float32 [batch, configs]: runtimes divided
-        by their normalisers.
+        The GraphTensor, with the types of the published pipeline: int64 sizes, ends of
+        edges and normalisers, uint8 opcodes, float64 runtimes, float32 features; and
+        labels float32 [batch, configs]: runtimes divided by their normalisers.
     """
     # Static where they can be: models read the batch size from the shape.
     node_sizes = tf.ensure_shape(packed['node_sizes'][item], [batch])
     edge_sizes = tf.ensure_shape(packed['edge_sizes'][item], [batch])
-    per_kernel = configs or packed['configs_per_kernel'][item]
+    per_kernel = tf.cast(configs or packed['configs_per_kernel'][item], tf.int64)
     config_sizes = tf.ensure_shape(tf.fill([batch], per_kernel), [batch])
     num_configs = batch * per_kernel
 
@@ -76,14 +77,15 @@ def unpack(
         'normalizers': normalizers,
     }
     ids = tf.ensure_shape(packed['tile_ids'][item], [batch])
-    kernels, node = tf.range(batch), tf.range(tf.reduce_sum(node_sizes))
+    kernels = tf.range(batch, dtype=tf.int64)
+    node = tf.range(tf.reduce_sum(node_sizes))
     in_kernels = ('g', tf.repeat(kernels, node_sizes))
     of_kernels = ('g', tf.repeat(kernels, per_kernel))
     graph = make_graph(
         {
             'op': (node_sizes, ops),
             'config': (config_sizes, configurations),
-            'g': (tf.ones([batch], tf.int32), {'tile_id': ids}),
+            'g': (tf.ones([batch], tf.int64), {'tile_id': ids}),
         },
         {
             'feed': (('op', edge[:, 0]), ('op', edge[:, 1]), edge_sizes),
@@ -91,8 +93,8 @@ def unpack(
             'g_config': (of_kernels, ('config', tf.range(num_configs)), config_sizes),
         },
     )
-    labels = tf.reshape(runtimes / normalizers, [batch, per_kernel])
-    return graph, labels
+    labels = tf.cast(runtimes / tf.cast(normalizers, tf.float64), tf.float32)
+    return graph, tf.reshape(labels, [batch, configs or per_kernel])
 
 
 def make_graph(
@@ -102,7 +104,7 @@ def make_graph(
     """Makes a GraphTensor of its node sets and edge sets, by name.
 
     Args:
-        nodes: numbers of nodes, int32 [graphs], and features by name.
+        nodes: numbers of nodes, int [graphs], and features by name.
         edges: edges between nodes, which are numbered through all graphs.
     """
     return tfgnn.GraphTensor.from_pieces(
@@ -150,20 +152,20 @@ def traced_once(function: Callable) -> Callable:
     return call
 
 
-def example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
+def make_example_graph(normalizer: normalizer_lib.Normalizer) -> tfgnn.GraphTensor:
     """Makes a kernel of two nodes and two configurations, to build variables with."""
     packed = {
-        'op': np.zeros(2, np.int32),
+        'op': np.zeros(2, np.uint8),
         'feats': np.zeros((2, normalizer.num_node_features), np.float32),
-        'edges': np.array([[1, 0]], np.int32),
+        'edges': np.array([[1, 0]]),
         'config_feats': np.zeros((2, normalizer.num_config_features), np.float32),
-        'runtimes': np.ones(2, np.float32),
-        'normalizers': np.ones(2, np.float32),
-        'node_start': [0],
-        'edge_start': [0],
-        'config_start': [0],
-        'node_sizes': [[2]],
-        'edge_sizes': [[1]],
+        'runtimes': np.ones(2),
+        'normalizers': np.ones(2, np.int64),
+        'node_start': np.array([0]),
+        'edge_start': np.array([0]),
+        'config_start': np.array([0]),
+        'node_sizes': np.array([[2]]),
+        'edge_sizes': np.array([[1]]),
         'configs_per_kernel': [2],
         'tile_ids': [['example']],
     }
@@ -193,7 +195,7 @@ class TileGraphs:
     ):
         self.store = store
         self._normalizer = normalizer
-        self._op = np.asarray(store.node_opcode, np.int32)
+        self._op = np.asarray(store.node_opcode, np.uint8)
         self._feats = normalizer.nodes(store.node_feat)
         self._edges = np.asarray(store.edge_index)
         self._ids = np.array([s.encode() for s in store.graph_ids], object)
@@ -210,10 +212,10 @@ class TileGraphs:
 
         Returns:
             Arrays by name.  Ragged pieces lie end to end, and `*_start` says where
-            each item's piece begins: `op` int32 [nodes], scaled `feats` float32
-            [nodes, f], `edges` int32 [edges, 2] numbered per item, scaled
-            `config_feats` float32 [configs, k], `runtimes` and `normalizers`
-            float32 [configs]; `node_sizes` and `edge_sizes` int32 [items, b];
+            each item's piece begins, int64: `op` uint8 [nodes], scaled `feats` float32
+            [nodes, f], `edges` int64 [edges, 2] numbered per item, scaled
+            `config_feats` float32 [configs, k], `runtimes` float64 and `normalizers`
+            int64 [configs]; `node_sizes` and `edge_sizes` int64 [items, b];
             `configs_per_kernel` int32 [items]; `tile_ids` string [items, b].
         """
         rows = self.store.config_offsets[kernels][..., np.newaxis] + configs
@@ -295,22 +297,20 @@ class TileGraphs:
         # each edge is shifted by the nodes of the item's earlier graphs.
         before = np.cumsum(node_sizes.reshape(groups, batch), axis=1)  # [groups, b]
         before = before.reshape(-1) - node_sizes
-        shift = np.repeat(before, edge_sizes).astype(np.int32)  # [edges]
-        node_sizes = node_sizes.reshape(groups, batch).astype(np.int32)
-        edge_sizes = edge_sizes.reshape(groups, batch).astype(np.int32)
+        shift = np.repeat(before, edge_sizes)  # [edges]
+        node_sizes = node_sizes.reshape(groups, batch)
+        edge_sizes = edge_sizes.reshape(groups, batch)
         item = np.arange(groups) if group_of_item is None else group_of_item
         return {
             'op': self._op[nodes],
             'feats': self._feats[nodes],
             'edges': self._edges[edges] + shift[:, np.newaxis],
             'config_feats': self._configs(config_rows),
-            'runtimes': store.config_runtime[config_rows].astype(np.float32),
-            'normalizers': store.config_runtime_normalizers[config_rows].astype(
-                np.float32
-            ),
-            'node_start': arrays.starts(node_sizes.sum(1))[item],
-            'edge_start': arrays.starts(edge_sizes.sum(1))[item],
-            'config_start': arrays.starts(configs_per_kernel * batch),
+            'runtimes': store.config_runtime[config_rows].astype(np.float64),
+            'normalizers': store.config_runtime_normalizers[config_rows],
+            'node_start': arrays.starts(node_sizes.sum(1), np.int64)[item],
+            'edge_start': arrays.starts(edge_sizes.sum(1), np.int64)[item],
+            'config_start': arrays.starts(configs_per_kernel * batch, np.int64),
             'node_sizes': node_sizes[item],
             'edge_sizes': edge_sizes[item],
             'configs_per_kernel': configs_per_kernel,

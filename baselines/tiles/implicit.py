@@ -50,15 +50,15 @@ class Multiplier:
         """Multiplies along the first axis: [columns, ...] -> [rows, ...]."""
         x = tf.convert_to_tensor(x)
         if x.shape.rank == 2:
-            return self._times(x)
+            return self._multiply(x)
         shape = tf.shape(x)
         flat = tf.reshape(x, [shape[0], tf.reduce_prod(shape[1:])])
-        y = self._times(flat)
+        y = self._multiply(flat)
         y = tf.reshape(y, tf.concat([tf.shape(y)[:1], shape[1:]], 0))
         y.set_shape([None] + x.shape.as_list()[1:])
         return y
 
-    def _times(self, x: tf.Tensor) -> tf.Tensor:
+    def _multiply(self, x: tf.Tensor) -> tf.Tensor:
         """Multiplies with a matrix [columns, d]."""
         entries = self._all_entries()
         return tf.raw_ops.SparseTensorDenseMatMul(
@@ -163,7 +163,7 @@ class DiagMatrix(Multiplier):
     def transpose(self):
         return self
 
-    def _times(self, x: tf.Tensor):
+    def _multiply(self, x: tf.Tensor):
         return self._diagonal[:, tf.newaxis] * x
 
     def scale_rows(self, entries: Entries) -> Entries:
@@ -191,10 +191,10 @@ class Sum(Multiplier):
     def transpose(self):
         return Sum(*[term.transpose() for term in self._terms])
 
-    def _times(self, x: tf.Tensor):
+    def _multiply(self, x: tf.Tensor):
         if self.entries is not None:
-            return super()._times(x)
-        return tf.add_n([term._times(x) for term in self._terms])
+            return super()._multiply(x)
+        return tf.add_n([term._multiply(x) for term in self._terms])
 
 
 class Product(Multiplier):
@@ -229,9 +229,9 @@ class Product(Multiplier):
             entries = right.scale_rows(entries.transposed()).transposed()
         return entries
 
-    def _times(self, x: tf.Tensor):
+    def _multiply(self, x: tf.Tensor):
         if self.entries is not None:
-            return super()._times(x)
+            return super()._multiply(x)
         for factor in reversed(self._factors):
-            x = factor._times(x)
+            x = factor._multiply(x)
         return x

@@ -124,21 +124,21 @@ class _KernelBatch:
         pairs.columns = self.num_configs
         return pairs
 
-    def wide(self, x: tf.Tensor) -> tf.Tensor:
+    def join_columns(self, x: tf.Tensor) -> tf.Tensor:
         """Makes a row per node or kernel: [.. * columns, h] -> [.., columns h]."""
         return tf.reshape(x, [-1, self.columns * _width(x)])
 
     def times(self, matrix: implicit.Multiplier, x: tf.Tensor) -> tf.Tensor:
         """Multiplies a matrix with every column of x."""
-        return tf.reshape(matrix @ self.wide(x), [-1, _width(x)])
+        return tf.reshape(matrix @ self.join_columns(x), [-1, _width(x)])
 
     def on_nodes(self, x: tf.Tensor) -> tf.Tensor:
         """Copies rows of kernels to nodes: [b * columns, h] -> [n * columns, h]."""
-        return tf.reshape(tf.matmul(self.member, self.wide(x)), [-1, _width(x)])
+        return tf.reshape(tf.matmul(self.member, self.join_columns(x)), [-1, _width(x)])
 
     def pool(self, x: tf.Tensor, reduction: str = 'sum') -> tf.Tensor:
         """Sums or averages over nodes: [n * columns, h] -> [b * columns, h]."""
-        pooled = tf.matmul(self.member, self.wide(x), transpose_a=True)
+        pooled = tf.matmul(self.member, self.join_columns(x), transpose_a=True)
         if reduction == 'mean':
             pooled /= tf.expand_dims(tf.reduce_sum(self.member, axis=0), 1)
         return tf.reshape(pooled, [-1, _width(x)])
@@ -368,7 +368,11 @@ class _SAGE(_Published):
         # [n, 2b] @ [2b, c h] = degree * (q y_q) + q x_q on every node.
         spread = tf.concat([degree * kernels.member, kernels.member], -1)
         of_config = tf.concat(
-            [kernels.wide(tf.matmul(kernels.configs, part)) for part in (y_q, x_q)], 0
+            [
+                kernels.join_columns(tf.matmul(kernels.configs, part))
+                for part in (y_q, x_q)
+            ],
+            0,
         )
         x = tf.reshape(tf.matmul(spread, of_config), [-1, _width(of_node)])
         return kernels.add_to_each(x, of_node)

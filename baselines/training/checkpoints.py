@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 from baselines import config as config_lib
+from baselines.core import exits
 from baselines.core import files
 from baselines.core import npz
 from baselines.core import text
@@ -39,6 +40,7 @@ class Unfinished:
         started: start time, milliseconds since 1970.
 
     Raises:
+        UsageError: as of `_longest_run`.
         ValueError: a run is to be resumed, and its file is damaged, it has more epochs
             than the settings ask for, or one of the user's files has changed since it
             began.
@@ -51,9 +53,9 @@ class Unfinished:
         code: Sequence[code_files.CodeFile] = (),
         command: str = '',
     ):
-        self.key = config_lib.training_key(
-            config, stores['train'].fingerprint, stores['valid'].fingerprint
-        )
+        prints = stores['train'].fingerprint, stores['valid'].fingerprint
+        self._key_of = lambda config: config_lib.training_key(config, *prints)
+        self.key = self._key_of(config)
         self.code = code
         self.run_hash = saved.new_hash()
         self.started = time.time_ns() // 1_000_000
@@ -85,8 +87,7 @@ class Unfinished:
             if epochs > config.epochs:
                 raise ValueError(
                     f'--resume: {self._path} has {epochs} epochs: --epochs must be at '
-                    f'least {epochs}, not {config.epochs}; without --resume the '
-                    'training starts over'
+                    f'least {epochs}, not {config.epochs}'
                 )
             if self._finished is None:  # a run that trains on becomes another one
                 self.run_hash, self.started = run_hash, started
@@ -164,8 +165,11 @@ class Unfinished:
         """Returns the run with these settings and data that has the most epochs.
 
         Runs with more epochs than the settings ask for are left out.
+
+        Raises:
+            UsageError: there is none, but a shorter one that cannot be trained on.
         """
-        longest = None
+        longest = shorter = None
         for model_dir in run_files.list_dirs(self._folder):
             with contextlib.suppress(ValueError, OSError):
                 run = finding.load(model_dir)
@@ -173,9 +177,20 @@ class Unfinished:
                 is_ours &= not run.has_model or _epochs(run) <= self._config.epochs
                 if is_ours and (longest is None or _epochs(run) > _epochs(longest)):
                     longest = run
+                epochs = run.args['epochs']
+                as_long = dataclasses.replace(self._config, epochs=epochs)
+                if run.info.get('training_key') == self._key_of(as_long):
+                    shorter = run if epochs < self._config.epochs else shorter
+        flags = config_lib.bound_to_epochs(self._config)
+        if longest is None and shorter is not None and flags:
+            raise exits.UsageError(
+                f'--resume: {shorter.model_dir} has --epochs={shorter.args["epochs"]}, '
+                f'and {" ".join(flags)} shapes every step by their number; without '
+                '--resume the training starts over'
+            )
         return longest
 
-    def keep(self, state: progress.State) -> None:
+    def write_state(self, state: progress.State) -> None:
         """Writes everything needed to resume after this epoch."""
         arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})

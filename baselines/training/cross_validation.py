@@ -12,6 +12,7 @@ import functools
 import hashlib
 import itertools
 import os
+import shlex
 import statistics
 from typing import NamedTuple
 import zipfile
@@ -214,6 +215,7 @@ def _seeds_table(config: config_lib.AnyConfig, scores: dict[int, float]) -> str:
     rows.append(['mean', f'{statistics.fmean(scores.values()):.3f}'])
     rows.append(['deviation', f'{statistics.stdev(scores.values()):.3f}'])
     name = config.run_id or config.model
-    compare = f'tpugraphs evaluate --compare {name} OTHER --out_dir {config.out_dir}'
+    words = ['evaluate', '--compare', name, 'OTHER', '--out_dir', config.out_dir]
+    words += ['--models_file', config.models_file] * bool(config.models_file)
     table = text.table(rows, '<>', rules=[1, 1 + len(scores)])
-    return '\n'.join([*table, f'compare: {compare}'])
+    return '\n'.join([*table, f'compare: {shlex.join(["tpugraphs", *words])}'])

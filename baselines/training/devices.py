@@ -199,6 +199,6 @@ def parse_cluster(variable: str) -> int:
         raise ValueError(f'TF_CONFIG: workers need an address each, not {addresses}')
     if not 0 <= rank < len(addresses):
         raise ValueError(
-            f'TF_CONFIG: index {rank} is none of {len(addresses)} workers, from 0'
+            f'TF_CONFIG: index must be 0 to {len(addresses) - 1}, not {rank}'
         )
     return rank

@@ -3,7 +3,8 @@
 Scores and labels are [lists, n]; a label is a runtime, so the losses push slow
 configurations up, and the lowest score is the fastest.  A function of the user's
 own is named by its file: 'my_file.py:my_loss:1'; a loss of TensorFlow Ranking, where
-that is installed, by its class: 'tfr.ApproxNDCGLoss:1'.
+that is installed, by its class: 'ApproxNDCGLoss:1', or 'tfr.ApproxNDCGLoss:1' where
+ours has the same name.
 
 A new loss is one function here, with the decorator `register`: its name there is
 for --losses, and the first line of its docstring for `tpugraphs losses`.  It
@@ -12,7 +13,6 @@ takes labels and scores, float32 [lists, n], and returns a float32 scalar.
 
 from collections.abc import Callable, Mapping
 import functools
-import importlib.util
 import inspect
 import math
 import re
@@ -256,8 +256,11 @@ def _resolved(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     if not path and name.startswith(_RANKING):
         return _tensorflow_ranking_loss(name[len(_RANKING) :])
     if not path:
+        of_ranking = registry.ranking_losses()
+        if name not in choices and name in of_ranking:
+            return _tensorflow_ranking_loss(name)
         listed: dict[str, _Loss | None] = dict(choices)
-        if importlib.util.find_spec('tensorflow_ranking'):
+        if of_ranking:
             listed[f'{_RANKING}<class>'] = None
         return registry.resolve(name, listed, 'loss')
     module = registry.load_models_file(path, 'training', 'losses')
@@ -274,21 +277,16 @@ def _tensorflow_ranking_loss(name: str) -> _Loss:
 
     There a high score is a good one.  The temperature is ours, not the loss's own.
     """
-    if not importlib.util.find_spec('tensorflow_ranking'):
+    choices = registry.ranking_losses()
+    if not choices:
         raise ValueError(
             f'--losses: {_RANKING}{name} is of TensorFlow Ranking, which is not '
             'installed and needs Python 3.10 or 3.11: pip install tensorflow-ranking'
         )
+    registry.resolve(name, choices, 'loss of TensorFlow Ranking')
     from tensorflow_ranking.python.keras import losses
 
-    choices = {
-        key: value
-        for key, value in vars(losses).items()
-        if key.endswith('Loss')
-        and not key.startswith('_')
-        and issubclass(value, tf.keras.losses.Loss)
-    }
-    loss_class = registry.resolve(name, choices, 'loss of TensorFlow Ranking')
+    loss_class = getattr(losses, name)
     tempered = 'temperature' in inspect.signature(loss_class).parameters
     loss = loss_class(
         # The other reductions are refused where several devices train.

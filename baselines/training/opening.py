@@ -96,9 +96,9 @@ def _open_collection(
 
 
 def _with_stand_ins(train: splits.PackedSplit) -> dict[str, splits.PackedSplit]:
-    """Returns a training split, and itself without runtimes in place of the others.
+    """Returns a training split, and copies without runtimes as `valid` and `test`.
 
-    So nothing is validated on what was trained on.  Prints a note.
+    Without runtimes, no kernel of the training is validated on.  Prints a note.
     """
     text.note(
         f'{train.source}: {text.count(len(train), train.noun)} of `collect` cannot be '

@@ -53,7 +53,7 @@ class Graphs:
         task = lookup.TASKS[settings.collection.task]
         rng, records = np.random.default_rng(0), []
         for count in nodes.values():
-            record: Any = task.example_record(rng, self.num_configs)
+            record: Any = task.make_example_record(rng, self.num_configs)
             parts = {key: getattr(record, key)[:count] for key in _BY_NODE}
             edges = record.edge_index[: count - 1]
             records.append(dataclasses.replace(record, edge_index=edges, **parts))

@@ -210,7 +210,7 @@ def _fit_graph_model(
 
     def keep_and_report(state: progress.State) -> None:
         if is_chief:
-            checkpoint.keep(state)
+            checkpoint.write_state(state)
         after_epoch(state)
 
     state = checkpoint.state()

@@ -191,7 +191,7 @@ class TaskData(abc.ABC):
         the last step is filled up.
         """
         # Indices into `chosen`, cut or with the first repeated to fill whole steps.
-        order = families.draw(rng, self.weights)
+        order = families.draw_graphs(rng, self.weights)
         return self.chosen[np.resize(order, [self.steps_per_epoch, self.batch])]
 
     def epoch_rng(self, epoch: int) -> np.random.Generator:
@@ -316,7 +316,7 @@ class LayoutData(TaskData):
         sizes = np.diff(self.stores['train'].node_offsets)
         # A step at a time: one program can have tens of thousands of nodes.
         for programs in self.order(rng):
-            configs = self._sampler.draw(rng, programs, self.settings.configs)
+            configs = self._sampler.draw_configs(rng, programs, self.settings.configs)
             keep = self.settings.keep_nodes
             kept = layout.graphs.draw_segments(rng, sizes[programs], keep)
             yield tuple(x[np.newaxis] for x in (programs, configs, kept))

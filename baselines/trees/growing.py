@@ -112,18 +112,18 @@ def grow(
     rng = np.random.default_rng([seed, 2**31])
     table = task.table(train, None, graphs['train'])
     most = min(options.rows, _CELLS // len(table.names))
-    rows = draw(rng, task, train, table, chosen, most, weights)
+    rows = draw_rows(rng, task, train, table, chosen, most, weights)
     checked = None
     if valid.has_runtimes:
         most = valid_configs * len(valid)
         of_valid = task.table(valid, None, graphs['valid'])
-        checked = draw(rng, task, valid, of_valid, np.arange(len(valid)), most)
+        checked = draw_rows(rng, task, valid, of_valid, np.arange(len(valid)), most)
     grown = fit(table.names, options, rows, checked, seed, task.prior)
     starting.return_memory()  # what LightGBM took
     return grown
 
 
-def draw(
+def draw_rows(
     rng: np.random.Generator,
     task: protocol.Task[Any],
     store: splits.PackedSplit,

@@ -1,6 +1,6 @@
 """Which pairs of tiles a model orders wrongly: how far apart, of which kernels.
 
-  python benchmarks/error_kinds.py --run pretrained
+  python lab/benchmarks/error_kinds.py --run pretrained
 
 Kernels are those of an archive that ships, by default `by_others_real`.  The first
 table has pairs by the ratio of their times; every kernel counts the same.  The second
@@ -11,13 +11,12 @@ passes judges, the other one is the clock, the best that a model can be.
 
 from collections.abc import Sequence
 
-import judging
 import numpy as np
 
-from baselines.data import shipped
 from baselines.data.tile import records
 from baselines.hlo import schema
 from benchmarks import results
+from lab.benchmarks import judging
 
 # Bounds of the ratio of the times of a pair.
 _RATIOS = (1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, np.inf)
@@ -40,7 +39,7 @@ def main() -> None:
     parser.add_argument('--archive', default='by_others_real')
     args = parser.parse_args()
     graphs = judging.load(args.archive, 'test')
-    scores, _ = results.scores(args.run, shipped.folder(args.archive), graphs)
+    scores, _ = results.scores(args.run, judging.folder_of(args.archive), graphs)
     clock = judging.of_the_clock(graphs)
 
     results.head('slower by', 'pairs', f'{args.run}: right', 'the clock: right')

@@ -1,6 +1,6 @@
 """Draws how much of the possible gain is there after measuring a few configurations.
 
-  python benchmarks/gain_curve.py --runs pretrained --output docs/images/gain.svg
+  python lab/benchmarks/gain_curve.py --output lab/docs/images/gain.svg
 
 The kernels are those of an archive that ships, by default `by_others_real`: programs of
 other people at published sizes.  A tuner measures XLA's default and then one
@@ -12,13 +12,12 @@ other half judges.  Prints the same as a table.
 
 from collections.abc import Sequence
 
-import judging
 import numpy as np
-import time_saved
 
 from baselines.core import files
-from baselines.data import shipped
 from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import time_saved
 
 _MEASURED = (0, 1, 2, 3, 5, 7, 10, 14, 19)
 # Legible on light and on dark pages.
@@ -38,7 +37,7 @@ def main() -> None:
     curves = {'random choice': np.mean(draws, axis=0)}
     curves['estimate (of a TPU)'] = curve(judging.of_the_estimate(graphs), graphs)
     for run in args.runs:
-        scores, _ = results.scores(run, shipped.folder(args.archive), graphs)
+        scores, _ = results.scores(run, judging.folder_of(args.archive), graphs)
         curves[run] = curve(scores, graphs)
     results.head('measured', *map(str, _MEASURED))
     for name, shares in curves.items():

@@ -7,11 +7,11 @@ nobody look better.
 
 from collections.abc import Mapping, Sequence
 import os
+import pathlib
 import types
 from typing import Any, NamedTuple
 
 import numpy as np
-import time_saved
 
 from baselines.core import starting
 from baselines.data import shipped
@@ -22,11 +22,13 @@ from baselines.evaluation import metrics
 from baselines.features import tile_table
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
-from benchmarks import results  # noqa: F401 -- puts the repository on the path, for `tests`
+from lab.benchmarks import time_saved
 from tests.helpers import layout_files
+import tpugraphs_lab
 from tpugraphs_lab.measure import collection_folder
 
 Scores = list[np.ndarray]  # of each graph: [configurations], lower = faster
+SAMPLE_DATA = ('tile', 'layout')
 _MEASURED = 10
 # The first figures of `tile_figures` and `layout_figures`.
 FIGURES = {
@@ -72,9 +74,22 @@ class Graph(NamedTuple):
     jaxlib: str
 
 
+def folder_of(archive: str) -> str:
+    """Returns the folder of an archive, unpacked: 'tile', 'by_others', ..."""
+    return shipped.folder(path_of(archive))
+
+
+def path_of(archive: str) -> str:
+    """Returns the path of an archive: sample data, or one of the laboratory."""
+    if archive in SAMPLE_DATA:
+        return shipped.archive_of(archive)
+    folder = pathlib.Path(tpugraphs_lab.__path__[0], 'archives')
+    return str(folder / f'{archive}.zip')
+
+
 def load(archive: str, split: str = '') -> list[Graph]:
-    """Returns the graphs of a shipped archive, or of a split of it, by name."""
-    root = shipped.folder(archive)
+    """Returns the graphs of an archive, or of a split of it, by name."""
+    root = folder_of(archive)
     measured = collection_folder.read_sidecar(root)['kernels']
     return [
         Graph(
@@ -119,7 +134,7 @@ def tile_figures(graph: Graph, scores: np.ndarray) -> list[float]:
         metrics.top_k_error(scores, judge, 1),
         metrics.top_k_error(scores, judge, 5),
         correct / max(total, 1),
-        _tau(scores, judge),
+        tau_of(scores, judge),
         metrics.expected_best(tried, search, 1 + _MEASURED, speedups),
         saved.first,
         saved.measured,
@@ -133,7 +148,7 @@ def size_class(graph: Graph) -> str:
     return time_saved.size_class(graph.halves[:, graph.default].min())
 
 
-def _tau(scores: np.ndarray, judge: np.ndarray) -> float:
+def tau_of(scores: np.ndarray, judge: np.ndarray) -> float:
     """Returns Kendall's tau; 0 where all scores are equal, which order nothing."""
     tau = metrics.kendall_tau(scores, judge)
     return 0.0 if np.isnan(tau) else tau
@@ -143,7 +158,7 @@ def layout_figures(graph: Graph, scores: np.ndarray) -> list[float]:
     """Returns tau, slowdown@1 and slowdown@10 (both minus 1)."""
     judge = graph.halves[1]
     errors = [metrics.top_k_error(scores, judge, k) for k in (1, 10)]
-    return [_tau(scores, judge), *errors]
+    return [tau_of(scores, judge), *errors]
 
 
 def figures(task: str, graphs: Sequence[Graph], scores: Scores) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What kinds of the measured training kernels are worth to trees.
 
-  python benchmarks/kernel_kinds.py --seeds 0 1
+  python lab/benchmarks/kernel_kinds.py --seeds 0 1
 
 Grows trees as those of `--recipe=strong --model=Trees`, but 200 with a learning rate of
 0.12, on parts of the train split of the collection that ships: without kernels of an
@@ -14,10 +14,7 @@ import dataclasses
 import re
 import zlib
 
-import judging
-import leaderboard
 import numpy as np
-import time_saved
 
 from baselines.data import hardware
 from baselines.data.tile import store as tile_store
@@ -27,6 +24,9 @@ from baselines.trees import booster
 from baselines.trees import growing
 from baselines.trees import tree_scores
 from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import leaderboard
+from lab.benchmarks import time_saved
 from tpugraphs_lab.columns import release_columns
 
 _OPTIONS = dataclasses.replace(growing.OF_TILES, trees=200, learning_rate=0.12)
@@ -111,7 +111,7 @@ def rows_of(
     """
     task, table = lookup.TASKS['tile'], tree_table.TreeTable(store)
     everything, rng = np.arange(len(store)), np.random.default_rng(0)
-    rows = growing.draw(rng, task, store, table, everything, 1 << 30, weight)
+    rows = growing.draw_rows(rng, task, store, table, everything, 1 << 30, weight)
     return table.names, rows
 
 

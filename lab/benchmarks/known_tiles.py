@@ -1,6 +1,6 @@
 """What trees would rank better if half of a kernel's tiles had been measured.
 
-  python benchmarks/known_tiles.py
+  python lab/benchmarks/known_tiles.py
 
 The untiled configuration of each kernel of an archive for tests, and half of its tiles
 drawn at random, are added to the training kernels, at some multiples of their weight.
@@ -12,8 +12,6 @@ last row is of the half of the passes that does not judge.
 from collections.abc import Sequence
 import dataclasses
 
-import judging
-import kernel_kinds
 import numpy as np
 
 from baselines.data.tile import store as tile_store
@@ -22,6 +20,8 @@ from baselines.features import tree_table
 from baselines.trees import growing
 from baselines.trees import tree_scores
 from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import kernel_kinds
 
 _WEIGHTS = (1.0, 3.0, 10.0)
 

@@ -1,7 +1,7 @@
 """Every registered model on measured data, next to what needs no model of ours.
 
-  python benchmarks/leaderboard.py --task tile --epochs 25 --seeds 0 1 2
-  python benchmarks/leaderboard.py --task layout --epochs 15 --seeds 0 1 2
+  python lab/benchmarks/leaderboard.py --task tile --epochs 25 --seeds 0 1 2
+  python lab/benchmarks/leaderboard.py --task layout --epochs 15 --seeds 0 1 2
 
 Each model is trained with its published flags, or those of `--recipe=strong`, on the
 train split of the collection that ships, and the best epoch chosen by its valid split.
@@ -24,14 +24,13 @@ from collections.abc import Iterator, Sequence
 import os
 from typing import Any, NamedTuple
 
-import judging
 import numpy as np
-import time_saved
 
 from baselines.core import files
 from baselines.core import registry
-from baselines.data import shipped
 from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import time_saved
 
 # The trees of `pretrained`.
 MORE_TREES = (
@@ -161,7 +160,7 @@ def parts(task: str) -> list[Part]:
     return [
         Part(
             'test' if archive == task else archive,
-            shipped.folder(archive),
+            judging.folder_of(archive),
             judging.load(archive, 'test'),
         )
         for archive in (task, *others)

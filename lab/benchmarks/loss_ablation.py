@@ -1,7 +1,7 @@
 """Compares losses, log features and readouts on families left out, in several seeds.
 
-  python benchmarks/loss_ablation.py --task tile --epochs 6 --every 16
-  python benchmarks/loss_ablation.py --task layout --epochs 20 --every 2
+  python lab/benchmarks/loss_ablation.py --task tile --epochs 6 --every 16
+  python lab/benchmarks/loss_ablation.py --task layout --epochs 20 --every 2
 
 Trains the graph model of `--recipe=strong` without its trees, and for layouts without
 the formula, which is of TPUs, on the train and valid splits that ship.  Their families
@@ -23,7 +23,6 @@ import os
 import pathlib
 from typing import Any
 
-import judging
 import numpy as np
 import tensorflow as tf
 
@@ -41,6 +40,7 @@ from baselines.training import loop
 from baselines.training import losses
 from baselines.training import task_data
 from benchmarks import results
+from lab.benchmarks import judging
 
 _GROUPS = 5  # of families
 _PAIRS = 'relative pairs'

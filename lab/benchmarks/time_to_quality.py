@@ -1,6 +1,6 @@
 """How long until a saved run is as good as EarlyJoinSAGE ever gets with its own flags.
 
-  python benchmarks/time_to_quality.py --work ~/out/time_to_quality
+  python lab/benchmarks/time_to_quality.py --work ~/out/time_to_quality
 
 Trains EarlyJoinSAGE with the published flags on the kernels that ship, and models that
 need less, each in a process of its own; judges them on `by_others_real`, kernels of
@@ -11,12 +11,12 @@ Trainings that are in --work already are not repeated.
 
 import os
 
-import judging
-import leaderboard
 import numpy as np
 
 from baselines.core import files
 from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import leaderboard
 
 _REFERENCE = 'EarlyJoinSAGE, published flags'
 _FLAGS: dict[str, tuple[str, ...]] = {

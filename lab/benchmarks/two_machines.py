@@ -1,9 +1,9 @@
 """Do two machines rank the tiles of a kernel alike, and do models carry over?
 
-  python benchmarks/two_machines.py prepare FOLDER PROGRAM.pb ...
+  python lab/benchmarks/two_machines.py prepare FOLDER PROGRAM.pb ...
   PYTHON benchmarks/two_releases.py measure FOLDER --name NAME --cores 2 4
-  python benchmarks/two_machines.py table FOLDER archive NAME
-  python benchmarks/two_machines.py models FOLDER archive NAME
+  python lab/benchmarks/two_machines.py table FOLDER archive NAME
+  python lab/benchmarks/two_machines.py models FOLDER archive NAME
 
 `prepare` cuts kernels of a shipped archive from their programs again, with the release
 that measured them, and writes the modules of the archive's configurations, and its
@@ -20,17 +20,17 @@ import json
 import pathlib
 from typing import Any
 
-import judging
 import numpy as np
 import tqdm
-import two_releases
-import xla_versions
 
 from baselines.data.tile import records
 from baselines.evaluation import metrics
 from baselines.hlo import schema
 from baselines.runs import finding
 from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import two_releases
+from lab.benchmarks import xla_versions
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import preparation
 from tpugraphs_lab.kernels import rewriting

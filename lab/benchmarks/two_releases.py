@@ -3,8 +3,8 @@
   PYTHON benchmarks/two_releases.py prepare FOLDER --kernels 540           # with each
   PYTHON benchmarks/two_releases.py prepare FOLDER --kernels 330 --small   # release
   PYTHON benchmarks/two_releases.py measure FOLDER --minutes 14            # with each
-  python benchmarks/two_releases.py table FOLDER
-  python benchmarks/two_releases.py models FOLDER
+  python lab/benchmarks/two_releases.py table FOLDER
+  python lab/benchmarks/two_releases.py models FOLDER
 
 `prepare` writes kernels of random programs of the families that the archive validates
 and tests on, as the installed release cuts them, each untiled and with random tiles:
@@ -23,12 +23,8 @@ import pathlib
 import time
 from typing import Any
 
-import judging
-import kernel_kinds
 import numpy as np
-import time_saved
 import tqdm
-import xla_versions
 
 import baselines
 from baselines.data import families
@@ -38,6 +34,10 @@ from baselines.evaluation import metrics
 from baselines.features import tree_table
 from baselines.trees import tree_scores
 from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import kernel_kinds
+from lab.benchmarks import time_saved
+from lab.benchmarks import xla_versions
 from tpugraphs_lab.kernels import preparation
 from tpugraphs_lab.kernels import tile_choices
 from tpugraphs_lab.measure import collection
@@ -166,10 +166,10 @@ def print_agreement(
         # What choosing the best tile of one run costs in the other.
         loss = b[a.min(1).argmin()].min() / b.min() - 1
         row = [
-            timing.kendall_tau(*a.T),
-            timing.kendall_tau(*b.T),
+            judging.tau_of(*a.T),
+            judging.tau_of(*b.T),
             # Of halves, so that noise is that of the columns before.
-            timing.kendall_tau(a[:, 0], b[:, 1]),
+            judging.tau_of(a[:, 0], b[:, 1]),
             loss,
             a[0].min() / b[0].min(),
         ]

@@ -1,7 +1,7 @@
 """Shows that the kernels `tpugraphs rank` marks as unsure are those it ranks worst.
 
-  python benchmarks/leaderboard.py --epochs 15 --seeds 0 1 2 --models recipe
-  python benchmarks/uncertainty.py --epochs 15 --seeds 0 1 2
+  python lab/benchmarks/leaderboard.py --epochs 15 --seeds 0 1 2 --models recipe
+  python lab/benchmarks/uncertainty.py --epochs 15 --seeds 0 1 2
 
 A kernel is marked where the graph model and the trees of `--recipe=strong` order few of
 its pairs of configurations alike: how few was read off `valid`, to mark a quarter of
@@ -12,14 +12,13 @@ part that cost most, with their part of the mean error.
 
 from collections.abc import Iterator
 
-import judging
-import leaderboard
 import numpy as np
 
-from baselines.data import shipped
 from baselines.evaluation import choices
 from baselines.evaluation import ensembles
 from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import leaderboard
 
 _TITLE = 'strong, with trees'
 _WORST = 3
@@ -39,7 +38,7 @@ def main() -> None:
         'gain with ten measured',
     )
     valid = judging.load('tile', 'valid')
-    parts = [leaderboard.Part('valid', shipped.folder('tile'), valid)]
+    parts = [leaderboard.Part('valid', judging.folder_of('tile'), valid)]
     worst = []
     for part in [*parts, *leaderboard.parts('tile')]:
         judged: list[tuple[bool, list[float]]] = []

@@ -1,6 +1,6 @@
 """Programs of families that the shipped measured collection does not have.
 
-  tpugraphs collect benchmarks/unseen_programs.py:convnext ... out --split none
+  tpugraphs lab collect lab/benchmarks/unseen_programs.py:convnext ... out --split none
 
 They were written after the features of measured kernels, and nothing was changed
 for them.

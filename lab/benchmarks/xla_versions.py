@@ -1,12 +1,12 @@
 """Compares releases of XLA: what works, how fast kernels are, and how tiles rank.
 
-python benchmarks/xla_versions.py prepare FOLDER        # jaxlib 0.4.30 and TensorFlow
-PYTHON benchmarks/xla_versions.py check FOLDER          # in each release's environment
-PYTHON benchmarks/xla_versions.py measure FOLDER        # in each, on a quiet core
-python benchmarks/xla_versions.py table FOLDER          # the extra [trees]
+python lab/benchmarks/xla_versions.py prepare FOLDER    # jaxlib 0.4.30, TensorFlow
+PYTHON lab/benchmarks/xla_versions.py check FOLDER      # in each release's environment
+PYTHON lab/benchmarks/xla_versions.py measure FOLDER    # in each, on a quiet core
+python lab/benchmarks/xla_versions.py table FOLDER      # the extra [trees]
 
 An environment needs
-`pip install jaxlib==RELEASE protobuf tqdm pytest pytest-xdist hypothesis`.
+`pip install jaxlib==RELEASE protobuf scipy tqdm pytest pytest-xdist hypothesis`.
 `prepare` writes five random programs, and 40 of their kernels as XLA 0.4.30 cuts them,
 each untiled and with random tiles.  Every release times the same modules.  A second
 `measure` with the same release is kept next to the first one: what two rankings of one
@@ -39,6 +39,7 @@ from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
 from benchmarks import results
+from lab.benchmarks import judging
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import rounding
 from tpugraphs_lab.kernels import tile_choices
@@ -226,7 +227,7 @@ def _print_times(folder: pathlib.Path, runs: Sequence[dict[str, Any]]) -> None:
                 here, there = (
                     np.array([t[i] for i in both]) for t in (times, base[name])
                 )
-                taus.append(timing.kendall_tau(here, there))
+                taus.append(judging.tau_of(here, there))
                 kept.append(here[there.argmin()] / here.min())
                 default.append(times['0'] / here.min())
         low, middle, high = np.percentile(ratios, [10, 50, 90])
@@ -252,7 +253,7 @@ def _print_agreement(folder: pathlib.Path, runs: Sequence[dict[str, Any]]) -> No
             for name, times in run['times'].items():
                 if len(times) > 2:
                     row = scores[name][[int(i) for i in times]]
-                    taus.append(timing.kendall_tau(row, np.array([*times.values()])))
+                    taus.append(judging.tau_of(row, np.array([*times.values()])))
             cells.append(results.interval(*results.bootstrap(taus)))
         results.row(run['jaxlib'], *cells)
 

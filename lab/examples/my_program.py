@@ -1,4 +1,4 @@
-"""A program to measure: tpugraphs collect examples/my_program.py:step out
+"""A program to measure: tpugraphs lab collect lab/examples/my_program.py:step out
 
 A tf.function with an input signature of fixed sizes.  Of its three results XLA
 makes three kernels on a CPU; the first two have much faster tiles than XLA's own.

@@ -10,18 +10,22 @@ from baselines.data import shipped
 from baselines.hlo import graph
 from baselines.runs import finding
 from baselines.scoring import prediction
+from lab.benchmarks import judging
+from lab.tests.helpers import lab_commands
 from tests.helpers import places
 from tests.helpers import processes
 from tests.helpers import tile_records
 import tpugraphs
+from tpugraphs_lab import pretrained_run
 
 _KERNELS = places.ROOT / 'examples/kernels.pb'
 
 
 def test_it_ranks_as_when_it_was_made(tmp_path):
-    with open(os.path.join(finding.pretrained_folder(), 'about.json')) as stream:
+    with open(os.path.join(pretrained_run.folder(), 'about.json')) as stream:
         expected = json.load(stream)['scores']
-    root = shipped.folder('by_others_real', str(tmp_path))
+    archive = judging.path_of('by_others_real')
+    root = shipped.folder(archive, str(tmp_path))
     options = prediction.Options(data_root=root, cache_dir=str(tmp_path / 'cache'))
     predictor = prediction.load(finding.PRETRAINED, options)
     store = predictor.open_split('test')
@@ -48,9 +52,9 @@ def test_programs_are_extracted_with_what_a_model_reads(monkeypatch):
 
 
 def test_it_ranks_where_no_run_is_named(capsys):
-    assert processes.command('rank', _KERNELS, '--top', 1) == 0
+    assert lab_commands.run('rank', [_KERNELS, '--top', 1]) == 0
     first = capsys.readouterr().err.splitlines()[0]
-    assert first == f'note: {finding.about_pretrained()}'
+    assert first == f'note: {pretrained_run.describe()}'
     assert 'kernels of unseen programs its first choice saves' in first
     ranked = tpugraphs.load('pretrained').rank(str(_KERNELS))
     assert len(ranked) == 4
@@ -71,11 +75,11 @@ def test_commands_take_its_name(tmp_path, capsys):
 
 @pytest.mark.parametrize('content', [b'[]', b'{"model": 1}', None])
 def test_a_damaged_installation_says_to_install_again(content, tmp_path, monkeypatch):
-    monkeypatch.setattr(finding, 'pretrained_folder', lambda: str(tmp_path))
+    monkeypatch.setattr(pretrained_run, 'folder', lambda: str(tmp_path))
     if content is not None:
         (tmp_path / 'about.json').write_bytes(content)
-    message = f'{tmp_path}/about.json: damaged; install tpugraphs again'
+    message = f'{tmp_path}/about.json: damaged; install tpugraphs-lab again'
     with pytest.raises(ValueError, match=message):
-        finding.about_pretrained()
-    with pytest.raises(ValueError, match='holds 0 runs, where one ships; install'):
+        pretrained_run.describe()
+    with pytest.raises(ValueError, match=f'no runs .*{tmp_path}'):
         finding.find(finding.PRETRAINED)

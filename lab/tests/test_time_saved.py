@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import time_saved
+from lab.benchmarks import time_saved
 
 
 @pytest.mark.parametrize(

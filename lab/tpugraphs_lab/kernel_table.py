@@ -89,7 +89,7 @@ def lines(described: text.JsonObject) -> list[str]:
         f'  result          {described["result"]}',
     ]
     if described['cut_out']:
-        shown.append(f'  cut out         {removal.described(described["cut_out"])}')
+        shown.append(f'  cut out         {removal.describe(described["cut_out"])}')
     if described['custom_calls']:
         calls = text.most_common(described['custom_calls'])
         shown.append(f'  custom calls    {calls}')

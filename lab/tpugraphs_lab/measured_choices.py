@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from baselines.hlo import modules as modules_lib
 from baselines.hlo import reading
 from baselines.scoring import prediction
 from tpugraphs.ranking import sources
@@ -37,9 +38,9 @@ def check(count: int, raw_files: sources.RawFiles, paths: Sequence[str]) -> None
             raise ValueError(f'{path}: compiled for a TPU, so --measure cannot time it')
 
 
-def _is_of_tpu(program: reader.Source) -> bool:
+def _is_of_tpu(program: modules_lib.Source) -> bool:
     """Returns whether layouts of a program, or its backend, have tiles of a TPU."""
-    return isinstance(program, reader.Program) and (
+    return isinstance(program, modules_lib.Program) and (
         tpu_tiles.is_of_tpu(program.module)
         or any(
             tpu_tiles.own_tiles(instruction)
@@ -84,7 +85,7 @@ class Timing:
         try:
             with measure.Session() as session:
                 for ranked in modules:
-                    places = [*range(self._count)][: len(ranked.scores)]
+                    places = [*range(min(self._count, len(ranked.scores)))]
                     places = [
                         ranked.default,
                         *(p for p in places if p != ranked.default),

@@ -10,6 +10,7 @@ from typing import Any
 
 from baselines.core import text
 from baselines.hlo import candidates as candidates_lib
+from baselines.hlo import modules as modules_lib
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
@@ -56,7 +57,7 @@ class Programs(sources.RawFiles):
         return reader.read_program(message, options=self._options)
 
     def modules(
-        self, source: reader.Source, kind: str, outcome: outcomes.Outcome
+        self, source: modules_lib.Source, kind: str, outcome: outcomes.Outcome
     ) -> Sequence[protos.ModuleTuningData]:
         """Returns the kernels of a program, or the modules of a raw file."""
         if isinstance(source, reader.Program):
@@ -65,7 +66,7 @@ class Programs(sources.RawFiles):
 
     def load_default(
         self,
-        source: reader.Source,
+        source: modules_lib.Source,
         task: str,
         out_dir: str,
         options: prediction.Options,
@@ -75,7 +76,7 @@ class Programs(sources.RawFiles):
         The pretrained run knows tiles of a CPU; formulas of a TPU know more about
         layouts, and about modules that were compiled for a TPU.
         """
-        if isinstance(source, reader.Program):
+        if isinstance(source, modules_lib.Program):
             modules = [source.module]
         else:
             modules = [tuning.module for tuning in source.modules[:1]]
@@ -133,13 +134,13 @@ def kernels_of(
     """Returns a program's kernels with candidates; adds those left out to `outcome`."""
     cut_out = removal.counts(program.module)
     if cut_out:
-        text.note(f'{program.source}: cut out: {removal.described(cut_out)}')
+        text.note(f'{program.source}: cut out: {removal.describe(cut_out)}')
     skipped: collections.Counter[str] = collections.Counter()
     optimiser = functools.partial(measure.optimise, seconds=program.seconds or 600)
     tunings = proposals.tunings(program, kind, _CANDIDATES, _SEED, skipped, optimiser)
     kernels = list(tunings)
     if cut_out and not kernels and not skipped:
-        skipped[f'all is cut out: {removal.described(cut_out)}'] += 1
+        skipped[f'all is cut out: {removal.describe(cut_out)}'] += 1
     for reason, count in skipped.items():
         where = text.count(count, 'kernel') + f' of {program.name}'
         outcome.skipped.setdefault(reason, []).append(where)

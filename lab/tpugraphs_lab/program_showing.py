@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tpugraphs import inspect
+from tpugraphs.inspect import contents
+from tpugraphs.inspect import showing
 from tpugraphs_lab import kernel_table
 from tpugraphs_lab.programs import reader
 
 
 def describe(
     path: str, module: str | None, picture: str | None, options: reader.Options
-) -> inspect.showing.Description:
+) -> showing.Description:
     """Describes the graph and the kernels of a program; other files as the toolkit.
 
     Args:
@@ -22,13 +23,13 @@ def describe(
         ValueError: the file holds no graph, no such module, or several to draw.
         OSError: a file cannot be read or written.
     """
-    if inspect.contents.is_npz(path) or reader.tuning_kind(path):
-        return inspect.showing.describe(path, module, picture)
+    if contents.is_npz(path) or reader.tuning_kind(path):
+        return showing.describe(path, module, picture)
     if module is not None:
         raise ValueError(f'{path}: is one program; leave out --module')
     program = reader.read_program(path, options=options)
-    graphs = [inspect.contents.describe_program(program)]
+    graphs = [contents.describe_program(program)]
     if picture:
-        inspect.showing.draw(path, graphs, picture)
+        showing.draw_only_graph(path, graphs, picture)
     kernels = kernel_table.describe(program)
-    return inspect.showing.Description(graphs, kernels, (*kernel_table.lines(kernels),))
+    return showing.Description(graphs, kernels, (*kernel_table.lines(kernels),))

@@ -31,16 +31,11 @@ def test_a_log_has_the_beginning_every_half_minute_and_the_end(clock, capsys):
         'measuring: 6 of 2,000 kernels in 90 s, 5 before\n'
         'measuring: done in 90.0 s\n',
     )
-
-
-def test_bytes_are_megabytes(clock, capsys):
     with exits.logged(short=True), phases.Phase('packing', 5_000_000, 'B') as phase:
         clock[0] += 30
         phase.update(2_000_000)
-    assert capsys.readouterr().err.splitlines()[:2] == [
-        'packing: 5 MB',
-        'packing: 2 of 5 MB in 30 s',
-    ]
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ['packing: 5 MB', 'packing: 2 of 5 MB in 30 s']
 
 
 def test_what_fails_is_not_done(capsys):

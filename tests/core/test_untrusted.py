@@ -25,13 +25,13 @@ def _made_odd(folder, kind):
 
 
 @pytest.mark.parametrize(
-    'kind', ['pipe', 'socket', 'folder', '/dev/zero', 'pipe_beside', 'odd', 'nothing']
+    'kind', ['pipe', 'socket', 'folder', '/dev/zero', 'other_pipe', 'odd', 'nothing']
 )
 def test_what_is_no_regular_file_is_not_opened(tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)  # a socket's path is short
-    os.mkfifo(tmp_path / 'pipe_beside')
+    os.mkfifo(tmp_path / 'other_pipe')
     path = _made_odd(tmp_path if kind != 'socket' else pathlib.Path('.'), kind)
-    with pytest.raises(ValueError, match='not a regular file|a link to a file that'):
+    with pytest.raises(ValueError, match=path.name):
         untrusted.open_regular(str(path))
 
 
@@ -42,7 +42,7 @@ def test_regular_files_are_opened_also_through_links(tmp_path):
         with untrusted.open_regular(str(tmp_path / name), 5) as stream:
             assert stream.read() == b'12345'
         assert untrusted.read(str(tmp_path / name), 5) == b'12345'
-    with pytest.raises(ValueError, match='5 bytes are more than the 4 that such a'):
+    with pytest.raises(ValueError, match='5 bytes .*4'):
         untrusted.open_regular(str(tmp_path / 'file'), 4)
     with pytest.raises(FileNotFoundError):
         untrusted.open_regular(str(tmp_path / 'gone'))
@@ -50,15 +50,9 @@ def test_regular_files_are_opened_also_through_links(tmp_path):
 
 def test_json_is_strict():
     assert untrusted.loads(b'{"a": [1, 2.5, null]}') == {'a': [1, 2.5, None]}
-    for content, reason in {
-        '{"a": 1, "a": 2}': 'a key occurs twice',
-        '[NaN]': 'NaN is no number',
-        '[-Infinity]': '-Infinity is no number',
-        '[' * 100_000: 'nested too deeply',
-        '[1': 'Expecting',
-    }.items():
-        with pytest.raises(ValueError, match=reason):
+    for content in ('{"a": 1, "a": 2}', '[NaN]', '[-Infinity]', '[' * 100_000, '[1'):
+        with pytest.raises(ValueError):
             untrusted.loads(content)
     assert untrusted.loads('[Infinity]', finite=False) == [float('inf')]
-    with pytest.raises(ValueError, match='a number of 309 digits'):
+    with pytest.raises(ValueError, match='309'):
         untrusted.loads('1' * 309, finite=False)

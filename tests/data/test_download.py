@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import http.server
 import io
-import itertools
 import os
 import socket
 import tarfile
@@ -18,6 +17,7 @@ import pytest
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import download
+from tests.helpers import refusals
 from tpugraphs import commands
 
 _NAME = 'npz_tile_xla_train'
@@ -109,10 +109,10 @@ def test_folders():
         *(f'npz/tile/xla/{split}' for split in ('train', 'valid', 'test')),
     ]
     assert len(download.splits_of(['all'])) == 3 * len(collections.NAMES)
-    with pytest.raises(ValueError, match="'tile' is unknown: choose from all, "):
-        download.splits_of(['tile'])
-    with pytest.raises(ValueError, match='no collection given'):
-        download.splits_of([])
+    for names in (['tile'], []):
+        refusals.assert_refused(
+            lambda names=names: download.splits_of(names), *map(repr, names), 'all'
+        )
 
 
 def test_a_split_arrives_and_is_not_fetched_twice(server, split, tmp_path):
@@ -148,7 +148,7 @@ def test_dropped_connections_are_taken_up_again(server, split, tmp_path):
 
 def test_a_later_call_goes_on(server, split, tmp_path):
     server.cut_after = [1000, 0]
-    with pytest.raises(OSError, match='after 1,000 of 215,040 bytes; run the command'):
+    with pytest.raises(OSError, match='1,000 of 215,040'):
         download.download(split, str(tmp_path), server.url)
     assert not _data(tmp_path).exists()
     part = tmp_path / 'archives' / f'{_NAME}.tar.part'
@@ -179,47 +179,40 @@ def test_a_server_without_ranges(server, split, tmp_path):
     # One that always ends early is given up.
     server.cut_after = [1000] * 5
     (_data(tmp_path) / 'k_0.npz').unlink()
-    with pytest.raises(OSError, match='after 1,000 of 215,040 bytes'):
+    with pytest.raises(OSError, match='1,000 of 215,040'):
         download.download(split, str(tmp_path), server.url)
 
 
 @pytest.mark.parametrize(
-    'headers, message',
+    'headers, word',
     [
-        ({'Content-Length': None}, 'does not tell the length'),
-        ({'Content-Length': '-5'}, 'does not tell the length'),
-        ({'Content-Length': '9' * 17}, 'not enough space in .* to download http://127'),
+        ({'Content-Length': None}, 'length'),
+        ({'Content-Length': '-5'}, 'length'),
+        ({'Content-Length': '9' * 17}, 'space'),
+        ({'Content-Range': None}, 'None'),
+        ({'Content-Range': 'bytes 1000-2000/215040'}, "'bytes 1000-2000/215040'"),
     ],
 )
-def test_senseless_answers(server, split, tmp_path, headers, message):
-    server.headers = headers
-    with pytest.raises((ValueError, OSError), match=message):
-        download.download(split, str(tmp_path), server.url)
-    assert not _data(tmp_path).exists()
-
-
-@pytest.mark.parametrize('text', [None, 'bytes 1000-2000/215040', 'x'])
-def test_senseless_ranges(server, split, tmp_path, text):
+def test_senseless_answers(server, split, tmp_path, headers, word):
     server.cut_after = [1000]
-    server.headers = {'Content-Range': text}
-    with pytest.raises(ValueError, match='the server answers with '):
+    server.headers = headers
+    with pytest.raises((ValueError, OSError), match=word) as caught:
         download.download(split, str(tmp_path), server.url)
+    assert server.url in str(caught.value) and not _data(tmp_path).exists()
 
 
 @contextlib.contextmanager
 def _answering(send):
-    """Yields the address of a server that calls `send(connection, count)`."""
+    """Yields the address of a server that calls `send(connection)`."""
     with socket.create_server(('127.0.0.1', 0)) as listening:
 
         def serve():
-            for count in itertools.count():
-                try:
+            with contextlib.suppress(OSError):  # until `listening` is closed
+                while True:
                     connection = listening.accept()[0]
-                except OSError:
-                    return
-                with connection, contextlib.suppress(OSError):
-                    connection.recv(4096)
-                    send(connection, count)
+                    with connection, contextlib.suppress(OSError):
+                        connection.recv(4096)
+                        send(connection)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
@@ -230,27 +223,26 @@ _HEAD = b'HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n'
 
 
 @pytest.mark.parametrize(
-    'send, message',
-    [
-        (lambda c, _: time.sleep(1), 'timed out'),
-        (lambda c, _: c.sendall(b'\x1b[31m\xff\x00\r\n' * 9), 'x.tar: '),
-    ],
+    'send', [lambda _: time.sleep(1), lambda c: c.sendall(b'\x1b[31m\xff\x00\r\n' * 9)]
 )
-def test_a_server_without_haste_or_sense(tmp_path, monkeypatch, send, message):
+def test_a_server_without_haste_or_sense(tmp_path, monkeypatch, send):
     monkeypatch.setenv('no_proxy', '*')
     monkeypatch.setattr(download, 'TIMEOUT_S', 0.1)
-    with _answering(send) as url, pytest.raises(OSError, match=message) as caught:
+    with (
+        _answering(send) as url,
+        pytest.raises(OSError, match=f'{url}/x.tar') as caught,
+    ):
         download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
     assert text.one_line(caught.value).isprintable()
 
 
 def test_missing_archive_and_no_server(server, split, tmp_path):
-    with pytest.raises(OSError, match=rf'/v1/{_NAME}.tar: HTTP Error 404'):
+    with pytest.raises(OSError, match=rf'/v1/{_NAME}.tar: .*404'):
         download.download(split, str(tmp_path), server.url.replace('v0', 'v1'))
-    with pytest.raises(OSError, match=r'127.0.0.1:1/npz.*refused'):
+    with pytest.raises(OSError, match='127.0.0.1:1/npz'):
         download.download(split, str(tmp_path), 'http://127.0.0.1:1')
-    for bad in ('ftp://host/', 'file:///etc', 'host/path', 'https://', 'http://host/'):
-        with pytest.raises(ValueError, match='is no address'):
+    for bad in ('file:///etc', 'host/path', 'https://', 'http://host/'):
+        with pytest.raises(ValueError, match=f'{bad!r}.*https://'):
             download.download(split, str(tmp_path), bad)
 
 
@@ -258,12 +250,14 @@ def test_a_server_that_leads_to_an_open_connection_is_refused(tmp_path, monkeypa
     monkeypatch.setenv('no_proxy', '*')
     monkeypatch.setattr(download, 'THIS_MACHINE', ('127.0.0.1',))
     found = _HEAD % (b'200 OK', 5, b'') + bytes(5)
-    with _answering(lambda c, _: c.sendall(found)) as end:
+    asked = []
+    with _answering(lambda c: asked.append(c.sendall(found))) as end:
         end = end.replace('127.0.0.1', 'localhost').encode()
         moved = _HEAD % (b'302 Found', 0, b'Location: ' + end + b'/y.tar\r\n')
-        with _answering(lambda c, _: c.sendall(moved)) as url:
-            with pytest.raises(ValueError, match='must begin with https'):
+        with _answering(lambda c: c.sendall(moved)) as url:
+            with pytest.raises(ValueError, match='https://'):
                 download.fetch(f'{url}/x.tar', str(tmp_path / 'x.tar'))
+    assert asked == []  # not even connected to
 
 
 @pytest.mark.parametrize('right', [True, False])
@@ -274,14 +268,14 @@ def test_the_checksum_of_the_server_is_compared(server, split, tmp_path, right):
     if right:
         assert download.download(split, str(tmp_path), server.url) == (5, 0, 0)
         return
-    with pytest.raises(ValueError, match=r'what arrived is damaged \(MD5\)'):
+    with pytest.raises(ValueError, match='MD5'):
         download.download(split, str(tmp_path), server.url)
     assert not list((tmp_path / 'archives').glob('*.part'))
 
 
 def test_a_bad_archive_is_removed_and_nothing_unpacked(server, split, tmp_path):
     server.contents[f'/v0/{_NAME}.tar'] = _archive('npz/tile/xla/valid', _FILES)
-    with pytest.raises(ValueError, match='is no ordinary file in npz/tile/xla/train'):
+    with pytest.raises(ValueError, match='npz/tile/xla/valid/k_0.npz'):
         download.download(split, str(tmp_path), server.url)
     assert not os.listdir(tmp_path / 'archives') and not _data(tmp_path).exists()
     with pytest.raises(ValueError):
@@ -293,7 +287,7 @@ def test_two_at_once(server, tmp_path, monkeypatch):
     monkeypatch.setattr(time, 'sleep', lambda seconds: None)
     with open(tmp_path / 'x.tar.lock', 'w') as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(ValueError, match='is being downloaded by another process'):
+        with pytest.raises(ValueError, match='x.tar is being'):
             download.fetch(f'{server.url}/{_NAME}.tar', str(tmp_path / 'x.tar'))
     assert not server.asked
 
@@ -306,18 +300,12 @@ def test_the_command(server, tmp_path, capsys):
     given = [f'--data_dir={tmp_path}', f'--base_url={server.url}']
     assert commands.run('download', given) == 0
     out, err = capsys.readouterr()
-    assert err == '' and out.splitlines() == [
-        'npz/tile/xla/train: 5 files written, 0 kept',
-        'npz/tile/xla/valid: 1 file written, 0 kept, 1 other file in the archive '
-        'ignored',
-        'npz/tile/xla/test: 1 file written, 0 kept, 1 other file in the archive '
-        'ignored',
+    assert err == '' and [line.split(' file')[0] for line in out.splitlines()] == [
+        f'npz/tile/xla/{part}' for part in ('train: 5', 'valid: 1', 'test: 1')
     ]
-    assert commands.run('download', given) == 0
-    again, _ = capsys.readouterr()
-    assert again.splitlines()[0] == 'npz/tile/xla/train: complete already'
     layout = [*given, '--collection=tile:xla,layout:xla:default']
     assert commands.run('download', layout) == 1
-    _, err = capsys.readouterr()
+    out, err = capsys.readouterr()
+    assert 'npz/tile/xla/train: complete' in out
     assert err.startswith('error: http://127') and err.count('\n') == 1
-    assert 'npz_layout_xla_default_train.tar: HTTP Error 404' in err
+    assert 'npz_layout_xla_default_train.tar' in err

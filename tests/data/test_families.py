@@ -73,7 +73,7 @@ def test_weights(temperature, of_a, of_b):
 
 def _drawn(temperature, seed):
     expected = families.weights(_NAMES, temperature)
-    return families.draw(np.random.default_rng(seed), expected)
+    return families.draw_graphs(np.random.default_rng(seed), expected)
 
 
 def test_families_are_drawn_as_often_as_they_should_be():

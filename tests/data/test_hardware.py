@@ -53,7 +53,8 @@ def test_a_model_of_another_processor_or_release(monkeypatch):
     other = hardware.difference
     assert other('m', {}) == other('m', {'measured_on': 'gpu'}) == ''
     assert other('m', {'measured_on': 'This CPU', 'xla_releases': [4030, 12000]}) == ''
-    assert other('m', {'measured_on': 'AMD'}) == 'm is for AMD, and this is This CPU'
-    assert other('m', {'xla_releases': [4030]}) == (
-        'm is for jaxlib 0.4.30, and 0.12.0 is installed'
-    )
+    for info, words in (
+        ({'measured_on': 'AMD'}, ('AMD', 'This CPU')),
+        ({'xla_releases': [4030]}, ('0.4.30', '0.12.0')),
+    ):
+        assert all(word in other('m', info) for word in words)

@@ -1,13 +1,12 @@
 """Records of both collections: what comes out, and what npz files may not say."""
 
-import re
-
 import numpy as np
 import pytest
 
 from baselines.data.layout import records as layout_records
 from baselines.data.tile import records as tile_records_lib
 from tests.helpers import layout_files
+from tests.helpers import refusals
 from tests.helpers import same_records
 from tests.helpers import tile_records
 
@@ -48,7 +47,7 @@ def _read(task, path):
         {'pad': -1},
         {'config_runtime': np.zeros(7, np.int64)},
         {'edge_index': np.zeros((0, 2), np.int32)},
-        {'node_opcode': np.array([1, 300, 2, 2, 5, 5, 5, 5, 65535], np.int32)},
+        {'node_opcode': np.array([1, 30, 2, 2, 5, 5, 5, 5, 255], np.int32)},
     ],
 )
 def test_round_trip(tmp_path, task, changes):
@@ -80,8 +79,9 @@ def test_written_files_have_the_published_schema(tmp_path, task, others):
 def test_an_invalid_record_is_not_written(tmp_path, task):
     path = tmp_path / 'graph.npz'
     record = _record(task, edge_index=np.array([[9, 0]], np.int32))
-    with pytest.raises(ValueError, match=re.escape(f'{path}: edge_index has 9')):
-        record.write(str(path))
+    refusals.assert_refused(
+        lambda: record.write(str(path)), f'{path}: edge_index has 9'
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -107,110 +107,77 @@ def test_names_of_columns_are_passed_over(tmp_path, task):
     same_records.assert_same(_read(task, path), _record(task))
 
 
-def _changed(key, place, value, task='layout'):
-    array = np.array(getattr(_record(task), key))
-    array[place] = value
-    return {key: array}
-
-
-_NO_NODES = {
+_EMPTY_GRAPH = {
     'node_feat': np.zeros((0, 140), np.float32),
     'node_opcode': np.zeros(0, np.uint8),
     'edge_index': np.zeros((0, 2), np.int64),
     'node_config_ids': np.zeros(0, np.int64),
 }
-_BAD = {
-    'both': [
-        (
-            {'edge_index': np.array([[1, 9]])},
-            'edge_index has 9 in row 0, allowed is 0 to 8: an edge outside the graph',
-        ),
-        (
-            {'node_opcode': np.full(9, 65536)},
-            'node_opcode has 65536 in row 0, allowed is 0 to 65535: not an opcode',
-        ),
-        ({'config_runtime': np.full(7, -5)}, 'config_runtime has -5 in row 0'),
-        (
-            {'config_runtime': np.array([1, 0, 1, 1, 0, 1, 1])},
-            'config_runtime is 0 for 2 of 7 configurations; either all are (not pu',
-        ),
-        ({'pad': np.int64(1)}, 'pad has 1 in row 0, allowed is -1 to 0: absent list'),
-        (_NO_NODES, 'node_feat has no rows: the graph is empty'),
-        ({'node_feat': np.zeros((9, 0), np.float32)}, 'node_feat has no columns'),
-    ],
-    'tile': [
-        (
-            {'config_runtime_normalizers': np.zeros(7, int)},
-            'config_runtime_normalizers',
-        ),
-        ({'config_feat': np.zeros((7, 0))}, 'config_feat has no columns: there is no'),
-        *(
-            (
-                {
-                    'config_feat': np.zeros((count, 24)),
-                    'config_runtime': np.ones(count, int),
-                    'config_runtime_normalizers': np.ones(count, int),
-                },
-                f'config_feat has {number}: there is nothing to rank',
-            )
-            for count, number in ((0, 'no configuration'), (1, 'only 1 configuration'))
-        ),
-    ],
-    'layout': [
-        (
-            _changed('node_config_ids', 1, 9),
-            'node_config_ids has 9 in row 1, allowed is 0 to 8: a node outside',
-        ),
-        (
-            {'node_config_ids': np.array([4, 1, 4])},
-            'node_config_ids has node 4 2 times',
-        ),
-        (
-            {
-                'node_config_ids': np.zeros(0, np.int64),
-                'node_config_feat': np.zeros((7, 0, 18)),
-            },
-            'node_config_ids is empty: without a configurable node there is nothing',
-        ),
-        *(
-            (
-                _changed('node_config_feat', (5, 2, 17), value),
-                f'node_config_feat has {value} in configuration 5, configurable node '
-                '2, column 17; allowed are whole numbers from -1 to 127',
-            )
-            for value in (200.0, -2.0, 2.5, np.nan, np.inf)
-        ),
-        (
-            {'node_config_feat': np.full((7, 3, 18), 2**63, np.uint64)},
-            'node_config_feat has 9223372036854775808 in configuration 0',
-        ),
-        ({'config_runtime': np.array([5])}, 'config_runtime has only 1 configuration'),
-        (
-            {'node_splits': np.array([[0, 5, 3, 9]])},
-            'node_splits is [0, 5, 3, 9], expected ascending numbers from 0 to 9',
-        ),
-        ({'node_splits': np.zeros((1, 0), int)}, 'node_splits is [], expected'),
-        ({'node_splits': np.array([[0, 9], [0, 9]])}, 'node_splits has shape (2, 2), '),
-    ],
-}
 
 
-@pytest.mark.parametrize(
-    'task, changes, message',
-    [(task, *bad) for task in _TASKS for part in ('both', task) for bad in _BAD[part]],
-)
-def test_one_thing_wrong(tmp_path, task, changes, message):
+def _features(value):
+    """Layout features with a wrong value in configuration 5, node 2, column 17."""
+    features = np.full((7, 3, 18), -1.0)
+    features[5, 2, 17] = value
+    return {'node_config_feat': features}
+
+
+def _configs(count):
+    """A kernel's arrays of `count` configurations."""
+    ones = np.ones(count, int)
+    runtimes = {'config_runtime': ones, 'config_runtime_normalizers': ones}
+    return {'config_feat': np.zeros((count, 24)), **runtimes}
+
+
+# Ranges of numbers are one rule: tests/core/test_npz.py.
+_BAD = [
+    *(
+        (task, changes, words)
+        for task in _TASKS
+        for changes, words in (
+            ({'edge_index': np.array([[1, 9]])}, 'edge_index has 9 in row 0'),
+            ({'node_opcode': np.full(9, 256)}, 'node_opcode has 256 in row 0'),
+            ({'config_runtime': np.array([1, 0, 1, 1, 0, 1, 1])}, '2 of 7'),
+            ({'pad': np.int64(1)}, 'pad has 1'),
+            (_EMPTY_GRAPH, 'node_feat has no rows'),
+            ({'node_feat': np.zeros((9, 0), np.float32)}, 'node_feat has no columns'),
+        )
+    ),
+    ('tile', {'config_feat': np.zeros((7, 0))}, 'config_feat has no columns'),
+    ('tile', _configs(0), 'config_feat has no configuration'),
+    ('tile', _configs(1), 'config_feat has only 1 configuration'),
+    ('layout', {'node_config_ids': np.array([4, 1, 4])}, 'node_config_ids has node 4'),
+    (
+        'layout',
+        {
+            'node_config_ids': np.zeros(0, np.int64),
+            'node_config_feat': np.zeros((7, 0, 18)),
+        },
+        'node_config_ids is empty',
+    ),
+    *(
+        ('layout', _features(value), f'{value} in configuration 5, configurable node 2')
+        for value in (200.0, -2.0, 2.5, np.nan)
+    ),
+    (
+        'layout',
+        {'node_splits': np.array([[0, 5, 3, 9]])},
+        'node_splits is [0, 5, 3, 9]',
+    ),
+    ('layout', {'node_splits': np.zeros((1, 0), int)}, 'node_splits is []'),
+    ('layout', {'node_splits': np.array([[0, 9], [0, 9]])}, 'node_splits has shape (2'),
+]
+
+
+@pytest.mark.parametrize('task, changes, words', _BAD)
+def test_one_thing_wrong(tmp_path, task, changes, words):
     if task == 'tile':
         changes = {k: v for k, v in changes.items() if k != 'node_config_ids'}
     path = _written(tmp_path, task, **changes)
-    with pytest.raises(ValueError) as caught:
-        _read(task, path)
-    assert str(caught.value).startswith(f'{path}: {message}')
-    assert '\n' not in str(caught.value)
+    refusals.assert_refused(lambda: _read(task, path), f'{path}: ', words)
 
 
 def test_an_array_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(layout_records, 'MAX_FILE_BYTES', 100_000)
     path = _written(tmp_path, 'layout', node_config_feat=np.zeros((700, 3, 18)))
-    with pytest.raises(ValueError, match='claim 302,528 bytes, more than the 100,000'):
-        _read('layout', path)
+    refusals.assert_refused(lambda: _read('layout', path), '302,528', '100,000')

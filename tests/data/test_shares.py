@@ -12,13 +12,9 @@ def test_shares_in_words():
     assert shares.parse('0/0/1') == (0, 0, 1)
 
 
-@pytest.mark.parametrize(
-    'text', ['80', '80/20', '0/0/0', '80/10/x', '1/1/-1', '80/nan/10', '1/inf/1']
-)
+@pytest.mark.parametrize('text', ['80/20', '0/0/0', '80/10/x', '1/1/-1', '80/nan/10'])
 def test_what_are_no_shares(text):
-    refusals.assert_refused(
-        lambda: shares.parse(text), '--split', 'such as 80/10/10', repr(text)
-    )
+    refusals.assert_refused(lambda: shares.parse(text), '--split', repr(text))
 
 
 def test_the_largest_go_first_to_where_most_is_missing():

@@ -227,15 +227,13 @@ def test_bootstrap_of_many_graphs_is_the_normal_interval():
 @pytest.mark.parametrize(
     'scores, runtimes, message',
     [
-        ([1.0, 2.0], [1], '2 scores for 1 runtime: '),
-        ([1.0, np.nan], [1, 2], 'score 1 is nan: cannot be ranked'),
-        ([1.0, 2.0, 3.0], [1, 2, 0], 'runtime 2 is 0: must be positive'),
-        ([1.0, 2.0], [np.inf, 1], 'runtime 0 is inf'),
+        ([1.0, 2.0], [1], '2 scores .*1 runtime'),
+        ([1.0, np.nan], [1, 2], 'score 1 is nan'),
+        ([1.0, 2.0, 3.0], [1, 2, 0], 'runtime 2 is 0'),
         ([1.0, 2.0], [np.nan, 1], 'runtime 0 is nan'),
-        ([], [], r'scores are float64 of shape \(0,\)'),
-        ([[1.0]], [1], r'scores are float64 of shape \(1, 1\)'),
-        (['a'], [1], 'scores are <U1'),
-        ([1.0], [[1]], r'runtimes are int64 of shape \(1, 1\)'),
+        ([], [], r'scores .*\(0,\)'),
+        (['a'], [1], 'scores .*<U1'),
+        ([1.0], [[1]], r'runtimes .*\(1, 1\)'),
     ],
 )
 def test_bad_graphs_are_named(scores, runtimes, message):

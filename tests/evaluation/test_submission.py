@@ -1,5 +1,8 @@
 """The ranking CSV: rows, writing, reading, and every complaint."""
 
+import contextlib
+import time
+
 import numpy as np
 import pytest
 
@@ -34,16 +37,15 @@ def test_layout_row_keeps_all():
 @pytest.mark.parametrize(
     'collection, graph_id, order, message',
     [
-        ('tile:xla', 'a b', [0], "ID 'tile:xla:a b' has not the form tile:xla:<graph>"),
-        ('tile:xla', '', [0], "ID 'tile:xla:' has not the form"),
-        ('tile:xla', 'a\n', [0], 'has not the form'),
+        ('tile:xla', 'a b', [0], "ID 'tile:xla:a b'"),
+        ('tile:xla', '', [0], "ID 'tile:xla:'"),
+        ('layout:xla:best', 'a', [0], "ID 'layout:xla:best:a'"),
         ('tile:xla', 'a', [], 'tile:xla:a: no configuration'),
-        ('tile:xla', 'a', [2, 1, 2], 'xla:a: index 2 is repeated'),
-        ('tile:xla', 'a', [0, -4], 'tile:xla:a: index -4 is negative'),
-        ('tile:xla', 'a', [0.5], 'integers of shape .c., not float64'),
-        ('tile:xla', 'a', [[0]], r'of shape \(1, 1\)'),
-        ('layout:xla:best', 'a', [0], 'has not the form'),
-        ('layout:xla:random', 'a', [3, 0, 1], 'a: index 3 is ranked but 2 is not'),
+        ('tile:xla', 'a', [2, 1, 2], 'tile:xla:a: index 2 '),
+        ('tile:xla', 'a', [0, -4], 'tile:xla:a: index -4 '),
+        ('tile:xla', 'a', [0.5], 'float64'),
+        ('tile:xla', 'a', [[0]], r'\(1, 1\)'),
+        ('layout:xla:random', 'a', [3, 0, 1], 'a: index 3 .* 2 '),
     ],
 )
 def test_malformed_rows_are_named(collection, graph_id, order, message):
@@ -67,19 +69,13 @@ def test_file_is_what_the_contract_says(tmp_path):
     assert submission.read_predictions(str(path)) == rows
 
 
-@pytest.mark.parametrize(
-    'row, message',
-    [
-        (RankingRow('tile:xla:a', (1,)), 'a is ranked twice'),
-        (RankingRow('b', (1,)), "ID 'b' has not the form"),
-        (RankingRow('tile:xla:b', (1, 0, 1)), 'index 1 is repeated'),
-    ],
-)
-def test_bad_rows_leave_the_old_file(tmp_path, row, message):
+def test_bad_rows_leave_the_old_file(tmp_path):
     path = tmp_path / 'out.csv'
     path.write_text('old')
-    with pytest.raises(ValueError, match=message):
-        submission.write_predictions(str(path), [RankingRow('tile:xla:a', (0,)), row])
+    for row in (RankingRow('tile:xla:a', (1,)), RankingRow('tile:xla:b', (1, 0, 1))):
+        rows = [RankingRow('tile:xla:a', (0,)), row]
+        with pytest.raises(ValueError, match=row.id):
+            submission.write_predictions(str(path), rows)
     assert path.read_text() == 'old'
     assert [p.name for p in tmp_path.iterdir()] == ['out.csv']
 
@@ -89,13 +85,15 @@ def test_padding_is_a_tail_of_the_best(tmp_path):
     row = RankingRow('tile:xla:a', (1, 0, 1, 1, 1))
     submission.write_predictions(path, [row], padded=True)
     assert submission.read_predictions(path, padded=True) == [row]
-    with pytest.raises(ValueError, match='line 2: tile:xla:a: index 1 is repeated'):
+    with pytest.raises(ValueError, match='line 2: tile:xla:a: index 1 '):
         submission.read_predictions(path)
-    for bad in [(1, 0, 0, 0, 0), (1, 1, 0)]:
-        with pytest.raises(ValueError, match='is repeated'):
-            submission.check_row(RankingRow('tile:xla:a', bad), padded=True)
-    with pytest.raises(ValueError, match='is repeated'):
-        submission.check_row(RankingRow('layout:xla:random:a', (0, 1, 0)), padded=True)
+    for name, bad in (
+        ('tile:xla:a', (1, 0, 0, 0, 0)),
+        ('tile:xla:a', (1, 1, 0)),
+        ('layout:xla:random:a', (0, 1, 0)),
+    ):
+        with pytest.raises(ValueError, match=name):
+            submission.check_row(RankingRow(name, bad), padded=True)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +102,7 @@ def test_padding_is_a_tail_of_the_best(tmp_path):
         b'\xef\xbb\xbfID,TopConfigs\r\ntile:xla:a,1;0\r\n',
         b'"ID","TopConfigs"\n"tile:xla:a","1;0"\n\n\n',
         b'ID,TopConfigs\ntile:xla:a,1;0',
+        b'ID,TopConfigs\ntile:xla:a, "1 ; 0"',
     ],
 )
 def test_harmless_variants_are_read(tmp_path, content):
@@ -111,29 +110,56 @@ def test_harmless_variants_are_read(tmp_path, content):
     assert submission.read_predictions(path) == [RankingRow('tile:xla:a', (1, 0))]
 
 
+def test_zeros_of_the_published_code_are_dropped_with_a_note(tmp_path, capsys):
+    rows = {
+        '3;0;1;2;0': (3, 0, 1, 2),
+        '0;0;0;0;0': (0,),
+        '1;0;0': (1, 0),
+        '2;0': (2, 0),
+    }
+    layout = 'layout:xla:random:a,1;0'
+    lines = [f'tile:xla:{i},{text}' for i, text in enumerate(rows)]
+    path = _written(tmp_path, '\n'.join(['ID,TopConfigs', *lines, layout]))
+    *found, _ = submission.read_predictions(path)
+    assert [row.configs for row in found] == [*rows.values()]
+    assert 'end of 3 rows' in capsys.readouterr().err
+    path = _written(tmp_path, 'ID,TopConfigs\ntile:xla:a,1;0;2')
+    submission.read_predictions(path)
+    assert capsys.readouterr().err == ''
+
+
+@pytest.mark.parametrize('collection', ['tile:xla', 'layout:xla:random'])
+@pytest.mark.parametrize('index', [0, 7])
+def test_a_long_row_of_one_index_takes_no_minutes(tmp_path, collection, index):
+    row = ';'.join([str(index)] * 400_000)
+    path = _written(tmp_path, f'ID,TopConfigs\n{collection}:a,{row}\n')
+    start = time.process_time()
+    with contextlib.suppress(ValueError):
+        submission.read_predictions(path, padded=True)
+    assert time.process_time() - start < 10
+
+
 @pytest.mark.parametrize(
-    'content, message',
+    'rows, word',
     [
-        ('', 'in.csv is empty: the first line must be ID,TopConfigs'),
-        ('\n\n', 'in.csv is empty'),
-        ('id;top\n', "in.csv, line 1: is 'id;top', must be ID,TopConfigs"),
-        ('tile:xla:a,1\n', "line 1: is 'tile:xla:a,1', must be"),
-        ('ID,TopConfigs\n', 'in.csv holds a header and no row'),
-        ('ID,TopConfigs\ntile:xla:a\n', "line 2: 1 column in 'tile:xla:a', must be 2"),
-        ('ID,TopConfigs\n\ntile:xla:a,1\n', "line 2: 1 column in ''"),
-        ('ID,TopConfigs\ntile:xla:a,1;x\n', "line 2: tile:xla:a: 'x' is not an index"),
-        ('ID,TopConfigs\ntile:xla:a,1;\n', "'' is not an index"),
-        ('ID,TopConfigs\ntile:xla:a,1_0\n', "'1_0' is not an index"),
-        ('ID,TopConfigs\ntile:xla:a,12345678901\n', "'12345678901' is not an index"),
-        ('ID,TopConfigs\ntile:xla:a,\n', 'line 2: tile:xla:a: no configuration'),
-        ('ID,TopConfigs\ntile:xla:a,1\ntile:xla:b,2;2\n', 'line 3: tile:xla:b: ind'),
-        ('ID,TopConfigs\ntile:xla:a,1\ntile:xla:a,2\n', 'a was ranked in line 2 alre'),
-        ('ID,TopConfigs\nlayout:xla:random:a,99999999\n', '9 is ranked but 0 is not'),
-        (b'ID,TopConfigs\ntile:xla:\xff,1\n', 'in.csv, line 2: this is not text'),
+        ('', 'ID,TopConfigs'),
+        ('id;top\n', "line 1: is 'id;top'"),
+        ('ID,TopConfigs\n', 'no row'),
+        ('ID,TopConfigs\ntile:xla:a\n', "line 2: .*'tile:xla:a'"),
+        ('ID,TopConfigs\n\ntile:xla:a,1\n', "line 2: .*''"),
+        ('ID,TopConfigs\ntile:xla:a,1;x\n', "line 2: tile:xla:a: 'x'"),
+        ('ID,TopConfigs\ntile:xla:a,1;\n', "''"),
+        ('ID,TopConfigs\n"tile:xla:a,1;0"\n', 'line 2: .*tile:xla:a,1;0'),
+        ('ID,TopConfigs\ntile:xla:a,1_0\n', "'1_0'"),
+        ('ID,TopConfigs\ntile:xla:a,12345678901\n', "'12345678901'"),
+        ('ID,TopConfigs\ntile:xla:a,1\ntile:xla:b,2;2\n', 'line 3: tile:xla:b: '),
+        ('ID,TopConfigs\ntile:xla:a,1\ntile:xla:a,2\n', 'tile:xla:a .*line 2'),
+        ('ID,TopConfigs\nlayout:xla:random:a,99999999\n', 'line 2: .*99999999'),
+        (b'ID,TopConfigs\ntile:xla:\xff,1\n', 'line 2: '),
     ],
 )
-def test_bad_files_are_named_with_the_line(tmp_path, content, message):
-    path = _written(tmp_path, content)
-    with pytest.raises(ValueError, match=message) as caught:
+def test_bad_files_are_named_with_the_line(tmp_path, rows, word):
+    path = _written(tmp_path, rows)
+    with pytest.raises(ValueError, match=f'in.csv.*{word}') as caught:
         submission.read_predictions(path)
     assert '\n' not in str(caught.value)

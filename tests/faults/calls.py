@@ -48,6 +48,15 @@ class Call:
         for writer in writers:
             writer.close()
 
+    @property
+    def is_running(self):
+        """Whether the process has not ended."""
+        return self._process.is_alive()
+
+    def send(self, number):
+        """Sends a signal to the process."""
+        os.kill(self._process.pid, number)
+
     def done(self):
         """Waits for the end."""
         texts = []
@@ -94,7 +103,7 @@ def kill():
 
 
 def at_stage(stage, fault, *args):
-    """Has a fault come before the so-manieth change of what names stand for."""
+    """Has a fault come before change number `stage` of a file's name or content."""
     left = [stage]
 
     def counted(function):
@@ -108,6 +117,24 @@ def at_stage(stage, fault, *args):
 
     for name in _STAGES:
         setattr(os, name, counted(getattr(os, name)))
+
+
+def set_variable(name, value):
+    """Sets a variable of the environment."""
+    os.environ[name] = value
+
+
+def two_devices():
+    """Divides this machine into two virtual devices; saves weights alone."""
+    import tensorflow as tf
+
+    from baselines.runs import saved
+    from tests.helpers import finished_runs
+
+    [cpu] = tf.config.list_physical_devices('CPU')
+    two = [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.set_logical_device_configuration(cpu, two)
+    saved.save_model = finished_runs.save_weights
 
 
 def close(name):

@@ -1,8 +1,6 @@
 """Mutated files of every format: refused in one line, or read as they were."""
 
-import ast
 import functools
-import re
 
 from hypothesis import HealthCheck
 from hypothesis import given
@@ -10,6 +8,7 @@ from hypothesis import settings
 import pytest
 
 from tests.faults import formats
+from tests.faults import readers
 from tests.faults import strategies
 from tests.helpers import places
 
@@ -32,10 +31,7 @@ def test_changed_files_never_surprise(name, tmp_path_factory):
     def check(data):
         formats.survives(target, data, folder)
 
-    most = settings.default.max_examples
-    if name == 'module.hlo':  # parsed in a process of its own
-        most //= 10
-    settings(suppress_health_check=list(HealthCheck), max_examples=most)(check)()
+    settings(suppress_health_check=list(HealthCheck))(check)()
 
 
 @pytest.mark.slow
@@ -53,38 +49,6 @@ def test_no_bit_of_a_zip_directory_flips_unnoticed(name, tmp_path):
 def test_every_reader_of_untrusted_files_has_a_strategy():
     """What is new either joins a target of `formats`, or `OWN` says why not."""
     covered = {reader for target in _targets().values() for reader in target.readers}
-    assert _readers() == covered | set(formats.OWN)
+    found = readers.find(places.ROOT, 'baselines', 'tpugraphs')
+    assert found == covered | set(formats.OWN)
     assert not covered & set(formats.OWN)
-
-
-# What opens a file that may be anybody's, or parses its text.
-_OPENS = {'open_regular', 'open_archive'}
-_PARSES = {
-    *(('json', 'load'), ('json', 'loads'), ('tomllib', 'loads')),
-    *(('untrusted', 'loads'), ('untrusted', 'read'), ('decoder', 'decode')),
-}
-
-
-def _readers():
-    found = set()
-    for package in ('baselines', 'tpugraphs'):
-        for path in sorted((places.ROOT / package).rglob('*.py')):
-            module = '.'.join(path.relative_to(places.ROOT).with_suffix('').parts)
-            content = path.read_text('utf-8')
-            if re.search(r'untrusted\.|loads?\(', content):
-                found |= set(_functions(ast.parse(content), module))
-    return found
-
-
-def _functions(node, name):
-    """Yields names of the functions that call one of these."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, (ast.FunctionDef, ast.ClassDef)):
-            yield from _functions(child, f'{name}.{child.name}')
-            continue
-        called = child.func if isinstance(child, ast.Call) else None
-        owner = getattr(getattr(called, 'value', None), 'id', '')
-        function = getattr(called, 'attr', getattr(called, 'id', ''))
-        if function in _OPENS or (owner, function) in _PARSES:
-            yield name
-        yield from _functions(child, name)

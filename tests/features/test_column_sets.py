@@ -1,7 +1,14 @@
 """Column sets by name, and the machine whose tiles they describe."""
 
+from importlib import metadata
+import sys
+import types
+
+import numpy as np
 import pytest
 
+from baselines import config
+from baselines.core import extensions
 from baselines.core import old_columns
 from baselines.core import registry
 from baselines.features import column_sets
@@ -13,15 +20,53 @@ from tests.helpers import tile_records
 import tpugraphs
 
 
+class _OfCpu(column_sets.ColumnSet):
+    """The number of a configuration's kernel, as a set of another distribution."""
+
+    position = 9
+    names = ('other_kernel',)
+    reads_extra = True
+
+    def __init__(self, nodes):
+        pass
+
+    def __call__(self, kernels, configs):
+        return kernels[:, np.newaxis]
+
+
+@pytest.fixture(name='other')
+def _other(monkeypatch):
+    """Registers a column set of another distribution."""
+    module = types.ModuleType('other_columns')
+    module.Columns = _OfCpu
+    monkeypatch.setitem(sys.modules, 'other_columns', module)
+    point = metadata.EntryPoint('cpu.other', 'other_columns', extensions.COLUMNS)
+    monkeypatch.setattr(extensions, 'find', lambda group: {point.name: point})
+
+
 def test_sets_are_found_by_name_in_one_order():
-    assert list(column_sets.find()) == ['tile', 'loop', 'release', 'estimate']
+    assert list(column_sets.find()) == ['tile', 'estimate']
     assert list(column_sets.find(['estimate', 'tile'])) == ['tile', 'estimate']
-    assert list(column_sets.find(registry.column_sets('cpu'))) == ['loop', 'release']
     assert {*registry.column_sets('tpu')} == {'tile', 'estimate'}
+    assert not registry.column_sets('cpu')
     counts = [len(columns.names) for columns in column_sets.find().values()]
-    assert counts == [35, 118, 1, 7]
-    message = "no column set 'loops'; did you mean 'loop'? There are: estimate, loop"
-    refusals.assert_refused(lambda: column_sets.find(['loops']), message)
+    assert counts == [35, 7]
+    for ask in (
+        lambda: column_sets.find(['loop']),
+        lambda: config.checked(config.TileConfig(columns='loop')),
+    ):
+        with pytest.raises(ValueError, match="'loop'.*pip install ./lab$"):
+            ask()
+
+
+def test_sets_of_other_distributions(other):
+    assert registry.column_sets('cpu') == {'other': 'other_columns'}
+    assert list(column_sets.find()) == ['tile', 'estimate', 'other']
+    with pytest.raises(ValueError, match="'loop'; .* other, tile$"):
+        column_sets.find(['loop'])
+    assert column_sets.read_extra(['tile', 'other'])
+    assert column_sets.read_extra(['other_kernel'])
+    assert not column_sets.read_extra(['tile', 'estimate', 'log_time'])
 
 
 def test_bounds_in_elements_are_those_of_a_cpu():
@@ -29,8 +74,9 @@ def test_bounds_in_elements_are_those_of_a_cpu():
     store = hlo_kernels.store(hlo_kernels.addition([60, 100], whole))
     assert column_sets.machine_of(store) == 'cpu'
     names = tree_table.TreeTable(store).names
-    assert names[0] == column_sets.find()['loop'].names[0]
-    assert names[-1] == 'release_thunks'  # no columns of nodes behind them
+    # Raw columns, the set `tile`, and those of kernels.
+    assert names[0] == 'config_kernel_bounds_0' and names[-1] == 'nodes'
+    assert 'log_tile_lanes' in names and 'log_time' not in names
     registers = hlo_kernels.configs(([8, 1], []))
     store = hlo_kernels.store(hlo_kernels.addition([60, 100], registers))
     assert column_sets.machine_of(store) == 'tpu'
@@ -38,10 +84,10 @@ def test_bounds_in_elements_are_those_of_a_cpu():
     assert column_sets.machine_of(few) == 'tpu'
 
 
-def test_only_some_sets_and_columns_read_extra_columns():
-    assert column_sets.read_extra(['tile', 'loop'])
-    assert column_sets.read_extra(['exact_cost_time'])
-    assert not column_sets.read_extra(['tile', 'release', 'estimate', 'log_time'])
+def test_trees_of_a_cpu_see_the_sets_for_it_alone(other):
+    whole = hlo_kernels.configs(([60, 100], []))
+    store = hlo_kernels.store(hlo_kernels.addition([60, 100], whole))
+    assert tree_table.TreeTable(store).names == ['other_kernel']
 
 
 @pytest.mark.parametrize(

@@ -118,39 +118,39 @@ def test_any_matrix_is_scaled_to_the_unit_range_and_survives_json(values):
 
 def test_width_that_differs(store):
     fitted = normalizer.Normalizer.fit(store)
-    with pytest.raises(ValueError, match='node_feat has 5 columns, but the model was '):
+    with pytest.raises(ValueError, match='node_feat has 5 .* 3'):
         fitted.nodes(np.zeros((2, 5)))
-    with pytest.raises(ValueError, match='config_feat has 3 columns, .* on 2'):
+    with pytest.raises(ValueError, match='config_feat has 3 .* 2'):
         fitted.configs(np.zeros((2, 3)))
 
 
 def test_nothing_to_fit_to(store):
-    with pytest.raises(ValueError, match='train: no kernel to fit'):
+    with pytest.raises(ValueError, match='train: '):
         normalizer.Normalizer.fit(store, graphs=[])
 
 
 def test_a_range_beyond_float32(tmp_path):
     store = _store(tmp_path, [[[0, -3e38], [0, 3e38]]], [[[0], [1]]])
-    with pytest.raises(ValueError, match='column 1 of node_feat goes from -3'):
+    with pytest.raises(ValueError, match='column 1 of node_feat'):
         normalizer.Normalizer.fit(store)
 
 
 @pytest.mark.parametrize(
-    'changes, message',
+    'name, value',
     [
-        ({'node_min': None}, 'node_min should be a list of numbers'),
-        ({'node_used': [1, 0, 1]}, 'node_used should be a list of true and false'),
-        ({'node_min': [10**400, 0, 0]}, 'node_min has a value that is not finite'),
-        ({'config_max': [4, True]}, 'config_max should be a list of numbers'),
-        ({'config_max': [4]}, 'config_min and config_max have 2 and 1 entries, not 2'),
-        ({'node_max': [3, 5, 1e39]}, 'node_max has a value that is not finite'),
-        ({'node_min': [0, 9, 0]}, 'node_min is above node_max'),
-        ({'node_used': [True] * 3}, 'column . of node_used is used, but its minimum'),
+        ('node_min', None),
+        ('node_used', [1, 0, 1]),
+        ('node_min', [10**400, 0, 0]),
+        ('config_max', [4, True]),
+        ('config_max', [4]),
+        ('node_max', [3, 5, 1e39]),
+        ('node_min', [0, 9, 0]),
+        ('node_used', [True] * 3),
     ],
 )
-def test_bad_json(store, changes, message):
-    described = {**normalizer.Normalizer.fit(store).to_json(), **changes}
-    with pytest.raises(ValueError, match=f'^normalizer: {message}'):
+def test_bad_json(store, name, value):
+    described = {**normalizer.Normalizer.fit(store).to_json(), name: value}
+    with pytest.raises(ValueError, match=f'^normalizer: .*{name}'):
         normalizer.Normalizer.from_json(described)
 
 
@@ -166,7 +166,7 @@ def test_num_ops(store):
     assert normalizer.num_ops(opcodes[1:]) == 8
     assert normalizer.num_ops(opcodes[1:], opcodes[:1]) == 64
     for nothing in ((), (opcodes[:0],)):
-        with pytest.raises(ValueError, match='there is no kernel'):
+        with pytest.raises(ValueError, match='no kernel'):
             normalizer.num_ops(*nothing)
 
 

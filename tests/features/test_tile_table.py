@@ -55,27 +55,12 @@ def test_ranges_of_other_columns_are_refused():
     table = tile_table.TileTable(store, ['tile'])
     described = normalizer_lib.Normalizer.fit(store, table=table).to_json()
     described['tile_max'] = [1.0]
-    with pytest.raises(ValueError, match='tile_min and tile_max have 35 and 1 entries'):
+    with pytest.raises(ValueError, match='tile_min .*35 and 1'):
         normalizer_lib.Normalizer.from_json(described)
 
 
-def test_ranges_of_earlier_versions():
-    store = _kernels()
-    table = tile_table.TileTable(store, ['tile', 'loop', 'release'])
-    fitted = normalizer_lib.Normalizer.fit(store, table=table)
-    described = fitted.to_json()
-    for end in ('min', 'max'):
-        described[f'tile_columns_{end}'] = described.pop(f'tile_{end}')
-        described[f'release_columns_{end}'] = described.pop(f'release_{end}')
-        loop = described.pop(f'loop_{end}')
-        described[f'loop_columns_{end}'] = loop[:62]
-        described[f'exact_access_columns_{end}'] = loop[62:93]
-        described[f'exact_cost_columns_{end}'] = loop[93:]
-    again = normalizer_lib.Normalizer.from_json(described)
-    assert again.to_json() == fitted.to_json()
-    described['exact_cost_columns_min'] = 'x'
-    with pytest.raises(ValueError, match='loop_min should be a list of numbers'):
-        normalizer_lib.Normalizer.from_json(described)
-    described['access_columns_min'] = [0.0] * 31
-    with pytest.raises(ValueError, match='reads columns access_.*, which were withdr'):
-        normalizer_lib.Normalizer.from_json(described)
+def test_ranges_of_unknown_columns_are_refused():
+    described = normalizer_lib.Normalizer.fit(_kernels()).to_json()
+    for key in ('loop_min', 'release_max'):
+        with pytest.raises(ValueError, match=f"'{key[:-4]}'.*pip install ./lab$"):
+            normalizer_lib.Normalizer.from_json({**described, key: [0.0]})

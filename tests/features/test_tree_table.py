@@ -20,7 +20,7 @@ def _kernels():
 
 def test_trees_use_the_rows_of_a_graph_model():
     store = _kernels()
-    shared = tile_table.TileTable(store, ['tile', 'loop', 'release', 'estimate'])
+    shared = tile_table.TileTable(store, ['tile', 'estimate'])
     alone, some = tree_table.TreeTable(store), tree_table.TreeTable(store, None, shared)
     assert some.names == alone.names
     rows = np.array([1, 0, 0]), np.array([1, 2, 0])
@@ -59,7 +59,5 @@ def test_what_trees_see():
     np.testing.assert_array_equal(
         some.rows(np.array([0, 0]), np.array([0, 1])), chosen[1:]
     )
-    with pytest.raises(ValueError, match="no column 'log_trips_lane', which the trees"):
+    with pytest.raises(ValueError, match="'log_trips_lane'.*pip install ./lab$"):
         tree_table.TreeTable(store, ['log_trips_lane'])
-    with pytest.raises(ValueError, match="no column 'cost_time'.*; grow them again"):
-        tree_table.TreeTable(store, ['cost_time'])

@@ -50,10 +50,14 @@ class Block:
 
 
 def documents() -> list[str]:
-    """Lists the documents of the repository, relative to it."""
-    tops = ('README.md', 'CONTRIBUTING.md', 'benchmarks/README.md')
-    pages = (ROOT / 'docs').rglob('*.md')
-    return [*tops, *sorted(str(page.relative_to(ROOT)) for page in pages)]
+    """Lists the documents of the toolkit, relative to the repository."""
+    return ['README.md', 'CONTRIBUTING.md', 'benchmarks/README.md', *pages('docs')]
+
+
+def pages(folder: str) -> list[str]:
+    """Lists the documents below a folder, relative to the repository."""
+    found = (ROOT / folder).rglob('*.md')
+    return sorted(str(page.relative_to(ROOT)) for page in found)
 
 
 def blocks(document: str) -> list[Block]:
@@ -82,14 +86,17 @@ def complaint(words: Sequence[str]) -> str:
 
 
 def _complaint_of_command(words: Sequence[str]) -> str:
-    if not words or words[0] not in commands.names():
+    package = commands.__name__
+    if words and words[0] in commands.packages():
+        package, words = commands.packages()[words[0]], words[1:]
+    if not words or words[0] not in commands.names(package):
         return '' if words in (['--version'], ['--help'], []) else 'no such command'
     if words[0] == 'train' and '--help' not in words:
         return _complaint_of_training(words[1], words[2:])
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(errors):
-            commands.parser(words[0]).parse_args(words[1:])
+            commands.parser(words[0], package).parse_args(words[1:])
     except SystemExit as end:
         return errors.getvalue() if end.code else ''
     return ''
@@ -195,7 +202,7 @@ class Shell:
         try:
             os.chdir(folder)
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-                code = _run(words)
+                code = run(words)
         finally:
             os.chdir(before)
         # Without a folder of its own a training is also there to be `latest`.
@@ -205,7 +212,8 @@ class Shell:
         return code, f'{words}\n{output.getvalue()}' if code else output.getvalue()
 
 
-def _run(words: Sequence[str]) -> int | None:
+def run(words: Sequence[str]) -> int | None:
+    """Runs a command in this process; returns its exit code."""
     name, *rest = words
     if name == 'python' and rest[0] in _TASKS:
         name, rest = 'tpugraphs', ['train', _TASKS[rest[0]], *rest[1:]]

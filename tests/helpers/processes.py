@@ -45,7 +45,7 @@ def interrupt(out_dir, script, *flags):
     limits = f'--out_dir={out_dir}', '--early_stop=100000', '--epochs=100000'
     process = start(script, *flags, *limits)
     deadline = time.monotonic() + 120
-    while len(_kept(out_dir)['epoch']) < 2:
+    while len(curve_kept(out_dir)['epoch']) < 2:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, 'no epoch in two minutes'
         time.sleep(0.05)
@@ -53,7 +53,7 @@ def interrupt(out_dir, script, *flags):
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert [name[:11] for name in listing(out_dir)] == ['unfinished_']
-    count = len(_kept(out_dir)['epoch'])
+    count = len(curve_kept(out_dir)['epoch'])
     # An epoch is kept before its row is printed.
     assert count - 1 <= len(re.findall(r'(?m)^ *\d+/\d+ ', stdout)) <= count
     # The command that was given, and --resume.
@@ -62,7 +62,7 @@ def interrupt(out_dir, script, *flags):
     assert shlex.split(command) == [*process.args, '--resume']
 
 
-def _kept(out_dir):
+def curve_kept(out_dir):
     """Reads the curve in the state of an unfinished training."""
     for path in out_dir.glob('unfinished_*.npz'):
         return checkpoints.read(str(path))[1]['curve']

@@ -1,6 +1,9 @@
 """The flags of settings: those that are published, and how a script reads them."""
 
+import functools
+
 from absl import flags
+import pytest
 
 from baselines import config
 from baselines import scripts
@@ -35,3 +38,15 @@ def parsed(*words, kind=config.TileConfig):
 def is_option_text(about):
     """Tells whether a help text is one line from a small letter, without full stop."""
     return about[0].islower() and '\n' not in about and about[-1] != '.'
+
+
+def check_upper_bounds(parser, capsys):
+    """Checks that a command refuses huge numbers."""
+    for action in parser._actions:
+        assert action.type not in (int, float), 'declare it by `command_line.option`'
+        if isinstance(action.type, functools.partial):
+            with pytest.raises(SystemExit) as caught:
+                parser.parse_args([action.option_strings[0], str(10**20)])
+            assert caught.value.code == 2
+            errors = capsys.readouterr().err
+            assert action.option_strings[0] in errors and str(10**20) in errors

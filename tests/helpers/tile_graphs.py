@@ -72,7 +72,7 @@ def random_kernel(
     )
 
 
-def by_hand(kernels: Sequence[Kernel], index_dtype=tf.int32) -> tfgnn.GraphTensor:
+def by_hand(kernels: Sequence[Kernel], index_dtype=tf.int64) -> tfgnn.GraphTensor:
     """Merges kernels into one GraphTensor, as the published pipeline lays it out."""
     feed: list[list[int]] = [[], []]
     g_op: list[list[int]] = [[], []]
@@ -111,7 +111,7 @@ def by_hand(kernels: Sequence[Kernel], index_dtype=tf.int32) -> tfgnn.GraphTenso
             'op': tfgnn.NodeSet.from_fields(
                 sizes=sizes([k.op for k in kernels]),
                 features={
-                    'op': joined('op', tf.int32),
+                    'op': joined('op', tf.uint8),
                     'feats': joined('feats', tf.float32),
                 },
             ),
@@ -119,8 +119,8 @@ def by_hand(kernels: Sequence[Kernel], index_dtype=tf.int32) -> tfgnn.GraphTenso
                 sizes=sizes([k.configs for k in kernels]),
                 features={
                     'feats': joined('configs', tf.float32),
-                    'runtimes': joined('runtimes', tf.float32),
-                    'normalizers': joined('normalizers', tf.float32),
+                    'runtimes': joined('runtimes', tf.float64),
+                    'normalizers': joined('normalizers', tf.int64),
                 },
             ),
             'g': tfgnn.NodeSet.from_fields(

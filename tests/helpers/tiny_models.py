@@ -30,7 +30,8 @@ class Tiny(tf.keras.Model):
         if not self.weights:
             self.build_weights(feats.shape[1])
         sizes = graph.node_sets['op'].sizes
-        ops = tf.gather(self.table, graph.node_sets['op']['op'])
+        opcodes = tf.cast(graph.node_sets['op']['op'], tf.int32)
+        ops = tf.gather(self.table, opcodes)
         kernels = tf.reduce_sum(ops) / tf.cast(tf.reduce_sum(sizes), tf.float32)
         scores = tf.reshape(feats @ self.w, [sizes.shape[0], num_configs])
         return scores + kernels + self.b

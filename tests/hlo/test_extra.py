@@ -43,37 +43,23 @@ def test_absent_entries_are_minus_1_and_dimension_0_is_0():
 
 
 def test_dimension_numbers():
-    (row,) = _rows(
-        dict(
-            id=1,
-            dot_dimension_numbers=dict(
-                lhs_contracting_dimensions=[2, 3],
-                rhs_contracting_dimensions=[1],
-                rhs_batch_dimensions=[6, 7, 8, 9, 10],  # the first four
-            ),
-            gather_dimension_numbers=dict(
-                offset_dims=[2],
-                collapsed_slice_dims=[3],
-                start_index_map=[4, 5],
-                index_vector_dim=6,
-            ),
-            gather_slice_sizes=[7, 8],
-            scatter_dimension_numbers=dict(
-                update_window_dims=[1],
-                inserted_window_dims=[2],
-                scatter_dims_to_operand_dims=[3],
-                index_vector_dim=4,
-            ),
-            convolution_dimension_numbers=dict(output_spatial_dimensions=[1, 2]),
-        )
-    )
+    dot = dict(lhs_contracting_dimensions=[2, 3], rhs_batch_dimensions=[6, 7, 8, 9, 10])
+    gather = dict(offset_dims=[2], start_index_map=[4, 5], index_vector_dim=6)
+    scatter = dict(update_window_dims=[1], inserted_window_dims=[2], index_vector_dim=4)
+    instruction = dict(id=1, gather_slice_sizes=[7, 8])
+    for name, numbers in (
+        ('dot', dot),
+        ('gather', gather),
+        ('scatter', scatter),
+        ('convolution', dict(output_spatial_dimensions=[1, 2])),
+    ):
+        instruction[f'{name}_dimension_numbers'] = numbers
+    (row,) = _rows(instruction)
     assert row == {
         'dot_lhs_contracting_dimensions_0': 2,
         'dot_lhs_contracting_dimensions_1': 3,
-        'dot_rhs_contracting_dimensions_0': 1,
-        **{f'dot_rhs_batch_dimensions_{i}': 6 + i for i in range(4)},
+        **{f'dot_rhs_batch_dimensions_{i}': 6 + i for i in range(4)},  # the first four
         'gather_offset_dims_0': 2,
-        'gather_collapsed_slice_dims_0': 3,
         'gather_start_index_map_0': 4,
         'gather_start_index_map_1': 5,
         'gather_index_vector_dim': 6,
@@ -81,7 +67,6 @@ def test_dimension_numbers():
         'gather_slice_sizes_1': 8,
         'scatter_update_window_dims_0': 1,
         'scatter_inserted_window_dims_0': 2,
-        'scatter_scatter_dims_to_operand_dims_0': 3,
         'scatter_index_vector_dim': 4,
         'convolution_dim_numbers_output_spatial_dims_0': 1,
         'convolution_dim_numbers_output_spatial_dims_1': 2,

@@ -35,7 +35,7 @@ def test_casts_round_once():
 
 @pytest.mark.parametrize('pad', [1, -2])
 def test_other_pads_are_refused(pad):
-    with pytest.raises(ValueError, match=rf'pad is {pad}; .* 0 or -1'):
+    with pytest.raises(ValueError, match=f' {pad};'):
         graph.extract_graph(hlo_modules.chain(), pad=pad)
 
 
@@ -115,7 +115,7 @@ def test_opcodes():
 
 def test_too_many_instructions_are_refused(monkeypatch):
     monkeypatch.setattr(graph, 'MAX_NODES', 2)
-    with pytest.raises(ValueError, match='3 instructions are more than the 2'):
+    with pytest.raises(ValueError, match='3 .* 2'):
         graph.extract_graph(hlo_modules.chain())
 
 

@@ -62,33 +62,24 @@ def _no_module():
 
 
 @pytest.mark.parametrize(
-    'tuning, reason',
+    'runs, reason',
     [
-        (hlo_modules.tuning(), 'no runs'),
-        (hlo_modules.tuning(runs=[tile_run(default=True)]), '1 run'),
-        (_no_module(), 'no module'),
-        *(
-            (
-                hlo_modules.tuning(runs=[tile_run(default=True), other]),
-                'a run without tile sizes',
-            )
-            # Error runs count here too.
-            for other in (
-                dict(op_config={}),
-                dict(error=True),
-                hlo_modules.layout_run([]),
-            )
-        ),
+        ([], 'no runs'),
+        ([tile_run(default=True)], '1 run'),
+        # Error runs count here, too.
+        ([tile_run(default=True), dict(op_config={})], 'tile sizes'),
+        ([tile_run(default=True), dict(error=True)], 'tile sizes'),
+        ([tile_run(default=True), hlo_modules.layout_run([])], 'tile sizes'),
         (
-            hlo_modules.tuning(
-                runs=[tile_run(1, default=True), tile_run(default=True, error=True)]
-            ),
-            'no usable default run',
+            [tile_run(1, default=True), tile_run(default=True, error=True)],
+            'default run',
         ),
+        (None, 'no module'),
     ],
 )
-def test_modules_that_are_passed_over(tuning, reason):
-    assert tile_configs.why_unusable(tuning) == reason
+def test_modules_that_are_passed_over(runs, reason):
+    tuning = _no_module() if runs is None else hlo_modules.tuning(runs=runs)
+    assert reason in tile_configs.why_unusable(tuning)
     with pytest.raises(ValueError, match=reason):
         tile_configs.extract_configs(tuning)
 
@@ -101,7 +92,7 @@ def test_one_good_run_beside_an_error_is_usable():
 
 def test_too_many_runs_are_refused(monkeypatch):
     monkeypatch.setattr(tile_configs, 'MAX_CONFIGS', 2)
-    with pytest.raises(ValueError, match='3 usable runs, more than the 2'):
+    with pytest.raises(ValueError, match='3 .* 2'):
         tile_configs.extract_configs(hlo_modules.good_tile())
 
 
@@ -140,19 +131,8 @@ def test_default_of_candidates_is_a_measured_one_if_there_is(runs, default, norm
     assert (found.default, found.normalizer) == (default, normalizer)
 
 
-@pytest.mark.parametrize(
-    'tuning, reason',
-    [
-        (_no_module(), 'no module'),
-        (
-            hlo_modules.tuning(runs=[tile_run(), tile_run(error=True)]),
-            'only one run without error mark',
-        ),
-        (
-            hlo_modules.tuning(runs=[tile_run(error=True), tile_run(error=True)]),
-            'no run without error mark',
-        ),
-    ],
-)
-def test_modules_with_nothing_to_rank(tuning, reason):
-    assert tile_configs.why_unusable(tuning, measured=False) == reason
+def test_modules_with_nothing_to_rank():
+    assert tile_configs.why_unusable(_no_module(), measured=False)
+    for errors, number in ((False, True), 'one run'), ((True, True), 'no run'):
+        tuning = hlo_modules.tuning(runs=[tile_run(error=error) for error in errors])
+        assert number in tile_configs.why_unusable(tuning, measured=False)

@@ -35,17 +35,14 @@ def _saved(tmp_path):
 
 def test_what_is_kept(saved):
     run, path = saved
-    copies = {name: (run.info['code']['files'][i]) for i, name in enumerate('abc')}
-    assert [one['copy'] for one in copies.values()] == [
-        'code/m.py',
-        'code/l.py',
-        'code/2_l.py',
-    ]
-    for number, one in enumerate(copies.values()):
+    copies = run.info['code']['files']
+    names = ['code/m.py', 'code/l.py', 'code/2_l.py']
+    assert [one['copy'] for one in copies] == names
+    for number, one in enumerate(copies):
         content = open(os.path.join(run.model_dir, one['copy']), 'rb').read()
         assert content == b'x = %d\n' % number
         assert one['sha256'] == hashlib.sha256(content).hexdigest()
-    assert copies['a']['path'] == path and copies['a']['flag'] == 'models_file'
+    assert copies[0]['path'] == path and copies[0]['flag'] == 'models_file'
     assert run.info['code']['package'] == tpugraphs.__version__
 
 
@@ -73,10 +70,8 @@ def test_notes_of_another_file(saved, tmp_path, capsys):
     with open(path, 'a') as stream:
         stream.write('y = 1\n')
     refused(copy)
-    assert note(path) == (
-        f'note: {path} is not the file that {run.model_dir} was trained with; a copy '
-        f'of that is --models_file={copy}'
-    )
+    said = note(path)
+    assert path in said and f'--models_file={copy}' in said
 
 
 def test_notes_of_an_edited_models_py(tmp_path, monkeypatch, capsys):
@@ -96,23 +91,18 @@ def test_notes_of_an_edited_models_py(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == ''
     ours.write_text('class Mine(Model):\n    x = 1\n')
     code_files.note_difference(run, '')
-    assert capsys.readouterr().err == (
-        f'note: baselines/tiles/models.py is not the file that {model_dir} was trained '
-        f'with; a copy of that is --models_file={model_dir}/code/models.py\n'
-    )
+    said = capsys.readouterr().err
+    assert 'note: baselines/tiles/models.py ' in said
+    assert f'--models_file={model_dir}/code/models.py' in said
     assert (model_dir / 'code/models.py').read_text().endswith('pass\n')
     info['code']['package'] = '0.3.1'
     code_files.note_difference(run, '')
-    assert capsys.readouterr().err == (
-        f'note: {model_dir} was trained with tpugraphs 0.3.1; here is '
-        f'{tpugraphs.__version__}\n'
-    )
+    said = capsys.readouterr().err
+    assert f'{model_dir} ' in said and ' 0.3.1; ' in said
 
 
 @pytest.mark.parametrize('entry', [5, {'flag': 'models_file'}, {'flag': 1}])
 def test_a_damaged_list_of_files(tmp_path, entry):
     info = {'args': {'model': 'M', 'models_file': 'x'}, 'code': {'files': [entry]}}
     run = run_files.RunFile(str(tmp_path / 'model_0'), info)
-    refusals.assert_refused(
-        lambda: code_files.note_difference(run, ''), 'code.files is damaged'
-    )
+    refusals.assert_refused(lambda: code_files.note_difference(run, ''), 'code.files')

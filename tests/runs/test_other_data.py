@@ -53,24 +53,19 @@ def _refused_by(tmp_path):
 
 def test_a_tile_run_on_layout_data(layouts, tiles, refused):
     root = layouts[0] / 'data'
-    there = f'{root}/test: there is no such folder'
-    refused(tiles[1], root, there, '--data_root')
+    refused(tiles[1], root, f'{root}/test: ', '--data_root')
     root = root / 'xla' / 'random'
-    missing = f'{root}/test/program_0.npz: the array config_feat is missing'
-    refused(tiles[1], root, missing)
+    refused(tiles[1], root, f'{root}/test/program_0.npz: ', 'config_feat')
 
 
 def test_a_layout_run_on_tile_data(layouts, tiles, refused, tmp_path):
     root = tiles[0] / 'data'
-    missing = f'{root}/test/program_0_0000.npz: the array'
-    refused(layouts[1], root, missing, 'node_config_ids')
+    refused(layouts[1], root, f'{root}/test/program_0_0000.npz: ', 'node_config_ids')
     root = tmp_path / 'data'
     shutil.copytree(tiles[0] / 'data', root / 'xla' / 'random')
-    missing = f'{root}/xla/random/test/program_0_0000.npz: the array'
-    refused(layouts[1], root, missing, 'node_config_ids')
     refusals.assert_refused(
         lambda: layout_runs.train(tmp_path, **layout_runs.TINY),
-        f'{root}/xla/random/train/program_0_0000.npz: the array',
+        f'{root}/xla/random/train/program_0_0000.npz: ',
     )
 
 
@@ -98,5 +93,4 @@ def test_opcodes_without_a_row_are_the_unknown_one(task, tmp_path, capsys):
     assert store.graph_ids == ['known', 'new', 'old']
     np.testing.assert_array_equal(new, known)
     assert (other != known).any()
-    noted = f'opcodes of 121 or more, in 1 of 3 {unit}, are new to '
-    assert noted in capsys.readouterr().err
+    assert f'1 of 3 {unit}' in capsys.readouterr().err

@@ -110,9 +110,9 @@ def test_graphs_that_are_not_published(root, monkeypatch, capsys):
         data=root, cache_dir=str(root / 'cache'), protocol=protocol
     )
     assert measure('')['protocol'] == 'all'
-    refusals.assert_refused(lambda: measure('x'), "there is no protocol 'x'; there are")
-    refusals.assert_refused(lambda: measure('published'), 'protocol=published: there i')
+    refusals.assert_refused(lambda: measure('x'), "protocol 'x'")
+    refusals.assert_refused(lambda: measure('published'), 'protocol=published')
     lists = {'a': np.array([5, 12]), 'b': np.array([0]), 'c': np.array([0])}
     monkeypatch.setattr(published, 'validation_lists', lambda collection: lists)
     assert measure('')['protocol'] == 'all'  # c is not there
-    refusals.assert_refused(lambda: measure('published'), 'a has 12 configurations, an')
+    refusals.assert_refused(lambda: measure('published'), 'a has 12 ')

@@ -35,7 +35,7 @@ def test_models_of_all_tasks(capsys):
 
 def test_column_sets(capsys):
     found = tpugraphs.api.catalogue.columns()
-    assert list(found) == ['tile', 'loop', 'release', 'estimate']
+    assert list(found) == ['tile', 'estimate']
     assert all(line.endswith('.') for line in found.values())
     assert processes.command('models', '--columns') == 0
     assert capsys.readouterr().out.rstrip('\n') == repr(found)

@@ -1,6 +1,7 @@
 """Losses: the published numbers, small cases by hand, and what is refused."""
 
 import doctest
+import importlib.util
 import inspect
 import math
 
@@ -119,30 +120,29 @@ def test_weights_are_shares():
 
 
 @pytest.mark.parametrize(
-    'spec, message',
+    'spec, words',
     [
-        ('ListMLE', "no loss 'ListMLE'; did you mean 'ListMLELoss'? There are: "),
-        ('MSE:1,', "there is no loss ''"),
-        ('MSE:1,MSE:2', "--losses: 'MSE' stands twice in 'MSE:1,MSE:2'"),
-        ('MSE:x', "the weight of 'MSE' in 'MSE:x' should be a positive number, not 'x"),
-        ('MSE:0', "not '0'"),
-        ('none.py:gap:1', '--losses: there is no file '),
-        ('mine.py:gip:1', "there is no function in mine.py 'gip'; did you mean 'gap'?"),
-        ('mine.py:gap:0', "the weight of 'mine.py:gap' in 'mine.py:gap:0' should be"),
-        ('broken.py:gap', 'broken.py raised ZeroDivisionError'),
+        ('ListMLE', ["'ListMLE'", "'ListMLELoss'?"]),
+        ('MSE:1,', ["''"]),
+        ('MSE:1,MSE:2', ["'MSE'", 'twice']),
+        ('MSE:x', ["'MSE:x'", "'x'"]),
+        ('MSE:0', ["'0'"]),
+        ('none.py:gap:1', ['none.py']),
+        ('mine.py:gip:1', ["'gip'", "'gap'?"]),
+        ('broken.py:gap', ['broken.py', 'ZeroDivisionError']),
     ],
 )
-def test_bad_specs(tmp_path, monkeypatch, spec, message):
+def test_bad_specs(tmp_path, monkeypatch, spec, words):
     (tmp_path / 'mine.py').write_text(_OWN)
     (tmp_path / 'broken.py').write_text('1 / 0')
     monkeypatch.chdir(tmp_path)
-    refusals.assert_refused(lambda: losses.CombinedLoss(spec), message)
+    refusals.assert_refused(lambda: losses.CombinedLoss(spec), *words)
 
 
 def test_without_tensorflow_ranking_there_are_no_losses_of_it(monkeypatch):
-    monkeypatch.setattr(losses.importlib.util, 'find_spec', lambda name: None)
-    message = 'needs Python 3.10 or 3.11: pip install tensorflow-ranking'
-    refusals.assert_refused(lambda: losses.CombinedLoss('tfr.SoftmaxLoss'), message)
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+    make = lambda: losses.CombinedLoss('tfr.SoftmaxLoss')
+    refusals.assert_refused(make, 'pip install tensorflow-ranking')
     assert 'tfr.<class>' not in refusals.message_of(lambda: losses.CombinedLoss('Foo'))
 
 
@@ -188,20 +188,17 @@ def test_losses_of_tensorflow_ranking_by_name(ranking):
     softmax = -(math.log(1 / 3) + 0.5 * math.log(2 / 3))
     wanted = pytest.approx(softmax, rel=1e-5)
     assert _loss('tfr.SoftmaxLoss', labels, scores, temperature=1) == wanted
+    assert _loss('SoftmaxLoss', labels, scores, temperature=1) == wanted
     hot = np.multiply(scores, 10)
     assert _loss('tfr.SoftmaxLoss:2', labels, hot, temperature=10) == wanted
-    # Of -scores 0 and 2, whatever the temperature: (1 + 1.5^2) / 2.
-    assert _loss('tfr.MeanSquaredLoss', labels, [[0, -2]]) == pytest.approx(1.625)
     # log(e + 1) - 1, fastest first; and the mean of two losses.
     first = _loss('tfr.ListMLELoss', labels, [[0, 10]])
     assert first == pytest.approx(math.log(math.e + 1) - 1)
     both = _loss('tfr.ListMLELoss:1,MSE:1', labels, [[0, 10]])
     assert both == pytest.approx((first + (9 + 16) / 2) / 2)
-    for spec, message in (
-        ('tfr.SoftMaxLos', "'SoftMaxLos'; did you mean 'SoftmaxLoss'?"),
-        ('tfr._RankingLoss', "there is no loss of TensorFlow Ranking '_RankingLoss'"),
-    ):
-        refusals.assert_refused(lambda spec=spec: losses.CombinedLoss(spec), message)
+    for name, word in (('SoftMaxLos', "'SoftmaxLoss'?"), ('_RankingLoss', '')):
+        make = lambda name=name: losses.CombinedLoss(f'tfr.{name}')
+        refusals.assert_refused(make, repr(name), word)
 
 
 def test_the_order_of_ties_depends_on_the_scores_alone():

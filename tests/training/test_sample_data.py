@@ -36,7 +36,7 @@ def test_layouts_that_were_not_measured():
     flags = {'source': 'nlp', 'search': 'random'}
     collection = collections.collection_from_flags(flags)
     options = prediction.Options(sample_data=True)
-    with pytest.raises(ValueError, match='^no measured layout:nlp:random ships with t'):
+    with pytest.raises(ValueError, match='layout:nlp:random'):
         lookup.TASKS[collection.task].open_split(collection, options, 'train')
 
 

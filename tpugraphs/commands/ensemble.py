@@ -25,13 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_collection(parser, estimate=False)
     ways = ensembles.WAYS
     command_line.option(parser, '--by', 'scores', 'average these', choices=ways)
-    parser.add_argument(
-        '--weights',
-        nargs='+',
-        type=float,
-        metavar='WEIGHT',
-        help='weight the runs by these numbers, one each (default: all alike)',
-    )
+    about = 'weight the runs by these numbers, one each (default: all alike)'
+    rules = {'nargs': '+', 'metavar': 'WEIGHT'}
+    command_line.option(parser, '--weights', float, about, **rules)
     output = 'predictions_ensemble.csv'
     command_line.option(parser, '--output', output, 'write this CSV')
     about = 'measure per program, too; runtimes must be known'

@@ -46,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'measure a CSV (ID,TopConfigs) or .npz (graph ID -> scores) of graphs of '
     about += '--collection (default: tile:xla)'
     command_line.option(parser, '--predictions', '', about, metavar='FILE')
-    about = 'measure layouts on the 1,000 published configurations of each graph, or '
-    about += 'on all'
+    about = 'measure layouts on the 1,000 published configurations per graph, or all'
     protocols = ('published', 'all')
     command_line.option(parser, '--protocol', '', about, choices=protocols)
     command_line.add_json(parser)

@@ -19,6 +19,7 @@ from baselines import scoring
 from baselines.core import exits
 from baselines.core import files
 from baselines.core import settings as settings_lib
+from baselines.core import text
 from baselines.runs import run_files
 from tpugraphs import report
 
@@ -51,4 +52,4 @@ def run(args: argparse.Namespace) -> None:
         run = cast(run_files.RunFile, predictor.run)  # none of them is the estimate
         drawn.append(report.measured.MeasuredRun(name, model, run, summary, graphs))
     report.page.write(args.output, drawn)
-    print(f'report: {files.expand(args.output)}')
+    print(f'report: {text.printable(files.expand(args.output))}')

@@ -11,10 +11,12 @@ module (HloModuleProto, HloProto, HloSnapshot) the graph is shown.
 """
 
 import argparse
+from collections.abc import Callable
 import sys
 
 from baselines import command_line
 from baselines.core import exits
+from baselines.core import text
 from tpugraphs import inspect
 from tpugraphs.inspect import layers
 
@@ -38,13 +40,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 @exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
-    print_description(args, inspect.showing.describe(args.file, args.module, args.plot))
+    described = inspect.showing.describe(args.file, args.module, args.plot)
+    print_description(args, described.to_json(), described.to_text)
 
 
 def print_description(
-    args: argparse.Namespace, described: inspect.showing.Description
+    args: argparse.Namespace, content: object, to_text: Callable[[], str]
 ) -> None:
-    """Prints a description as --json says, and names the picture."""
-    command_line.show(args, described.to_json(), described.to_text)
+    """Prints a description, as JSON for --json, and names the picture."""
+    command_line.show(args, content, to_text)
     if args.plot:
-        print(f'drawn: {args.plot}', file=sys.stderr if args.json else sys.stdout)
+        drawn = f'drawn: {text.printable(args.plot)}'
+        print(drawn, file=sys.stderr if args.json else sys.stdout)

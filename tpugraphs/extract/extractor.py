@@ -49,7 +49,7 @@ def extract_file(path: str, options: ExtractionOptions) -> outcomes.Outcome:
             return outcome
     outcome.by_file[path] = outcome.written + outcome.existing
     if not (outcome.written or outcome.existing or outcome.failed):
-        reasons = text.reasons(outcome.skipped)
+        reasons = text.list_skipped(outcome.skipped)
         outcome.failed.append(f'{path}: nothing usable: {reasons}')
     return outcome
 

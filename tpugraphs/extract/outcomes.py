@@ -48,7 +48,7 @@ class Outcome:
         """Returns why nothing can be ranked: the first error, or the skips."""
         if self.failed:
             return self.failed[0]
-        return f'nothing to rank: {text.reasons(self.skipped)}'
+        return f'nothing to rank: {text.list_skipped(self.skipped)}'
 
     @contextlib.contextmanager
     def noting(self, path: str, module: str) -> Iterator[None]:
@@ -85,7 +85,7 @@ def summary(outcome: Outcome) -> str:
         f'{len(outcome.failed)} wrong',
     ]
     for reason, names in outcome.skipped.items():
-        lines.append(f'skipped  {text.reasons({reason: names})}')
+        lines.append(f'skipped  {text.list_skipped({reason: names})}')
     dropped = sum(outcome.runs_dropped.values())
     why = ', '.join(f'{n} {why}' for why, n in outcome.runs_dropped.items())
     lines.append(

@@ -157,8 +157,8 @@ def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> 
     for variable, copied in zip(model.trainable_variables, other.trainable_variables):
         if not np.array_equal(variable, copied):
             raise ValueError(
-                f'{variable.name} is another variable after saving and loading: assign '
-                'each layer to one attribute, once'
+                f'{variable.name} is at another place after loading: assign each '
+                'attribute once, and each layer to one attribute'
             )
     kept = text.listed([v.name for v in model.non_trainable_variables]) or 'random'
     change = f'the trainable variables, all that a grader copies, are not all ({kept})'

@@ -52,7 +52,7 @@ _GROUP_OF = {
 }
 
 
-def draw(content: contents.Content, path: str) -> None:
+def draw_graph(content: contents.Content, path: str) -> None:
     """Draws a graph, data flowing down, and a histogram of its runtimes.
 
     Args:

@@ -57,17 +57,17 @@ def describe(
     if all(graph.problem and not graph.opcodes for graph in graphs):
         raise ValueError(f'{path}: {graphs[0].problem}')
     if picture:
-        draw(path, graphs, picture)
+        draw_only_graph(path, graphs, picture)
     return Description(graphs)
 
 
-def draw(path: str, graphs: list[contents.Content], picture: str) -> None:
+def draw_only_graph(path: str, graphs: list[contents.Content], picture: str) -> None:
     """Draws the only graph of a file; raises ValueError for several."""
     if len(graphs) > 1:
         raise ValueError(
             f'{path}: has {len(graphs)} modules; choose the one to draw with --module'
         )
-    plot.draw(graphs[0], files.expand(picture))
+    plot.draw_graph(graphs[0], files.expand(picture))
 
 
 def _choose(path: str, graphs: list[contents.Content], module: str) -> contents.Content:

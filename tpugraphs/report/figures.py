@@ -43,7 +43,7 @@ def curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
             bests.append(f'{run.name}: {epochs}, {score}')
     if bests:
         drawn.append(
-            pictures.draw(
+            pictures.draw_picture(
                 lambda axes: _plot_curves(axes, models, {key: '-'}, title),
                 f'Line chart of {title} on validation configurations by epoch. '
                 f'{"; ".join(bests)}.',
@@ -69,7 +69,7 @@ def _losses(
         return []
     what = f'({text.printable(loss.name)}) by {loss.step}'
     return [
-        pictures.draw(
+        pictures.draw_picture(
             lambda axes: _plot_curves(axes, models, lines, loss.name, loss.step, is_of),
             f'Line chart of the loss {what}, in training and on validation.',
             f'The loss {what}: solid in training, dashed on validation.',
@@ -130,7 +130,7 @@ def groups(
     rows = f'; the {most_rows} worst of {len(worst)}' * (len(worst) > most_rows)
     inches_per_row = 0.2 * max(1, len(models) / 2)
     height = 1.1 + inches_per_row * len(names)
-    return pictures.draw(
+    return pictures.draw_picture(
         lambda axes: _plot_groups(axes, models, names, key, title),
         f'Dot plot of {title} by {over}. {_means_in_words(models, names, key)}.{limit}',
         f'{title[0].upper()}{title[1:]} of each {over}, all of them in the first row'
@@ -261,7 +261,7 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
             f'{x:.1%} at k = {k}' for x, k in zip(line, points) if k in _KS_IN_TEXT
         ]
         sentences.append(f'{name}: {", ".join(means)}')
-    return pictures.draw(
+    return pictures.draw_picture(
         plot,
         f'Line chart of top-k error by the number of configurations tried. '
         f'{"; ".join(sentences)}.',

@@ -95,7 +95,7 @@ def add_legend(axes: Any, last: Collection[str] = (), fewest: int = 2) -> None:
     figure.set_figheight(figure.get_figheight() + _INCHES_PER_LINE * math.ceil(lines))
 
 
-def draw(
+def draw_picture(
     plot: Callable[[Any], None],
     alt: str,
     caption: str,

@@ -1,7 +1,7 @@
 """Draws configurations of layout graphs without replacement.
 
     sampler = ConfigSampler(store, 'skewed')
-    configs = sampler.draw(np.random.default_rng(0), graphs=[3, 8], k=16)
+    configs = sampler.draw_configs(np.random.default_rng(0), graphs=[3, 8], k=16)
     configs[0]    # int64 [16], numbers of configurations of graph 3
 
 The first of a group of equal configurations represents the group.
@@ -65,7 +65,7 @@ class ConfigSampler:
             self._candidates[graph] = order
         return self._candidates[graph]
 
-    def draw(
+    def draw_configs(
         self, rng: np.random.Generator, graphs: Sequence[int], k: int
     ) -> np.ndarray:
         """Draws `k` distinct candidates of each graph: int64 [graphs, k].

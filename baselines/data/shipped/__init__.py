@@ -2,8 +2,7 @@
 
 root = folder('tile')   # unpacked on first use; what --sample_data trains on
 
-docs/findings/measured-data.md says how they were made, and on what machine;
-tools/measured_data makes them.
+docs/findings/sample-data.md is their data card.
 """
 
 import os
@@ -17,21 +16,21 @@ ROOT = '~/data/tpugraphs/measured'
 
 
 def folder(task: str, root: str = ROOT) -> str:
-    """Returns the folder of a shipped collection; unpacks it on first use.
+    """Returns the folder of a measured collection; unpacks it on first use.
 
     Args:
-        task: 'tile' or 'layout', or an archive for tests alone, such as 'by_others'.
+        task: 'tile' or 'layout', or the path of another archive, *.zip.
         root: the parent of the folder, whose name has a hash of the content.
 
     Raises:
         ValueError: none ships for that task, or its file is damaged.
         OSError: the folder cannot be written.
     """
-    archive = archive_of(task)
-    if not os.path.exists(archive):
+    archive = pathlib.Path(task if task.endswith('.zip') else archive_of(task))
+    if not archive.exists():
         raise ValueError(f'no measured {task} collection ships with this version')
-    digest = zlib.crc32(pathlib.Path(archive).read_bytes())
-    target = os.path.join(files.expand(root), f'{task}_{digest:08x}')
+    digest = zlib.crc32(archive.read_bytes())
+    target = os.path.join(files.expand(root), f'{archive.stem}_{digest:08x}')
     if not os.path.isdir(target):
         with files.folder_atomically(target) as building:
             try:

@@ -45,21 +45,23 @@ class KernelBatch:
         pairs.columns = self.num_configs
         return pairs
 
-    def wide(self, x: tf.Tensor) -> tf.Tensor:
+    def join_columns(self, x: tf.Tensor) -> tf.Tensor:
         """Makes a row per node or kernel: [.. * columns, h] -> [.., columns h]."""
         return tf.reshape(x, [-1, self.columns * x.shape[-1]])
 
     def times(self, matrix: implicit.Multiplier, x: tf.Tensor) -> tf.Tensor:
         """Multiplies a matrix with every column of x."""
-        return tf.reshape(matrix @ self.wide(x), [-1, x.shape[-1]])
+        return tf.reshape(matrix @ self.join_columns(x), [-1, x.shape[-1]])
 
     def on_nodes(self, x: tf.Tensor) -> tf.Tensor:
         """Copies rows of kernels to nodes: [b * columns, h] -> [n * columns, h]."""
-        return tf.reshape(tf.matmul(self.member, self.wide(x)), [-1, x.shape[-1]])
+        return tf.reshape(
+            tf.matmul(self.member, self.join_columns(x)), [-1, x.shape[-1]]
+        )
 
     def pool(self, x: tf.Tensor, reduction: str = 'sum') -> tf.Tensor:
         """Sums or averages over nodes: [n * columns, h] -> [b * columns, h]."""
-        pooled = tf.matmul(self.member, self.wide(x), transpose_a=True)
+        pooled = tf.matmul(self.member, self.join_columns(x), transpose_a=True)
         if reduction == 'mean':
             pooled /= tf.expand_dims(tf.reduce_sum(self.member, axis=0), 1)
         return tf.reshape(pooled, [-1, x.shape[-1]])

@@ -3,15 +3,13 @@
 import pytest
 
 from baselines.hlo import protos
-from tpugraphs import commands
+from lab.tests.helpers import lab_commands
 from tpugraphs_lab import measure
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import preparation
 from tpugraphs_lab.kernels import removal
 from tpugraphs_lab.programs import reader
 from tpugraphs_lab.programs import xla
-
-pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 # x -> exponential -> what is cut out -> tanh: two kernels, which stay.
 _AROUND = """
@@ -118,7 +116,7 @@ def custom_call(target, more=''):
 )
 def test_what_is_around_it_stays(lines, cut_out):
     prepared = program(lines)
-    assert removal.described(prepared.cut_out) == cut_out
+    assert removal.describe(prepared.cut_out) == cut_out
     assert {'exponential', 'tanh'} <= set(kernels(prepared))
 
 
@@ -159,7 +157,7 @@ def write(tmp_path):
 
 
 def test_show_lists_the_others(tmp_path, capsys):
-    assert commands.run('show', [write(tmp_path)]) == 0
+    assert lab_commands.run('show', [write(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "cut out         1 custom call of 'AwsNeuronGelu'" in printed
     assert 'kernels         2, as' in printed
@@ -168,7 +166,7 @@ def test_show_lists_the_others(tmp_path, capsys):
 def test_collect_measures_the_others(tmp_path, capsys):
     words = ['--configs', '2', '--passes', '2', '--split', 'none']
     path, out = write(tmp_path), str(tmp_path / 'out')
-    assert commands.run('collect', [path, out, *words]) == 0
+    assert lab_commands.run('collect', [path, out, *words]) == 0
     captured = capsys.readouterr()
     assert "cut out: 1 custom call of 'AwsNeuronGelu'" in captured.err
     assert '2 kernels with' in captured.out

@@ -2,20 +2,18 @@
 
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from baselines.hlo import protos
-from tests.helpers import measured_programs
+from lab.tests.helpers import measured_programs
 from tpugraphs_lab.kernels import building
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import neutral_elements
 from tpugraphs_lab.kernels import rewriting
 from tpugraphs_lab.measure.clock import backend as backend_lib
 from tpugraphs_lab.programs import xla
-
-ml_dtypes = pytest.importorskip('ml_dtypes', reason='it comes with jaxlib')
-pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 
 @pytest.fixture(scope='module')

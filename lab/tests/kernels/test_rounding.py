@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers import measured_programs
+from lab.tests.helpers import measured_programs
 from tpugraphs_lab.kernels import building
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import rounding
@@ -40,7 +40,6 @@ def test_a_tolerance_is_of_the_terms_and_the_type():
 
 @pytest.fixture(name='session', scope='module')
 def _session():
-    pytest.importorskip('jaxlib', reason='jaxlib is not installed (extra [measure])')
     with session_lib.Session() as session:
         yield session
 

@@ -16,9 +16,9 @@ from baselines.core import text
 from baselines.data import collections
 from baselines.data import hardware
 from baselines.data.tile import records
-from tests.helpers import measurements
+from lab.tests.helpers import measurements
+from lab.tests.helpers.measured_programs import pointwise
 from tests.helpers import places
-from tests.helpers.measured_programs import pointwise
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import tile_choices
 from tpugraphs_lab.measure import collection
@@ -26,8 +26,6 @@ from tpugraphs_lab.measure import collection_folder
 from tpugraphs_lab.measure.clock import session as session_lib
 from tpugraphs_lab.measure.clock import timing
 from tpugraphs_lab.programs import reader
-
-pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 QUICK = timing.Protocol(least=2, most=2)
 

@@ -10,7 +10,7 @@ import pytest
 
 from baselines.data import families
 from baselines.hlo import protos
-from tests.helpers import measured_programs
+from lab.tests.helpers import measured_programs
 from tpugraphs_lab.kernels import building
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.kernels import preparation
@@ -195,7 +195,7 @@ def fused():
 
 def test_few_possible_configurations_are_all_taken():
     plan = rewriting.Plan(measured_programs.pointwise(4, 3))
-    drawn = tile_choices.draw(plan, np.random.default_rng(0), 12)
+    drawn = tile_choices.draw_tiles(plan, np.random.default_rng(0), 12)
     # 1, 2, 4 by 1, 2, 3; the untiled one is first, and once.
     assert drawn[0] == rewriting.Tiles((4, 3), ())
     every = sorted(itertools.product([1, 2, 4], [1, 2, 3]))
@@ -208,7 +208,7 @@ def test_of_many_configurations_half_the_sizes_are_whole_and_a_fifth_is_one():
     untiled = np.prod(whole)  # is not drawn again
     plan = rewriting.Plan(measured_programs.pointwise(64, 8, 2))
     rng = np.random.default_rng(0)
-    first = [tile_choices.draw(plan, rng, 2)[1].output[0] for _ in range(300)]
+    first = [tile_choices.draw_tiles(plan, rng, 2)[1].output[0] for _ in range(300)]
     for size, share in ((64, whole[0] - untiled), (1, 0.2 + 0.3 / 7)):
         share /= 1 - untiled
         deviation = np.sqrt(share * (1 - share) / 300)

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 from baselines.core import files
-from tests.helpers import program_forms
+from lab.tests.helpers import program_forms
 from tpugraphs_lab.measure.clock import backend as backend_lib
 from tpugraphs_lab.programs import hlo_text
 from tpugraphs_lab.programs import isolated
 from tpugraphs_lab.programs import reader
 from tpugraphs_lab.programs import stablehlo
 from tpugraphs_lab.programs import xla
-
-pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 
 def _opcodes(text):

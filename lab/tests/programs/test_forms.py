@@ -6,24 +6,20 @@ import types
 
 import pytest
 
-import baselines
-from tests.helpers import program_forms
-from tpugraphs import commands
+from lab.tests.helpers import lab_commands
+from lab.tests.helpers import program_forms
 from tpugraphs_lab.kernels import preparation
 from tpugraphs_lab.measure.clock import session
 from tpugraphs_lab.programs import conversion
 from tpugraphs_lab.programs import functions
 from tpugraphs_lab.programs import isolated
 
-_NEED_JAXLIB = ('text', 'bytecode')
 # TensorFlow traces, or JAX is imported.
 _SLOW = ('function', 'tf.', 'model', 'Model')
 
 
 @pytest.fixture
 def source(request, tmp_path):
-    if any(part in request.param for part in _NEED_JAXLIB):
-        pytest.importorskip('jaxlib', reason='jaxlib is not installed ([measure])')
     return program_forms.write(request.param, tmp_path)
 
 
@@ -59,19 +55,18 @@ def _kernels_as_they_stand(monkeypatch, request):
 def test_every_command_takes_it(
     source, tmp_path, monkeypatch, capsys, _kernels_as_they_stand
 ):
-    assert commands.run('show', [source]) == 0
+    assert lab_commands.run('show', [source]) == 0
     shown = capsys.readouterr().out
     if '(tile)' not in shown:  # of tuning data: the kernels as ever
         # 64 rows, 96 columns, and 128 products for each.
         assert '786,432 multiply-adds' in shown
         assert 'f32[64,96]' in shown and '100.0 %' in shown
         assert 'parameters      2: f32[64,128], f32[128,96]' in shown
-    assert commands.run('rank', [source, '--dir', 'estimate', '--top', '2']) == 0
+    assert lab_commands.run('rank', [source, '--dir', 'estimate', '--top', '2']) == 0
     ranked = capsys.readouterr().out
     own = 'output ' in ranked and "XLA's own choice: place " in ranked
     assert own or 'slowdown' in ranked
-    if baselines.version('jaxlib'):
-        _check_measuring(source, tmp_path, monkeypatch, capsys)
+    _check_measuring(source, tmp_path, monkeypatch, capsys)
 
 
 def _check_measuring(source, tmp_path, monkeypatch, capsys):
@@ -85,7 +80,7 @@ def _check_measuring(source, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(preparation, 'optimise', optimise)
     monkeypatch.setattr(session.Session, '__enter__', lambda self: self)
     monkeypatch.setattr(session.Session, '__exit__', lambda self, *_: None)
-    assert commands.run('collect', [source, str(tmp_path / 'out')]) == 1
+    assert lab_commands.run('collect', [source, str(tmp_path / 'out')]) == 1
     assert 'read' in capsys.readouterr().err
     [module] = read
     instructions = [i for c in module.computations for i in c.instructions]
@@ -96,18 +91,9 @@ def _check_measuring(source, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow  # starts XLA
 @pytest.mark.parametrize('source', ['HLO text'], indirect=True)
 def test_kernels_are_those_of_xla(source, capsys):
-    assert commands.run('show', [source]) == 0
+    assert lab_commands.run('show', [source]) == 0
     printed = capsys.readouterr().out
     assert "kernels         2, as XLA's CPU compiler makes them" in printed
-    assert commands.run('rank', [source, '--dir', 'estimate']) == 0
+    assert lab_commands.run('rank', [source, '--dir', 'estimate']) == 0
     # tanh and the dot, each with up to 200 candidates.
     assert '2 modules with ' in capsys.readouterr().out
-
-
-def test_extract_says_that_a_program_has_no_configurations(tmp_path, capsys):
-    source = program_forms.write('HLO text', tmp_path)
-    assert commands.run('extract', [source, str(tmp_path / 'out')]) == 1
-    assert capsys.readouterr().err == (
-        f'error: {source}: HLO text, a program without measured configurations; '
-        '`tpugraphs collect` measures them\n'
-    )

@@ -6,8 +6,8 @@ import dataclasses
 import pytest
 
 from baselines.hlo import protos
-from tests.helpers import measured_programs
-from tests.helpers import program_forms
+from lab.tests.helpers import measured_programs
+from lab.tests.helpers import program_forms
 from tpugraphs_lab import kernel_table
 from tpugraphs_lab.kernels import building
 from tpugraphs_lab.kernels import proposals
@@ -146,7 +146,6 @@ def test_a_damaged_product_is_said_in_one_line():
 
 
 def test_what_xla_takes_too_long_for_is_listed_as_it_is(monkeypatch):
-    pytest.importorskip('jaxlib', reason='jaxlib is not installed')
     program = reader.read_program(measured_programs.pointwise(8))
     _as_it_stands(monkeypatch)
     described = kernel_table.describe(dataclasses.replace(program, seconds=7))

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from baselines.hlo import protos
-from tests.helpers import measured_programs
+from lab.tests.helpers import measured_programs
 from tpugraphs_lab import kernel_table
 from tpugraphs_lab import measure
 from tpugraphs_lab.kernels import building
@@ -15,8 +15,6 @@ from tpugraphs_lab.kernels import trip_counts
 from tpugraphs_lab.programs import hlo_text
 from tpugraphs_lab.programs import reader
 from tpugraphs_lab.programs import xla
-
-pytest.importorskip('jaxlib', reason='jaxlib is not installed (the extra [measure])')
 
 _F32 = 'f32[256,512]'
 

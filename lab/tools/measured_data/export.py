@@ -4,7 +4,7 @@
       diffusers==0.30.3 dm-haiku==0.0.12 optax==0.2.3 dm-pix==0.4.5 rlax==0.1.6 \
       jraph==0.0.6.dev0 tensorflow==2.15.1 tensorflow-probability==0.23.0 \
       numpy==1.26.4
-  python tools/measured_data/export.py OUT --sizes published
+  python lab/tools/measured_data/export.py OUT --sizes published
 
 in an environment of its own: only these programs' measured kernels ship, none of the
 packages.  OUT/train_on gets the programs that may be trained on, OUT/by_others those

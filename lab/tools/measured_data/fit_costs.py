@@ -1,7 +1,7 @@
-"""Fits the nanoseconds of `baselines/features/cpu/loop_costs.py` to measured kernels.
+"""Fits the nanoseconds of `columns/loop_costs.py` to measured kernels.
 
-  python tools/measured_data/fit_costs.py
-  python tools/measured_data/fit_costs.py --judge
+  python lab/tools/measured_data/fit_costs.py
+  python lab/tools/measured_data/fit_costs.py --judge
 
 Prints the table `NANOSECONDS`: for each term the nanoseconds before XLA's thunks and
 since, fitted to the train split of the kernels that ship.  What is minimised is, of
@@ -11,20 +11,14 @@ nonnegative least squares of the relative error.  The second command prints how 
 table that is there ranks kernels by itself.
 """
 
-import pathlib
-import sys
-
 import numpy as np
 import scipy.optimize
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks'))
-
-import judging
-import results
 
 from baselines.data.tile import store as tile_store
 from baselines.features import kernel_nodes
 from baselines.features import tile_table
+from benchmarks import results
+from lab.benchmarks import judging
 from tpugraphs_lab.columns import loop_costs
 from tpugraphs_lab.columns import node_groups
 from tpugraphs_lab.columns import release_columns

@@ -1,10 +1,10 @@
 """Makes an archive of measured data that ships, and the summary next to it.
 
-  python tools/measured_data/pack.py tile packed=OLD published=OUT1 random=OUT2
-  python tools/measured_data/pack.py by_others_real published=OUT3
+  python lab/tools/measured_data/pack.py tile packed=OLD published=OUT1 random=OUT2
+  python lab/tools/measured_data/pack.py by_others_real published=OUT3
 
-Each OUT is a folder that `tpugraphs collect` wrote, under the name of its origin, of
-which there may be several.  OLD is an archive of before, unpacked; its kernels keep
+Each OUT is a folder that `tpugraphs lab collect` wrote, under the name of its origin,
+of which there may be several.  OLD is an archive of before, unpacked; its kernels keep
 their origins and splits.
 Noisy kernels are left out, kernels that are in a folder before, and kernels in an
 archive for tests alone (`by_others`, `by_others_real`): pack those first.  Families of
@@ -21,18 +21,11 @@ from collections.abc import Sequence
 import json
 import os
 import pathlib
-import sys
 import tempfile
 from typing import Any, NamedTuple
 import zipfile
 
 import numpy as np
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks'))
-
-import judging
-import results
-import time_saved
 
 from baselines.core import files
 from baselines.core import npz
@@ -40,7 +33,9 @@ from baselines.data import collections as collections_lib
 from baselines.data import families
 from baselines.data import hardware
 from baselines.data import shares
-from baselines.data import shipped
+from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import time_saved
 from tpugraphs_lab.measure import collection_folder
 
 _MAX_BYTES = 1 << 30  # of an npz file
@@ -129,7 +124,7 @@ def pack(
         or graph.measured['tau'] >= small_tau
     ]
     _write(archive, graphs, splits, abouts)
-    path = shipped.archive_of(archive)
+    path = judging.path_of(archive)
     summary = {
         **_summary(graphs, splits),
         'megabytes': round(os.path.getsize(path) / 1e6, 2),
@@ -193,7 +188,7 @@ def _write(
         for graph in graphs
     }
     sidecar = json.dumps({'sources': abouts, 'kernels': kernels}, sort_keys=True)
-    with files.write_atomically(shipped.archive_of(archive), 'wb') as stream:
+    with files.write_atomically(judging.path_of(archive), 'wb') as stream:
         with zipfile.ZipFile(stream, 'w', zipfile.ZIP_DEFLATED) as packed:
             for graph in graphs:
                 _add(packed, kernels[graph.name]['file'], _content(graph))
@@ -219,9 +214,9 @@ def _add(packed: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 def _digests(archive: str) -> set[str]:
     """Returns the digests of the kernels in an archive; none if it does not exist."""
-    if not os.path.exists(shipped.archive_of(archive)):
+    if not os.path.exists(judging.path_of(archive)):
         return set()
-    with zipfile.ZipFile(shipped.archive_of(archive)) as packed:
+    with zipfile.ZipFile(judging.path_of(archive)) as packed:
         names = [os.path.splitext(name)[0] for name in packed.namelist()]
     return {name.rpartition('_')[2] for name in names}
 

@@ -1,34 +1,29 @@
 """Makes the run that ships, `pretrained`, and the description that `rank` prints.
 
-  python tools/measured_data/pretrain.py
+  python lab/tools/measured_data/pretrain.py
 
 Trains `--recipe=strong --model=Trees`, with more trees than by default, on the train
 split of the measured kernels that ship, with their valid split to stop at, and judges
 it on `by_others_real`: kernels at published sizes, of programs whose families it has
-not seen.  The run and about.json replace those in `baselines/runs/pretrained`.  The
+not seen.  The run and about.json replace those in `lab/tpugraphs_lab/pretrained`.  The
 same data, LightGBM and settings make the same trees.
 """
 
 import json
 import os
-import pathlib
 import shlex
 import shutil
-import sys
 import tempfile
 from typing import Any
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'benchmarks'))
-
-import judging
-import leaderboard
 import numpy as np
-import results
 
 from baselines.core import files
-from baselines.data import shipped
-from baselines.runs import finding
 from baselines.runs import run_files
+from benchmarks import results
+from lab.benchmarks import judging
+from lab.benchmarks import leaderboard
+from tpugraphs_lab import pretrained_run
 
 _FLAGS = ('--sample_data', '--recipe=strong', *leaderboard.MORE_TREES, '--seed=0')
 _UNSEEN = 'by_others_real'
@@ -43,7 +38,7 @@ def main() -> None:
         run = run_files.read(results.run_of(made))
         about = describe(run)
         print(json.dumps(about, indent=1))
-        target = finding.pretrained_folder()
+        target = pretrained_run.folder()
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(run.model_dir, os.path.join(target, f'model_{run.hash}'))
         shutil.copy(run.file, target)
@@ -51,13 +46,13 @@ def main() -> None:
             os.path.join(target, 'about.json'), encoding='utf-8'
         ) as stream:
             json.dump(about, stream, indent=1)
-    print(finding.about_pretrained())
+    print(pretrained_run.describe())
 
 
 def describe(run: run_files.RunFile) -> dict[str, Any]:
     """Returns what a run was trained on, and its figures on unseen programs."""
     graphs = judging.load(_UNSEEN, 'test')
-    scores, _ = results.scores(run.model_dir, shipped.folder(_UNSEEN), graphs)
+    scores, _ = results.scores(run.model_dir, judging.folder_of(_UNSEEN), graphs)
     rows = judging.figures('tile', graphs, scores)
     figures = judging.summary([rows], graphs, judging.TILE_WHOLES)['mean']
     return {

@@ -1,4 +1,4 @@
-"""Tiles in elements, as `tpugraphs collect` has them on CPUs, as columns.
+"""Tiles in elements, as `tpugraphs lab collect` has them on CPUs, as columns.
 
 There a tile is a round of a loop: it costs a fixed amount, and what it reads and
 writes comes in runs that lie together in memory.  Bounds count elements of row-major

@@ -1,4 +1,4 @@
-"""Columns of loops over tiles that `tpugraphs collect` measures on a CPU."""
+"""Columns of loops over tiles that `tpugraphs lab collect` measures on a CPU."""
 
 import numpy as np
 

@@ -4,9 +4,8 @@
 
 Each count follows from the loops that XLA makes of a kernel and its tile; the
 nanoseconds were fitted to the measured kernels that ship, for each of XLA's two CPU
-runtimes (`release_columns`), by `tools/measured_data/fit_costs.py`.  Sums of a few
-terms hold for kernels larger than those of the training data, where trees, which are
-constant beyond what they have seen, do not.
+runtimes (`release_columns`), by `lab/tools/measured_data/fit_costs.py`.  For kernels
+larger than those of the training data trees predict a constant; this sum still grows.
 
     exact_cost_time     logarithm of the time
     exact_cost_change   the same less that of the untiled kernel
@@ -131,19 +130,19 @@ class LoopCosts:
         rates = np.array(list(NANOSECONDS.values())).T  # [2, terms]
         self._rates = rates[groups.have_thunks.astype(int)]  # [kernels, terms]
         kernels = np.arange(count)
-        untiled = self._times(kernels, groups.cut(kernels, groups.whole))
+        untiled = self._predict_times(kernels, groups.cut(kernels, groups.whole))
         self._untiled = np.log(untiled.sum(axis=1))
 
     def __call__(self, kernels: np.ndarray, cut: node_groups.Cut) -> np.ndarray:
         """Computes the columns of cut kernels: float32 [rows, len(names)]."""
-        times = self._times(kernels, cut)
+        times = self._predict_times(kernels, cut)
         total = times.sum(axis=1, keepdims=True)
         logs = np.log(total)
         change = logs - self._untiled[kernels, np.newaxis]
         columns = np.concatenate([logs, change, times / total], axis=1)
         return columns.astype(np.float32)
 
-    def _times(self, kernels: np.ndarray, cut: node_groups.Cut) -> np.ndarray:
+    def _predict_times(self, kernels: np.ndarray, cut: node_groups.Cut) -> np.ndarray:
         """Computes the nanoseconds of each term, float64 [rows, terms]."""
         counts = self.counts(kernels, cut)
         return np.stack([*counts.values()], axis=1) * self._rates[kernels]

@@ -2,7 +2,7 @@
 
 Since jaxlib 0.4.32, XLA executes a program for a CPU as a sequence of thunks; earlier
 releases compiled it to one function.  The two rank the tiles of a kernel differently
-(docs/findings/xla-releases.md), so a model that learns from both gets this column.
+(lab/docs/xla-releases.md), so a model that learns from both gets this column.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
 """Measure programs on this machine: a collection of real runtimes.
 
-    tpugraphs collect my_program.py:step out
-    tpugraphs collect first.py:f second.py:g module.pb out --configs 40
-    tpugraphs collect --random 100 out --minutes 60
+    tpugraphs lab collect my_program.py:step out
+    tpugraphs lab collect first.py:f second.py:g module.pb out --configs 40
+    tpugraphs lab collect --random 100 out --minutes 60
 
 A program is a function of TensorFlow or JAX, a model, or a file with HLO or MLIR
-(docs/guide/measure.md#programs).  XLA optimises it; each piece of the result that
+(lab/docs/measure.md#programs).  XLA optimises it; each piece of the result that
 XLA runs as one is a kernel, and a configuration says how a loop walks its output
 in tiles.  Each is compiled, compared with XLA's own default, and timed, in a process of
 its own on one core.
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('programs', nargs='*', metavar='PROGRAM', help=about)
     parser.add_argument('output', metavar='OUT', help='the output folder')
     about = 'measure this many random programs, composed of what models have'
-    parser.add_argument('--random', type=int, metavar='N', help=about)
+    option('--random', int, about, metavar='N')
     about = 'draw random programs of these families, such as gathers,norm'
     option('--families', '', about, metavar='A,B')
     about = 'measure this many configurations of a kernel'

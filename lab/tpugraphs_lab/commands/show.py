@@ -30,4 +30,4 @@ def run(args: argparse.Namespace) -> None:
     """Prints the graph and the kernels of a program, and draws it on request."""
     options = reader.Options(args.batch_size, args.seconds)
     described = program_showing.describe(args.file, args.module, args.plot, options)
-    show.print_description(args, described)
+    show.print_description(args, described.to_json(), described.to_text)

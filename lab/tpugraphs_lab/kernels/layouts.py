@@ -43,7 +43,7 @@ def tuning_data(
         if number in nodes
     ]
     tuning = protos.ModuleTuningData(module=module, config_index_to_node=nodes)
-    for config in draw(ranks, rng, count):
+    for config in draw_configs(ranks, rng, count):
         layout = tuning.runs.add().module_config.layout_config
         for orders in config:
             tensors = layout.nodes.add().tensors
@@ -79,7 +79,7 @@ def configurable(module: protos.HloModuleProto) -> list[int]:
     return numbers
 
 
-def draw(
+def draw_configs(
     ranks: Sequence[Sequence[int]], rng: np.random.Generator, count: int
 ) -> list[Config]:
     """Returns distinct configurations, the default first.

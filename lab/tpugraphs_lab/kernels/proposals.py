@@ -35,7 +35,7 @@ def tunings(
     The default, which is XLA's own choice, is the first run and marked.  If an
     optimised module has XLA's own tiles, kernels are its fusions unchanged, and
     candidates are in the units of these tiles; else kernels and candidates are those
-    of `tpugraphs collect`.
+    of `tpugraphs lab collect`.
 
     Args:
         kind: 'tile', or 'layout' for layouts of the whole program.

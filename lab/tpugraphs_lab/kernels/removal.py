@@ -53,7 +53,7 @@ def counts(module: protos.HloModuleProto) -> dict[str, int]:
     )
 
 
-def described(cut_out: Mapping[str, int]) -> str:
+def describe(cut_out: Mapping[str, int]) -> str:
     """Returns counts as text: "24 custom calls of 'f', 6 all-reduce"."""
     ordered = sorted(cut_out.items(), key=lambda item: (-item[1], item))
     parts = [

@@ -358,7 +358,7 @@ class _Tiler:
             carried: protos.HloInstructionProto,
         ) -> protos.HloInstructionProto:
             part = extents.tile_of(inside, counter, plan.reduced, tiles)
-            # `initial` has the start of the reduction, which so counts once.
+            # `initial` has the start value: in every tile it would count again.
             start = inside.constant(kind, neutral) if has_start else None
             partial = self._step(inside, value, region, part, start)
             return inside.add(opcode, shape, [carried, partial])

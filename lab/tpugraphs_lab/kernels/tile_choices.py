@@ -47,7 +47,7 @@ def candidates_of(
         count: configurations at most, with the untiled one.
     """
     plan = rewriting.Plan(kernel.module)
-    return candidates_with(plan, draw(plan, rng, count))
+    return candidates_with(plan, draw_tiles(plan, rng, count))
 
 
 def candidates_with(
@@ -136,7 +136,7 @@ def tile_sizes(size: int) -> list[int]:
     return sorted(powers | divisors | {size // d for d in divisors})
 
 
-def draw(
+def draw_tiles(
     plan: rewriting.Plan, rng: np.random.Generator, count: int
 ) -> list[rewriting.Tiles]:
     """Returns distinct configurations of a kernel; the untiled one is the first.

@@ -70,7 +70,7 @@ def collect(
     if not folder.records:
         reasons = [*folder.failed, *folder.skipped]
         if folder.stopped:
-            reasons.insert(0, text.reasons(folder.stopped))
+            reasons.insert(0, text.list_skipped(folder.stopped))
         if folder.left or not reasons:
             reasons.insert(0, 'too little time')
         raise ValueError(f'nothing was measured: {"; ".join(reasons[:5])}')
@@ -100,7 +100,7 @@ def _load_kernels(
                 raise ValueError(f'two programs are called {program.name!r}')
             names.add(program.name)
             if program.cut_out:
-                parts = removal.described(program.cut_out)
+                parts = removal.describe(program.cut_out)
                 text.note(f'{program.source}: cut out: {parts}')
             skipped = collections.Counter[str]()
             module = preparation.optimise(program, session.optimise)
@@ -208,8 +208,8 @@ def _write(
     """Writes the npz file of a kernel below a split, and measured.json."""
     options = folder.options
     default = measured.passes[:, 0]
-    # In random order: models that cannot tell configurations apart keep the order of
-    # the file, and must not find XLA's own first.
+    # In random order: a model with equal scores keeps the order of the file, and would
+    # otherwise rank XLA's own configuration first.
     rng = np.random.default_rng([options.seed + 1, _digest(kernel.name)])
     order = rng.permutation(len(configs))
     configs = [configs[i] for i in order]
@@ -219,7 +219,7 @@ def _write(
     passes = measured.passes[:, order]  # [passes, configs]
     # [2, configs]: the least times of the passes with even and with odd numbers.
     halves = np.array([passes[half::2].min(0) for half in (0, 1)])
-    tau = timing.kendall_tau(*halves)
+    tau = timing.tau_of_halves(passes)
     noisy = tau < folder_lib.LEAST_TAU
     file = os.path.join(folder_lib.NOISY if noisy else split, f'{kernel.name}.npz')
     tuning = tile_choices.tuning_data(kernel, configs, halves.min(0), place)

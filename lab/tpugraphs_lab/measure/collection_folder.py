@@ -192,7 +192,7 @@ class CollectionFolder:
             if counts:
                 yield f'{title}: {text.counted(counts)}'
         if self.stopped:
-            yield f'without times: {text.reasons(self.stopped)}'
+            yield f'without times: {text.list_skipped(self.stopped)}'
         for line in self.failed:
             yield f'program skipped: {line}'
 
@@ -263,7 +263,7 @@ def read_sidecar(folder: str) -> text.JsonObject:
     if not os.path.lexists(path):
         raise ValueError(
             f'{folder}: has no {hardware.SIDECAR}; '
-            'give a folder that `tpugraphs collect` made'
+            'give a folder that `tpugraphs lab collect` made'
         )
     try:
         content = untrusted.loads(untrusted.read(path, hardware.MOST_SIDECAR))

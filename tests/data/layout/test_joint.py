@@ -102,5 +102,5 @@ def test_parts_of_other_columns():
     other = layout_store.LayoutStore.from_records('wide', [wide])
     refusals.assert_refused(
         lambda: joint.JointStore({_XLA: _PARTS[_XLA], _NLP: other}, [_XLA, _NLP]),
-        f'wide: node_feat has 141 columns, but 140 in what is in {_XLA}',
+        *('wide: ', '141', '140', _XLA),
     )

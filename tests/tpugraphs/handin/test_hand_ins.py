@@ -259,3 +259,20 @@ def test_a_module_that_only_the_published_tree_has(tmp_path, capsys):
     assert 'FIX' not in printed.out and 'verdict' not in printed.out
     assert 'tpu_graphs.baselines.tiles.metrics' in printed.err
     assert '--published' in printed.err
+
+
+@pytest.mark.slow
+def test_an_attribute_assigned_twice_moves_its_variables(tmp_path, capsys):
+    path = tmp_path / 'models.py'
+    path.write_text(f"""{_BASE}class Twice(_Base):
+    def __init__(self, num_configs, num_ops):
+        super().__init__(num_configs, num_ops)
+        self.last = tf.keras.layers.Dense(1)
+        self.dense = tf.keras.layers.Dense(2)
+    def scores(self, graph, num_configs):
+        scores = self.last(self.dense(graph.node_sets['config']['feats']))
+        return tf.reshape(scores, [-1, num_configs])
+""")
+    assert commands.run('check', [f'{path}:Twice']) == 1
+    [wrong] = [x for x in capsys.readouterr().out.splitlines() if x[:3] == 'FIX']
+    assert 'kernel:0' in wrong and 'attribute' in wrong

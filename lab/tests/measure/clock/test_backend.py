@@ -1,6 +1,6 @@
 """The backend gives NumPy's results with every release of jaxlib.
 
-pytest tests/tpugraphs/measure/clock/test_backend.py --platform gpu  # on a GPU
+pytest lab/tests/measure/clock/test_backend.py --platform gpu  # on a GPU
 """
 
 import subprocess

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from baselines.evaluation import metrics
+
 RUNS = 3
 LEAST_PASSES = 6
 MOST_PASSES = 30
@@ -215,21 +217,12 @@ def tau_of_halves(passes: np.ndarray) -> float:
         passes: int64 [passes, configurations].
 
     Returns:
-        1 for the same order; 0 for fewer than two passes or configurations.
+        1 for the same order; 0 where it is undefined, as for a single pass.
     """
     if min(passes.shape) < 2:
         return 0.0
-    return kendall_tau(passes[::2].min(0), passes[1::2].min(0))
-
-
-def kendall_tau(a: np.ndarray, b: np.ndarray) -> float:
-    """Returns Kendall's tau-b of two rows of numbers; 0 where one is constant."""
-    # [pairs], each pair of numbers once.
-    upper = np.triu_indices(len(a), 1)
-    first = np.sign(np.subtract.outer(a, a))[upper]
-    second = np.sign(np.subtract.outer(b, b))[upper]
-    scale = math.sqrt(float((first**2).sum()) * float((second**2).sum()))
-    return float((first * second).sum()) / scale if scale else 0.0
+    tau = metrics.kendall_tau(passes[::2].min(0), passes[1::2].min(0))
+    return 0.0 if math.isnan(tau) else tau
 
 
 class Ratio(NamedTuple):
@@ -247,14 +240,11 @@ def compare(slow: np.ndarray, fast: np.ndarray) -> Ratio:
     counts as one pass, however long it took.
 
     Args:
-        slow: int64 [passes], nanoseconds of the default.
+        slow: int64 [passes], nanoseconds of the default, of at least two passes.
         fast: int64 [passes], nanoseconds of the other program.
     """
     # [passes]: the median of logs is, with its sign changed, that of inverse ratios.
     logs = np.log(np.asarray(slow, float)) - np.log(np.asarray(fast, float))
-    rng = np.random.default_rng(0)
-    # [2000], medians of passes drawn with replacement.
-    drawn = np.median(rng.choice(logs, (2000, len(logs))), axis=1)
-    low, high = np.percentile(drawn, [2.5, 97.5])
+    low, high = metrics.bootstrap_interval(logs, np.median, 'percentile')
     middle = float(np.median(logs))
     return Ratio(math.exp(middle), math.exp(low), math.exp(high))

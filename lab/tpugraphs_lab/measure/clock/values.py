@@ -26,7 +26,7 @@ def draw_array(
 
 def finite_share(array: np.ndarray) -> float:
     """Returns the share of an array's values that are finite numbers."""
-    return float(np.isfinite(wide(array)).mean()) if array.size else 1.0
+    return float(np.isfinite(widen(array)).mean()) if array.size else 1.0
 
 
 def perturbed(rng: np.random.Generator, array: np.ndarray, share: float) -> np.ndarray:
@@ -43,7 +43,7 @@ def perturbed(rng: np.random.Generator, array: np.ndarray, share: float) -> np.n
     return (wide + wide * (share * moves).astype(wide.real.dtype)).astype(array.dtype)
 
 
-def wide(array: np.ndarray) -> np.ndarray:
+def widen(array: np.ndarray) -> np.ndarray:
     """Returns an array in twice the precision or more, to calculate with."""
     return array.astype(np.complex128 if array.dtype.kind == 'c' else np.float64)
 
@@ -71,7 +71,9 @@ def halved(array: np.ndarray) -> np.ndarray:
     """Returns numbers that are half as large, of the same type; booleans stay."""
     if array.dtype.kind == 'b':
         return array
-    half = array // array.dtype.type(2) if array.dtype.kind in 'iu' else wide(array) / 2
+    half = (
+        array // array.dtype.type(2) if array.dtype.kind in 'iu' else widen(array) / 2
+    )
     return half.astype(array.dtype)
 
 
@@ -99,7 +101,7 @@ def _are_arrays_close(
         return False
     if expected.dtype.kind in 'biu':
         return bool((expected == actual).all())
-    a, b = wide(expected), wide(actual)
+    a, b = widen(expected), widen(actual)
     with np.errstate(invalid='ignore'):  # inf - inf
         # Numbers too small for the type may be taken for 0.
         is_far = np.abs(b - a) > limits + np.finfo(np.float32).tiny

@@ -169,12 +169,12 @@ class Default:
         self._program, self._rng, self._tolerance = program, rng, tolerance
         self._inputs = inputs
         for self._tamings in range(_TAMER_DRAWS + 1):
-            self._take(self._draw())
+            self._take(self._draw_inputs())
             if self._finite >= _LEAST_FINITE:
                 break
         self.taken_ns = timing.time_once(self.run_of(program))
 
-    def _draw(self) -> list[np.ndarray]:
+    def _draw_inputs(self) -> list[np.ndarray]:
         """Draws inputs, made tamer `_tamings` times."""
         arrays = [values.draw_array(self._rng, **spec) for spec in self._inputs]
         for attempt in range(self._tamings):
@@ -196,7 +196,7 @@ class Default:
         a value may change by a share of itself, and as much as it does when inputs
         change by that share.
         """
-        limits = [self._tolerance * np.abs(values.wide(a)) for a in self._expected]
+        limits = [self._tolerance * np.abs(values.widen(a)) for a in self._expected]
         changes = [np.zeros(a.shape) for a in self._expected]
         for _ in range(_DRAWS):
             arrays = [
@@ -205,7 +205,7 @@ class Default:
             outputs = self._program.outputs(self._program.place(arrays))
             for change, before, after in zip(changes, self._expected, outputs):
                 with np.errstate(invalid='ignore'):  # inf - inf
-                    found = np.abs(values.wide(after) - values.wide(before))
+                    found = np.abs(values.widen(after) - values.widen(before))
                 # The square root of 0 and the like may be NaN next to it.
                 np.maximum(change, np.nan_to_num(found, nan=np.inf), out=change)
         return [limit + change for limit, change in zip(limits, changes)]
@@ -233,7 +233,7 @@ class Default:
                 'finite numbers'
             )
         # The maximum of many numbers is the same in every draw of one size.
-        arrays = [values.halved(array) for array in self._draw()]
+        arrays = [values.halved(array) for array in self._draw_inputs()]
         others = self._program.outputs(self._program.place(arrays))
         if any(a.tobytes() == b.tobytes() for a, b in zip(self._expected, others)):
             raise ValueError(
