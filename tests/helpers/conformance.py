@@ -89,21 +89,18 @@ class Task:
         self.pieces: dict[str, Any] = self.make_pieces()
         self.names = tuple(self.pieces)
 
-    def graph(self, names, configs):
+    @functools.cache
+    def graph(self, names, configs=tuple(range(NUM_CONFIGS))):
         """Merges pieces with some of their configurations; see the library's `Graphs`.
 
         Graphs are kept.
         """
-        return self._graph(tuple(names), tuple(configs))
-
-    @functools.cache
-    def _graph(self, names, configs):
         chosen = [self.choose(self.pieces[name], configs) for name in names]
         return self.merged(chosen)
 
     def batch(self):
         """Merges all pieces."""
-        return self.graph(self.names, range(NUM_CONFIGS))
+        return self.graph(self.names)
 
     def make(self, name: str, **kwargs) -> tf.keras.Model:
         """Makes a model, always the same; drops keywords that it lacks."""
@@ -121,7 +118,7 @@ class Task:
     def rounding(self, name: str) -> float:
         """Bounds how far apart evaluations of the shared model's scores may be."""
         model = self.shared(name)
-        graphs = [self.graph([piece], range(NUM_CONFIGS)) for piece in self.pieces]
+        graphs = [self.graph((piece,)) for piece in self.pieces]
         return max(conformance.rounding(model, graph) for graph in graphs)
 
     @functools.cached_property
@@ -177,8 +174,8 @@ class ModelSuite:
 
     def test_says_whether_scores_depend_on_the_list(self, task, name):
         model, key = task.shared(name), task.names[-1]
-        graph = task.graph([key], range(NUM_CONFIGS))
-        alone = model.forward(task.graph([key], [0]), 1).numpy()
+        graph = task.graph((key,))
+        alone = model.forward(task.graph((key,), (0,)), 1).numpy()
         most = np.abs(alone - model(graph).numpy()[:, :1]).max()
         same = most <= conformance.rounding(model, graph)
         assert same != conformance.depends_on_list(model)

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         args.models_file, args.dir, args.data_root, args.toy_data
     )
     if args.published or args.script:
-        checked = handin.published.check(hand_in, args.published, args.script)
+        checked = handin.published_script.check(hand_in, args.published, args.script)
     else:
         checked = handin.grading.check(hand_in)
     lines = []

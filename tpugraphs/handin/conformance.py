@@ -153,13 +153,14 @@ def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> 
     """Checks that another model scores so with the trainable variables as saved."""
     batch = graphs.graph(graphs.names)
     expected = model(batch).numpy()  # Keras saves a model only after a call
-    copy_variables(save_and_load(model), other)
-    for variable, copied in zip(model.trainable_variables, other.trainable_variables):
-        if not np.array_equal(variable, copied):
+    loaded = save_and_load(model)
+    for variable, array in zip(model.trainable_variables, loaded):
+        if not np.array_equal(variable, array):
             raise ValueError(
                 f'{variable.name} is at another place after loading: assign each '
                 'attribute once, and each layer to one attribute'
             )
+    copy_variables(loaded, other)
     kept = text.listed([v.name for v in model.non_trainable_variables]) or 'random'
     change = f'the trainable variables, all that a grader copies, are not all ({kept})'
     for name, row, scores in zip(graphs.names, other(batch).numpy(), expected):
@@ -198,7 +199,7 @@ def copy_variables(loaded: Sequence[np.ndarray], model: tf.keras.Model) -> None:
         variable.assign(array)
 
 
-Rule = Callable[[tf.keras.Model, Graphs], None]
+Rule = Callable[[tf.keras.Model, Graphs], Any]
 RULES: Mapping[str, Rule] = {
     'forward makes all variables': own_code.check_variables,
     'a row of scores for each kernel': own_code.check_rows,
@@ -225,7 +226,8 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
         kwargs: arguments of its constructor.
     """
     name, path = model_class.__name__, registry.file_of(model_class)
-    graphs, models = _graphs(), []
+    graphs = _graphs()
+    models: list[tf.keras.Model] = []
 
     def make() -> None:
         models.extend(build(model_class, kwargs, graphs, seed) for seed in range(2))
@@ -235,11 +237,11 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
     if not made.ok:
         return
     model, other = models
-    copied = functools.partial(check_copy, other=other)
+    copied: Rule = functools.partial(check_copy, other=other)
     rules = {**RULES, 'a copy of the saved weights': copied}
     said: set[str] = set()
     for number, (rule, check_rule) in enumerate(rules.items()):
-        work = functools.partial(check_rule, model, graphs)
+        work: Any = functools.partial(check_rule, model, graphs)
         line = tried(name, rule, work, path)
         wrong = line.note.removeprefix(f'{rule}: ')
         if wrong not in said:  # one fault may break several rules

@@ -6,10 +6,10 @@
 The hand-in is a models.py, a model directory and its run file.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 import os
 import pathlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,6 +82,10 @@ def check(hand_in: verdict.HandIn) -> Lines:
 
     path, name, run = hand_in[:3]
     yield from _note_scripts()
+    refused = [f'--{name}' for name in _ONLY_HERE if run and run.args.get(name)]
+    if refused or (run and not run.has_model):
+        note = f'hand in a run without {" ".join(refused) or "--model=Trees"}'
+        return (yield verdict.Line('FIX', hand_in.file, note))
     absent: list[str] = []
 
     def check_imports() -> str:
@@ -130,10 +134,6 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
     from tpugraphs.handin import conformance
 
     subject = os.path.basename(run.model_dir)
-    refused = [f'--{name}' for name in _ONLY_HERE if run.args.get(name)]
-    if refused or not run.has_model:
-        note = f'train without {" ".join(refused) or "--model=Trees"}'
-        return (yield verdict.Line('FIX', subject, note))
     partial = ['sample_data'] if hand_in.toy_data else ['sample_data', 'toy_data']
     partial = [name for name in partial if run.args.get(name)]
     for name in partial:
@@ -160,10 +160,8 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
         note = '' if expected else ': its run file has no ranking to compare with'
         best = {name: arrays.best_first(row) for name, row in scores.items()}
         if differing := count_differing(as_course, best) if as_course else 0:
-            note += (
-                f', and the script otherwise for {differing}: it scales features by '
-            )
-            note += 'all training kernels, and takes whole lists; this is fine'
+            note += f', and the script otherwise for {differing}, as it scales features'
+            note += ' by all training kernels, and takes whole lists; this is fine'
         return note
 
     path = hand_in.path
@@ -296,7 +294,7 @@ def _kernel(
     return graphs_lib.unpack(tensors, 0, 1, configs)[0], configs
 
 
-def count_differing(scores: Scores, chosen: Mapping[str, Sequence[int]]) -> int:
+def count_differing(scores: Scores, chosen: Mapping[str, Any]) -> int:
     """Counts the kernels whose chosen configurations are not the best by scores.
 
     Args:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import importlib.util
 import re
 import sys
+from typing import Any
 
 # The published tree and its environment, as a course's handout installs it, have:
 LIBRARIES = (
@@ -34,6 +35,7 @@ def required(path: str, package: str = PACKAGE) -> Iterator[tuple[int, str]]:
     with open(path, 'rb') as stream:
         tree = ast.parse(stream.read(), path)
     optional: set[ast.AST] = set()
+    node: Any
     for node in ast.walk(tree):
         heads = [h.type or ast.Name('Exception') for h in getattr(node, 'handlers', ())]
         heads += node.items if isinstance(node, ast.With) else ()

@@ -17,7 +17,7 @@ from tests.helpers import tile_runs
 from tpugraphs import commands
 from tpugraphs.handin import conformance
 from tpugraphs.handin import grading
-from tpugraphs.handin import published
+from tpugraphs.handin import published_script
 
 pytestmark = pytest.mark.slow
 
@@ -99,6 +99,7 @@ class {_NAME}({_NAME}):
         ('--sample_data', {'info': lambda info: info['args'].update(sample_data=True)}),
         ('--toy_data', {'info': lambda info: info['args'].update(toy_data=True)}),
         ('--trees', {'info': lambda info: info['args'].update(trees=True)}),
+        ('--model=Trees', {'info': lambda info: info['args'].update(model='Trees')}),
         ("'Gone'", {'info': lambda info: info['args'].update(model='Gone')}),
         ('7 of 7 kernels', {'models': _REVERSED}),
         ('kernel single: InvalidArgumentError', {'models': _EDGELESS}),
@@ -130,7 +131,7 @@ def test_kernels_that_only_the_script_scales_by(check, trained, tmp_path):
     tile_records.write_split(tmp_path / 'data' / 'train', [small])
     words = f'--data_root={tmp_path / "data"}', f'--published={tmp_path / "tree"}'
     code, lines = check(words[0])
-    assert code == 0 and re.search('otherwise for [1-7]:', lines[-2])
+    assert code == 0 and re.search('otherwise for [1-7],', lines[-2])
     elsewhere.write_published_tree(tmp_path / 'tree')
     code, lines = check(*words)
     assert (code, len(lines)) == (0, 2)
@@ -177,7 +178,7 @@ def test_what_the_published_code_cannot_be_asked(
 ):
     tree = elsewhere.write_published_tree(tmp_path / 'tree')
     if 'library' in rules:
-        monkeypatch.setattr(published, '_LIBRARIES', (rules['library'],))
+        monkeypatch.setattr(published_script, '_LIBRARIES', (rules['library'],))
     words = ['--published', rules.get('tree', str(tree))]
     words += ['--script', rules['script']] if 'script' in rules else []
     errors = []
