@@ -192,8 +192,8 @@ def test_settings_are_wrapped_and_not_shortened():
 
 
 def test_a_run_of_another_year_says_which():
-    run = _run(info={'finished': '2023-11-27T01:46:00+00:00'})
-    assert listing.cells([listing.row(run)])[1][0].startswith('2023-11-2')
+    row = listing.row(_run(info={'finished': '2023-11-27T01:46:00+00:00'}))
+    assert listing.cells([row])[1][0].startswith('2023-11-2')
 
 
 def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):
