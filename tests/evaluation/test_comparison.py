@@ -180,11 +180,3 @@ def test_runs_on_other_data_have_no_mean():
     means = [line.split()[-6] for line in lines if line.startswith('mean of 2: MLP')]
     assert means == ['0.200', '0.300']  # of .1 and .3, and of the folds' .2 and .4
     assert 'different graphs' in lines[-1]
-
-
-def test_collections_have_a_table_each():
-    other = _summary('MLP b', 'MLP', 0.1, collection='tile:other')
-    text = comparison.format_runs({'a': _summary('MLP a', 'MLP', 0.1), 'b': other})
-    heads = [part.split('\n')[0] for part in text.split('\n\n')]
-    assert heads == ['valid of tile:xla', 'valid of tile:other']
-    assert 'mean of' not in text

@@ -197,17 +197,6 @@ def test_kernels_of_one_program_are_not_drawn_one_by_one():
     assert alone['low'] is None  # one program says nothing of others
 
 
-def test_final_errors_of_programs():
-    slow = GraphResult('slow', [0.0, 1.0], [3.0, 2.0])  # 3 / 2 of the best
-    same = GraphResult('same', [0.0, 1.0], [5.0, 5.0])  # tau is not defined
-    assert report.final_error('layout', [slow, same]) == {
-        'kendall_tau': -0.5,
-        '1': 1.25,
-        '10': 1.0,
-        '100': 1.0,
-    }
-
-
 def test_a_gain_is_a_geometric_mean_over_the_default():
     results = [
         # The first choice takes half of the default's time, the fastest a quarter.

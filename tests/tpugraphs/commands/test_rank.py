@@ -139,29 +139,6 @@ def test_the_latest_usable_run_ranks(raw, run_dir, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'candidates', [None, '[{"kernel_bounds": [2, 8]}, {"kernel_bounds": [3, 16]}]']
-)
-def test_the_latest_run_is_that_of_the_files(
-    run_dir, raw, tmp_path, capsys, candidates
-):
-    """The raw file tells the task, or the candidates do."""
-    folder = tmp_path / 'runs'
-    shutil.copytree(pathlib.Path(run_dir).parent, folder)
-    (folder / 'model_ffff').mkdir()
-    run = {'args': {'model': 'M', 'source': 'xla'}, 'finished': '2999-01-01T00:00:00'}
-    (folder / 'run_ffff.jsonz').write_bytes(gzip.compress(json.dumps(run).encode()))
-    words = ['--dir', 'latest', '--out_dir', folder]
-    if candidates:
-        words += ['--candidates', _write(tmp_path / 'c.json', candidates.encode())]
-    assert _rank(raw, *words) == 0
-    name = pathlib.Path(run_dir).name
-    notes = capsys.readouterr().err
-    assert f'taking {name}, the latest that is' in notes
-    assert re.search(f'^note: latest is .* on tile:xla, 20.*/{name}$', notes, re.M)
-
-
-@pytest.mark.slow
 def test_the_table(raw, run_dir, capsys):
     assert _rank(raw, '--dir', run_dir) == 0
     scores = _scores(run_dir, [made_runs.FIRST])[0]

@@ -236,24 +236,6 @@ def _trees(name='Trees'):
     return _run(name, 'tile', _kernels(0), best_epoch=1, **more)
 
 
-def test_each_loss_has_a_picture_of_the_models_that_have_it():
-    mse = {'model': 'MLP', 'losses': 'MSE:1'}
-    models = [_run('one', 'tile', _kernels(0)), _run('two', 'tile', _kernels(1))]
-    other = _run('three', 'tile', _kernels(2), args=mse)
-    drawn = figures.curves([_model(r) for r in (models[0], _trees(), other, models[1])])
-    assert [picture.caption.split(':')[0] for picture in drawn[1:]] == [
-        'The loss (ListMLELoss',
-        'The loss (squared error) by tree',
-        'The loss (MSE',
-    ]
-    scores, list_mle, squares, squared = (picture.svg for picture in drawn)
-    names = [f'<!-- {name} -->' for name in ('one', 'Trees', 'three', 'two')]
-    of = [[names.index(n) for n in names if n in svg] for svg in (scores, list_mle)]
-    assert of == [[0, 2, 3], [0, 3]]
-    assert names[1] in squares and '<!-- tree -->' in squares
-    assert names[2] in squared and names[0] not in squared
-
-
 def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
     page.write(str(tmp_path / 'both.html'), [_trees(), _run('x', 'tile', _kernels(0))])
     found = _Page(tmp_path / 'both.html').text
