@@ -9,7 +9,6 @@ import pytest
 
 from baselines.core import files
 from baselines.runs import differences
-from baselines.runs import listing
 from baselines.runs import run_files
 from baselines.training import checkpoints
 from tests.helpers import processes
@@ -175,18 +174,6 @@ def test_a_running_training_is_not_called_interrupted(folder, capsys):
         assert processes.command('runs', '--out_dir', folder) == 0
     process = f'process {os.getpid()} on {socket.gethostname()}'
     assert f'{folder}: {process}' in capsys.readouterr().out
-
-
-def test_settings_are_wrapped_and_not_shortened():
-    kwargs = '{"hidden_dim": 64, "op_embed_dim": 8, "num_gnns": 3}'
-    info = {'finished': '2024-05-06T07:08:09+00:00'}
-    run = _run(lr=0.01, model_kwargs_json=kwargs, epochs=33, info=info)
-    head = listing.table([listing.row(run)])
-    place = next(n for n, line in enumerate(head) if 'differs' in line)
-    column = head[place].index('differs')
-    shown = ' '.join(line[column : column + 30] for line in head[place + 2 :])
-    settings = differences.format_settings(differences.from_defaults(run))
-    assert len(settings) > 30 and shown.split() == settings.split()
 
 
 def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):

@@ -187,16 +187,6 @@ def test_seeds_of_a_model_are_one_model(tmp_path):
     assert f'MLP: all {shown}, ' in errors and 'at random: all 0.500, ' in errors
 
 
-def test_runs_on_other_data_are_other_models(tmp_path):
-    runs = [_run(f'MLP {n}', 'tile', _kernels(n), model='MLP') for n in range(3)]
-    runs[2].summary['data'] = '/home/me/others/valid'
-    page.write(str(tmp_path / 'report.html'), runs)
-    found = _Page(tmp_path / 'report.html')
-    assert '<title>3 runs of 2 models on tile:xla</title>' in found.content
-    assert 'MLP on data 1 (.../data)' in found.text
-    assert 'MLP on data 2 (.../others)' in found.text
-
-
 def test_no_folder_of_the_machine_is_named(tmp_path):
     args = {'losses': '/home/me/f.py:loss:1', 'init_from': '~/out/model_1'}
     run = _run(

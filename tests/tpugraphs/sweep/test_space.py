@@ -126,11 +126,6 @@ def test_what_a_space_must_not_say(changes, word):
         space.parse({**_SPACE, **changes}, config.TileConfig())
 
 
-def test_a_space_searches_something():
-    with pytest.raises(ValueError, match='nothing to search'):
-        space.parse({'epochs': 3}, config.TileConfig())
-
-
 def test_a_file_that_is_not_toml_is_named(tmp_path):
     path = tmp_path / 'a.toml'
     for content in ('lr = [', '[lr]\nlow = 1\n'):
