@@ -135,7 +135,10 @@ def test_train_refuses_in_one_line(capsys):
         ('--learning_rate=1', '--learning_rate', "'lr'"),
         ('--notile_columns', '--columns=tile'),
         ('--columns=tiel', "--columns 'tiel'", "'tile'?"),
-        ('--epochs=three', '--epochs=three'),
+        ('--epochs=abc', '--epochs ', "whole number, not 'abc'"),
+        ('--seeds=0,1', '--seeds ', "not '0,1'"),
+        ('--lr=a: b=c', '--lr ', "not 'a: b=c'"),
+        ('--trees=maybe', '--trees ', "not 'maybe'"),
         ('--epochs=0', '--epochs', ' 0'),
     ):
         assert commands.run('train', ['tile', flag]) == 1

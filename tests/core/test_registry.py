@@ -192,3 +192,7 @@ def test_losses_without_tensorflow():
         for name, loss in losses.LOSSES.items()
     }
     assert lines == registry.LOSSES
+    if 'ApproxNDCGLoss' in registry.ranking_losses():  # TensorFlow Ranking is here
+        scripts.refuse_wrong_names(config.TileConfig(losses='ApproxNDCGLoss:1'))
+    with pytest.raises(ValueError, match='MyLoss'):
+        scripts.refuse_wrong_names(config.TileConfig(losses='MyLoss:1'))

@@ -116,7 +116,7 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
     )
     capsys.readouterr()
     assert run_command('evaluate', '--dirs', *folded) == 0
-    table = capsys.readouterr().out.split('\n\n')[-1]
+    table = capsys.readouterr().out.split('\n\n')[0]
     lines = [line.split() for line in table.splitlines()][2:]
     shown = [float(line[4]) for line in lines[2:4]]
     assert float(lines[5][4]) == pytest.approx(np.mean(shown), abs=0.001)
