@@ -60,6 +60,7 @@ flags from files:
   --flagfile=FILE      read flags from this text file, one a line"""
 _PREDICT = 'tiles_gen_predictions_csv.py'
 _WIDE = 20  # columns of a flag
+_ILLEGAL = re.compile(r'flag --(\w+)=(.*): (?:invalid|could not|\()', re.DOTALL)
 HELP_ALL = '--help-all'
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
 # The flags in --help of a training; --help-all shows the rest.
@@ -106,11 +107,14 @@ def run_script(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else BASIC)
         sys.exit(exits.guarded(lambda: print(shown)))
-    try:
-        argv = as_absl(argv, flags.FLAGS)
-    except ValueError as error:
-        sys.exit(f'error: {error}')
-    app.run(main, [sys.argv[0], *argv])
+
+    def parse(words: Sequence[str]) -> list[str]:
+        try:
+            return _parsed(flags.FLAGS, words)
+        except ValueError as error:
+            sys.exit(f'error: {error}')
+
+    app.run(main, flags_parser=parse)
 
 
 def train_script(config_class: type, doc: str | None) -> None:
@@ -158,10 +162,14 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
     if not settings.models_file and registry.is_shipped(task):
         names = dict.fromkeys([*registry.MODELS[task], registry.TREES])
         registry.resolve(settings.model, names, 'model')
+    if settings.models_file:
+        registry.check_code_file(settings.models_file)
     of_ranking = registry.ranking_losses()
     for entry in settings.losses.split(','):
         name = entry.strip().partition(':')[0]
-        if '.py:' not in entry and name not in of_ranking and name[:4] != 'tfr.':
+        if name.endswith('.py'):
+            registry.check_code_file(name, 'losses')
+        elif name not in of_ranking and name[:4] != 'tfr.':
             registry.resolve(name, registry.LOSSES, 'loss')
     if settings.init_from:
         with finding.as_flag('--init_from'):
@@ -236,16 +244,32 @@ def parse_flags(
         defined = [values[flag] for flag in values]
         print(help_text(doc, defined, name, () if HELP_ALL in argv else basic))
         return None
+    exits.refuse_arguments(_parsed(values, [name, *argv]))
+    return values
+
+
+def _parsed(values: flags.FlagValues, words: Sequence[str]) -> list[str]:
+    """Parses a command line into `values`; returns its name, and words without flags.
+
+    Raises:
+        ValueError: a flag is unknown, or its value is of another type.
+    """
     try:
-        rest = values([name, *as_absl(argv, values)])
+        return values([words[0], *as_absl(words[1:], values)])
     except flags.UnrecognizedFlagError as error:
         flag = error.flagname
         nearest = registry.did_you_mean(flag, values)
         raise ValueError(f'there is no flag --{flag}{nearest}') from None
+    except flags.IllegalFlagValueError as error:
+        # 'flag --NAME=VALUE: what the type of the flag says of the value'
+        flag, value = _ILLEGAL.match(str(error)).groups()
+        wanted = settings_lib.TYPES[type(values[flag].default)]
+        about = ' '.join((values[flag].help or '').split())
+        raise ValueError(
+            f'--{flag} should be {wanted}, not {text.quoted(value)}: {about}'
+        ) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
-    exits.refuse_arguments(rest)
-    return values
 
 
 def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import importlib.metadata
+import json
 import os
 import re
 import signal
@@ -15,8 +16,10 @@ import pytest
 from baselines import command_line
 from baselines.core import exits
 from baselines.core import text
+from tests.helpers import made_runs
 from tests.helpers import places
 from tests.helpers import settings_flags
+from tests.helpers import tile_records
 from tpugraphs import commands
 from tpugraphs.commands import __main__ as main
 
@@ -285,3 +288,57 @@ def test_help_teaches_and_waits_for_nothing(names):
         start = 'python' if name.endswith('.py') else 'tpugraphs'
         example = rf'^ +{start} {re.escape(name)}( \S|$)'
         assert re.search(example, done.stdout, re.MULTILINE), f'{name} has no example'
+
+
+_REFUSED = """
+import json, runpy, sys
+import baselines
+from tpugraphs import commands
+sys.modules['tensorflow'] = None  # an import of it raises ImportError
+for words in json.loads(sys.argv.pop()):
+    try:
+        if words[0].endswith('.py'):
+            sys.argv = words
+            runpy.run_path(words[0], run_name='__main__')
+        print(commands.run(words[0], words[1:]))
+    except SystemExit as end:
+        print(end.code)
+"""
+
+
+@pytest.mark.slow
+def test_what_needs_no_model_is_refused_before_tensorflow_is_imported(tmp_path):
+    tile_records.write_splits(tmp_path / 'data', 12)
+    made = [str(made_runs.make_tile_run(tmp_path, seed=seed)) for seed in (0, 1)]
+    runs, data = f'--dir {" ".join(made)} --data_root', f'{tmp_path}/data'
+    train, folder = f'train tile --data_root={data}', f'{tmp_path}/data/train'
+    refused = {
+        'tiles_train.py --data_root=/none': '/none/train: there is no such folder',
+        'train layout --source=nlp --data_root=/none': '/none/nlp/random/train',
+        'train tile --data_root=/none --folds=2': '/none/train',
+        f'{train} --configs=99999': '--configs=99999',
+        f'{train} --fold=1/999': '--fold: ',
+        f'{train} --test_mode=metrics --model=MPL': "did you mean 'MLP'",
+        f'{train} --models_file=/none.py': '--models_file: there is no file /none.py',
+        f'{train} --losses=/none.py:l:1': '--losses: there is no file /none.py',
+        f'{train} --init_from=/none': '--init_from: there is no directory /none',
+        f'{train} --out_dir={__file__}/x': '--out_dir',
+        f'{train} --out_dir={tmp_path}/o --results_csv={folder}': '--results_csv',
+        f'predict {runs} /none': '/none/test: there is no such folder',
+        f'predict {runs} {data} --models_file=/none.py': '--models_file',
+        f'predict {runs} {data} --output={__file__}/x': '--output',
+        f'evaluate {runs} /none': '/none/valid: there is no such folder',
+        f'evaluate {runs} {data} --split=test': 'all runtimes are 0',
+        f'evaluate {runs} {data} --protocol=published': '--protocol=published',
+        f'evaluate {runs} {data} --output=a.xls': '--output a.xls',
+        f'evaluate --compare {" ".join(made)} --data_root /none': '/none/valid',
+        f'ensemble {runs} /none': '/none/test: there is no such folder',
+        f'report {runs} /none': '/none/valid: there is no such folder',
+        f'export {made[0]} {folder}': f'{folder} is there already',
+    }
+    words = json.dumps([line.split() for line in refused])
+    done = _python('-c', _REFUSED, words)
+    assert done.stdout.split() == ['1'] * len(refused), done.stdout + done.stderr
+    errors = re.findall('^error: .*', done.stderr, re.MULTILINE)
+    for message, expected in zip(errors, refused.values(), strict=True):
+        assert expected in message

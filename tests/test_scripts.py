@@ -121,20 +121,6 @@ def test_help_is_by_theme_with_the_published_flags_first(task, kind, capsys):
         assert ours == sorted(ours), names
 
 
-@pytest.mark.parametrize('task, flags', [('tile', 10), ('layout', 12)])
-def test_help_shows_the_basic_flags(task, flags, capsys):
-    assert commands.run('train', [task, '--help']) == 0
-    shown = capsys.readouterr().out
-    assert len(re.findall(r'^  --', shown, re.MULTILINE)) == flags
-    assert re.search(r'^--help-all shows all \d+ flags\.$', shown, re.MULTILINE)
-
-
-def test_a_switch_has_two_opposites():
-    for words in (['--notrees'], ['--no-trees']):
-        assert not settings_flags.parsed('--trees', *words).trees
-    assert settings_flags.parsed('--trees').trees
-
-
 def test_help_of_a_sweep_shows_its_own_options(capsys):
     pytest.importorskip('optuna')
     for word, is_shown in (('--help', False), ('--help-all', True)):
@@ -149,7 +135,10 @@ def test_train_refuses_in_one_line(capsys):
         ('--learning_rate=1', '--learning_rate', "'lr'"),
         ('--notile_columns', '--columns=tile'),
         ('--columns=tiel', "--columns 'tiel'", "'tile'?"),
-        ('--epochs=three', '--epochs=three'),
+        ('--epochs=abc', '--epochs ', "whole number, not 'abc'"),
+        ('--seeds=0,1', '--seeds ', "not '0,1'"),
+        ('--lr=a: b=c', '--lr ', "not 'a: b=c'"),
+        ('--trees=maybe', '--trees ', "not 'maybe'"),
         ('--epochs=0', '--epochs', ' 0'),
     ):
         assert commands.run('train', ['tile', flag]) == 1

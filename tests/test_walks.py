@@ -139,7 +139,8 @@ def test_a_prediction(run, tmp_path, capsys):
 
     predict('first')  # imports what is imported late
     walk = _Walk(lambda: predict('second'))
-    walk.assert_at_most(files=41, packages=13, returns=14)
+    # Data are opened before the model is read, which takes longer.
+    walk.assert_at_most(files=41, packages=13, returns=15)
     assert walk.entrances['runs/run_files.py'] <= 18
     assert walk.entrances['runs/weights.py'] <= 12
 

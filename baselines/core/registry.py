@@ -333,6 +333,14 @@ def distinct(models: Mapping[str, type]) -> dict[str, type]:
     return {name: model_class for model_class, name in names.items()}
 
 
+def check_code_file(path: str, flag: str = 'models_file') -> str:
+    """Returns the full path of a file; raises ValueError if it is not there."""
+    path = files.expand(path)
+    if not os.path.isfile(path):
+        raise ValueError(f'--{flag}: there is no file {path}')
+    return path
+
+
 def load_models_file(
     path: str, task: str, flag: str = 'models_file'
 ) -> types.ModuleType:
@@ -348,9 +356,7 @@ def load_models_file(
     Raises:
         ValueError: the file is missing, or raises while it is imported.
     """
-    path, where = files.expand(path), f'--{flag}: ' if flag else ''
-    if not os.path.isfile(path):
-        raise ValueError(f'{where}there is no file {path}')
+    path, where = check_code_file(path, flag), f'--{flag}: ' if flag else ''
     _answer_to_published_name()
     # A sibling of our models.py, so that `from . import implicit` finds ours.
     name = f'baselines.{task}.{flag}_{abs(hash(path)):x}'
@@ -406,6 +412,7 @@ def named_model(model: str, task: str) -> dict[str, str]:
         return {'models_file': path, 'model': name}
     if not model.endswith('.py'):
         return {'model': model}
+    check_code_file(model)
     starting.start_tensorflow()
     module = load_models_file(model, FOLDERS[task])
     names = list(distinct(models_in(module)))

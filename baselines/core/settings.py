@@ -18,7 +18,7 @@ from baselines.core import untrusted
 MOST = 10**9
 _MAX_TOML_BYTES = 1 << 20
 
-_TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
+TYPES = {bool: 'true or false', int: 'a whole number', float: 'a number', str: 'text'}
 
 
 def setting(default: Any, about: str | Callable[[], str] = '', **rules: Any) -> Any:
@@ -107,7 +107,7 @@ def typed(
             value = float(value)
         if type(value) is not kind:
             raise ValueError(
-                f'{name} should be {_TYPES[kind]}, not {text.quoted(value)}'
+                f'{name} should be {TYPES[kind]}, not {text.quoted(value)}'
             )
         result[name] = value
     return result

@@ -85,19 +85,22 @@ def train(
     task = config.collection.task
     code = code_files.read(models, config.losses, config.model, task)
     _check(config_lib.checked(config))
-    graph_model, trainer = _graph_model(config, models, own_losses), None
-    # This makes folders, so it comes after all that may be refused.
-    files.check_writable(config.out_dir)
-    for path in _csv_paths(config) if config.results_csv else ():
-        files.check_file_writable(path, 'results_csv', [submission.HEADER])
-    is_chief = graph_model is None or graph_model.is_chief
+    # The user's code first, as packing may take minutes; else data and folders, which
+    # are refused before TensorFlow is imported.
+    is_own = models or own_losses or config_lib.model_kwargs(config.model_kwargs_json)
+    graph_model = _graph_model(config, models, own_losses) if is_own else None
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
         graphs = text.count(len(data.chosen), data.stores['train'].noun)
         print(f'note: only {graphs} to train on, too few to learn from; measure more')
+    files.check_writable(config.out_dir)
+    for path in _csv_paths(config) if config.results_csv else ():
+        files.check_file_writable(path, 'results_csv', [submission.HEADER])
+    if not is_own:
+        graph_model = _graph_model(config, models, own_losses)
+    is_chief = graph_model is None or graph_model.is_chief
     config = data.settings
-    if graph_model is not None:
-        trainer = graph_model.trainer(data)
+    trainer = None if graph_model is None else graph_model.trainer(data)
     checkpoint = checkpoints.Unfinished(config, data.stores, code, command)
     options = _tree_options(config)
     print(_describe(data, trainer, options))

@@ -61,8 +61,6 @@ class TaskData(abc.ABC):
         chosen: int64, numbers of the graphs to train on.
         normalizer: scales features.
         num_ops: more than the largest opcode.
-        graphs: the splits as graph models read them, by name; None each for trees,
-            which read the splits themselves.
         batch: graphs in a step.
         weights: float64, how often to draw each graph of `chosen`.
         has_prior: whether a model's scores are added to those of a formula.
@@ -96,28 +94,36 @@ class TaskData(abc.ABC):
         # The embedding table covers all splits, or validation would meet unknown rows.
         opcodes = [s.max_opcode for split, s in stores.items() if split != 'train']
         self.num_ops = normalizer_lib.num_ops(train.max_opcode[self.chosen], *opcodes)
-        table = None
+        self._read = None
         if settings.init_from:
             self.start, scaling = init_from.read(settings, train, self.num_ops)
             # Weights mean something only for the scaling that they were trained with.
             self.normalizer, self.num_ops = scaling
         else:
-            table = self._table()  # whose rows the graphs read again
-            self.normalizer = normalizer_lib.Normalizer.fit(train, self.chosen, table)
-        self.graphs: dict[str, Any] = dict.fromkeys(stores)
-        if settings.model != registry.TREES:
-            self.graphs = {
-                split: self.task.graphs(
-                    store,
-                    self.normalizer,
-                    split == 'train',
-                    self.has_prior,
-                    table if split == 'train' else None,
-                )
-                for split, store in stores.items()
-            }
+            self._read = self._table()  # whose rows the graphs read again
+            fit = normalizer_lib.Normalizer.fit
+            self.normalizer = fit(train, self.chosen, self._read)
         self.batch = min(settings.batch, len(self.chosen))
         self.weights = self.weights_of(self.chosen)
+
+    @functools.cached_property
+    def graphs(self) -> dict[str, Any]:
+        """The splits as graph models read them, by name; this imports TensorFlow.
+
+        They are None each for trees, which read the splits themselves.
+        """
+        if self.settings.model == registry.TREES:
+            return dict.fromkeys(self.stores)
+        return {
+            split: self.task.graphs(
+                store,
+                self.normalizer,
+                split == 'train',
+                self.has_prior,
+                self._read if split == 'train' else None,
+            )
+            for split, store in self.stores.items()
+        }
 
     @property
     def rankable(self) -> np.ndarray:

@@ -175,7 +175,7 @@ def test_evaluate(task, root, run, capsys):
     # On data that lie elsewhere, packed again.
     output, data = run.parent / 'e.json', run.parent / 'data'
     shutil.copytree(root / 'data', data)
-    words = ['--dir', run, '--output', output, '--data_root', data]
+    words = ['--dir', run, '--output', output, '--data_root', data, '--by_program']
     words += ['--cache_dir', run.parent / 'cache']
     assert processes.command('evaluate', *words) == 0
     table = capsys.readouterr().out

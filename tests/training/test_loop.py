@@ -162,17 +162,55 @@ def test_curves(capsys):
         'val_loss': [0.25, 0.25],
         'val_opa': [0.5, 0.25],
     }
-    assert re.split(' {2,}', lines[0])[:4] == ['epoch', 'loss', 'train OPA', 'val loss']
+    assert re.split(' {2,}', lines[1])[:4] == ['epoch', 'loss', 'train OPA', 'val loss']
     figures = ['1/2', '2.0000', '0.5000', '0.2500', '0.5000']
-    assert lines[1].split()[:5] == figures and lines[1].endswith('*')
-    assert '*' not in lines[2] and 'epoch 1 (val OPA .500)' in lines[3]
+    assert lines[2].split()[:5] == figures and lines[2].endswith('*')
+    assert '*' not in lines[3] and 'epoch 1 (val OPA .500)' in lines[4]
+
+
+def _curve(*seconds, **changes):
+    """Makes the curve of epochs with these seconds of training, and 1 of validation."""
+    rows = [(e, 1234.5678, 0.5, 98.4567, None, s, 1) for e, s in enumerate(seconds)]
+    return {**dict(zip(progress.CURVES, zip(*rows))), **changes}
+
+
+def test_a_row_of_eighty_columns_has_the_latest_end():
+    lines = []
+    shown = progress.Progress(lines.append, 1000, 20)
+    # The last five take 6 s on average, and of 1,000 epochs 993 are left: 99.3 min.
+    shown.epoch(_curve(99, 99, 3, 4, 5, 6, 7, val_tau=[-0.0312]), True)
+    assert lines[-1] == (
+        '   7/1000  1234.57     0.5000   98.4567        -  -0.0312    8.0 s  99 min *'
+    )
+    assert '20 epochs' in lines[0] and max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    'seconds, left', [(99, '99 s'), (100, '2 min'), (5900, '98 min'), (5990, '1.66 h')]
+)
+def test_the_last_of_two_epochs_is_expected_to_take_as_long(seconds, left):
+    lines = []
+    progress.Progress(lines.append, 2, 2).epoch(_curve(seconds - 1), False)
+    assert re.search(r' s +(\S+ \w+)$', lines[-1])[1] == left
+
+
+@pytest.mark.parametrize('is_terminal', [True, False])
+def test_a_terminal_has_a_row_in_two_seconds(monkeypatch, is_terminal):
+    monkeypatch.setattr(progress.sys.stdout, 'isatty', lambda: is_terminal)
+    lines = []
+    with progress.Progress(lines.append, 100, 100) as shown:
+        for epoch in range(100):
+            shown.epoch(_curve(0.25, epoch=[epoch], val_seconds=[0.0]), False)
+    # Every eighth epoch, and the last one.
+    numbers = [*range(1, 101, 8), 100] if is_terminal else range(1, 101)
+    assert [line.split('/')[0].strip() for line in lines[2:]] == [*map(str, numbers)]
 
 
 @pytest.mark.parametrize('train_loss, named', [(9.0, '5.6e+22'), (1.9e31, '1.9e+31')])
 def test_a_huge_loss_gets_a_note(train_loss, named):
     """Of validation, unless the training itself has one: the data are not at fault."""
     lines = []
-    shown = progress.Progress(lines.append, 3, 10, 0)
+    shown = progress.Progress(lines.append, 3, 3)
     for epoch, loss in enumerate((5.6e22, 4e21, 2.0)):
         row = (epoch, train_loss, 0.5, loss, 0.5, 1.0, 1.0)
         shown.epoch({n: [x] for n, x in zip(progress.CURVES, row)}, False)

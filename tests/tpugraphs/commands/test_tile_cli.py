@@ -27,17 +27,29 @@ def test_ctrl_c_loses_an_epoch_at_most(tmp_path):
     )
 
 
-def test_prediction_without_a_directory(tmp_path):
+@pytest.mark.parametrize(
+    'words, message',
+    [
+        (
+            ['tiles_gen_predictions_csv.py'],
+            "--dir is missing: name a run, which is a directory, 'latest', the "
+            'beginning of a hash, a --run_id or a model\n',
+        ),
+        (
+            ['tiles_train.py', '--seeds=0,1'],
+            "--seeds should be a whole number, not '0,1': train this many times, with "
+            'seeds from --seed on\n',
+        ),
+    ],
+)
+def test_a_script_refuses_flags_in_one_line(tmp_path, words, message):
     done = subprocess.run(
-        [sys.executable, str(_ROOT / 'tiles_gen_predictions_csv.py')],
+        [sys.executable, str(_ROOT / words[0]), *words[1:]],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == (
-        "error: --dir is missing: name a run, which is a directory, 'latest', "
-        "'pretrained', the beginning of a hash, a --run_id or a model\n"
-    )
+    assert done.stderr == f'error: {message}'
     assert processes.listing(tmp_path) == []
