@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+import contextlib
 import functools
 import math
 from typing import Any
@@ -25,7 +26,7 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
         about: the help text; it may describe the default in other words.
         **rules: further arguments of `add_argument`.
     """
-    kind = default if isinstance(default, type) else type(default)
+    kind: Any = default if isinstance(default, type) else type(default)
     default = None if kind is default else default
     if default not in (None, '', math.inf) and 'default: ' not in about:
         about = f'{about} (default: %(default)s)'.strip()
@@ -36,15 +37,12 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
 
 def _number(kind: type, default: float | None, word: str) -> float:
     """Reads a number of an option; raises ArgumentTypeError."""
-    try:
+    with contextlib.suppress(ValueError):
         number = kind(word)
-    except ValueError:
-        message = f'invalid {kind.__name__} value: {word!r}'
-        raise argparse.ArgumentTypeError(message) from None
-    if number > settings.MOST and number != default:
-        most = f'{settings.MOST:,}'
-        raise argparse.ArgumentTypeError(f'must be at most {most}, not {word}')
-    return number
+        if number <= settings.MOST or number == default:
+            return number
+    wanted = f'{settings.TYPES[kind]} up to {settings.MOST:,}'
+    raise argparse.ArgumentTypeError(f'must be {wanted}, not {word!r}')
 
 
 def switch(parser: _Options, flag: str, about: str) -> None:
@@ -55,7 +53,9 @@ def switch(parser: _Options, flag: str, about: str) -> None:
 class _Moved(argparse.Action):
     """An option that a command of the laboratory has; `const` is the command."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, name: Any) -> None:
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, name: Any = None
+    ) -> None:
         line = extensions.in_laboratory(name, self.const)
         parser.exit(2, f'error: {line}\n')
 

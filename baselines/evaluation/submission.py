@@ -29,7 +29,7 @@ TILE_CHOICES = 5
 
 _ID = re.compile(rf'({"|".join(collections.NAMES)}):{collections.GRAPH_ID}')
 _ID_FORMS = ' or '.join(f'{name}:<graph>' for name in collections.NAMES)
-_INDEX = re.compile(r' *[0-9]{1,9} *')
+_INDEX = re.compile(r'\s*[0-9]{1,9}\s*')
 _QUOTES = re.compile(r'^"([^"]*)"$')
 _MAX_BYTES = 1 << 30  # the published template has 240 kB
 

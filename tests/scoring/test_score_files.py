@@ -173,10 +173,10 @@ def test_taus_by_the_evaluator():
         ({'y_true': [[1.0]], 'y_pred': []}, ['1 ', '0 in y_pred']),
         ({'y_true': None, 'y_pred': []}, ['NoneType']),
         ({'y_true': [[1.0]], 'y_pred': (x for x in [[1]])}, ['generator']),
-        ({'y_true': [None], 'y_pred': [[1]]}, ['object']),
+        ({'y_true': [None], 'y_pred': [[1]]}, ['shape ()']),
         (
             {'y_true': [[1, 2]], 'y_pred': [np.ma.array([1, 2], mask=[0, 1])]},
-            ['y_pred'],
+            ['masked'],
         ),
         ({'y_true': _TWO, 'y_pred': _TWO, 'graph_ids': ['a', 'a']}, ["'a'"]),
     ],
