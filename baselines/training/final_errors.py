@@ -7,6 +7,7 @@ import numpy as np
 
 from baselines.core import arrays
 from baselines.core import phases
+from baselines.core import registry
 from baselines.core import text
 from baselines.data import collections
 from baselines.data.packed import splits
@@ -116,8 +117,7 @@ def _explain(
     if scorer.keras_model is not None:
         import tensorflow as tf
 
-        from baselines.training import own_code
-
+        code = registry.file_of(type(scorer.keras_model))
         store, graphs = data.stores[split], data.graphs[split]
         tf.config.run_functions_eagerly(True)  # compiled code knows no lines
         try:
@@ -125,7 +125,7 @@ def _explain(
                 try:
                     list(scorer.members(store, graphs, np.array([number])))
                 except Exception as alone:
-                    cause = own_code.one_line(alone, type(scorer.keras_model))
+                    cause = registry.describe_error(alone, code)
                     return MeasuringError(f'scoring {store.graph_ids[number]}: {cause}')
         finally:
             tf.config.run_functions_eagerly(False)

@@ -61,7 +61,7 @@ class GraphModel:
             print(devices_lib.describe_machine())
         check_own_losses(self._loss)
         if is_own:
-            own_code.check_model(config, self._class, self._maker(config), self._loss)
+            own_code.check_model(config, model_class, self._loss)
         tf.keras.utils.set_random_seed(config.seed)
 
     def trainer(self, data: task_data.TaskData) -> loop.Trainer:
@@ -101,7 +101,7 @@ class GraphModel:
             # A worker that has ended would stop the chief.
             self._devices.agree([0.0])
 
-    def _maker(self, config: config_lib.AnyConfig) -> own_code.MakeModel:
+    def _maker(self, config: config_lib.AnyConfig) -> Callable[..., tf.keras.Model]:
         """Returns a function (num_ops, normaliser) -> model."""
         kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
         make = self._task.make_model

@@ -78,7 +78,7 @@ OWN = {
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.code_files._ours': 'code of the package, as bytes',
     'tpugraphs.beam._read_result': 'results of its own workers',
-    'baselines.core.settings.parse_model_kwargs': 'a flag; in run files it is part of run.jsonz',
+    'baselines.core.settings.parse_model_kwargs': 'a flag; part of run.jsonz, too',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.devices.parse_cluster': 'the variable TF_CONFIG',
 }
