@@ -59,14 +59,12 @@ class Optimisation:
     )
     clip: str = settings.setting(
         'variable',
-        "limit each variable's gradient by --clip_norm, or with global that of all "
-        'variables together',
+        "limit by --clip_norm each variable's gradient, or that of all (global)",
         choices=('variable', 'global'),
     )
     weight_decay: float = settings.setting(
         0.0,
-        'above 0, use AdamW: shrink matrices by this times the learning rate at '
-        'every step',
+        'above 0, use AdamW: shrink matrices by this times the rate at every step',
         low=0,
     )
     schedule: str = settings.setting(
@@ -81,9 +79,7 @@ class Optimisation:
         high=1,
     )
     averaging: str = settings.setting(
-        '',
-        'validate and keep averaged weights: ema:0.999 is a moving average with '
-        'that decay per step',
+        '', 'validate and keep averaged weights: ema:0.999 with that decay per step'
     )
 
 

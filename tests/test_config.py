@@ -122,15 +122,6 @@ def test_bad_model_kwargs(kwargs):
     refusals.assert_refused(lambda: config.checked(settings), *words)
 
 
-@pytest.mark.parametrize('kind, published', _BOTH)
-def test_json_is_flat_and_complete(kind, published):
-    settings = kind(lr=0.25, run_id='first')
-    described = config.to_json(settings)
-    assert set(published) <= set(described)
-    assert json.loads(json.dumps(described, allow_nan=False)) == described
-    assert kind(**described) == settings
-
-
 def test_every_setting_has_help_and_cannot_be_changed():
     for kind, name in _NAMES:
         assert settings_flags.is_option_text(config.help_of(kind, name)), name
@@ -202,16 +193,6 @@ def test_what_is_given_goes_before_the_recipe():
     other = settings_flags.parsed('--recipe=strong', '--model=MLP')
     assert other.model == 'MLP' and not other.columns
     assert other.schedule == 'cosine'
-
-
-def test_the_recipe_of_layouts():
-    words = ['--recipe=strong', '--source=nlp', '--search=default']
-    settings = settings_flags.parsed(*words, kind=config.LayoutConfig)
-    changes = recipes.settings('strong', 'layout:nlp:default')
-    assert settings == config.LayoutConfig(
-        recipe='strong', source='nlp', search='default', **changes
-    )
-    assert settings.model == 'ResModel' and settings.estimate and settings.trees
 
 
 def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):

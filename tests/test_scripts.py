@@ -121,20 +121,6 @@ def test_help_is_by_theme_with_the_published_flags_first(task, kind, capsys):
         assert ours == sorted(ours), names
 
 
-@pytest.mark.parametrize('task, flags', [('tile', 10), ('layout', 12)])
-def test_help_shows_the_basic_flags(task, flags, capsys):
-    assert commands.run('train', [task, '--help']) == 0
-    shown = capsys.readouterr().out
-    assert len(re.findall(r'^  --', shown, re.MULTILINE)) == flags
-    assert re.search(r'^--help-all shows all \d+ flags\.$', shown, re.MULTILINE)
-
-
-def test_a_switch_has_two_opposites():
-    for words in (['--notrees'], ['--no-trees']):
-        assert not settings_flags.parsed('--trees', *words).trees
-    assert settings_flags.parsed('--trees').trees
-
-
 def test_help_of_a_sweep_shows_its_own_options(capsys):
     pytest.importorskip('optuna')
     for word, is_shown in (('--help', False), ('--help-all', True)):

@@ -226,8 +226,7 @@ def _renamed_message(folder: str) -> str:
     if not run_files.has_weights(folder) and not os.path.lexists(trees):
         return ''
     parent = os.path.dirname(folder)
-    matches = map(_RUN_FILE.fullmatch, os.listdir(parent))
-    run_hashes = [match[1] for match in matches if match]
+    run_hashes = [m[1] for m in map(_RUN_FILE.fullmatch, os.listdir(parent)) if m]
     unused = [h for h in run_hashes if not os.path.isdir(f'{parent}/model_{h}')]
     run_hash = unused[0] if len(unused) == 1 else '<hash>'
     return (
@@ -249,8 +248,8 @@ def no_runs_message(folders: Iterable[str], task: str = '') -> str:
 
 def _ambiguous(name: str, model_dirs: Sequence[str]) -> str:
     """Says that a name refers to several runs, where one is needed."""
-    count = len(model_dirs)
-    return f'--dir: {name!r} names {count} runs; choose one: {_listed(model_dirs)}'
+    number, listed = len(model_dirs), _listed(model_dirs)
+    return f'--dir: {name!r} names {number} runs; choose one: {listed}'
 
 
 def _listed(model_dirs: Sequence[str]) -> str:

@@ -63,7 +63,7 @@ def save(
     if model:
         from baselines.runs import weights
 
-        weights_digest = weights.digest(model)
+        weights_digest = weights.digest(model.variables)
     trees_digest = trees.digest() if trees else None
     info, content = _content(info, weights_digest, trees_digest)
     final = os.path.join(files.expand(out_dir), f'model_{run_hash}')

@@ -89,7 +89,7 @@ def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
     has_digest = bool(run.digests)
     if has_digest and is_read:
         # Before shapes are compared: a run file of another directory has others.
-        run.check_digest('weights', _digest(values))
+        run.check_digest('weights', digest(values))
     if stored != expected:
         raise ValueError(_difference(run, stored, expected))
     for value, variable in zip(values, model.variables):
@@ -103,13 +103,8 @@ def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
         )
 
 
-def digest(model: tf.keras.Model) -> str:
-    """Returns a hash of all variables, their types and shapes."""
-    return _digest([variable.numpy() for variable in model.variables])
-
-
-def _digest(values: Sequence[np.ndarray]) -> str:
-    """Returns a hash of the values of variables, their types and shapes."""
+def digest(values: Sequence[tf.Variable] | Sequence[np.ndarray]) -> str:
+    """Returns a hash of the values of all variables, their types and shapes."""
     hashed = hashlib.sha256()
     for value in values:
         array = np.ascontiguousarray(value)

@@ -75,7 +75,7 @@ def _write_run(folder, model, info):
     model_dir = f'{folder}/model_{saved.new_hash()}'
     finished_runs.save_weights(model, model_dir)
     with gzip.open(run_files.run_file(model_dir), 'wt') as stream:
-        json.dump(run_files.signed(info, weights.digest(model)), stream)
+        json.dump(run_files.signed(info, weights.digest(model.variables)), stream)
     return model_dir
 
 

@@ -12,7 +12,6 @@ from baselines.runs import run_files
 from baselines.scoring import measuring
 from baselines.scoring import prediction
 from baselines.training import run_training
-from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import made_runs
 from tests.helpers import processes
@@ -109,17 +108,6 @@ def test_each_program_validates_once(folded, data):
     assert programs == [{'net_1', 'other_5'}, {'net_2', 'net_3', 'net_4'}]
 
 
-def test_a_run_file_says_its_fold(folded, plain):
-    info = [finished_runs.info_of(model_dir) for model_dir in folded]
-    assert [run['args']['fold'] for run in info] == ['1/2', '2/2']
-    assert finished_runs.info_of(plain[0])['args']['fold'] == ''
-    assert len({run['data_fingerprint']['train'] for run in info}) == 2
-    assert len({run['data_fingerprint']['test'] for run in info}) == 1
-    # The normaliser is of the training folds.
-    highest = [run['normalizer']['node_max'][3] for run in info]
-    assert highest[0] < _SCALED and highest[1] == _SCALED
-
-
 def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
     found = measuring.measure(prediction.load(folded[0], data), 'valid')[0]
     assert found['fold'] == '1/2' and set(found['groups']) == {'net_1', 'other_5'}
@@ -133,21 +121,6 @@ def test_evaluation_is_on_the_fold(folded, data, run_command, capsys):
     shown = [float(line[4]) for line in lines[2:4]]
     assert float(lines[5][4]) == pytest.approx(np.mean(shown), abs=0.001)
     assert float(lines[6][3]) == pytest.approx(np.std(shown, ddof=1), abs=0.001)
-
-
-# Families ---------------------------------------------------------------------
-
-
-def test_an_epoch_takes_each_kernel_once_in_random_order(root):
-    ids = sorted(kernel.graph_id for kernel in _kernels(_TRAIN, 0))
-    for seed in (0, 3):
-        data = task_data.open_data(_settings(root, 'drawn', seed=seed))
-        assert list(data.stores['train'].graph_ids) == ids
-        for epoch in (0, 1):
-            order = np.concatenate([kernels for kernels, _ in data.draws(epoch)])
-            expected = np.random.default_rng([seed, epoch]).permutation(np.arange(10))
-            np.testing.assert_array_equal(order, expected.reshape(5, 2))
-            assert len(order) == data.steps_per_epoch
 
 
 # Ensembles --------------------------------------------------------------------

@@ -6,7 +6,6 @@ import json
 import sys
 import types
 
-from matplotlib import pyplot as plt
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -124,17 +123,6 @@ def test_a_training_that_says_nothing(root, capsys):
     with pytest.raises(RuntimeError, match='enough'):
         _train(root, seed=5, verbose=False, **own)
     assert capsys.readouterr() == ('told of an epoch\n', '')
-
-
-@pytest.mark.slow
-def test_curves_are_drawn(run):
-    scores, losses = run.plot()
-    labels = [line.get_label() for line in scores.get_lines()]
-    assert labels == ['OPA, training', 'OPA, validation', 'best']
-    [_, validation, best] = losses.get_lines()
-    assert validation.get_xydata().tolist() == [[1, run.curve['val_loss'][0]]]
-    assert best.get_xdata() == [1, 1]
-    plt.close('all')
 
 
 @pytest.mark.slow

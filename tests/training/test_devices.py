@@ -66,7 +66,7 @@ def _config(workers=('a:1', 'b:2'), kind='worker', index=0, **others):
         ('{', "'{'"),
         ('{"cluster": {}}', 'TF_CONFIG'),
         (_config(('a', 'b:2')), 'TF_CONFIG'),
-        (_config(index=2), ' 2 '),
+        (_config(index=2), '2'),
         (_config(kind='chief'), 'worker'),
         (_config(ps=['c:3']), 'worker'),
         (_config(('a:1', 'a:1')), 'a:1'),

@@ -130,15 +130,6 @@ def test_predictions_are_those_of_the_training(trained, model_dir, capsys):
     assert taus == {f'{model_dir} {_XLA}': 1.0, f'{model_dir} {_NLP}': -1.0}
 
 
-def test_each_collection_has_a_csv_under_a_beam_runner(trained, model_dir):
-    words = ['--cache_dir', trained / 'cache', '--dir', model_dir]
-    words += ['--models_file', tiny_layout_models.__file__, '--runner=DirectRunner']
-    words += ['--beam_options=--direct_running_mode=in_memory']
-    assert processes.command('predict', *words, '--output', trained / 'beam.csv') == 0
-    assert _rows(trained / 'beam_xla_random.csv') == {f'{_XLA}:p': _ASCENDING}
-    assert _rows(trained / 'beam_nlp_random.csv') == {f'{_NLP}:p': _DESCENDING}
-
-
 def test_a_graph_in_memory_is_of_the_named_collection(trained, model_dir):
     options = _options(trained)
     refusals.assert_refused(

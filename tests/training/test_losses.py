@@ -97,17 +97,6 @@ def test_every_loss_has_a_finite_gradient_that_helps(spec):
     assert gradient[0, 0] > 0 > gradient[0, 2]  # the fast one goes down
 
 
-def test_temperature_divides_scores_in_ranking_losses_only():
-    labels, scores = [[3, 1]], [[1, 0]]
-    assert _loss('ListMLELoss', labels, scores, temperature=1) == pytest.approx(
-        math.log(math.e + 1) - 1
-    )
-    assert _loss('PairwiseHingeLoss', labels, scores, temperature=2) == (
-        pytest.approx(0.5 / 2)
-    )
-    assert _loss('MSE', labels, scores, temperature=2) == pytest.approx(2.5)
-
-
 def test_weights_are_shares():
     labels, scores = [[3, 1]], [[0, 0]]  # hinge 0.5, MSE 5
     for spec in (

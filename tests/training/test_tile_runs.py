@@ -78,7 +78,7 @@ def test_run_files_that_do_not_fit(data, run):
 
 
 def test_a_run_with_our_features_predicts_what_training_did(root, tmp_path):
-    flags = dict(columns='estimate,tile,loop')
+    flags = dict(columns='estimate,tile')
     changes = dict(tile_runs.TINY, **flags, epochs=1, out_dir=str(tmp_path))
     model_dir, _ = tile_runs.train(root, **changes)
     info = finished_runs.info_of(model_dir)

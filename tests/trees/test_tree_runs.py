@@ -13,11 +13,9 @@ import types
 import numpy as np
 import pytest
 
-from baselines import config
 from baselines import recipes
 from baselines.evaluation import ensembles
 from baselines.layout import layout_table
-from baselines.runs import differences
 from baselines.runs import run_files
 from baselines.scoring import prediction
 from baselines.trees import growing
@@ -235,23 +233,3 @@ def _drawn(runtimes, by_tau, weights=1.0):
     )
     graphs, rng = np.arange(len(runtimes)), np.random.default_rng(0)
     return growing.draw_rows(rng, task, None, table, graphs, 1000, weights)
-
-
-def test_its_settings_are_those_that_a_report_shows(tiles, tmp_path):
-    """All others change nothing of it."""
-    root, model_dir, _ = tiles
-    others = dict(lr=0.5, clip_norm=1.0, clip='global', weight_decay=0.1, batch=2)
-    others.update(schedule='cosine', warmup=0.5, averaging='ema:0.9', losses='MSE')
-    others.update(loss_noise=0.5, epochs=3, early_stop=1, early_stop_steps=1)
-    others.update(configs=3, validate_batches=1, columns='tile,estimate')
-    others.update(trees=True, eval_every=2)
-    other, _ = tile_runs.train(root, out_dir=str(tmp_path), **_TREES, **others)
-    assert (other / 'trees.txt').read_text() == (model_dir / 'trees.txt').read_text()
-    shown = differences.settings_of(run_files.read(str(other)))
-    ignored = {*config.to_json(config.TileConfig())} - {*shown}
-    places = 'cache_dir data_root model_kwargs_json models_file out_dir recipe resume'
-    places += ' results_csv run_id skip_bad_files test_mode init_from strategy'
-    places += ' seeds folds fold_epochs'  # of other trainings
-    places += ' folds fold_epochs seeds'
-    others.pop('trees')  # trees have an option of this name
-    assert ignored == {*others, *places.split()}

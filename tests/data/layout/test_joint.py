@@ -77,14 +77,6 @@ def test_programs_are_those_of_the_parts(store):
         store.part('config_runtime', 4)
 
 
-def test_one_collection_alone_has_the_same_flags(store):
-    alone = joint.JointStore({_NLP: _PARTS[_NLP]}, [_XLA, _NLP])
-    np.testing.assert_array_equal(
-        alone.part('node_feat', 0), store.part('node_feat', 1)
-    )
-    assert alone.fingerprint == _PARTS[_NLP].fingerprint
-
-
 def test_trees_see_the_flags_last(store):
     table = layout_table.LayoutTable(store)
     assert table.names == [*layout_table.NAMES, 'is_xla_random', 'is_nlp_random']

@@ -180,12 +180,6 @@ def test_limit_takes_the_first_by_name(split):
     assert len(_folders(split)) == 3
 
 
-def test_other_entries_of_the_folder_do_not_count(split):
-    (split / 'README.txt').write_text('text')
-    (split / '.hidden.npz').write_text('text')
-    assert len(_open(split)) == 5
-
-
 # When it is packed again ------------------------------------------------------
 
 
@@ -317,21 +311,6 @@ def test_a_name_that_no_ranking_could_hold(split, sign):
     assert len(_open(split, skip_bad_files=True)) == 5
 
 
-def test_a_folder_named_as_a_file_is_refused(split):
-    (split / 'folder.npz').mkdir()
-    message = _message(ValueError, split)
-    assert message.startswith(f'{split / "folder.npz"}: ')
-    assert len(_open(split, skip_bad_files=True)) == 5
-
-
-def test_nothing_but_damaged_files(split):
-    for path in split.glob('*.npz'):
-        os.truncate(path, 10)
-    message = _message(ValueError, split, skip_bad_files=True)
-    assert message.startswith(f'{split}: all of 5 ')
-    assert _folders(split) == []
-
-
 @pytest.mark.parametrize(
     'change, words',
     [
@@ -357,7 +336,3 @@ def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):
     message = _message(OSError, split, skip_bad_files=True)
     assert str(split / 'program_0_0000.npz') in message and 'cache' not in message
     assert _folders(split) == []
-    # Nor is a cache to blame that lies around the data.
-    with pytest.raises(OSError, match='program_0_0000.npz') as caught:
-        tile_store.TileStore.open(str(split), str(split.parent))
-    assert '--cache_dir' not in str(caught.value)

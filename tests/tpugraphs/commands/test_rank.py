@@ -139,29 +139,6 @@ def test_the_latest_usable_run_ranks(raw, run_dir, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    'candidates', [None, '[{"kernel_bounds": [2, 8]}, {"kernel_bounds": [3, 16]}]']
-)
-def test_the_latest_run_is_that_of_the_files(
-    run_dir, raw, tmp_path, capsys, candidates
-):
-    """The raw file tells the task, or the candidates do."""
-    folder = tmp_path / 'runs'
-    shutil.copytree(pathlib.Path(run_dir).parent, folder)
-    (folder / 'model_ffff').mkdir()
-    run = {'args': {'model': 'M', 'source': 'xla'}, 'finished': '2999-01-01T00:00:00'}
-    (folder / 'run_ffff.jsonz').write_bytes(gzip.compress(json.dumps(run).encode()))
-    words = ['--dir', 'latest', '--out_dir', folder]
-    if candidates:
-        words += ['--candidates', _write(tmp_path / 'c.json', candidates.encode())]
-    assert _rank(raw, *words) == 0
-    name = pathlib.Path(run_dir).name
-    notes = capsys.readouterr().err
-    assert f'taking {name}, the latest that is' in notes
-    assert re.search(f'^note: latest is .* on tile:xla, 20.*/{name}$', notes, re.M)
-
-
-@pytest.mark.slow
 def test_the_table(raw, run_dir, capsys):
     assert _rank(raw, '--dir', run_dir) == 0
     scores = _scores(run_dir, [made_runs.FIRST])[0]
@@ -260,17 +237,6 @@ def test_features_are_extracted_as_the_model_was_trained(raw, tmp_path, changes)
         assert len(set(scores)) > 2
 
 
-@pytest.mark.slow
-def test_opcodes_that_the_model_has_no_number_for(tmp_path, capsys):
-    # tanh is 96, tan 120.
-    other = made_runs.kernel('fusion.1', [4, 5])
-    other.module.computations[0].instructions[1].opcode = 'tan'
-    path = _write(tmp_path / 'other.pb', tile_file(other, made_runs.SECOND))
-    model_dir = made_runs.make_tile_run(tmp_path, num_ops=97)
-    assert _rank(path, '--dir', model_dir, '--top=0') == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith("'tan' 1")
-
-
 def test_wrong_modules_are_named_and_others_ranked(raw, model_dir, tmp_path, capsys):
     bad = made_runs.kernel('bad.1', [5, 6])
     bad.module.computations[0].instructions[1].operand_ids[:] = [99]
@@ -284,15 +250,6 @@ def test_wrong_modules_are_named_and_others_ranked(raw, model_dir, tmp_path, cap
     places = f"{path}: module 'bad.1': ", f'{layout}: ', f'{garbage}: '
     for line, place in zip(err.splitlines(), places, strict=True):
         assert line.startswith(f'error: {place}')
-
-
-def test_nothing_to_rank_leaves_no_output(model_dir, tmp_path, capsys):
-    path = _write(tmp_path / 'a.pb', tile_file(made_runs.kernel('single.1', [5])))
-    output = tmp_path / 'out.csv'
-    assert _rank(path, '--dir', model_dir, '--output', output) == 1
-    printed = capsys.readouterr()
-    assert printed.out == '' and "'single.1'" in printed.err
-    assert sorted(p.name for p in tmp_path.iterdir()) == ['a.pb']
 
 
 def test_mistakes_are_one_line(raw, model_dir, tmp_path, capsys):

@@ -21,7 +21,6 @@ from tests.helpers.hlo_modules import good_tile
 from tests.helpers.hlo_modules import tile_file
 from tests.helpers.hlo_modules import tile_run
 from tpugraphs import commands
-from tpugraphs.extract import outcomes
 
 _SHARED = hlo_modules.SHARED
 _needs_shared = pytest.mark.skipif(not _SHARED.is_dir(), reason=hlo_modules.NO_SHARED)
@@ -115,14 +114,6 @@ def test_layouts_are_never_unpacked_all_at_once(tmp_path, monkeypatch, capsys):
     assert record.node_config_feat[:, 7, 0].tolist() == [i % 5 for i in range(100)]
 
 
-def test_pad_is_recorded(raw, tmp_path):
-    assert _extract(raw, tmp_path / 'out', '--pad=-1') == 0
-    record = records.read_tile(str(tmp_path / 'out/fusion_1_00000000000000ab.npz'))
-    assert record.pad == -1
-    assert record.node_feat[0, 134:140].tolist() == [1, 0, -1, -1, -1, -1]
-    assert record.config_feat[0, :8].tolist() == [1, 8, -1, -1, -1, -1, 9, 8]
-
-
 def test_extra_columns_are_an_array_of_their_own(raw, tmp_path):
     assert _extract(raw, tmp_path / 'plain') == 0
     assert _extract(raw, tmp_path / 'out', '--extra') == 0
@@ -171,16 +162,6 @@ def test_wrong_arguments_are_one_line(
     error = capsys.readouterr().err
     assert word in error and error.count('\n') == 1
     assert not (tmp_path / 'out').exists()
-
-
-def test_a_wrong_file_is_named_and_the_others_are_written(raw, tmp_path, capsys):
-    bad = _write(tmp_path / 'bad.pb', raw.read_bytes()[:-3])
-    assert _extract(bad, raw, tmp_path / 'out') == 1
-    assert len(_names(tmp_path / 'out')) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith(f'error: {bad}: ')
-    assert captured.err.count('\n') == 1
-    assert '2 written' in captured.out and '1 wrong' in captured.out
 
 
 def test_a_wrong_module_is_named_and_the_others_are_written(tmp_path, capsys):
@@ -267,11 +248,8 @@ def test_both_collections_do_not_go_into_one_folder(raw, tmp_path, capsys):
 @pytest.mark.parametrize(
     'name, fingerprint, expected',
     [
-        ('fusion.12', 0xABC, 'fusion_12_0000000000000abc'),
         ('a/../b c\n', 2**64 - 1, 'a____b_c__ffffffffffffffff'),
-        ('Größe', 1, 'Gr__e_0000000000000001'),
         ('-x', 1, 'module-x_0000000000000001'),
-        ('', 1, 'module_0000000000000001'),
         ('n' * 400, 1, 'n' * 180 + '_0000000000000001'),
     ],
 )
@@ -300,16 +278,6 @@ def test_beam_writes_the_same_files(raw, tmp_path, capfd):
     assert _names(tmp_path / 'beam') == _names(tmp_path / 'plain')
     for path in (tmp_path / 'beam').iterdir():
         _assert_same_arrays(path, tmp_path / 'plain' / path.name)
-
-
-def test_a_module_in_several_files_is_told():
-    total = outcomes.Outcome()
-    total.add(outcomes.Outcome(files=1, modules=1, written=['a']))
-    dropped = {'error': 3, 'no time': 1}
-    total.add(outcomes.Outcome(1, 2, existing=['a'], runs_dropped=dropped))
-    said = outcomes.summary(total)
-    assert ' 3 read, 1 written, 1 already there, ' in said and said.endswith("'a' 2")
-    assert ' 4 dropped (3 error, 1 no time)' in said
 
 
 @_needs_shared

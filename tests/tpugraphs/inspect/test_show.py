@@ -78,21 +78,6 @@ def test_a_layout_file_and_its_npz(tmp_path, capsys):
     assert '(absent entries are -1)' in out
 
 
-def test_unpublished_runtimes(tmp_path, capsys):
-    raw = _raw(tmp_path, tile_file(_repeating()))
-    commands.run('extract', [str(raw), str(tmp_path)])
-    path = tmp_path / 'fusion_1_00000000000000ab.npz'
-    with np.load(path) as arrays:
-        arrays = dict(arrays)
-    arrays['config_runtime'][:] = 0
-    np.savez(path, **arrays)
-    capsys.readouterr()
-    assert _show(path, '--plot', tmp_path / 'a.png') == 0
-    out = capsys.readouterr().out
-    assert 'runtime         not published (all 0)' in out
-    assert '2 repeat another\n' in out
-
-
 def test_many_modules_have_a_line_each(tmp_path, capsys):
     broken = good_tile('broken', 3)
     broken.module.computations[0].instructions[0].operand_ids.append(1)
@@ -146,15 +131,6 @@ def test_a_module_without_configurations(tmp_path, capsys):
     assert captured.err == f'drawn: {drawn}\n'
     shown = shapes.check('show', captured.out)
     assert shown['modules'][0]['configurations'] is None and shown['program'] is None
-
-
-def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
-    tuning = good_layout()
-    tuning.module.computations[0].instructions[0].opcode = '\x1b[2J'
-    path = _raw(tmp_path, tuning.SerializeToString())
-    assert _show(path, '--plot', tmp_path / 'a.svg') == 0
-    assert '\x1b' not in capsys.readouterr().out
-    assert '\x1b' not in (tmp_path / 'a.svg').read_text()
 
 
 def test_shapes_in_words():

@@ -187,16 +187,6 @@ def test_seeds_of_a_model_are_one_model(tmp_path):
     assert f'MLP: all {shown}, ' in errors and 'at random: all 0.500, ' in errors
 
 
-def test_runs_on_other_data_are_other_models(tmp_path):
-    runs = [_run(f'MLP {n}', 'tile', _kernels(n), model='MLP') for n in range(3)]
-    runs[2].summary['data'] = '/home/me/others/valid'
-    page.write(str(tmp_path / 'report.html'), runs)
-    found = _Page(tmp_path / 'report.html')
-    assert '<title>3 runs of 2 models on tile:xla</title>' in found.content
-    assert 'MLP on data 1 (.../data)' in found.text
-    assert 'MLP on data 2 (.../others)' in found.text
-
-
 def test_no_folder_of_the_machine_is_named(tmp_path):
     args = {'losses': '/home/me/f.py:loss:1', 'init_from': '~/out/model_1'}
     run = _run(
@@ -234,24 +224,6 @@ def _trees(name='Trees'):
     digest = {'trees': 'abc'}
     more = {'args': args, 'train_curve': curve, 'digest': digest}
     return _run(name, 'tile', _kernels(0), best_epoch=1, **more)
-
-
-def test_each_loss_has_a_picture_of_the_models_that_have_it():
-    mse = {'model': 'MLP', 'losses': 'MSE:1'}
-    models = [_run('one', 'tile', _kernels(0)), _run('two', 'tile', _kernels(1))]
-    other = _run('three', 'tile', _kernels(2), args=mse)
-    drawn = figures.curves([_model(r) for r in (models[0], _trees(), other, models[1])])
-    assert [picture.caption.split(':')[0] for picture in drawn[1:]] == [
-        'The loss (ListMLELoss',
-        'The loss (squared error) by tree',
-        'The loss (MSE',
-    ]
-    scores, list_mle, squares, squared = (picture.svg for picture in drawn)
-    names = [f'<!-- {name} -->' for name in ('one', 'Trees', 'three', 'two')]
-    of = [[names.index(n) for n in names if n in svg] for svg in (scores, list_mle)]
-    assert of == [[0, 2, 3], [0, 3]]
-    assert names[1] in squares and '<!-- tree -->' in squares
-    assert names[2] in squared and names[0] not in squared
 
 
 def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
