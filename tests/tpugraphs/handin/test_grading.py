@@ -101,7 +101,7 @@ class {_NAME}({_NAME}):
         ('--trees', {'info': lambda info: info['args'].update(trees=True)}),
         ('--model=Trees', {'info': lambda info: info['args'].update(model='Trees')}),
         ("'Gone'", {'info': lambda info: info['args'].update(model='Gone')}),
-        ('7 of 7 kernels', {'models': _REVERSED}),
+        ('7 of 7 differ', {'models': _REVERSED}),
         ('kernel single: InvalidArgumentError', {'models': _EDGELESS}),
         (
             'trainable variables, and',
