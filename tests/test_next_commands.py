@@ -74,9 +74,8 @@ def test_commands_that_are_printed_run(line, folder, run, monkeypatch):
         line += ' --space=space.toml'
     if 'seeds' in line:  # another run, to compare with
         assert run(f'{line} --seeds=1 --model=Trees --models_file=')[0] == 0
-    write = checkpoints.write
 
-    def stop(*args):
+    def stop(*args, write=checkpoints.write):
         write(*args)
         raise KeyboardInterrupt
 

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from baselines import config
+from baselines import recipes
 from baselines import scripts
 from baselines.core import files
 from tests.helpers import refusals
@@ -150,23 +151,51 @@ def test_train_refuses_in_one_line(capsys):
 
 
 @pytest.mark.parametrize(
-    'settings, count, more',
+    'settings, lines',
     [
-        (config.TileConfig(sample_data=True, model='MLP'), 4, ''),
-        (config.LayoutConfig(source='nlp', recipe='strong'), 2, ''),
+        (
+            config.TileConfig(sample_data=True, toy_data=True, model='MLP'),
+            [
+                "python tiles_gen_predictions_csv.py --dir '/my out/model_0'",
+                'tpugraphs evaluate --dir latest',
+                'tpugraphs rank FILE.pb --dir latest',
+                'tpugraphs train tile --sample_data --toy_data --model=Trees',
+                '(OPA 0.80 on the test split, about 2 min of processor time)',
+            ],
+        ),
+        # Nothing is measured of published data: the step towards the submission.
+        (
+            config.LayoutConfig(source='nlp', out_dir='my out'),
+            [
+                "tpugraphs predict --dir latest --out_dir 'my out'",
+                "tpugraphs evaluate --dir latest --out_dir 'my out'",
+                "tpugraphs rank FILE.pb --dir latest --out_dir 'my out'",
+            ],
+        ),
         # What was printed has to work: the user's own code is never found by itself.
         (
-            config.TileConfig(model='Mine', models_file='my.py', recipe='strong'),
-            *(3, ' --models_file my.py'),
+            config.TileConfig(
+                model='Mine', models_file='my.py', sample_data=True, recipe='best'
+            ),
+            [
+                "python tiles_gen_predictions_csv.py --dir '/my out/model_0' "
+                '--models_file my.py',
+                'tpugraphs evaluate --dir latest --models_file my.py',
+                'tpugraphs rank FILE.pb --dir latest --models_file my.py',
+            ],
         ),
     ],
 )
-def test_a_training_says_what_to_try_next(settings, count, more):
-    """That the commands run: tests/test_next_commands.py."""
+def test_a_training_says_what_to_try_next(settings, lines, monkeypatch):
+    measured = [
+        recipes.Measured({'recipe': 'best'}, 0.8, 3),
+        recipes.Measured({'model': 'Trees', 'recipe': ''}, 0.8, 2),
+        recipes.Measured({'model': 'MLP', 'recipe': ''}, 0.7, 1),
+    ]
+    monkeypatch.setattr(recipes, 'MEASURED', {'tile:xla': measured})
     found = scripts.next_steps(settings, '/my out/model_0').splitlines()
-    assert len(found) == count and found[0][:9] == 'next:    '
-    assert all(line.endswith(more) for line in found)
-    assert any(f'tpugraphs evaluate --dir latest{more}' in line for line in found)
+    assert found[0][:9] == 'next:    '
+    assert [line[9:] for line in found] == lines
 
 
 def test_the_first_next_step_is_for_a_shell(monkeypatch):

@@ -217,15 +217,13 @@ class Task(abc.ABC, Generic[_Split]):
             ValueError: the name or an option is unknown.
         """
         model_class = self.model_class(name, own)
-        # A model of raw sizes cannot read them from scaled columns.
-        if 'scaling' in (registry.options(model_class) or ()):
-            kwargs = {'scaling': normalizer.to_json(), **kwargs}
         graph = self.make_example_graph(normalizer)
         return registry.construct(
             model_class,
             num_configs,
             num_ops,
             kwargs,
+            normalizer.to_json(),
             lambda model: model.forward(graph, 2),
         )
 

@@ -59,7 +59,7 @@ class GraphModel:
             print(devices_lib.describe_machine())
         self._loss = checked_loss(config, own_losses)
         if models or not registry.is_shipped(self._task.name):
-            own_code.check_model(config, model_class, self._maker(config), self._loss)
+            own_code.check_model(config, model_class, self._loss)
         tf.keras.utils.set_random_seed(config.seed)
 
     def trainer(self, data: task_data.TaskData) -> loop.Trainer:
@@ -99,7 +99,7 @@ class GraphModel:
             # A worker that has ended would stop the chief.
             self._devices.agree([0.0])
 
-    def _maker(self, config: config_lib.AnyConfig) -> own_code.MakeModel:
+    def _maker(self, config: config_lib.AnyConfig) -> Callable[..., tf.keras.Model]:
         """Returns a function (num_ops, normaliser) -> model."""
         kwargs = config_lib.model_kwargs(config.model_kwargs_json)
         make = self._task.make_model

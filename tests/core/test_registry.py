@@ -69,7 +69,7 @@ def test_keywords_that_are_handed_on_are_options_too():
 
 
 def _construct(model_class, **kwargs):
-    return registry.construct(model_class, 10, 120, kwargs, lambda model: None)
+    return registry.construct(model_class, 10, 120, kwargs, {}, lambda model: None)
 
 
 def test_options_of_a_constructor():

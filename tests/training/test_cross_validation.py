@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from baselines import config
+from baselines.evaluation import metrics
 from baselines.training import cross_validation
 from tests.helpers import finished_runs
 from tests.helpers import refusals
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
+from tests.helpers import tiny_models
 import tpugraphs
 from tpugraphs import commands
 
@@ -103,17 +105,21 @@ def test_seeds_have_a_table(root, tmp_path):
     score, printed = finished_runs.quietly(
         lambda s: str(cross_validation.train_all(s)), settings
     )
-    runs = [finished_runs.info_of(path) for path in tmp_path.glob('model_*')]
-    found = {run['seed']: run['val_score']['value'] for run in runs}
-    values = [found[3], found[4]]
-    assert float(str(score)) == pytest.approx(np.mean(values))
-    for row, value in (
-        ('3', found[3]),
-        ('4', found[4]),
-        ('mean', np.mean(values)),
-        ('deviation', np.std(values, ddof=1)),
-    ):
-        assert _figure(printed, row, 'val OPA') == round(value, 3)
+    runs = [
+        tpugraphs.load(path, model=tiny_models.__file__)
+        for path in tmp_path.glob('model_*')
+    ]
+    by_seed = {run.info['seed']: run for run in runs}
+    assert float(str(score)) == pytest.approx(
+        np.mean([run.info['val_score']['value'] for run in runs])
+    )
+    found = [by_seed[seed].evaluate('valid')['overall'] for seed in (3, 4)]
+    for measure in metrics.MEASURES['tile']:
+        values = [overall[measure.key]['mean'] for overall in found]
+        rows = {'3': values[0], '4': values[1], 'mean': np.mean(values)}
+        rows['deviation'] = np.std(values, ddof=1)
+        for row, value in rows.items():
+            assert _figure(printed, row, measure.title) == round(value, 3)
     name = f'compare: tpugraphs evaluate --compare Tiny OTHER --out_dir {tmp_path}'
     assert printed.splitlines()[-1].startswith(name)
 
