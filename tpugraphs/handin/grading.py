@@ -7,6 +7,7 @@ The hand-in is a models.py, a model directory and its run file.
 """
 
 from collections.abc import Iterator, Mapping
+import functools
 import os
 import pathlib
 from typing import TYPE_CHECKING, Any
@@ -86,22 +87,14 @@ def check(hand_in: verdict.HandIn) -> Lines:
     if refused or (run and not run.has_model):
         note = f'hand in a run without {" ".join(refused) or "--model=Trees"}'
         return (yield verdict.Line('FIX', hand_in.file, note))
-    absent: list[str] = []
-
-    def check_imports() -> str:
-        absent.extend(importable.check(path))
-        return ''.join(f'; {x} is missing here, but not there' for x in absent[:1])
-
-    imports = conformance.tried(hand_in.file, 'imports', check_imports)
+    imported = functools.partial(importable.check, path)
+    imports = conformance.tried(hand_in.file, 'imports', imported)
     yield imports
     try:
         module = registry.load_models_file(path, 'tiles', '')
     except ValueError as error:
-        if absent:
-            raise ValueError(
-                f'{hand_in.file} needs {absent[0]}, which only the published tree has: '
-                'check it with --published TREE --dir RUN'
-            ) from error
+        if importable.ASK in imports.note:
+            raise ValueError(f'{hand_in.file}: {imports.note}') from error
         if imports.ok:  # else that line has said it
             yield verdict.Line('FIX', hand_in.file, str(error))
         return
@@ -134,8 +127,9 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
     from tpugraphs.handin import conformance
 
     subject = os.path.basename(run.model_dir)
-    partial = ['sample_data'] if hand_in.toy_data else ['sample_data', 'toy_data']
-    partial = [name for name in partial if run.args.get(name)]
+    partial = [name for name in ('sample_data', 'toy_data') if run.args.get(name)]
+    if hand_in.toy_data and partial == ['toy_data']:
+        partial = []
     for name in partial:
         note = f'a run of --{name} cannot be handed in: train on all of tile:xla'
         yield verdict.Line('FIX', subject, note)
@@ -147,15 +141,13 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
         return f': {text.count(len(as_course), "kernel")}'
 
     def rank_as_trained() -> str:
-        graphs = _graphs(test, trained)
-        model = course_model(model_class, run, trained, graphs)
+        model, graphs = make_model(model_class, run, trained, test)
         scored = _TASK.scorer(model, 0, False).scores(graphs)
         total, title = len(test.graph_ids), 'ranking as the training'
         scores = dict(zip(test.graph_ids, phases.each(scored, title, total, 'kernel')))
         if differing := count_differing(scores, expected) if expected else 0:
             raise ValueError(
-                f'{differing} of {text.count(total, "kernel")} differ: hand in the '
-                'models.py that it was trained with'
+                f'{differing} of {total} differ: hand in the models.py of the training'
             )
         note = '' if expected else ': its run file has no ranking to compare with'
         best = {name: arrays.best_first(row) for name, row in scores.items()}
@@ -230,8 +222,7 @@ def score_as_course(
             kernel; names it.
         Exception: as the model's code raises it while it is made.
     """
-    graphs = _graphs(test, scaling)
-    model = course_model(model_class, run, scaling, graphs)
+    model, graphs = make_model(model_class, run, scaling, test)
     scored: Scores = {}
     title, total = f'ranking as {SCRIPT}', len(test.graph_ids)
     ids = phases.each(test.graph_ids, title, total, 'kernel')
@@ -244,20 +235,24 @@ def score_as_course(
     return scored
 
 
-def course_model(
+def make_model(
     model_class: type,
     run: run_files.RunFile,
     scaling: normalizer_lib.Scaling,
-    graphs: 'graphs_lib.TileGraphs',
-) -> 'tf.keras.Model':
+    test: splits.PackedSplit,
+) -> tuple['tf.keras.Model', 'graphs_lib.TileGraphs']:
     """Makes the model of a run as the course's script does.
 
     It is made by keyword, `forward` on the first kernel builds it, and trainable
     variables are copied by position.
+
+    Returns:
+        The model, and the test kernels in its scaling.
     """
     from baselines.runs import weights
     from tpugraphs.handin import conformance
 
+    graphs = _TASK.graphs(test, scaling.normalizer, False, False)
     kwargs = model_kwargs(run)
     loaded = conformance.load_as_a_grader(run.model_dir)
     # A run file may come from someone else, and ask for a huge model.
@@ -265,13 +260,7 @@ def course_model(
         model = model_class(num_configs=run.configs, num_ops=scaling.num_ops, **kwargs)
         model.forward(*_kernel(graphs, 0))
     conformance.copy_variables(loaded, model)
-    return model
-
-
-def _graphs(
-    test: splits.PackedSplit, scaling: normalizer_lib.Scaling
-) -> 'graphs_lib.TileGraphs':
-    return _TASK.graphs(test, scaling.normalizer, False, False)
+    return model, graphs
 
 
 def _kernel(
