@@ -86,8 +86,7 @@ def main(argv: Sequence[str], values: flags.FlagValues = flags.FLAGS) -> int:
             )
         given = values['inputcsv'].present
         paths = _paths(values.inputcsv) if given else _default()
-        maker = '`python tiles_gen_predictions_csv.py --dir model_<hash>`'
-        kaggle.combine(paths, values.output, values.sample, '--inputcsv', maker)
+        kaggle.combine(paths, values.output, values.sample, '--inputcsv')
 
     return exits.guarded(work)
 

@@ -25,11 +25,9 @@ COLLECTIONS = (
 def main(names: list):
     """Prints the commands for the collections with one of `names` in their name."""
     for name in names:
-        if not any(name in collection for collection in COLLECTIONS):
-            wrong = '{}: no collection has {!r} in its name; there are {}'
-            print(
-                wrong.format(sys.argv[0], name, ', '.join(COLLECTIONS)), file=sys.stderr
-            )
+        if name not in ' '.join(COLLECTIONS):
+            wrong = 'error: no collection has {!r} in its name; there are {}\n'
+            sys.stderr.write(wrong.format(name, ', '.join(COLLECTIONS)))
             return 2
     print('set -eu\nmkdir -p {0}\ncd {0}'.format(FOLDER))
     for collection in COLLECTIONS:

@@ -12,17 +12,16 @@ Python: this file, and the scripts that import it first, parse on Python 3.6.
 import sys
 
 if not (3, 10) <= sys.version_info < (3, 14):
-    sys.exit(
-        'error: Python 3.10 to 3.13 is needed, this is {}.{}; with another one, run in '
-        'the clone: python3.11 -m venv .venv && . .venv/bin/activate && '
-        'pip install -e .'.format(*sys.version_info)
-    )
+    _INSTALL = 'python3.11 -m venv .venv && . .venv/bin/activate && pip install -e .'
+    _WRONG = 'error: Python 3.10 to 3.13 is needed, not {}.{}; run in the clone: {}'
+    sys.exit(_WRONG.format(*sys.version_info[:2], _INSTALL))
 
 # isort: split
 from collections.abc import Sequence
 import importlib.metadata
 import importlib.util
 import os
+import platform
 
 # Modules without which no script works.
 _NEEDED = ('absl', 'numpy', 'scipy', 'tensorflow', 'tensorflow_gnn', 'tqdm')
@@ -57,6 +56,15 @@ def version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ''  # TensorFlow goes by other names, too
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of Python and of the packages that results depend on."""
+    names = 'tensorflow', 'tensorflow_gnn', 'numpy'
+    return {
+        'python': platform.python_version(),
+        **{name: version(name) for name in names},
+    }
 
 
 def _require() -> None:

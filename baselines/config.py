@@ -13,7 +13,6 @@ from baselines.core import files
 from baselines.core import registry
 from baselines.core import settings
 from baselines.core import text
-from baselines.core import untrusted
 from baselines.data import collections
 
 _AnyConfig = TypeVar('_AnyConfig', bound=Union['TileConfig', 'LayoutConfig'])
@@ -59,20 +58,17 @@ class Optimisation:
     )
     clip: str = settings.setting(
         'variable',
-        "limit each variable's gradient by --clip_norm, or with global that of all "
-        'variables together',
+        "limit by --clip_norm each variable's gradient, or that of all (global)",
         choices=('variable', 'global'),
     )
     weight_decay: float = settings.setting(
         0.0,
-        'above 0, use AdamW: shrink matrices by this times the learning rate at '
-        'every step',
+        'above 0, use AdamW: shrink matrices by this times the rate at every step',
         low=0,
     )
     schedule: str = settings.setting(
         'constant',
-        'keep the learning rate constant over the --epochs, or with cosine let it '
-        'fall to 0',
+        'keep the learning rate constant, or lower it to 0 over the --epochs (cosine)',
         choices=('constant', 'cosine'),
     )
     warmup: float = settings.setting(
@@ -82,9 +78,7 @@ class Optimisation:
         high=1,
     )
     averaging: str = settings.setting(
-        '',
-        'validate and keep averaged weights: ema:0.999 is a moving average with '
-        'that decay per step',
+        '', 'validate and keep averaged weights: ema:0.999 with that decay per step'
     )
 
 
@@ -131,9 +125,7 @@ class _Config(Optimisation):
         'its runtimes are known (metrics)',
         choices=('predictions', 'metrics'),
     )
-    epochs: int = settings.loose_setting(
-        100, 'train for at most this many epochs', low=1
-    )
+    epochs: int = settings.loose_setting(100, 'train at most this many epochs', low=1)
     early_stop: int = settings.loose_setting(
         20, 'stop after this many epochs without a better validation score', low=1
     )
@@ -151,16 +143,14 @@ class _Config(Optimisation):
     )
     folds: int = settings.loose_setting(
         0,
-        'train on all folds of a cross-validation with this many '
-        '(docs/guide/compare.md)',
+        'train on all of this many folds in turn (docs/guide/compare.md)',
         low=2,
         high=1000,
         also=0,
     )
     fold_epochs: str = settings.loose_setting(
         '',
-        'with same, train all folds again, for the number of epochs that is best '
-        'on average',
+        'with same, train all folds again for the epochs that are best on average',
         choices=('', 'same'),
     )
     seeds: int = settings.loose_setting(
@@ -169,15 +159,13 @@ class _Config(Optimisation):
     family_temperature: float = settings.setting(
         1.0,
         'draw a family of n graphs with a probability proportional to n to this '
-        'power: 1 draws all graphs alike, 0 all families alike '
-        '(docs/guide/tiles.md)',
+        'power: 1 draws all graphs alike, 0 all families alike (docs/guide/tiles.md)',
         low=0,
         high=1,
     )
     seed: int = settings.setting(
         0,
-        'start random numbers from this seed: the same seed gives the same run on '
-        'the same machine',
+        'give the same run for the same seed on the same machine',
         low=0,
         high=2**32 - 1,
     )
@@ -194,9 +182,8 @@ class _Config(Optimisation):
     )
     recipe: str = settings.loose_setting(
         '',
-        'replace the defaults by the settings of strong, the best measured on this '
-        'collection, or of a file that `tpugraphs sweep` wrote; flags that are '
-        'given win',
+        'replace the defaults by settings of a recipe, strong or a file that '
+        '`tpugraphs sweep` wrote; flags that are given win',
     )
     run_id: str = settings.setting('', 'keep this label in the run file')
 
@@ -232,9 +219,7 @@ class TileConfig(_Config):
         'since epochs of few kernels are short; 0: epochs alone',
         low=0,
     )
-    eval_every: int = settings.loose_setting(
-        5, 'change nothing (deprecated): every epoch is validated'
-    )
+    eval_every: int = settings.loose_setting(5, 'do nothing (deprecated)')
     columns: str = settings.setting('', _help_on_columns)
     configs: int = settings.setting(
         10,
@@ -322,8 +307,7 @@ class LayoutConfig(_Config):
     )
     sampling: str = settings.setting(
         'skewed',
-        'draw fast configurations more often, as published (skewed), or all alike '
-        '(uniform)',
+        'draw fast ones more often, as published (skewed), or all alike (uniform)',
         choices=('skewed', 'uniform'),
     )
     keep_nodes: int = settings.setting(
@@ -353,12 +337,6 @@ AnyConfig = TileConfig | LayoutConfig
 CONFIGS: dict[str, type[AnyConfig]] = {'tile': TileConfig, 'layout': LayoutConfig}
 
 
-def help_of(config_class: type[Optimisation], name: str) -> str:
-    """Returns the help text of one setting."""
-    about = config_class.__dataclass_fields__[name].metadata['help']
-    return about() if callable(about) else about
-
-
 def checked(config: _AnyConfig) -> _AnyConfig:
     """Returns `config` if every value is in its range.
 
@@ -366,7 +344,7 @@ def checked(config: _AnyConfig) -> _AnyConfig:
         ValueError: names the flag, the value and the accepted range.
     """
     settings.check_ranges(config, '--')
-    model_kwargs(config.model_kwargs_json)
+    settings.parse_model_kwargs(config.model_kwargs_json)
     settings.parse_averaging(config.averaging)
     if isinstance(config, TileConfig):
         for name in config.column_sets:
@@ -374,17 +352,8 @@ def checked(config: _AnyConfig) -> _AnyConfig:
                 name, registry.column_sets(), '--columns', extensions.more_columns()
             )
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
-    check_data('' if is_default else config.data_root, config.sample_data)
+    settings.check_data('' if is_default else config.data_root, config.sample_data)
     return config
-
-
-def check_data(data_root: str, sample_data: bool) -> None:
-    """Raises ValueError if both a folder and the sample data are requested."""
-    if data_root and sample_data:
-        raise ValueError(
-            f'--sample_data replaces --data_root={data_root}: drop one of them, '
-            '--sample_data to use the folder'
-        )
 
 
 def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
@@ -404,22 +373,6 @@ def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     with text.located(f'--recipe {config.recipe}'):
         changes = settings.typed(type(config), changes)
     return checked(dataclasses.replace(config, **changes))
-
-
-def model_kwargs(options: str) -> text.JsonObject:
-    """Parses --model_kwargs_json; raises ValueError unless it is a JSON object."""
-    try:
-        kwargs = untrusted.loads(options)
-    except ValueError as error:
-        raise ValueError(
-            f'--model_kwargs_json is not JSON: {text.quoted(options)} ({error})'
-        ) from None
-    if not isinstance(kwargs, dict):
-        raise ValueError(
-            '--model_kwargs_json should be an object such as '
-            f'\'{{"num_gnns": 2}}\', not {options!r}'
-        )
-    return kwargs
 
 
 def to_json(config: Optimisation) -> text.JsonObject:

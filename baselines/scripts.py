@@ -22,7 +22,6 @@ from baselines import config
 from baselines import recipes
 from baselines.core import exits
 from baselines.core import files
-from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
@@ -60,6 +59,7 @@ flags from files:
   --flagfile=FILE      read flags from this text file, one a line"""
 _PREDICT = 'tiles_gen_predictions_csv.py'
 _WIDE = 20  # columns of a flag
+_ILLEGAL = re.compile(r'flag --(\w+)=(.*): (?:invalid|could not|\()', re.DOTALL)
 HELP_ALL = '--help-all'
 _HELP_WORDS = ('--help', '-help', '-h', '-?', '--helpshort', HELP_ALL)
 # The flags in --help of a training; --help-all shows the rest.
@@ -89,7 +89,7 @@ def define_flags(
     for field in dataclasses.fields(config_class):
         if only and field.name not in only:
             continue
-        about = config.help_of(config_class, field.name)
+        about = settings_lib.help_of(config_class, field.name)
         define[type(field.default)](
             field.name, field.default, about, flag_values=values
         )
@@ -106,11 +106,14 @@ def run_script(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else BASIC)
         sys.exit(exits.guarded(lambda: print(shown)))
-    try:
-        argv = as_absl(argv, flags.FLAGS)
-    except ValueError as error:
-        sys.exit(f'error: {error}')
-    app.run(main, [sys.argv[0], *argv])
+
+    def parse(words: Sequence[str]) -> list[str]:
+        try:
+            return _parsed(flags.FLAGS, words)
+        except ValueError as error:
+            sys.exit(f'error: {error}')
+
+    app.run(main, flags_parser=parse)
 
 
 def train_script(config_class: type, doc: str | None) -> None:
@@ -158,10 +161,14 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
     if not settings.models_file and registry.is_shipped(task):
         names = dict.fromkeys([*registry.MODELS[task], registry.TREES])
         registry.resolve(settings.model, names, 'model')
+    if settings.models_file:
+        registry.check_code_file(settings.models_file)
     of_ranking = registry.ranking_losses()
     for entry in settings.losses.split(','):
         name = entry.strip().partition(':')[0]
-        if '.py:' not in entry and name not in of_ranking and name[:4] != 'tfr.':
+        if name.endswith('.py'):
+            registry.check_code_file(name, 'losses')
+        elif name not in of_ranking and name[:4] != 'tfr.':
             registry.resolve(name, registry.LOSSES, 'loss')
     if settings.init_from:
         with finding.as_flag('--init_from'):
@@ -191,10 +198,18 @@ def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
             own = ['--models_file', settings.models_file] * bool(settings.models_file)
             words = [_PREDICT, '--dir', files.shown(model_dir), *own]
             lines.append('python ' + ' '.join(map(_quoted, words)))
-    if not settings.recipe:
+        elif not settings.sample_data and not others:
+            commands.insert(0, ['predict', *latest])  # its CSV is for Kaggle's
+    better = recipes.better_training(settings)
+    if better is not None:
         data = config.as_flags(settings, recipes.DATA)
-        commands.append(['train', task, *data, '--recipe=strong'])
+        flags = [f'--{name}={value}' for name, value in better.flags.items() if value]
+        commands.append(['train', task, *data, *flags])
     lines += [shlex.join(['tpugraphs', *command]) for command in commands]
+    if better is not None:
+        measure = 'OPA' if task == 'tile' else 'tau'
+        cost = f'about {better.minutes:g} min of processor time'
+        lines.append(f'({measure} {better.score:.2f} on the test split, {cost})')
     return 'next:    ' + '\n         '.join(lines)
 
 
@@ -236,27 +251,36 @@ def parse_flags(
         defined = [values[flag] for flag in values]
         print(help_text(doc, defined, name, () if HELP_ALL in argv else basic))
         return None
+    exits.refuse_arguments(_parsed(values, [name, *argv]))
+    return values
+
+
+def _parsed(values: flags.FlagValues, words: Sequence[str]) -> list[str]:
+    """Parses a command line into `values`; returns its name, and words without flags.
+
+    Raises:
+        ValueError: a flag is unknown, or its value is of another type.
+    """
     try:
-        rest = values([name, *as_absl(argv, values)])
+        return values([words[0], *as_absl(words[1:], values)])
     except flags.UnrecognizedFlagError as error:
         flag = error.flagname
         nearest = registry.did_you_mean(flag, values)
         raise ValueError(f'there is no flag --{flag}{nearest}') from None
+    except flags.IllegalFlagValueError as error:
+        # 'flag --NAME=VALUE: what the type of the flag says of the value'
+        flag, value = _ILLEGAL.match(str(error)).groups()
+        wanted = settings_lib.TYPES[type(values[flag].default)]
+        about = ' '.join((values[flag].help or '').split())
+        raise ValueError(
+            f'--{flag} should be {wanted}, not {text.quoted(value)}: {about}'
+        ) from None
     except flags.Error as error:
         raise ValueError(str(error)) from None
-    exits.refuse_arguments(rest)
-    return values
 
 
 def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
-    """Writes --no-x as --nox, which absl knows, where x is a flag.
-
-    Raises:
-        ValueError: a flag is one of an earlier version; says what to write instead.
-    """
-    if 'columns' in values:
-        flags_given = (re.match('--?(?:no-?)?([a-z_]+)', word) for word in argv)
-        old_columns.refuse(match[1] for match in flags_given if match)
+    """Writes --no-x as --nox, which absl knows, where x is a flag."""
     start = '--no-'
     return [
         f'--no{word[len(start) :]}'
@@ -299,7 +323,6 @@ def from_toml(config_class: type, path: str) -> text.JsonObject:
         OSError: it cannot be read.
     """
     content = settings_lib.read_toml(path, 'config')
-    content = old_columns.translate(content, config_class is config.TileConfig)
     with text.located(f'--config: {path}'):
         return settings_lib.typed(config_class, content, 'flag')
 

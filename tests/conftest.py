@@ -30,6 +30,12 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers(config):
+    """Uses a worker a core, at most four; none where a file is named."""
+    is_file = any('.py' in argument for argument in config.args)
+    return 0 if is_file else min(os.cpu_count() or 1, 4)
+
+
 def pytest_configure():
     """Has Hypothesis try a few examples; TPUGRAPHS_EXAMPLES asks for more."""
     import hypothesis  # with bytecode; pytest rewrites its asserts, too

@@ -8,7 +8,6 @@ import sys
 from absl import flags
 import pytest
 
-from benchmarks import against_published
 import create_kaggle_csv
 from tests.helpers import places
 from tpugraphs import commands
@@ -26,10 +25,8 @@ def test_real_kernels_go_into_the_template(tmp_path, monkeypatch, capsys):
     values = flags.FlagValues()
     create_kaggle_csv.define_flags(values)
     assert create_kaggle_csv.main(values(['create_kaggle_csv.py']), values) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        'predictions_kaggle.csv: 894 rows written, 5 from predictions, 889 from the '
-        'template'
-    )
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith('predictions_kaggle.csv: 894 rows written, 5 ')
 
 
 def _words(text):
@@ -54,27 +51,6 @@ def test_messages_in_troubleshooting_are_those_of_the_code():
         parts = re.split(rf'{filled}|\d[\d.]*|: ', message)
         longest = max(parts, key=len).strip(' ,')
         assert longest in code, message
-
-
-@pytest.mark.slow
-def test_against_the_published_tree(tmp_path, monkeypatch, capsys):
-    """With links to this tree in its place; "here" trains nothing."""
-    if not _KERNELS.exists():
-        pytest.skip('needs data next to the checkout')
-    tree, ours = tmp_path / 'published', tmp_path / 'ours'
-    for folder in (tree, ours):
-        folder.mkdir()
-    shutil.copy(places.ROOT / 'tiles_train.py', tree)
-    (tree / 'baselines').symlink_to(places.ROOT / 'baselines')
-    (ours / 'tiles_train.py').write_text('import time; time.sleep(0.5)')
-    monkeypatch.setattr(against_published, '_OURS', ours)
-    words = ['--data_root', str(_KERNELS), '--models', 'MLP', '--epochs', '1']
-    monkeypatch.setattr(sys, 'argv', ['x', str(tree), *words, '--repeats', '1'])
-    against_published.main()
-    published, here = capsys.readouterr().out.splitlines()[1:]
-    assert published.startswith('MLP, published: ') and here.startswith('MLP, here: ')
-    seconds, gib = (float(x) for x in published.partition(': ')[2].split(', ')[:2])
-    assert 1 < seconds and 0.1 < gib < 8
 
 
 def test_the_example_in_pytorch(tmp_path):

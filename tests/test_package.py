@@ -33,29 +33,22 @@ def test_tensorflow_is_quiet_unless_the_user_wants_it(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'numpy, tensorflow, complaint',
+    'numpy, tensorflow, advice',
     [
         ('1.26.4', '2.15.1', ''),
-        ('2.4.0', '2.18.0', ''),
         ('2.4.0', '2.20.0rc1', ''),
-        (
-            '2.4.0',
-            '2.15.1',
-            'TensorFlow 2.15.1 was compiled for NumPy 1, and NumPy 2.4.0 is installed, '
-            "perhaps with another package: pip install 'numpy<2'",
-        ),
+        ('2.4.0', '2.15.1', "pip install 'numpy<2'"),
     ],
 )
-def test_versions_that_work_together(numpy, tensorflow, complaint, monkeypatch):
+def test_versions_that_work_together(numpy, tensorflow, advice, monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: True)  # tf_keras
-    assert baselines.complaint([], numpy, tensorflow) == complaint
+    complaint = baselines.complaint([], numpy, tensorflow)
+    assert bool(complaint) == bool(advice) and advice in complaint
 
 
 def test_a_tensorflow_with_keras_3_needs_keras_2(monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
-    assert baselines.complaint([], '2.1.0', '2.18.0') == (
-        'tf_keras is not installed; run in the clone: pip install -e .'
-    )
+    assert 'tf_keras' in baselines.complaint([], '2.1.0', '2.18.0')
 
 
 @pytest.mark.parametrize('script', sorted(places.ROOT.glob('*s*_*.py')))
@@ -67,12 +60,9 @@ def test_a_script_says_what_is_missing(script):
     if script.name == 'echo_download_commands.py':  # which needs none
         assert done.stderr == '' and 'curl' in done.stdout
         return
-    assert (done.returncode, done.stdout, done.stderr) == (
-        1,
-        '',
-        'error: absl, numpy, scipy, tensorflow, tensorflow_gnn, tqdm are not '
-        'installed; run in the clone: pip install -e .\n',
-    )
+    assert (done.returncode, done.stdout) == (1, '')
+    [line] = done.stderr.splitlines()
+    assert line.startswith('error: absl, numpy') and 'pip install -e .' in line
 
 
 @pytest.mark.parametrize('minor', range(6, 10))

@@ -141,13 +141,9 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     kept = f'kept the trainings in {files.shown(options.out_dir)}'
     with text.interruptible(kept), contextlib.redirect_stdout(sys.stderr):
         entries = [_entry(name, options, given.get(name, '')) for name in found]
-        csvs = [entry.csv for entry in entries]
-        count = kaggle.combine(csvs, path, options.sample or None)
+        count = kaggle.combine([e.csv for e in entries], path, options.sample or None)
     if count != _ROWS:
-        text.note(
-            f'Kaggle takes {_ROWS} rows, not {count}: --sample '
-            f'{kaggle.TEMPLATE_NAME} fills in the others'
-        )
+        text.note(f'Kaggle takes {_ROWS} rows, not {count}: --sample adds the others')
     return Results(entries, missing, path)
 
 
@@ -169,7 +165,7 @@ def _by_collection(runs: Sequence[str]) -> dict[str, str]:
     """Returns model directories by collection; raises ValueError for two of one."""
     given: dict[str, str] = {}
     for model_dir in finding.find_all(runs) if runs else ():
-        for part in run_files.read(model_dir).collection().parts:
+        for part in run_files.read(model_dir).collection.parts:
             name = part.name
             if name in given:
                 raise ValueError(

@@ -40,7 +40,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     options = settings_lib.from_options(prediction.Options, args)
     has_runs = args.runs or args.dirs or not args.predictions
     names = command_line.runs_of(args) if has_runs else []
-    predictors = prediction.load_all(names, options)
+    predictors = prediction.find_all(names, options)
     if args.predictions:
         collection = collections.collection_by_name(
             args.collection or collections.NAMES[0]
@@ -49,19 +49,25 @@ def evaluate_runs(args: argparse.Namespace) -> None:
             collection, options, name=args.predictions
         )
     labels = ensemble.labels_of(predictors)
+    # The JSON has programs, whose intervals take as long as all else.
+    is_full = args.by_program or args.json or tables.is_json(args.output or '.csv')
+    measurer = measuring.Measurer(args.split, args.protocol, is_full)
+    # What is wrong with data is said before a model is read, and TensorFlow imported.
+    for predictor in predictors.values():
+        measurer.open(predictor)
+    for predictor in predictors.values():
+        predictor.read()
     for model_dir in differences.in_order(labels):
-        summary, _ = measuring.measure(
-            predictors[model_dir],
-            args.split,
-            args.protocol,
-            args.predictions if model_dir == args.predictions else '',
-        )
+        given = args.predictions if model_dir == args.predictions else ''
+        summary, _ = measurer.measure(predictors[model_dir], given)
         summary.update(labels[model_dir]._asdict())
-        if not args.json:
-            _print_summary(summary, model_dir)
         summaries[model_dir] = summary
-    if len(summaries) > 1 and not args.json:
-        print(f'\n{comparison.format_runs(summaries)}')
+    if not args.json:
+        shown = summaries if args.by_program or len(summaries) == 1 else {}
+        if len(summaries) > 1:
+            print(comparison.format_runs(summaries) + '\n' * bool(shown))
+        for model_dir, summary in shown.items():
+            _print_summary(summary, model_dir, args.by_program)
     content = summary if len(summaries) == 1 else summaries
     _write(content, comparison.runs_tables(summaries), args)
 
@@ -197,7 +203,9 @@ def average_runs(args: argparse.Namespace) -> None:
     command_line.show(args, summary, shown)
 
 
-def _print_summary(summary: text.JsonObject, name: str) -> None:
+def _print_summary(
+    summary: text.JsonObject, name: str, by_program: bool = True
+) -> None:
     """Prints the table of a run's measurements."""
     print(f'{summary["name"]} on {report.data_title(summary)}: {name}')
-    print(report.format_table(summary))
+    print(report.format_table(summary, by_program))

@@ -54,6 +54,13 @@ def check_writable(folder: str, flag: str = 'out_dir') -> None:
         ) from None
 
 
+def check_new_folder(folder: str) -> None:
+    """Raises ValueError unless a folder is new, or empty."""
+    path = expand(folder)
+    if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
+        raise ValueError(f'{path} is there already: name a new folder')
+
+
 def check_file_writable(
     path: str, flag: str, beginnings: Sequence[str], inputs: Sequence[str] = ()
 ) -> None:

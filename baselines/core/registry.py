@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import pathlib
 import pkgutil
@@ -14,7 +15,7 @@ import re
 import sys
 import traceback
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 from baselines.core import extensions
 from baselines.core import files
@@ -25,8 +26,15 @@ from baselines.core import text
 # for it says `from tpu_graphs.baselines.tiles import implicit`.
 _PUBLISHED = 'tpu_graphs'
 
+TOO_LARGE = 'model far larger than what'  # in messages
+
 # The --model of gradient-boosted trees, which is no Keras model.
 TREES = 'Trees'
+
+_MOST_CAUSE = 400  # characters of an error in a user's code
+# What TensorFlow writes before a cause: the operation, or the frames of a function.
+_OPERATION = re.compile(r'\{\{function_node .*?\}\} | \[Op:\w+\].*')
+_FRAMES = re.compile(r'.*\n\s*[\w.]*(Error|Exception): ', re.DOTALL)
 
 # The folders of models in `baselines`, by task.
 FOLDERS = {'tile': 'tiles', 'layout': 'layout'}
@@ -217,6 +225,12 @@ def models(folder: str, own: Own = '') -> dict[str, type]:
     return {**found, **added}
 
 
+def model_class(name: str, task: str, own: Own = '') -> type:
+    """Returns the class of a graph model; raises ValueError for an unknown name."""
+    # Trees have no class: they are only named among the choices.
+    return resolve(name, {**models(FOLDERS[task], own), TREES: None}, 'model')
+
+
 def is_shipped(task: str) -> bool:
     """Returns whether the files with the models of a task are as they ship."""
     return hash_files(task) == _SHIPPED[task]
@@ -231,48 +245,98 @@ def hash_files(task: str) -> str:
     return hashed.hexdigest()
 
 
+class Size(NamedTuple):
+    """The most that a model may have, to fit the weights of a run."""
+
+    model_dir: str  # the run
+    variables: int
+    weights: int
+
+
+@contextlib.contextmanager
+def limited(most: Size) -> Iterator[None]:
+    """Raises ValueError for a model in the block that has far more variables."""
+    import tensorflow as tf
+
+    left = {'variables': most.variables, 'weights': most.weights}
+
+    def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        left['variables'] -= 1
+        left['weights'] -= tf.TensorShape(kwargs.get('shape')).num_elements() or 0
+        if min(left.values()) < 0:
+            raise ValueError(f'its options make a {TOO_LARGE} {most.model_dir} holds')
+        return next_creator(**kwargs)
+
+    with tf.variable_creator_scope(create):
+        yield
+
+
 def construct(
     model_class: type,
     num_configs: int,
     num_ops: int,
     kwargs: Mapping[str, Any],
+    scaling: text.JsonObject,
     first_call: Callable[[Any], Any],
 ) -> Any:
-    """Makes a model with the options of --model_kwargs_json, and its variables.
+    """Makes a model, by position as the published training does, and its variables.
 
     Args:
+        kwargs: the options of --model_kwargs_json.
+        scaling: what a model whose constructor takes `scaling` is given.
         first_call: calls the model on a small graph.
 
     Raises:
-        ValueError: it does not take the options; names the nearest, or says what
-            the model's code says.
-        Whatever that raises where no option can be the reason.
+        ValueError: it does not take the options, and names the nearest; or the
+            model's code raises, and says what and where.
     """
     # Named before the constructor sees them: its own TypeError names no alternative.
-    names = options(model_class)
+    name, names = model_class.__name__, options(model_class)
     if names is not None:
-        check_options(model_class.__name__, kwargs, names)
+        check_options(name, kwargs, names)
+    raw = {'scaling': scaling} if 'scaling' in (names or ()) else {}
     try:
-        model = model_class(num_configs, num_ops, **kwargs)
+        model = model_class(num_configs, num_ops, **{**raw, **kwargs})
         first_call(model)
         return model
-    except Exception as error:
-        if not kwargs and not isinstance(error, (TypeError, ValueError)):
-            raise
-        cause = text.printable(cause_in_layer(error)) or type(error).__name__
+    except (Exception, SystemExit) as error:
+        given = ''
+        if kwargs:
+            given = f'--model_kwargs_json={text.printable(json.dumps(kwargs))}: '
         raise ValueError(
-            f'--model_kwargs_json: {model_class.__name__} does not take '
-            f'{text.printable(dict(kwargs))}: {cause}'
+            f'{given}making {name} raised {describe_error(error, file_of(model_class))}'
         ) from error
 
 
+def describe_error(error: BaseException, path: str) -> str:
+    """Returns the type of an error, the line that states its cause, and its place.
+
+    Of a ValueError from outside the user's file, or that says its place, the cause.
+
+    Args:
+        path: of the user's file.
+    """
+    kind, place = type(error).__name__, place_of(error, path)
+    cause = text.printable(cause_in_layer(error), _MOST_CAUSE)
+    if isinstance(error, ValueError) and (not place or path in cause):
+        return cause
+    return f'{kind}: {cause}'.removesuffix(': ') + place
+
+
 def cause_in_layer(error: BaseException) -> str:
-    """Returns an error's text without the layer and arguments that Keras adds."""
+    """Returns the line of an error that states its cause.
+
+    Keras adds the layer before it and the arguments after it; TensorFlow adds the
+    frames of a traced function, or the name of the operation.
+    """
     # A KeyError's text is a representation of the key.
     full = error.args[0] if isinstance(error, KeyError) and error.args else error
-    paragraphs = str(full).strip().split('\n\n')
+    shown = _OPERATION.sub('', text.message_of(full) or '').strip()
+    if shown.startswith('in user code:'):
+        shown = _FRAMES.sub('', shown)
+    paragraphs = re.split(r'\n\s*\n', shown)
     is_wrapped = len(paragraphs) > 1 and 'Exception encountered' in paragraphs[0]
-    return paragraphs[1] if is_wrapped else str(full).strip()
+    return paragraphs[is_wrapped].strip().partition('\n')[0]
 
 
 def models_in(module: types.ModuleType) -> dict[str, type]:
@@ -303,6 +367,14 @@ def distinct(models: Mapping[str, type]) -> dict[str, type]:
     return {name: model_class for model_class, name in names.items()}
 
 
+def check_code_file(path: str, flag: str = 'models_file') -> str:
+    """Returns the full path of a file; raises ValueError if it is not there."""
+    path = files.expand(path)
+    if not os.path.isfile(path):
+        raise ValueError(f'--{flag}: there is no file {path}')
+    return path
+
+
 def load_models_file(
     path: str, task: str, flag: str = 'models_file'
 ) -> types.ModuleType:
@@ -313,24 +385,22 @@ def load_models_file(
     Args:
         task: 'tiles' or 'layout', or 'training' for losses; relative imports are
             resolved there.
-        flag: name of the flag that chose the file, for messages.
+        flag: name of the flag that chose the file, for messages; '' for none.
 
     Raises:
         ValueError: the file is missing, or raises while it is imported.
     """
-    path = files.expand(path)
-    if not os.path.isfile(path):
-        raise ValueError(f'--{flag}: there is no file {path}')
+    path, where = check_code_file(path, flag), f'--{flag}: ' if flag else ''
     _answer_to_published_name()
     # A sibling of our models.py, so that `from . import implicit` finds ours.
     name = f'baselines.{task}.{flag}_{abs(hash(path)):x}'
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ValueError(f'--{flag}: {path} is not a Python file (.py)')
+        raise ValueError(f'{where}{path} is not a Python file (.py)')
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with _importing(path, f'--{flag}: '):
+        with _importing(path, where):
             spec.loader.exec_module(module)
     except ValueError:
         del sys.modules[name]
@@ -354,14 +424,8 @@ def _importing(path: str, flag: str = '') -> Iterator[None]:
         raise
     except BaseException as error:  # SystemExit, too: a script may call sys.exit
         raise ValueError(
-            f'{flag}importing {path} raised {_shown(error)}{place_of(error, path)}'
+            f'{flag}importing {path} raised {describe_error(error, path)}'
         ) from error
-
-
-def _shown(error: BaseException) -> str:
-    """Returns the type and the text of an error."""
-    name, message = type(error).__name__, text.message_of(error)
-    return name if message is None else f'{name}: {text.printable(message)}'
 
 
 def named_model(model: str, task: str) -> dict[str, str]:
@@ -382,6 +446,7 @@ def named_model(model: str, task: str) -> dict[str, str]:
         return {'models_file': path, 'model': name}
     if not model.endswith('.py'):
         return {'model': model}
+    check_code_file(model)
     starting.start_tensorflow()
     module = load_models_file(model, FOLDERS[task])
     names = list(distinct(models_in(module)))
@@ -390,6 +455,12 @@ def named_model(model: str, task: str) -> dict[str, str]:
             f'{model} has {len(names)} models: name one, as in {model}:MyModel'
         )
     return {'models_file': model, 'model': names[0]}
+
+
+def file_of(code: Callable) -> str:
+    """Returns the path of the file that a user's class or function is in, or ''."""
+    module = sys.modules.get(getattr(code, '__module__', None) or '')
+    return getattr(module, '__file__', None) or ''
 
 
 def place_of(error: BaseException | None, path: str) -> str:

@@ -165,13 +165,14 @@ def _with_spread(test: text.JsonObject, name: str, show: str) -> str:
 def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
     """Lays out a line for each run, and mean and deviation of those that repeat one.
 
+    Below are the figures of random choice, and of others to compare with.
+
     Returns:
         A table for each collection, with an empty line in between.
     """
     tables = []
     for of_collection, rows in zip(_by_collection(summaries), runs_tables(summaries)):
-        means = [number for number, row in enumerate(rows) if not row[1]]
-        lines = text.table(rows, rules=[1, *means[:1]], width=text.WIDTH)
+        first, measures = of_collection[0], metrics.MEASURES[of_collection[0]['task']]
         titles = dict.fromkeys(map(report.data_title, of_collection))
         graphs = {
             (
@@ -182,12 +183,19 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
             )
             for s in of_collection
         }
+        means = [number for number, row in enumerate(rows) if not row[1]]
+        rules = [1, *means[:1]]
+        if len(graphs) == 1:  # else each run has its own references
+            rules.append(len(rows))
+            for title, field in report.references(first).items():
+                rows.append([title, '', *_cells(measures, [first], field=field)])
+        lines = [*titles, *text.table(rows, rules=rules, width=text.WIDTH)]
         if len(graphs) > len(titles):
             lines.append(
                 'The runs were measured on different graphs: figures of different '
                 'rows do not compare.'
             )
-        tables.append('\n'.join([*titles, *lines]))
+        tables.append('\n'.join([*lines, '', *report.explain(first)]))
     return '\n\n'.join(tables)
 
 
@@ -269,11 +277,12 @@ def _cells(
     measures: Sequence[metrics.Measure],
     summaries: Sequence[text.JsonObject],
     combine: Callable[[list[float]], np.floating] = np.mean,
+    field: str = 'mean',
 ) -> list[str]:
-    """Returns a cell for each measure: the runs' means over graphs, combined."""
+    """Returns a cell for each measure: a field of the runs, combined."""
     cells = []
     for measure in measures:
-        means = [summary['overall'][measure.key]['mean'] for summary in summaries]
+        means = [summary['overall'][measure.key][field] for summary in summaries]
         value = None if None in means else float(combine(means))
         cells.append(text.cell(value, measure.show))
     return cells

@@ -115,12 +115,8 @@ class Evaluator:
             name = str(graph_id)
             if name in results:
                 raise ValueError(f'{text.quoted(name)} is the ID of two graphs')
-            for key, array in zip(_KEYS, (times, scores)):
-                if isinstance(array, np.ma.MaskedArray):
-                    raise ValueError(
-                        f'{text.quoted(name)}: {key} is a masked array: give the '
-                        'numbers to compare, as array.compressed()'
-                    )
+            if np.ma.isMaskedArray(scores) or np.ma.isMaskedArray(times):
+                raise ValueError(f'{text.quoted(name)} has masked arrays: give numbers')
             arrays = np.asarray(scores), np.asarray(times)
             results[name] = report.GraphResult(name, *arrays)
         figures = Figures(report.summarise(self.task, [*results.values()]))

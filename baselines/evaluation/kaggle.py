@@ -21,11 +21,7 @@ _ADVICE = f'download {TEMPLATE_NAME} from {KAGGLE_PAGE} and give its path as --s
 
 
 def combine(
-    paths: Sequence[str],
-    output: str,
-    template: str | None = '',
-    given_as: str = '',
-    made_by: str = '`tpugraphs predict`',
+    paths: Sequence[str], output: str, template: str | None = '', given_as: str = ''
 ) -> int:
     """Writes the template with the predicted rows in it; prints counts of both.
 
@@ -34,8 +30,8 @@ def combine(
         template: Kaggle's, an earlier submission, or '' to look for
             Kaggle's in `TEMPLATE_FOLDERS`.  None, for data whose IDs are not Kaggle's:
             the predicted rows alone are written, collection by collection.
-        given_as: the flag that the paths were given by, for messages.
-        made_by: what makes such files of a model directory, for messages.
+        given_as: the flag of create_kaggle_csv.py that the paths were given by, for
+            messages; '' for `tpugraphs combine`.
 
     Returns:
         The number of rows.
@@ -45,10 +41,11 @@ def combine(
             together, or an output that is one of the inputs.
         OSError: a file cannot be read or written.
     """
+    maker = 'python tiles_gen_predictions_csv.py' if given_as else 'tpugraphs predict'
     for path in paths:
         if not os.path.isfile(files.expand(path)):
             raise ValueError(
-                f'{f"{given_as} {path}".strip()}: there is no such file; {made_by} '
+                f'{f"{given_as} {path}".strip()}: there is no such file; `{maker}` '
                 'makes one from a model directory'
             )
     if template == '':

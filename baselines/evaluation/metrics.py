@@ -9,6 +9,7 @@ divided by their normalizers first).  This module does not use models or files.
 from collections.abc import Callable
 import math
 from typing import Any, NamedTuple
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -193,23 +194,26 @@ def bootstrap_interval(
         method: of `scipy.stats.bootstrap`.
 
     Returns:
-        (low, high), the same every time; both None for a single graph.
+        (low, high), the same every time; both None for a single graph, and where it is
+        not defined.
     """
     values = np.asarray(values, np.float64)
     if len(values) == 1:
         return None, None
     if values.min() == values.max():
         return float(values[0]), float(values[0])
-    low, high = scipy.stats.bootstrap(
-        (values,),
-        statistic,
-        n_resamples=_RESAMPLES,
-        batch=max(1, _BOOTSTRAP_CELLS // len(values)),
-        confidence_level=CONFIDENCE,
-        method=method,
-        random_state=np.random.default_rng(0),
-    ).confidence_interval
-    return float(low), float(high)
+    with warnings.catch_warnings():  # of values without an interval
+        warnings.simplefilter('ignore')
+        low, high = scipy.stats.bootstrap(
+            (values,),
+            statistic,
+            n_resamples=_RESAMPLES,
+            batch=max(1, _BOOTSTRAP_CELLS // len(values)),
+            confidence_level=CONFIDENCE,
+            method=method,
+            random_state=np.random.default_rng(0),
+        ).confidence_interval
+    return (None, None) if np.isnan(low + high) else (float(low), float(high))
 
 
 def grouped_interval(values: ArrayLike, groups: ArrayLike) -> Interval:

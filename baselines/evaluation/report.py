@@ -4,6 +4,7 @@ One summary serves both tasks; `metrics.MEASURES` says what each reports.
 """
 
 from collections.abc import Callable, Sequence
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +60,11 @@ GROUPINGS = {
 
 
 def summarise(
-    task_name: str, results: Sequence[GraphResult], protocol: str = ALL
+    task_name: str,
+    results: Sequence[GraphResult],
+    protocol: str = ALL,
+    references: Sequence[text.JsonObject] = (),
+    by_group: bool = True,
 ) -> text.JsonObject:
     """Summarises a scored split by the measures of `metrics.MEASURES`.
 
@@ -69,6 +74,8 @@ def summarise(
         protocol: of `PROTOCOLS`.  The published one takes equal scores in the order of
             the configurations; otherwise figures are expectations over all orders of
             them.
+        references: of each graph, from `measure_reference`; () to measure them here.
+        by_group: False to leave `groups` empty, whose intervals take most of the time.
 
     Returns:
         A dict:
@@ -106,15 +113,14 @@ def summarise(
         raise ValueError('nothing to summarise: no graph was scored')
     # Measure each graph once; groups and the overall figures are means of these.
     figures, groups = [], []
-    for result in results:
+    for result, reference in itertools.zip_longest(results, references):
         with text.located(text.printable(result.graph_id)):
-            figures.append(_measure_graph(task_name, result, protocol))
+            reference = reference or measure_reference(task_name, result)
+            figures.append(_measure_graph(task_name, result, protocol, reference))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
-    by_group: dict[str, list[text.JsonObject]] = {
-        name: [] for name in sorted({*groups})
-    }
+    members: dict[str, list[text.JsonObject]] = {name: [] for name in sorted({*groups})}
     for graph, name in zip(figures, groups):
-        by_group[name].append(graph)
+        members[name].append(graph)
     return {
         'task': task_name,
         'confidence': metrics.CONFIDENCE,
@@ -122,7 +128,8 @@ def summarise(
         'overall': _summarise_group(figures, groups),
         'groups': {
             name: _summarise_group(graphs, range(len(graphs)))
-            for name, graphs in by_group.items()
+            for name, graphs in members.items()
+            if by_group
         },
     }
 
@@ -181,31 +188,16 @@ def format_final_error(task_name: str, errors: dict[str, float]) -> str:
     return f'tau: {tau}; slowdown@1/10/100: {" / ".join(slowdowns)} ({PROTOCOLS[ALL]})'
 
 
-def _measure_graph(
-    task_name: str, result: GraphResult, protocol: str
-) -> text.JsonObject:
-    """Measures one graph.
+def measure_reference(task_name: str, result: GraphResult) -> text.JsonObject:
+    """Measures what a graph's scores are compared with, the same for all models.
 
     Returns:
-        By key of a measure a dict: `mean` of the model, `random`, `default`, and
-        `estimate` where there is one; `pairs` and `configurations`, counts; `noise`, if
-        it is known.
+        By key of a measure a dict: `random`, `default`, and `estimate` where there is
+        one; and `noise`, if it is known.
     """
-    scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
-    is_whole = result.first is None
-    figures: text.JsonObject = {
-        'pairs': metrics.ordered_pairs(scores, runtimes) if is_whole else (0, 0),
-        'configurations': len(runtimes),
-    }
-    # The published script breaks ties by position: equal scores keep their order.
-    untied = metrics.places(scores) if protocol == PUBLISHED else scores
+    runtimes, figures = np.asarray(result.runtimes), {}
     for measure in metrics.MEASURES[task_name]:
-        figure = figures[measure.key] = {
-            'mean': measure.of_graph(untied if measure.first else scores, runtimes),
-            'random': measure.of_random(runtimes),
-        }
-        if result.first is not None and (measure.first or np.inf) > result.first:
-            figure['mean'] = np.nan
+        figure = figures[measure.key] = {'random': measure.of_random(runtimes)}
         if result.estimate is not None:
             of_estimate = measure.of_graph(np.asarray(result.estimate), runtimes)
             figure['estimate'] = of_estimate
@@ -216,6 +208,32 @@ def _measure_graph(
             figure['default'] = measure.of_graph(others, runtimes)
     if result.configurations is not None:
         figures['noise'] = noise.estimate_noise(runtimes, result.configurations)
+    return figures
+
+
+def _measure_graph(
+    task_name: str, result: GraphResult, protocol: str, reference: text.JsonObject
+) -> text.JsonObject:
+    """Measures one graph.
+
+    Returns:
+        What `measure_reference` does, with the `mean` of the model first in the dict
+        of each measure; `pairs` and `configurations`, counts.
+    """
+    scores, runtimes = np.asarray(result.scores), np.asarray(result.runtimes)
+    is_whole = result.first is None
+    figures: text.JsonObject = {
+        **reference,
+        'pairs': metrics.ordered_pairs(scores, runtimes) if is_whole else (0, 0),
+        'configurations': len(runtimes),
+    }
+    # The published script breaks ties by position: equal scores keep their order.
+    untied = metrics.places(scores) if protocol == PUBLISHED else scores
+    for measure in metrics.MEASURES[task_name]:
+        mean = measure.of_graph(untied if measure.first else scores, runtimes)
+        if result.first is not None and (measure.first or np.inf) > result.first:
+            mean = np.nan
+        figures[measure.key] = {'mean': mean, **reference[measure.key]}
     return figures
 
 
@@ -302,12 +320,12 @@ def data_title(summary: text.JsonObject) -> str:
     return ', '.join(parts)
 
 
-def format_table(summary: text.JsonObject) -> str:
+def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
     """Lays out what `summarise` returned as plain text of at most 100 columns.
 
     A row per program (layout: per graph), sorted by name, or of the worst
-    `_MOST_ROWS`; then all graphs together, the bootstrap interval of that mean, and
-    random choice.
+    `_MOST_ROWS`, unless `by_group` is False; then all graphs together, the bootstrap
+    interval of that mean, and random choice.
     """
     grouping, overall = GROUPINGS[summary['task']], summary['overall']
     measures = metrics.MEASURES[summary['task']]
@@ -324,31 +342,52 @@ def format_table(summary: text.JsonObject) -> str:
         return figures
 
     titles = [m.title for m in measures]
-    head = [grouping.group, f'{grouping.graph}s', 'configs', *titles]
+    head = [grouping.group * by_group, f'{grouping.graph}s', 'configs', *titles]
     if noisy:
         head[4:4] = ['again', 'ceiling']
-    groups = _worst(summary)
+    groups = _worst(summary) if by_group else {}
     body = [[name, *_counts(group), *cells(group)] for name, group in groups.items()]
     interval = f'  {summary["confidence"]:.0%} interval'
     foot = [
         ['all', *_counts(overall), *cells(overall)],
         [f'{interval}, from', '', '', *cells(overall, 'low')],
         [f'{interval}, to', '', '', *cells(overall, 'high')],
-        ['random choice', '', '', *cells(overall, 'random')],
     ]
-    if any('estimate' in overall[m.key] for m in measures):
-        foot.append(['estimate, untrained', '', '', *cells(overall, 'estimate')])
-    if _has_default(measures, overall):
-        foot.append(['default and random', '', '', *cells(overall, 'default')])
-    lines = text.table([head, *body, *foot], rules=(1, 1 + len(body)), width=text.WIDTH)
+    for title, field in references(summary).items():
+        foot.append([title, '', '', *cells(overall, field)])
+    rules = sorted({1, 1 + len(body)})
+    lines = text.table([head, *body, *foot], rules=rules, width=text.WIDTH)
     others = len(summary['groups']) - len(groups)
-    if others:
+    if others and by_group:
         of_all = text.count(len(summary['groups']), grouping.group)
         by = ORDERED_BY[summary['task']][1]
         lines += ['', f'The {len(groups)} worst of {of_all} by {by}; --json has all.']
     if summary.get('protocol') == PUBLISHED:
         lines += ['', *_as_published(overall)]
-    return '\n'.join(lines + _remarks(grouping, measures, overall))
+    return '\n'.join(lines + _remarks(summary))
+
+
+def references(summary: text.JsonObject) -> dict[str, str]:
+    """Returns what a model is compared with: title -> field of a measure."""
+    measures, overall = metrics.MEASURES[summary['task']], summary['overall']
+    fields = {'random choice': 'random'}
+    if any('estimate' in overall[m.key] for m in measures):
+        fields['estimate, untrained'] = 'estimate'
+    if any(overall[m.key]['default'] is not None for m in measures):
+        fields['default and random'] = 'default'
+    return fields
+
+
+def explain(summary: text.JsonObject) -> list[str]:
+    """Returns lines that explain the titles of a table's columns and rows."""
+    measures = metrics.MEASURES[summary['task']]
+    lines = ['  '.join(dict.fromkeys(m.legend for m in measures if m.legend))]
+    if 'default and random' in references(summary):
+        lines.append(
+            "default and random: XLA's default is the first choice, the others are "
+            'random.'
+        )
+    return lines
 
 
 def _worst(summary: text.JsonObject) -> text.JsonObject:
@@ -366,11 +405,6 @@ def _worst(summary: text.JsonObject) -> text.JsonObject:
     return {name: group for name, group in groups.items() if name in worst}
 
 
-def _has_default(measures: Sequence[metrics.Measure], overall: text.JsonObject) -> bool:
-    """Returns whether the compiler's default is known in all graphs."""
-    return any(overall[m.key]['default'] is not None for m in measures)
-
-
 def _as_published(overall: text.JsonObject) -> list[str]:
     """Returns the figures in the form in which the published script prints them."""
     tau = text.cell(overall['kendall_tau']['mean'], '.4f')
@@ -384,13 +418,13 @@ def _as_published(overall: text.JsonObject) -> list[str]:
     ]
 
 
-def _remarks(
-    grouping: Grouping, measures: Sequence[metrics.Measure], overall: text.JsonObject
-) -> list[str]:
+def _remarks(summary: text.JsonObject) -> list[str]:
     """Returns the lines below a table, which explain its figures."""
+    grouping, overall = GROUPINGS[summary['task']], summary['overall']
     pooled = text.cell(overall['opa_pooled'], '.3f')
+    legend, *others = explain(summary)
     remarks = [
-        '  '.join(dict.fromkeys(m.legend for m in measures if m.legend)),
+        legend,
         f'OPA is the mean over {grouping.graph}s; all pairs pooled: {pooled}.',
         f'Intervals are over {grouping.group}s drawn at random; seeds are not in them.',
     ]
@@ -399,11 +433,7 @@ def _remarks(
         remarks += _noise_remarks(noisy)
     # A graph whose runtimes are all equal has no order.
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
-    if _has_default(measures, overall):
-        remarks.append(
-            "default and random: XLA's default is the first choice, the others are "
-            'random.'
-        )
+    remarks += others
     if left_out and overall['opa_pooled'] is not None:
         remarks.append(
             f'OPA and tau leave out {left_out} of '

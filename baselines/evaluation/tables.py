@@ -13,13 +13,16 @@ Table = Sequence[Sequence[str]]
 # Of JSON, of a table of runs, and of one that compares two models.
 BEGINNINGS = ('{', *(f'{name},' for name in collections.NAMES), ',A,B,')
 
-_JSON = ('.json', '')
-
 
 def check_ending(path: str) -> None:
     """Raises ValueError unless a file of that name can be written."""
-    if _ending(path) not in (*_JSON, '.csv'):
+    if not is_json(path) and _ending(path) != '.csv':
         raise ValueError(f'--output {path}: should end in .json or .csv')
+
+
+def is_json(path: str) -> bool:
+    """Returns whether `write` writes JSON to a file of that name."""
+    return _ending(path) in ('.json', '')
 
 
 def write(path: str, tables: Sequence[Table], content: text.JsonObject) -> None:
@@ -34,7 +37,7 @@ def write(path: str, tables: Sequence[Table], content: text.JsonObject) -> None:
         OSError: the file cannot be written.
     """
     with files.write_atomically(path, encoding='utf-8', newline='') as stream:
-        if _ending(path) in _JSON:
+        if is_json(path):
             stream.write(text.to_json(content) + '\n')
             return
         writer = csv.writer(stream, lineterminator='\n')

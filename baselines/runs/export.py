@@ -46,20 +46,13 @@ _MEANINGS = {
 }
 
 
-def check_output(output: str) -> None:
-    """Raises ValueError unless the folder is new, or empty."""
-    path = files.expand(output)
-    if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
-        raise ValueError(f'{path} is there already: name a new folder')
-
-
 def export(
     exported: raw_scoring.GraphModel, output: str
 ) -> dict[str, list[int | None]]:
     """Writes a graph model as a SavedModel.
 
     Args:
-        output: a folder, see `check_output`.
+        output: a folder, new or empty.
 
     Returns:
         The inputs: their shapes by name, None where a size is free.
@@ -105,7 +98,7 @@ def export_trees(run: run_files.RunFile, output: str) -> booster.Trees:
     """Writes the trees of a run as LightGBM's text file, `trees.txt`; returns them.
 
     Args:
-        output: a folder, see `check_output`.
+        output: a folder, new or empty.
 
     Raises:
         ValueError: the trees are damaged.
@@ -115,7 +108,7 @@ def export_trees(run: run_files.RunFile, output: str) -> booster.Trees:
     run.check_digest('trees', trees.digest())
     described = {
         'format': 1,
-        **_origin(run, run.collection()),
+        **_origin(run, run.collection),
         'columns': trees.names,
         'prior': trees.prior and trees.prior._asdict(),
         'outputs': {'scores': {'dtype': 'float64', 'meaning': _SCORES}},

@@ -23,6 +23,7 @@ from baselines import config
 from baselines.core import extensions
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.runs import run_files
 
 LATEST = 'latest'
@@ -101,7 +102,7 @@ def find(name: str, task: str = '') -> list[str]:
             f'--dir: no run in {" or ".join(folders)} is called {word!r}; it is '
             f'{FORMS}. The newest are {_listed(model_dirs)}; `tpugraphs runs` lists all'
         )
-    raise ValueError(f'--dir: {no_runs_message(folders, word, task)}')
+    raise ValueError(f'--dir: {no_runs_message(folders, task)}')
 
 
 def find_one(name: str, task: str = '') -> str:
@@ -121,19 +122,18 @@ def find_all(names: Sequence[str], task: str = '') -> list[str]:
 
     A run that is named repeatedly is returned once, with a note on stderr.
     """
-    named: dict[str, list[str]] = {}
-    first: dict[str, str] = {}
+    named: dict[str, tuple[str, list[str]]] = {}  # by the directory without links
     for name in names:
         for model_dir in find(name, task):
-            model_dir = first.setdefault(os.path.realpath(model_dir), model_dir)
-            named.setdefault(model_dir, []).append(name)
-    for model_dir, called in named.items():
+            place = os.path.realpath(model_dir)
+            named.setdefault(place, (model_dir, []))[1].append(name)
+    for model_dir, called in named.values():
         if len(called) > 1:
             text.note(
                 f'{model_dir} is named {len(called)} times '
                 f'({", ".join(dict.fromkeys(called))}); it counts once'
             )
-    return list(named)
+    return [model_dir for model_dir, _ in named.values()]
 
 
 def load(name: str, task: str = '') -> run_files.RunFile:
@@ -142,16 +142,40 @@ def load(name: str, task: str = '') -> run_files.RunFile:
     Raises:
         ValueError: there is no such run, or its run file is missing or damaged.
     """
-    model_dir = find_one(name, task)
-    has_trees = os.path.lexists(run_files.trees_path(model_dir))
-    if not has_trees or run_files.has_weights(model_dir):
-        run_files.check_weights(model_dir)
-    return run_files.read(model_dir)
+    return load_dir(find_one(name, task))
 
 
 def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFile]:
     """Reads several runs, by model directory; all names are resolved first."""
-    return {model_dir: load(model_dir) for model_dir in find_all(names, task)}
+    return {model_dir: load_dir(model_dir) for model_dir in find_all(names, task)}
+
+
+def load_dir(model_dir: str) -> run_files.RunFile:
+    """Reads the run of a model directory; see `load`."""
+    trees = run_files.trees_path(model_dir)
+    if not run_files.has_weights(model_dir) and not os.path.lexists(trees):
+        raise ValueError(f'--dir: {model_dir} holds no saved model')
+    run = run_files.read(model_dir)
+    check_weights(run)
+    return run
+
+
+def check_weights(run: run_files.RunFile) -> None:
+    """Makes sure that a run has the checkpoint that it needs, in regular files.
+
+    Raises:
+        ValueError: there is none, or one of its files is a pipe or a device.
+    """
+    if not run.has_model and os.path.lexists(run.trees_file):
+        return
+    if not run.has_weights:
+        raise ValueError(
+            f'--dir: {run.model_dir} holds no saved model, or its run file belongs to '
+            'another directory; copy both again'
+        )
+    folder = os.path.dirname(os.path.join(run.model_dir, run_files.WEIGHTS))
+    for name in os.listdir(folder):  # TensorFlow opens them itself
+        untrusted.open_regular(os.path.join(folder, name)).close()
 
 
 def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:
@@ -224,8 +248,7 @@ def _renamed_message(folder: str) -> str:
     if not run_files.has_weights(folder) and not os.path.lexists(trees):
         return ''
     parent = os.path.dirname(folder)
-    matches = map(_RUN_FILE.fullmatch, os.listdir(parent))
-    run_hashes = [match[1] for match in matches if match]
+    run_hashes = [m[1] for m in map(_RUN_FILE.fullmatch, os.listdir(parent)) if m]
     unused = [h for h in run_hashes if not os.path.isdir(f'{parent}/model_{h}')]
     run_hash = unused[0] if len(unused) == 1 else '<hash>'
     return (
@@ -234,22 +257,21 @@ def _renamed_message(folder: str) -> str:
     )
 
 
-def no_runs_message(folders: Iterable[str], word: str = '', task: str = '') -> str:
-    """Says that folders have no runs, or none of a name or task, and how to train."""
-    called = f', so none is called {word!r}' if word not in ('', LATEST) else ''
+def no_runs_message(folders: Iterable[str], task: str = '') -> str:
+    """Says that folders have no runs, or none of a task, and how to train one."""
     places = [files.expand(folder) for folder in folders]
     where = '' if len(places) > 1 else f' --out_dir={places[0]}'
     return (
         f'there are no runs{f" of {task}s" if task else ""} (model_<hash>) in '
-        f'{" or ".join(places)}{called}; '
+        f'{" or ".join(places)}; '
         f'train one: tpugraphs train {task or "tile"} --sample_data{where}'
     )
 
 
 def _ambiguous(name: str, model_dirs: Sequence[str]) -> str:
     """Says that a name refers to several runs, where one is needed."""
-    count = len(model_dirs)
-    return f'--dir: {name!r} names {count} runs; choose one: {_listed(model_dirs)}'
+    number, listed = len(model_dirs), _listed(model_dirs)
+    return f'--dir: {name!r} names {number} runs; choose one: {listed}'
 
 
 def _listed(model_dirs: Sequence[str]) -> str:

@@ -56,8 +56,7 @@ def rows(folders: Sequence[str]) -> list[RunRow]:
             try:
                 listed.append(row(run_files.read(model_dir)))
             except (ValueError, OSError, TypeError) as error:  # untrusted
-                where = run_files.run_file(model_dir)
-                text.note(text.one_line(error, where))
+                text.note(text.one_line(error, run_files.run_file(model_dir)))
     return listed
 
 
@@ -71,7 +70,7 @@ def row(run: run_files.RunFile) -> RunRow:
     return RunRow(
         when=run.finished.isoformat(timespec='seconds'),
         model=run.args['model'],
-        collection=differences.collection_name(run),
+        collection=run.collection.name,
         seed=run.args.get('seed', run.info.get('seed')),
         differs=differs,
         measure=measure,
@@ -102,9 +101,8 @@ def ordered(rows: Sequence[RunRow], by: str) -> list[RunRow]:
 
     def key(run: RunRow):
         value = getattr(run, by)
-        missing = value is None
-        number = isinstance(value, (int, float))
-        return missing, sign * value if number else value or '', run.when
+        ordered_by = sign * value if isinstance(value, (int, float)) else value or ''
+        return value is None, ordered_by, run.when
 
     return sorted(rows, key=key)
 

@@ -100,7 +100,10 @@ def load(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(names)}'
         )
-    parts = {name: run.part(options.collection) for name, run in runs.items()}
+    parts = {
+        name: run.collection.part(options.collection, run.model_dir)
+        for name, run in runs.items()
+    }
     first = next(iter(runs))
     for model_dir, part in parts.items():
         if part != parts[first]:
@@ -108,8 +111,9 @@ def load(
                 f'--dirs: {model_dir} is a run of {part.name}, but {first} of '
                 f'{parts[first].name}'
             )
+    opened: dict = {}
     return {
-        model_dir: prediction.Predictor(parts[model_dir], options, run)
+        model_dir: prediction.Predictor(parts[model_dir], options, run, opened=opened)
         for model_dir, run in runs.items()
     }
 
@@ -141,14 +145,16 @@ def score(
     first_store = first.open_split(split)
     if must_measure:
         measuring.check_runtimes(first_store)
-    scores = []
+    # All of them before a model is read, which imports TensorFlow.
     for model_dir, predictor in predictors.items():
-        store = first_store if predictor is first else predictor.open_split(split)
+        store = predictor.open_split(split)
         if store.fingerprint != first_store.fingerprint:
             raise ValueError(
                 f'--dirs: {model_dir} would score {store.source}, but {first_dir} '
                 f'{first_store.source}, and their graphs differ; name one '
                 '--data_root, or --split=test for runs of several folds'
             )
-        scores.append(list(predictor.score(store)))
+    for predictor in predictors.values():
+        predictor.read()
+    scores = [list(predictor.score(first_store)) for predictor in predictors.values()]
     return Scored(predictors, first_store, scores)

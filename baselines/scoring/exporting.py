@@ -6,6 +6,7 @@ print(*exporting.export(finding.load('latest'), 'out/'), sep='\\n')
 import dataclasses
 from typing import cast
 
+from baselines.core import files
 from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
@@ -42,15 +43,14 @@ def export(
         ValueError: the folder is in use, or the run cannot be read or exported.
         OSError: it cannot be written.
     """
+    files.check_new_folder(output)
     starting.start_tensorflow()
     from baselines.runs import export as export_lib
     from baselines.runs import raw_scoring
 
-    # Before the model is read, which takes seconds.
-    export_lib.check_output(output)
     title = f'{output}: {run.args["model"]} on '
     if not run.has_model:
-        title += run.collection().name
+        title += run.collection.name
         trees = export_lib.export_trees(run, output)
         count = text.count(trees.count, 'tree')
         lines = [title, f'  trees.txt: {count} of LightGBM; round columns to 2^-13']
@@ -61,7 +61,9 @@ def export(
             )
         return lines
     options = prediction.Options(models_file=models_file)
-    predictor = prediction.Predictor(run.part(collection), options, run)
+    predictor = prediction.Predictor(
+        run.collection.part(collection, run.model_dir), options, run
+    )
     scorer = predictor.scorer
     # A layout model of --estimate was trained to correct the formula's scores.
     exported = raw_scoring.GraphModel(

@@ -1,6 +1,7 @@
 """Measures how a predictor ranks graphs whose runtimes are known."""
 
 from collections.abc import Iterator
+import itertools
 from typing import cast
 
 import numpy as np
@@ -10,63 +11,108 @@ from baselines.core import text
 from baselines.data import published
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.evaluation import report
 from baselines.evaluation import score_files
 from baselines.runs import finding
 from baselines.scoring import prediction
 
+_Measured = tuple[text.JsonObject, list[report.GraphResult]]
+
 
 def measure(
     predictor: prediction.Predictor, split: str, protocol: str = '', scores: str = ''
-) -> tuple[text.JsonObject, list[report.GraphResult]]:
-    """Measures the ranking of a split.
+) -> _Measured:
+    """Measures the ranking of a split; see `Measurer`."""
+    return Measurer(split, protocol).measure(predictor, scores)
 
-    The estimate is measured too, where the data have the columns that it reads.
+
+class Measurer:
+    """Measures predictors on a split.
+
+    What does not depend on the predictor is measured once for all with the same graphs:
+    runtimes, random choice, and the estimate, where the data have the columns that it
+    reads.
 
     Args:
         split: 'train', 'valid' or 'test'.
         protocol: a key of `report.PROTOCOLS`; '': published where the graphs are those
             of the published validation split of layouts, else all.
-        scores: a file with the scores, see `score_files`, which may lack some graphs;
-            '' to score here.
-
-    Returns:
-        The summary of `report`, with the fields of `describe` added; and each graph
-        with its scores and runtimes.
+        by_group: False to measure all graphs together alone.
 
     Raises:
-        ValueError: there is no such protocol, the data or the file are unusable, no
-            runtime is known, or the published protocol has no list for a graph.
+        ValueError: there is no such protocol.
     """
-    if protocol:
-        registry.resolve(protocol, report.PROTOCOLS, 'protocol')
-    store = predictor.open_split(split)
-    check_runtimes(store)
-    counts = dict(zip(store.graph_ids, store.config_counts.tolist()))
-    collection = predictor.collection.name
-    given = score_files.read(scores, collection, counts) if scores else None
-    # Lists for the published protocol, or [] to measure on all configurations.
-    described = describe(predictor, store)
-    lists = _listed_configurations(predictor, store, protocol)
-    if lists:
-        store = cast(layout_store.LayoutStore, store).with_configurations(lists)
-        described['protocol'] = report.PUBLISHED
-    scored = given and given.in_order(counts, lists)
-    results = predictor.task.results(
-        store, predictor.score(store, scored), estimates(predictor, store)
-    )
-    if given:
+
+    def __init__(self, split: str, protocol: str = '', by_group: bool = True):
+        if protocol:
+            registry.resolve(protocol, report.PROTOCOLS, 'protocol')
+        self._split, self._protocol, self._by_group = split, protocol, by_group
+        # By data: results without scores, and the references of these.
+        self._known: dict[tuple, tuple[list[report.GraphResult], list]] = {}
+
+    def open(
+        self, predictor: prediction.Predictor
+    ) -> tuple[splits.PackedSplit, list[np.ndarray]]:
+        """Opens the split for a predictor, whose models are not read for that.
+
+        Returns:
+            The split; and lists of configurations for the published protocol, or [] to
+            measure on all.
+
+        Raises:
+            ValueError: as `measure`.
+        """
+        store = predictor.open_split(self._split)
+        check_runtimes(store)
+        return store, _listed_configurations(predictor, store, self._protocol)
+
+    def measure(self, predictor: prediction.Predictor, scores: str = '') -> _Measured:
+        """Measures a predictor.
+
+        Args:
+            scores: a file with the scores, see `score_files`, which may lack some
+                graphs; '' to score here.
+
+        Returns:
+            The summary of `report`, with the fields of `describe` added; and each graph
+            with its scores and runtimes.
+
+        Raises:
+            ValueError: the data or the file are unusable, no runtime is known, or the
+                published protocol has no list for a graph.
+        """
+        store, lists = self.open(predictor)
+        counts = dict(zip(store.graph_ids, store.config_counts.tolist()))
+        collection, task = predictor.collection, predictor.task
+        given = score_files.read(scores, collection.name, counts) if scores else None
+        described = describe(predictor, store)
+        if lists:
+            store = cast(layout_store.LayoutStore, store).with_configurations(lists)
+            described['protocol'] = report.PUBLISHED
+        key = collection.name, store.fingerprint, bool(lists), is_estimate(predictor)
+        if key not in self._known:
+            unscored = [np.zeros(0)] * len(store)
+            results = task.results(store, unscored, estimates(predictor, store))
+            if lists:  # a configuration listed twice was measured once
+                results = [result._replace(configurations=None) for result in results]
+            self._known[key] = (
+                results,
+                [report.measure_reference(task.name, result) for result in results],
+            )
+        results, references = self._known[key]
+        scored = predictor.score(store, given and given.in_order(counts, lists))
         results = [
-            result._replace(first=given.first)
-            for result in results
-            if result.graph_id in given.by_graph
+            result._replace(scores=of_graph, first=given and given.first)
+            for result, of_graph in zip(results, scored)
         ]
-    if lists:  # a configuration listed twice was measured once
-        results = [result._replace(configurations=None) for result in results]
-    protocol = described['protocol']
-    summary = report.summarise(predictor.collection.task, results, protocol)
-    return {**described, **summary}, results
+        if given:
+            kept = [result.graph_id in given.by_graph for result in results]
+            results = [*itertools.compress(results, kept)]
+            references = [*itertools.compress(references, kept)]
+        summary = report.summarise(
+            task.name, results, described['protocol'], references, self._by_group
+        )
+        return {**described, **summary}, results
 
 
 def describe(
@@ -92,6 +138,11 @@ def check_runtimes(store: splits.PackedSplit) -> None:
         )
 
 
+def is_estimate(predictor: prediction.Predictor) -> bool:
+    """Returns whether a predictor is the untrained estimate."""
+    return predictor.name == finding.ESTIMATE
+
+
 def estimates(
     predictor: prediction.Predictor, store: splits.PackedSplit
 ) -> Iterator[np.ndarray] | None:
@@ -101,9 +152,9 @@ def estimates(
         None for the estimate itself, and for other columns than the published.
     """
     columns = predictor.collection.config_columns
-    published_columns = variants.Variant(config_features=columns)
-    is_estimate = predictor.name == finding.ESTIMATE
-    if is_estimate or variants.Variant.from_store(store) != published_columns:
+    published_columns = splits.Variant(config_features=columns)
+    is_published = splits.Variant.from_store(store) == published_columns
+    if is_estimate(predictor) or not is_published:
         return None
     return predictor.task.estimates(store)
 

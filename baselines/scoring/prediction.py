@@ -8,6 +8,7 @@ write_predictions(['latest'], Options(), 'test.csv')
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -17,17 +18,20 @@ from baselines import config as config_lib
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import folds
 from baselines.data import graph_files
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.evaluation import submission
+from baselines.features import normalizer as normalizer_lib
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.scoring import scorer as scorer_lib
 from baselines.tasks import lookup
+
+_Opened = dict[tuple, splits.PackedSplit]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +68,9 @@ class Options:
     once: bool = False
 
     def __post_init__(self):
-        config_lib.check_data(self.data_root, self.sample_data)
+        settings_lib.check_data(self.data_root, self.sample_data)
+        if self.models_file and isinstance(self.models_file, str):
+            registry.check_code_file(self.models_file)
 
 
 class Predictor:
@@ -78,14 +84,12 @@ class Predictor:
         task: the collection's task.
         options: places of graphs, with the defaults of the task and of the run.
         split: name of the split that was opened last; '' before.
-        scorer: scores graphs.
 
     Args:
-        run: its models are read; None for the estimate.
+        run: None for the estimate.
         name: name of the source of scores, without a run.
-
-    Raises:
-        ValueError: the run is incomplete or does not fit the model's code.
+        opened: splits that are open, which the predictors of a command share; None to
+            open them each time, as their files may change.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Predictor:
         options: Options,
         run: run_files.RunFile | None = None,
         name: str = finding.ESTIMATE,
+        opened: _Opened | None = None,
     ):
         self.run, self.collection, self.split = run, collection, ''
         self.name = run.model_dir if run else name
@@ -106,18 +111,50 @@ class Predictor:
             and not (options.data_root or options.sample_data)
             and toy_data == bool(run.args.get('toy_data'))
         )
+        self._opened = opened
+
+    @functools.cached_property
+    def scorer(self) -> scorer_lib.Scorer:
+        """What scores graphs; the models of the run are read on first use.
+
+        Raises:
+            ValueError: the run is incomplete or does not fit the model's code.
+        """
+        run, columns = self.run, self.collection.config_columns
         if run is None:
-            variant = variants.Variant(config_features=collection.config_columns)
-            self.scorer = scorer_lib.Scorer(self.task, variant)
-        else:
-            self.scorer = scorer_lib.read(
-                run,
-                collection,
-                self.open_split,
-                options.models_file,
-                options.memory_budget,
-                options.once,
-            )
+            return scorer_lib.Scorer(self.task, splits.Variant(config_features=columns))
+        with text.located(run.file):
+            variant = splits.Variant.from_json(run.info, columns)
+            scaling = normalizer_lib.Scaling.from_json(run.info)
+        return scorer_lib.read(
+            run,
+            self.collection,
+            variant,
+            scaling or self._fit_scaling(run, variant),
+            self.options.models_file,
+            self.options.memory_budget,
+            self.options.once,
+        )
+
+    def read(self) -> 'Predictor':
+        """Reads the models of the run now, not on first use; see `scorer`."""
+        _ = self.scorer
+        return self
+
+    def _fit_scaling(
+        self, run: run_files.RunFile, variant: splits.Variant
+    ) -> normalizer_lib.Scaling:
+        """Fits the scaling to the training data again, as the published code does."""
+        train = self.open_split('train')
+        text.note(
+            f'this run does not hold its normaliser; fitting it to {train.source}'
+        )
+        others = map(self.open_split, ('valid', 'test'))
+        train = variant.check(train, 'the model was trained on')
+        chosen = np.flatnonzero(train.config_counts >= run.configs)
+        opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
+        normalizer = normalizer_lib.Normalizer.fit(train, chosen)
+        return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split, packing it on first use; see `Task.open_split`.
@@ -126,7 +163,13 @@ class Predictor:
         trained on a part of the published validation split.  Data that it was not
         trained on are taken as they are.
         """
-        run, is_first, self.split = self.run, not self.split, split
+        is_first, self.split = not self.split, split
+        key = self.name, self.collection.name, split
+        return self._once(key, lambda: self._open_noting(split, is_first))
+
+    def _open_noting(self, split: str, is_first: bool) -> splits.PackedSplit:
+        """Opens a split; prints how it differs from that of the run's training."""
+        run = self.run
         if run is None:
             return self._open(split)
         if is_first and run.args.get('toy_data'):
@@ -155,7 +198,19 @@ class Predictor:
 
     def _open(self, split: str) -> splits.PackedSplit:
         """Opens a whole split."""
-        return self.task.open_split(self.collection, self.options, split)
+        options, open_split = self.options, self.task.store_class.open_collection
+        key = split, *dataclasses.astuple(dataclasses.replace(options, models_file=''))
+        return self._once(key, lambda: open_split(self.collection, options, split))
+
+    def _once(
+        self, key: tuple, open_split: Callable[[], splits.PackedSplit]
+    ) -> splits.PackedSplit:
+        """Opens a split, or takes it from those that predictors share."""
+        if self._opened is None:
+            return open_split()
+        if key not in self._opened:
+            self._opened[key] = open_split()
+        return self._opened[key]
 
     def _note_toy_data(self, run: run_files.RunFile) -> None:
         """Prints which part of the data is taken for a run of --toy_data."""
@@ -236,7 +291,7 @@ class Predictor:
         self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
     ) -> None:
         """Writes the ranking of a split as CSV, and prints its path; raises OSError."""
-        path = files.expand(path)
+        path, scored = files.expand(path), list(scored)
         rows = submission.make_rows(self.collection.name, store.graph_ids, scored)
         submission.write_predictions(path, rows)
         print(f'{text.printable(path)}: {text.count(len(rows), "row")}')
@@ -284,35 +339,45 @@ def load(name: str, options: Options = Options()) -> Predictor:
     """
     if name != finding.ESTIMATE:
         run = finding.load(name, options.task)
-        return Predictor(run.part(options.collection), options, run)
+        part = run.collection.part(options.collection, run.model_dir)
+        return Predictor(part, options, run).read()
+    return _estimate(options, {})
+
+
+def _estimate(options: Options, opened: _Opened) -> Predictor:
+    """Makes the predictor of the untrained estimate."""
     of_task = [c.name for c in collections.COLLECTIONS if options.task in ('', c.task)]
     collection = collections.collection_by_name(options.collection or of_task[0])
-    return Predictor(collection, options)
+    return Predictor(collection, options, opened=opened)
 
 
-def load_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
-    """Makes runs and the estimate ready to score; see `load`.
+def find_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
+    """Finds runs, and the estimate, which are then to open splits and to be read.
 
     A run of several collections has a predictor for each, unless one is named.
 
     Returns:
         By name of the predictor, the model directory, with the collection if there are
         several; the estimate comes last.
+
+    Raises:
+        ValueError: as `load`, but no model is read yet.
     """
     trained = [name for name in names if name != finding.ESTIMATE]
     has_estimate = len(trained) < len(names)
     predictors: dict[str, Predictor] = {}
+    opened: _Opened = {}
     for model_dir, run in finding.load_all(trained, options.task).items():
-        parts = run.collection().parts
+        parts = run.collection.parts
         if has_estimate and len(parts) == 1:  # --collection is of the estimate
-            parts = [run.part('')]
+            parts = [run.collection.part('', run.model_dir)]
         elif options.collection or len(parts) == 1:
-            parts = [run.part(options.collection)]
+            parts = [run.collection.part(options.collection, run.model_dir)]
         for part in parts:
             name = model_dir if len(parts) == 1 else f'{model_dir} {part.name}'
-            predictors[name] = Predictor(part, options, run)
+            predictors[name] = Predictor(part, options, run, opened=opened)
     if has_estimate:
-        predictors[finding.ESTIMATE] = load(finding.ESTIMATE, options)
+        predictors[finding.ESTIMATE] = _estimate(options, opened)
     return predictors
 
 
@@ -336,19 +401,24 @@ def write_predictions(
         ValueError: a run or the data are unusable.
         OSError: the CSV cannot be written.
     """
-    predictors = load_all(names, options)
+    start, ending = os.path.splitext(files.expand(output))
+    predictors = find_all(names, options)
     several = len({predictor.name for predictor in predictors.values()}) > 1
     paths = {}
     for name, predictor in predictors.items():
-        stem, ending = os.path.splitext(files.expand(output))
+        stem = start
         if several:
             stem += f'_{predictor.run.hash if predictor.run else predictor.name}'
         if name != predictor.name:
             stem = '_'.join([stem, *predictor.collection.flags.values()])
         paths[name] = stem + ending
         files.check_file_writable(paths[name], 'output', [submission.HEADER])
+    # All splits before a model is read, which imports TensorFlow.
+    stores = {name: p.open_split(split) for name, p in predictors.items()}
+    for predictor in predictors.values():
+        predictor.read()
     for name, predictor in predictors.items():
-        store = predictor.open_split(split)
+        store = stores[name]
         scored = score and score(predictor, store)
         predictor.write(paths[name], store, predictor.score(store, scored))
     return list(paths.values())

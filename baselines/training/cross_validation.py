@@ -6,12 +6,13 @@ Each of `folds` models validates on the fold that it was not trained on, so that
 together they score all graphs of train and valid: the out-of-fold scores.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import hashlib
 import itertools
 import os
+import shlex
 import statistics
 from typing import NamedTuple
 import zipfile
@@ -28,6 +29,7 @@ from baselines.evaluation import report
 from baselines.evaluation import submission
 from baselines.runs import finding
 from baselines.runs import run_files
+from baselines.scoring import measuring
 from baselines.scoring import prediction
 from baselines.tasks import lookup
 from baselines.training import progress
@@ -79,18 +81,36 @@ def train_all(
             run_training.train(settings, command=command, after_epoch=report_epoch)
         )
 
-    scores, seeds = [], range(config.seed, config.seed + config.seeds)
-    for seed in seeds:
+    scores: list[float] = []
+    # By collection and seed, the figures of all graphs.
+    figures: dict[str, dict[str, text.JsonObject]] = {}
+    for seed in range(config.seed, config.seed + config.seeds):
         one = dataclasses.replace(config, seed=seed, folds=0, seeds=1, fold_epochs='')
         if config.folds:
-            scores.append(_cross_validate(one, config.folds, config.fold_epochs, train))
-            continue
-        score = train(one).validation_score
-        if score is None:
-            raise ValueError('nothing to compare: the validation split has no runtimes')
-        scores.append(score[1])
+            name = config.collection.name
+            whole = _cross_validate(one, config.folds, config.fold_epochs, train)
+            measured = {name: whole}
+            score = whole[lookup.TASKS[config.collection.task].judged_by]['mean']
+            if score is None:
+                raise ValueError('nothing to compare: no out-of-fold score is defined')
+        else:
+            run = train(one)
+            if run.validation_score is None:
+                raise ValueError(
+                    'nothing to compare: the validation split has no runtimes'
+                )
+            score, measured = run.validation_score[1], _measure(run, config)
+        scores.append(score)
+        for name, overall in measured.items():
+            figures.setdefault(name, {})[str(seed)] = overall
     if config.seeds > 1:
-        print(_seeds_table(config, dict(zip(seeds, scores))))
+        for name, by_seed in figures.items():
+            print(f'{"out of fold" if config.folds else "valid"} of {name}')
+            print('\n'.join(_table(config.collection.task, 'seed', by_seed)))
+        name = config.run_id or config.model
+        words = ['evaluate', '--compare', name, 'OTHER', '--out_dir', config.out_dir]
+        words += ['--models_file', config.models_file] * bool(config.models_file)
+        print(f'compare: {shlex.join(["tpugraphs", *words])}')
     return statistics.fmean(scores)
 
 
@@ -113,8 +133,8 @@ def _cross_validate(
     count: int,
     epochs: str,
     train: Callable[[config_lib.AnyConfig], run_files.RunFile],
-) -> float:
-    """Trains all folds with one seed; returns the out-of-fold score.
+) -> text.JsonObject:
+    """Trains all folds with one seed; returns the out-of-fold figures of all graphs.
 
     Args:
         epochs: 'same', or '' for the best ones of each fold.
@@ -139,15 +159,14 @@ def _cross_validate(
     ids, collection = scored[0].test_ids, config.collection
     rows = submission.make_rows(collection.name, ids, averaged)
     submission.write_predictions(f'{path}.csv', rows)
-    whole = report.summarise(collection.task, pooled)['overall']
-    print('\n'.join(_folds_table(collection.task, scored, whole)))
+    summarise = functools.partial(report.summarise, collection.task, by_group=False)
+    whole = summarise(pooled)['overall']
+    of_folds = {f.run.args['fold']: summarise(f.results)['overall'] for f in scored}
+    print('\n'.join(_table(collection.task, 'fold', of_folds, whole)))
     print(f'out-of-fold scores: {files.shown(path)}.npz')
     print(f'ranking of test, by the mean of the folds: {files.shown(path)}.csv')
     print(last)
-    score = whole[lookup.TASKS[collection.task].judged_by]['mean']
-    if score is None:
-        raise ValueError('nothing to compare: no out-of-fold score is defined')
-    return score
+    return whole
 
 
 def _best_epochs(runs: Sequence[run_files.RunFile]) -> int:
@@ -162,12 +181,26 @@ def _best_epochs(runs: Sequence[run_files.RunFile]) -> int:
     return int(scores.mean(axis=1).argmax()) + 1
 
 
-def _score(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
-    """Scores the graphs of a run's own fold, and those of test."""
-    options = prediction.Options(
+def _options(config: config_lib.AnyConfig) -> prediction.Options:
+    """Returns the options for scoring the data of a training."""
+    return prediction.Options(
         cache_dir=config.cache_dir, models_file=config.models_file
     )
-    predictor = prediction.Predictor(run.part(''), options, run)
+
+
+def _measure(
+    run: run_files.RunFile, config: config_lib.AnyConfig
+) -> dict[str, text.JsonObject]:
+    """Measures validation: by collection, the figures of all graphs."""
+    measurer = measuring.Measurer('valid', by_group=False)
+    predictors = prediction.find_all([run.model_dir], _options(config)).values()
+    return {p.collection.name: measurer.measure(p)[0]['overall'] for p in predictors}
+
+
+def _score(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
+    """Scores the graphs of a run's own fold, and those of test."""
+    part = run.collection.part('', run.model_dir)
+    predictor = prediction.Predictor(part, _options(config), run)
     valid, test = predictor.open_split('valid'), predictor.open_split('test')
     results = predictor.task.results(valid, predictor.score(valid))
     return _Fold(run, results, test.graph_ids, list(predictor.score(test)))
@@ -183,37 +216,36 @@ def _write_scores(path: str, results: Sequence[report.GraphResult]) -> None:
                     np.lib.format.write_array(member, np.asarray(result.scores))
 
 
-def _folds_table(
-    task: str, folds: Sequence[_Fold], whole: text.JsonObject
+def _table(
+    task: str,
+    noun: str,
+    figures: Mapping[str, text.JsonObject],
+    whole: text.JsonObject | None = None,
 ) -> list[str]:
-    """Lays out the figures of each fold, their mean and spread, and the pooled ones.
+    """Lays out the figures of each fold or seed, and their mean and deviation.
 
     Args:
+        noun: 'fold' or 'seed'.
+        figures: of all graphs together, by the name of a row.
         whole: the figures of all graphs, each scored out of its fold.
     """
     measures = metrics.MEASURES[task]
-    figures = [report.summarise(task, fold.results)['overall'] for fold in folds]
-    # [folds, measures]; NaN where a measure is not defined.
-    values = np.array([[f[m.key]['mean'] for m in measures] for f in figures], float)
-    rows = {fold.run.args['fold']: row for fold, row in zip(folds, values)}
+    # [folds or seeds, measures]; NaN where a measure is not defined.
+    values = np.array(
+        [[f[m.key]['mean'] for m in measures] for f in figures.values()], float
+    )
+    rows = dict(zip(figures, values))
     rows['mean'], rows['deviation'] = values.mean(axis=0), values.std(axis=0, ddof=1)
-    for name, key in (('out of fold', 'mean'), ('95 % from', 'low'), ('to', 'high')):
-        rows[name] = np.array([whole[m.key][key] for m in measures], float)
-    table = [['fold', *(measure.title for measure in measures)]]
+    rules = [1, 1 + len(figures)]
+    if whole:
+        rules.append(1 + len(rows))
+        for name, key in (
+            ('out of fold', 'mean'),
+            ('95 % from', 'low'),
+            ('to', 'high'),
+        ):
+            rows[name] = np.array([whole[m.key][key] for m in measures], float)
+    table = [[noun, *(measure.title for measure in measures)]]
     for name, row in rows.items():
         table.append([name, *('-' if np.isnan(x) else f'{x:.3f}' for x in row)])
-    return text.table(table, '<>', rules=[1, 1 + len(folds), 3 + len(folds)])
-
-
-def _seeds_table(config: config_lib.AnyConfig, scores: dict[int, float]) -> str:
-    """Lays out the score of each seed, mean and spread, and how to compare them."""
-    task = config.collection.task
-    title = metrics.measure_of(task, lookup.TASKS[task].judged_by).title
-    rows = [['seed', f'out-of-fold {title}' if config.folds else f'val {title}']]
-    rows += [[str(seed), f'{score:.3f}'] for seed, score in scores.items()]
-    rows.append(['mean', f'{statistics.fmean(scores.values()):.3f}'])
-    rows.append(['deviation', f'{statistics.stdev(scores.values()):.3f}'])
-    name = config.run_id or config.model
-    compare = f'tpugraphs evaluate --compare {name} OTHER --out_dir {config.out_dir}'
-    table = text.table(rows, '<>', rules=[1, 1 + len(scores)])
-    return '\n'.join([*table, f'compare: {compare}'])
+    return text.table(table, '<>', rules=rules)

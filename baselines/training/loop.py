@@ -63,7 +63,8 @@ class Validator:
         """Measures the model as it is."""
         if not self._labels:
             return _UNMEASURED
-        pairs = list(zip(self._score(), self._labels))
+        scored = progress.bar('validating', len(self._labels), self._score())
+        pairs = list(zip(scored, self._labels))
         self.ignores_configs = len(self._with_choice) > 0 and all(
             arrays.are_equal(pairs[graph][0]) for graph in self._with_choice
         )
@@ -119,7 +120,7 @@ class Trainer:
         self,
         data: task_data.TaskData,
         state: progress.State | None = None,
-        after_epoch: progress.AfterEpoch = lambda state: None,
+        after_epoch: Sequence[progress.AfterEpoch] = (),
     ) -> progress.State:
         """Trains until the validation score stops rising.
 
@@ -150,9 +151,8 @@ class Trainer:
             score = self._validate(validator).score
             if score is not None:
                 state.best_score, state.best_weights = score, steps.model.get_weights()
-        with progress.Progress(
-            write, settings.epochs, data.steps_per_epoch, done
-        ) as shown:
+        then = ', then trees' * settings.trees
+        with progress.Progress(write, settings.epochs, patience, then) as shown:
             for epoch in range(done, settings.epochs):
                 if state.best_weights and epoch - state.best_epoch > patience:
                     break
@@ -169,7 +169,8 @@ class Trainer:
                 row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
                 is_better = state.add(row, measured, weights)
                 state.variables = steps.state()
-                after_epoch(state)  # first: an epoch that is shown is saved
+                for call in after_epoch:  # first: an epoch that is shown is saved
+                    call(state)
                 shown.epoch(state.curve, is_better)
         if state.best_weights:
             measure = 'tau' if state.curve.get('val_tau') else 'OPA'
@@ -181,6 +182,10 @@ class Trainer:
             steps.set_weights(state.best_weights)
         self._take_weights()
         return state
+
+    def count_weights(self) -> int:
+        """Counts the numbers that are trained."""
+        return sum(int(np.prod(v.shape)) for v in self.model.trainable_variables)
 
     def steps(self, data: task_data.TaskData) -> steps_lib.Steps:
         """Compiles the steps on the model, or on its replica."""
@@ -233,21 +238,23 @@ class Trainer:
         loss, correct, total, done = 0.0, 0.0, 0.0, 0
         # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
-        for drawn in data.draws(epoch):
-            count = len(drawn[0])
-            packed = data.pack(*self._devices.share(*drawn))
-            try:
-                sums = steps.run_chunk(packed, count)
-            except steps_lib.LossError:
-                steps.set_weights(weights)
-                self._take_weights()
-                self._check_scores(data, np.unique(drawn[0]))
-                raise
-            loss, correct, total = (a + b for a, b in zip((loss, correct, total), sums))
-            done += count
-            opa = correct / total if total else None
-            shown.step(epoch, count, loss / done, opa)
-        return loss / done, correct / total if total else None
+        with shown.bar(epoch, data.steps_per_epoch) as bar:
+            for drawn in data.draws(epoch):
+                count = len(drawn[0])
+                packed = data.pack(*self._devices.share(*drawn))
+                try:
+                    sums = steps.run_chunk(packed, count)
+                except steps_lib.LossError:
+                    steps.set_weights(weights)
+                    self._take_weights()
+                    self._check_scores(data, np.unique(drawn[0]))
+                    raise
+                added = zip((loss, correct, total), sums)
+                loss, correct, total = (a + b for a, b in added)
+                done += count
+                opa = correct / total if total else None
+                progress.show_step(bar, count, loss / done, opa)
+        return loss / done, opa
 
     def _check_scores(self, data: task_data.TaskData, graphs: np.ndarray) -> None:
         """Raises ValueError if the model gives a training graph no finite scores."""

@@ -1,12 +1,13 @@
 """The state of a training after an epoch, and how it is shown.
 
-The table of epochs and the progress bar fit into 80 columns.  The bar is for terminals
-only.
+The table of epochs and the progress bars fit into 80 columns.  A terminal shows bars,
+and of many short epochs not every row; a log has all rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ import tqdm
 
 from baselines.core import text
 
-_BAR = '{desc} {percentage:3.0f}%|{bar}| {elapsed}, at most {remaining} left{postfix}'
-_LEGEND = '* best so far'
+_BAR = '{desc} {percentage:3.0f}%|{bar}| {elapsed}, {remaining} left{postfix}'
+_LONG = 10.0  # seconds after which a bar is shown
+_BETWEEN = 2.0  # least seconds of training between two rows on a terminal
+_RECENT = 5  # epochs whose mean time is expected of the others
 # A larger validation loss means nothing: features are outside their range in the
 # training split, or the training diverges.
 _MOST_LOSS = 1e9
@@ -115,38 +118,43 @@ class Validation:
 
 
 class Progress:
-    """The table of epochs and the bar; a context manager that ends the bar."""
+    """The table of epochs; a context manager that ends it with the last row.
 
-    def __init__(self, say: Callable[[str], None], epochs: int, steps: int, done: int):
-        self._say = say
-        self._epochs = epochs
+    Args:
+        say: prints a line.
+        epochs: most epochs of the training.
+        patience: epochs without a better one after which it stops.
+        then: what follows the epochs, for the line above the table.
+    """
+
+    def __init__(
+        self, say: Callable[[str], None], epochs: int, patience: int, then: str = ''
+    ):
+        self._say, self._epochs = say, epochs
+        self._legend = f'*: best so far; left: at most{then}'
+        if patience < epochs:
+            after = f'{text.count(patience, "epoch")} without a better one'
+            self._legend += f'; stops after {after}'
         self._headed = False
         self._noted = False  # a huge loss
-        # Smoothing 0 is the mean speed: validation takes time without being a step.
-        self._bar = tqdm.tqdm(
-            total=epochs * steps,
-            initial=done * steps,
-            bar_format=_BAR,
-            ncols=text.TERMINAL - 3,  # leaves space for ^C
-            smoothing=0,
-            leave=False,
-            disable=None,
-        )
+        self._skipped = ''  # the last row, if it was not printed
+        self._since = math.inf  # seconds of training since a row was printed
 
     def __enter__(self) -> 'Progress':
         return self
 
     def __exit__(self, *unused_error: object) -> None:
-        self._bar.close()
+        if self._skipped:
+            self._say(self._skipped)
 
-    def step(self, epoch: int, steps: int, loss: float, opa: float | None) -> None:
-        """Moves the bar on by `steps`; shows the epoch, from 0, and its means."""
-        self._bar.set_description_str(f'epoch {epoch + 1}/{self._epochs}', False)
-        self._bar.set_postfix_str(f'loss {_number(loss)}, OPA {_number(opa)}', False)
-        self._bar.update(steps)
+    def bar(self, epoch: int, steps: int) -> tqdm.tqdm:
+        """Returns the bar of an epoch, from 0, for `show_step`; see `bar`."""
+        return bar(f'epoch {epoch + 1}/{self._epochs}', steps)
 
     def epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
         """Prints the row of the last epoch, and the header before the first.
+
+        On a terminal it prints rows of short epochs every few seconds only.
 
         Args:
             curve: see `State`.
@@ -168,16 +176,48 @@ class Progress:
         if not self._headed:
             self._headed = True
             titles = '  '.join(t.rjust(w) for t, w in zip(names.values(), widths))
-            self._say(f'{"epoch":>{first}}  {titles}     time {_LEGEND}')
+            self._say(self._legend)
+            self._say(f'{"epoch":>{first}}  {titles}     time    left')
         number = f'{last["epoch"] + 1:{most}d}/{self._epochs}'
         row = '  '.join(_number(last[n]).rjust(w) for n, w in zip(names, widths))
-        seconds = last['train_seconds'] + last['val_seconds']
-        self._say(f'{number:>{first}}  {row}  {seconds:5.1f} s{" *" * is_better}')
+        times = np.add(curve['train_seconds'], curve['val_seconds'])
+        left = (self._epochs - 1 - last['epoch']) * times[-_RECENT:].mean()
+        row = f'{number:>{first}}  {row}  {times[-1]:5.1f} s  {_rough(left):>6}'
+        self._skipped = f'{row}{" *" * is_better}'
+        self._since += times[-1]
+        if self._since >= _BETWEEN or not sys.stdout.isatty():
+            self._say(self._skipped)
+            self._skipped, self._since = '', 0.0
         if (is_huge or diverged) and not self._noted:
             self._noted = True
             train_loss = last['train_loss']
             note = (_DIVERGED, train_loss) if diverged else (_HUGE_LOSS, loss)
             self._say(note[0].format(note[1]))
+
+
+def bar(title: str, total: int, items: Iterable[Any] | None = None) -> tqdm.tqdm:
+    """Returns a bar that a terminal shows if the work takes more than 10 s.
+
+    Args:
+        total: number of items.
+        items: the bar yields them; None: the caller counts.
+    """
+    return tqdm.tqdm(
+        items,
+        title,
+        total,
+        bar_format=_BAR,
+        ncols=text.TERMINAL - 3,  # leaves space for ^C
+        leave=False,
+        disable=None,
+        delay=_LONG,
+    )
+
+
+def show_step(shown: tqdm.tqdm, steps: int, loss: float, opa: float | None) -> None:
+    """Moves an epoch's bar on by `steps`; shows its means so far."""
+    shown.set_postfix_str(f'loss {_number(loss)}, OPA {_number(opa)}', False)
+    shown.update(steps)
 
 
 def _is_huge(loss: float | None) -> bool:
@@ -202,6 +242,14 @@ def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
         return f'best: {best}'
     since = text.count(patience, 'epoch')
     return f'stopped early: best was {best}, none better in {since}'
+
+
+def _rough(seconds: float) -> str:
+    """Writes a time in six characters at most: '45 s', '48 min', '5.2 h'."""
+    if seconds < 99.5:
+        return f'{seconds:.0f} s'
+    minutes = seconds / 60
+    return f'{minutes:.0f} min' if minutes < 99.5 else f'{minutes / 60:.3g} h'
 
 
 def _number(value: float | None) -> str:

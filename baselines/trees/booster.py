@@ -121,7 +121,7 @@ class Trees:
             ValueError: it is missing or damaged.
         """
         if not os.path.lexists(path):
-            raise ValueError(f'{path} is missing; copy the directory again')
+            raise ValueError(f'{path} is missing; copy directory and run file again')
         content = untrusted.read(path, _MAX_BYTES)
         with text_lib.located(f'{path}: the trees cannot be read'):
             return cls(content.decode('ascii'))

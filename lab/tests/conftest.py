@@ -3,6 +3,7 @@
 from tests import conftest
 
 pytest_configure = conftest.pytest_configure
+pytest_xdist_auto_num_workers = conftest.pytest_xdist_auto_num_workers
 pytest_collection = conftest.pytest_collection
 pytest_collection_modifyitems = conftest.pytest_collection_modifyitems
 _no_power_cut = conftest._no_power_cut

@@ -3,12 +3,9 @@
 import pytest
 
 from tests import test_documents as rules
-from tests.helpers import documents
-
-_PAGES = documents.pages('lab')
 
 
-@pytest.mark.parametrize('page', _PAGES)
+@pytest.mark.parametrize('page', rules.documents.pages('lab'))
 def test_a_page(page, tmp_path):
     rules.test_flags_of_commands_exist(page, tmp_path)
     rules.test_commands_stand_in_blocks_of_a_shell(page)

@@ -177,11 +177,6 @@ def test_headers_cost_one_line(tmp_path_factory, header, version, size):
             read(path)
 
 
-def test_a_missing_file_is_an_os_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match='gone.npz'):
-        _read(str(tmp_path / 'gone.npz'))
-
-
 def test_a_failing_disk_is_not_a_damaged_file(tmp_path, monkeypatch):
     def failing(self, size=-1):
         raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -45,15 +45,6 @@ def test_what_fails_is_not_done(capsys):
     assert capsys.readouterr().err == 'reading: 1 file\n'
 
 
-def test_a_short_phase_is_not_worth_a_line(clock, capsys):
-    with exits.logged():
-        for seconds in (29, 31):
-            with phases.Phase(f'{seconds}', 1, 'file') as phase:
-                clock[0] += seconds
-                phase.update()
-    assert capsys.readouterr().err == '31: 1 of 1 file in 31 s\n31: done in 31.0 s\n'
-
-
 def test_nobody_has_asked_for_lines(capsys):
     with exits.logged(short=True):
         pass

@@ -38,12 +38,6 @@ def test_nearest_name():
         assert ("'LateJoinSAGE'?" in message) is meant
 
 
-def test_tile_models():
-    models = registry.models('tiles')
-    assert {'MLP', 'ChebSAGE', 'LateJoinResSAGE'} <= set(models)  # and of the zoo
-    assert models['ResGCN'] is models['EarlyJoinResGCN']
-
-
 def test_models_in_a_module():
     module = types.ModuleType('somewhere')
     own = type('Own', (tf.keras.Model,), {'__module__': 'somewhere'})
@@ -75,7 +69,7 @@ def test_keywords_that_are_handed_on_are_options_too():
 
 
 def _construct(model_class, **kwargs):
-    return registry.construct(model_class, 10, 120, kwargs, lambda model: None)
+    return registry.construct(model_class, 10, 120, kwargs, {}, lambda model: None)
 
 
 def test_options_of_a_constructor():
@@ -114,14 +108,6 @@ def test_models_file_finds_implicit_as_in_both_trees(tmp_path, package):
         f'from {package} import implicit\nA = implicit.AdjacencyMultiplier\n'
     )
     assert callable(registry.load_models_file(str(path), 'tiles').A)
-
-
-def test_two_models_files_of_one_name_are_two_modules(tmp_path):
-    for name in ('a', 'b'):
-        (tmp_path / name).mkdir()
-        path = tmp_path / name / 'models.py'
-        path.write_text(f'NAME = {name!r}')
-        assert registry.load_models_file(str(path), 'tiles').NAME == name
 
 
 @pytest.mark.parametrize(
@@ -206,3 +192,7 @@ def test_losses_without_tensorflow():
         for name, loss in losses.LOSSES.items()
     }
     assert lines == registry.LOSSES
+    if 'ApproxNDCGLoss' in registry.ranking_losses():  # TensorFlow Ranking is here
+        scripts.refuse_wrong_names(config.TileConfig(losses='ApproxNDCGLoss:1'))
+    with pytest.raises(ValueError, match='MyLoss'):
+        scripts.refuse_wrong_names(config.TileConfig(losses='MyLoss:1'))

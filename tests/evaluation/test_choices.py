@@ -71,12 +71,6 @@ def test_figures_are_over_what_was_measured():
     assert _ranked([1, 2], [0, 0]).fastest is None
 
 
-def test_disagreeing_members_make_a_ranking_unsure():
-    assert not _ranked([1, 2], [0, 0]).is_unsure  # a model without members
-    assert not _ranked([1, 2], [0, 0], agreement=0.86).is_unsure
-    assert _ranked([1, 2], [0, 0], agreement=0.85).is_unsure
-
-
 def test_summary():
     summary = choices.Summary()
     nothing = summary.to_json()

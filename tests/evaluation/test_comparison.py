@@ -136,8 +136,9 @@ def test_the_text_says_what_is_over_what():
 def _summary(name, group, top_1, collection='tile:xla', data='/d/valid', fold=''):
     overall = {'graphs': 1200, 'configurations': 9 * 1200}
     for measure in metrics.MEASURES['tile']:
-        overall[measure.key] = {'mean': 0.5}
-    overall['top_1_error'] = {'mean': top_1}
+        overall[measure.key] = {'mean': 0.5, 'random': 0.25, 'default': None}
+    overall['top_1_error']['mean'] = top_1
+    overall['opa']['default'] = 0.75 if name.endswith('seed 0') else None
     about = dict(collection=collection, split='valid', data=data, fold=fold)
     return dict(task='tile', name=name, group=group, overall=overall, **about)
 
@@ -151,7 +152,13 @@ MLP lr=.01 seed 1         1,200  0.300  0.500   0.500  0.500  0.500   0.500
 MLP lr=.1 seed 0          1,200      -  0.500   0.500  0.500  0.500   0.500
 ---------------------------------------------------------------------------
 mean of 2: MLP lr=.01            0.200  0.500   0.500  0.500  0.500   0.500
-  deviation over seeds           0.141  0.000   0.000  0.000  0.000   0.000"""
+  deviation over seeds           0.141  0.000   0.000  0.000  0.000   0.000
+---------------------------------------------------------------------------
+random choice                    0.250  0.250   0.250  0.250  0.250   0.250
+default and random                   -      -       -  0.750      -       -
+
+top-k: (best of the k ranked first - best) / best.  Kaggle: 1 - top-5.
+default and random: XLA's default is the first choice, the others are random."""
 
 
 def test_a_line_for_each_run():
@@ -179,12 +186,13 @@ def test_runs_on_other_data_have_no_mean():
     lines = comparison.format_runs(summaries).splitlines()
     means = [line.split()[-6] for line in lines if line.startswith('mean of 2: MLP')]
     assert means == ['0.200', '0.300']  # of .1 and .3, and of the folds' .2 and .4
-    assert 'different graphs' in lines[-1]
+    assert 'different graphs' in lines[-3]
+    assert not [line for line in lines if line.startswith('random choice')]
 
 
 def test_collections_have_a_table_each():
     other = _summary('MLP b', 'MLP', 0.1, collection='tile:other')
     text = comparison.format_runs({'a': _summary('MLP a', 'MLP', 0.1), 'b': other})
-    heads = [part.split('\n')[0] for part in text.split('\n\n')]
+    heads = [part.split('\n')[0] for part in text.split('\n\n')[::2]]
     assert heads == ['valid of tile:xla', 'valid of tile:other']
     assert 'mean of' not in text

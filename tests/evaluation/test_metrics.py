@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import hypothesis
 import hypothesis.extra.numpy
@@ -210,6 +211,9 @@ def test_random_top_k_error_is_the_mean_over_all_choices(runtimes, k):
 def test_bootstrap_of_one_graph_and_of_equal_graphs():
     assert metrics.bootstrap_interval([0.3]) == (None, None)
     assert metrics.bootstrap_interval([0.25] * 8) == (0.25, 0.25)
+    with warnings.catch_warnings():  # BCa has no interval of these values
+        warnings.simplefilter('error')
+        assert metrics.bootstrap_interval([0.25] * 4 + [0.25 + 1e-16]) == (None, None)
 
 
 def test_bootstrap_of_many_graphs_is_the_normal_interval():

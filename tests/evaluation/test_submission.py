@@ -102,7 +102,7 @@ def test_padding_is_a_tail_of_the_best(tmp_path):
         b'\xef\xbb\xbfID,TopConfigs\r\ntile:xla:a,1;0\r\n',
         b'"ID","TopConfigs"\n"tile:xla:a","1;0"\n\n\n',
         b'ID,TopConfigs\ntile:xla:a,1;0',
-        b'ID,TopConfigs\ntile:xla:a, "1 ; 0"',
+        b'ID,TopConfigs\ntile:xla:a, "1\t; 0"',
     ],
 )
 def test_harmless_variants_are_read(tmp_path, content):

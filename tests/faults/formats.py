@@ -12,6 +12,8 @@ import importlib.util
 import io
 import json
 import os
+import pathlib
+import shutil
 import tarfile
 import tempfile
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ import numpy as np
 from baselines import config
 from baselines import scripts
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.data import archives
 from baselines.data import hardware
 from baselines.data.tile import records
@@ -75,7 +78,7 @@ OWN = {
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.code_files._ours': 'code of the package, as bytes',
     'tpugraphs.beam._read_result': 'results of its own workers',
-    'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
+    'baselines.core.settings.parse_model_kwargs': 'a flag; part of run.jsonz, too',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.devices.parse_cluster': 'the variable TF_CONFIG',
 }
@@ -117,182 +120,134 @@ def targets() -> dict[str, Target]:
     rng = np.random.default_rng(0)
     kernel = tile_records.make_record(rng, 'f', nodes=4, configs=5)
     program = layout_files.make_program(rng, 'f', nodes=6, configs=4)
-    named = {
-        **{k: v for k, v in vars(kernel).items() if isinstance(v, np.ndarray)},
-        'pad': np.array(-1),
-        'node_feat_extra': np.zeros((kernel.num_nodes, len(schema.EXTRA))),
-    }
-    npz_readers = (
+    named = {k: v for k, v in vars(kernel).items() if isinstance(v, np.ndarray)}
+    named.update(pad=-1, node_feat_extra=np.zeros((4, len(schema.EXTRA))))
+    tile, layout = hlo_modules.good_tile(), hlo_modules.good_layout()
+    npz = (
         'baselines.core.untrusted.open_archive',
         'baselines.core.npz.read_arrays',
         'baselines.core.npz.read_blocks',
     )
-    raw_readers = 'baselines.hlo.reading.read_bytes', 'baselines.core.untrusted.read'
-    kernel_pb = hlo_modules.tile_file(hlo_modules.good_tile())
-    return {
-        'tile.npz': Target(
-            _npz(named), lambda p: _values(records.read_tile(p)), npz_readers
-        ),
-        'layout.npz': Target(
-            _npz(layout_files.arrays_of(program)),
-            lambda p: _values(layout_files.read(p)),
-            npz_readers,
-        ),
-        'tile.pb': Target(kernel_pb, _extract, raw_readers),
-        'layout.pb': Target(
-            hlo_modules.good_layout().SerializeToString(), _extract, raw_readers
-        ),
-        'module.pb': Target(
-            hlo_modules.good_tile().module.SerializeToString(),
-            lambda p: _ignored(modules.read_source(p, 'show')),
-            raw_readers,
-        ),
-        **_spaces(),
-        'shown.npz': Target(
-            _npz(named),
-            lambda p: _ignored(contents.load(p)),
-            ('tpugraphs.inspect.contents.task_of', 'tpugraphs.inspect.contents.is_npz'),
-            name='f.file',
-        ),
-        'run.jsonz': Target(
-            *(_run_file(), _load_run, ('baselines.runs.run_files._read',), 'gzip'),
-            name='../run_0.jsonz',
-        ),
-        'normalizer': Target(
-            json.dumps(_normalizer()).encode(), _read_normalizer, (), 'json'
-        ),
-        'unfinished.npz': Target(
-            _unfinished(),
-            _read_unfinished,
-            (
-                'baselines.core.npz.read_all',
-                'baselines.runs.listing._interrupted',
-                'baselines.training.checkpoints.read',
-            ),
-        ),
+    raw = 'baselines.hlo.reading.read_bytes', 'baselines.core.untrusted.read'
+    shown = 'tpugraphs.inspect.contents.task_of', 'tpugraphs.inspect.contents.is_npz'
+    state = (
+        'baselines.core.npz.read_all',
+        'baselines.runs.listing._interrupted',
+        'baselines.training.checkpoints.read',
+    )
+    measured = 'baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'
+    run_file = ('baselines.runs.run_files.read',)
+    ranking = ('baselines.evaluation.submission.read_predictions',)
+    trees = ('baselines.trees.booster.Trees.read',)
+    index = ('baselines.runs.finding.check_weights',)
+    toml = ('baselines.core.settings.read_toml',)
+    found = {
+        'tile.npz': Target(_npz(named), _read_tile, npz),
+        'layout.npz': Target(_npz(layout_files.arrays_of(program)), _read_layout, npz),
+        'shown.npz': Target(_npz(named), _show, shown, name='f.file'),
+        'tile.pb': Target(hlo_modules.tile_file(tile), _extract, raw),
+        'layout.pb': Target(layout.SerializeToString(), _extract, raw),
+        'module.pb': Target(tile.module.SerializeToString(), _read_module, raw),
+        'run.jsonz': Target(_run_file(), _load_run, run_file, 'gzip', '../run_0.jsonz'),
+        'normalizer': Target(_normalizer(), _read_normalizer, (), 'json'),
+        'unfinished.npz': Target(_unfinished(), _read_unfinished, state),
         'archive.tar': Target(_archive(), _unpack, ('baselines.data.archives.unpack',)),
-        'ranking.csv': Target(
-            b'ID,TopConfigs\ntile:xla:a,4;1;0;2;3\nlayout:nlp:random:b,1;0;2\n',
-            _rows,
-            ('baselines.evaluation.submission.read_predictions',),
-            'text',
-        ),
-        'trees.txt': Target(
-            *(_TREES, _read_trees, ('baselines.trees.booster.Trees.read',), 'text'),
-            name='trees.txt',
-        ),
+        'ranking.csv': Target(_RANKING, _read_ranking, ranking, 'text'),
+        'trees.txt': Target(_TREES, _read_trees, trees, 'text', 'trees.txt'),
         'weights': Target(
-            *(_checkpoint_files()[0], _read_weights),
-            ('baselines.runs.run_files.check_weights',),
+            *(_checkpoint()['index'], _read_weights, index),
             name='variables/variables.index',
         ),
         'candidates.json': Target(
-            b'[{"kernel_bounds": [1, 8]}, {"kernel_bounds": [1, 2]}]',
-            _read_candidates,
-            ('baselines.hlo.candidates.read',),
-            'json',
+            *(_CANDIDATES, _read_candidates, ('baselines.hlo.candidates.read',), 'json')
         ),
         'best.json': Target(
-            b'{"collection": "tile:xla", "settings": {"lr": 0.5, "model": "MLP"}}',
-            _read_recipe,
-            ('baselines.recipes._read_file',),
-            'json',
-            'f.json',
+            *(_RECIPE, _read_recipe, ('baselines.recipes._read_file',)),
+            *('json', 'f.json'),
         ),
-        'config.toml': Target(
-            b'lr = 0.5\nbatch = 3\nmodel_kwargs_json = {a = [1, {b = 2}]}',
-            lambda p: _ignored(scripts.from_toml(config.TileConfig, p)),
-            ('baselines.core.settings.read_toml',),
-            'text',
-        ),
+        'config.toml': Target(_CONFIG, _read_config, toml, 'text'),
+        'space.toml': Target(_SPACE, _read_space, toml, 'text'),
         'measured.json': Target(
-            b'{"machine": {"cpu": "x"}, "sources": [{"platform": "gpu"}]}',
-            lambda p: _ignored(hardware.measured_on(os.path.dirname(p))),
-            ('baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'),
-            'json',
-            'measured.json',
+            *(_MEASURED, _read_measured, measured, 'json', 'measured.json')
         ),
     }
-
-
-def _ignored(unused_content: Any) -> None:
-    """Drops the content of formats that cannot tell whether it is right."""
-
-
-def _spaces() -> dict[str, Target]:
-    """Returns spaces of sweeps, where Optuna is installed."""
     if importlib.util.find_spec('optuna') is None:
-        return {}
-    from tpugraphs.sweep import space
-
-    return {
-        'space.toml': Target(
-            b'epochs = 7\nlr = {low = 1e-3, high = 1, log = true}\n'
-            b'model = {choices = ["MLP", "EarlyJoinSAGE"]}\n'
-            b'batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}\n',
-            lambda p: _ignored(space.read(p, config.TileConfig())),
-            ('baselines.core.settings.read_toml',),
-            'text',
-        )
-    }
+        del found['space.toml']
+    return found
 
 
-def _normalizer() -> dict[str, Any]:
+_RANKING = b'ID,TopConfigs\ntile:xla:a,4;1;0;2;3\nlayout:nlp:random:b,1;0;2\n'
+_CANDIDATES = b'[{"kernel_bounds": [1, 8]}, {"kernel_bounds": [1, 2]}]'
+_RECIPE = b'{"collection": "tile:xla", "settings": {"lr": 0.5, "model": "MLP"}}'
+_CONFIG = b'lr = 0.5\nbatch = 3\nmodel_kwargs_json = {a = [1, {b = 2}]}'
+_SPACE = b"""epochs = 7
+lr = {low = 1e-3, high = 1, log = true}
+model = {choices = ["MLP", "EarlyJoinSAGE"]}
+batch = {low = 4, high = 10, step = 2, when = {model = "MLP"}}
+"""
+_MEASURED = b'{"machine": {"cpu": "x"}, "sources": [{"platform": "gpu"}]}'
+_TREES = (
+    b'tree\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=1\n'
+    b'feature_names=a b\n\nTree=0\nnum_leaves=3\nnum_cat=0\nsplit_feature=0 1\n'
+    b'threshold=0.5 1e-35\ndecision_type=2 2\nleft_child=1 -1\nright_child=-3 -2\n'
+    b'leaf_value=1.5 -2 0.25\nis_linear=0\n\nend of trees\n'
+)
+
+
+def _npz(arrays: dict[str, Any]) -> bytes:
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    return content.getvalue()
+
+
+def _lists(values: dict[str, Any]) -> dict[str, Any]:
+    """Makes arrays comparable."""
+    return {k: v.tolist() if hasattr(v, 'tolist') else v for k, v in values.items()}
+
+
+def _read_tile(path: str) -> dict[str, Any]:
+    return _lists(vars(records.TileRecord.read(path)))
+
+
+def _read_layout(path: str) -> dict[str, Any]:
+    return _lists(vars(layout_files.read(path)))
+
+
+def _show(path: str) -> None:
+    contents.load(path)
+
+
+def _read_module(path: str) -> None:
+    modules.read_source(path, 'show')
+
+
+def _extract(path: str) -> None:
+    file = reading.read_tuning(path)
+    for tuning in file.modules:
+        nodes = graph.extract_graph(tuning.module, extra=True)
+        if file.kind == 'tile':
+            tile_configs.extract_configs(tuning)
+        else:
+            layout_configs.extract_configs(tuning, len(nodes.node_opcode))
+
+
+def _normalizer() -> bytes:
     kernels = tile_records.make_records(3)
     store = tile_store.TileStore.from_records('memory', kernels)
-    return normalizer_lib.Normalizer.fit(store).to_json()
+    return json.dumps(normalizer_lib.Normalizer.fit(store).to_json()).encode()
 
 
 def _read_normalizer(path: str) -> None:
-    with open(path, encoding='utf-8') as stream:
-        try:
-            stored = json.load(stream)
-        except RecursionError as error:
-            raise ValueError(str(error)) from None
+    stored = untrusted.loads(pathlib.Path(path).read_bytes())
     found = normalizer_lib.Normalizer.from_json(stored)
     columns = np.zeros((2, len(found.node_used)), np.float32)
     assert np.isfinite(found.nodes(columns)).all()
-
-
-_TREES = b"""tree
-num_class=1
-num_tree_per_iteration=1
-label_index=0
-max_feature_idx=1
-feature_names=a b
-
-Tree=0
-num_leaves=3
-num_cat=0
-split_feature=0 1
-threshold=0.5 1e-35
-decision_type=2 2
-left_child=1 -1
-right_child=-3 -2
-leaf_value=1.5 -2 0.25
-is_linear=0
-
-end of trees
-"""
 
 
 def _read_trees(path: str) -> None:
     found = booster.Trees.read(path)
     rows = np.zeros((2, len(found.used)), np.float32)
     assert np.isfinite(found.predict(rows)).all()
-
-
-@functools.cache
-def _checkpoint_files() -> tuple[bytes, bytes]:
-    """Writes a checkpoint: the index, which says where its variables are, and those."""
-    with tempfile.TemporaryDirectory() as folder:
-        finished_runs.save_weights(_linear(), folder)
-        start = os.path.join(folder, 'variables', 'variables.')
-        found = []
-        for name in ('index', 'data-00000-of-00001'):
-            with open(start + name, 'rb') as stream:
-                found.append(stream.read())
-    return found[0], found[1]
 
 
 @functools.cache
@@ -304,15 +259,24 @@ def _linear() -> Any:
     return model
 
 
+@functools.cache
+def _checkpoint() -> dict[str, bytes]:
+    """Returns the files of a checkpoint: the index says where the variables are."""
+    with tempfile.TemporaryDirectory() as folder:
+        finished_runs.save_weights(_linear(), folder)
+        paths = pathlib.Path(folder, 'variables').glob('variables.*')
+        return {path.suffix[1:].partition('-')[0]: path.read_bytes() for path in paths}
+
+
 def _read_weights(path: str) -> None:
-    variables, folder = os.path.dirname(path), os.path.dirname(os.path.dirname(path))
-    model = _linear()
-    data = os.path.join(variables, 'variables.data-00000-of-00001')
-    with open(data, 'wb') as stream:
-        stream.write(_checkpoint_files()[1])
-    run_files.check_weights(folder)
-    with weights.limited(folder, {}):
-        weights.read(run_files.RunFile(folder, {'args': {'model': 'Tiny'}}), model)
+    variables = pathlib.Path(path).parent
+    data = variables / 'variables.data-00000-of-00001'
+    data.write_bytes(_checkpoint()['data'])
+    folder = str(variables.parent)
+    run = run_files.RunFile(folder, {'args': {'model': 'Tiny'}})
+    finding.check_weights(run)
+    weights.size_limit(folder, {})
+    weights.read(run, _linear())
 
 
 def _read_candidates(path: str) -> None:
@@ -325,27 +289,18 @@ def _read_recipe(path: str) -> None:
         config.with_recipe(config.TileConfig(recipe=path), {})
 
 
-def _npz(arrays) -> bytes:
-    content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
-    return content.getvalue()
+def _read_config(path: str) -> None:
+    scripts.from_toml(config.TileConfig, path)
 
 
-def _values(record) -> dict[str, Any]:
-    return {
-        key: value.tolist() if isinstance(value, np.ndarray) else value
-        for key, value in vars(record).items()
-    }
+def _read_space(path: str) -> None:
+    from tpugraphs.sweep import space
+
+    space.read(path, config.TileConfig())
 
 
-def _extract(path: str) -> None:
-    file = reading.read_tuning(path)
-    for tuning in file.modules:
-        nodes = graph.extract_graph(tuning.module, extra=True)
-        if file.kind == 'tile':
-            tile_configs.extract_configs(tuning)
-        else:
-            layout_configs.extract_configs(tuning, len(nodes.node_opcode))
+def _read_measured(path: str) -> None:
+    hardware.measured_on(os.path.dirname(path))
 
 
 def _run_file() -> bytes:
@@ -359,29 +314,26 @@ def _run_file() -> bytes:
 
 def _load_run(path: str) -> None:
     """Reads a run file as `tpugraphs runs`, `report` and prediction do."""
-    # Its checkpoint has its own tests.
-    model_dir = os.path.join(os.path.dirname(path), 'model_0')
-    variables = os.path.join(model_dir, 'variables')
-    os.makedirs(variables, exist_ok=True)
-    open(os.path.join(variables, 'variables.index'), 'wb').close()
+    index = pathlib.Path(path).parent / 'model_0/variables/variables.index'
+    index.parent.mkdir(parents=True, exist_ok=True)
+    index.touch()
     with contextlib.redirect_stderr(io.StringIO()):
-        listing.rows([os.path.dirname(model_dir)])
-    finding.load(model_dir)
+        listing.rows([os.path.dirname(path)])
+    finding.load(str(index.parents[1]))
 
 
 def _unfinished() -> bytes:
     arrays = {f'now_{i:04d}': np.arange(3.0) + i for i in range(12)}
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'unfinished.npz')
-        checkpoints.write(path, arrays, {'curve': {'epoch': [0, 1]}})
-        with open(path, 'rb') as stream:
-            return stream.read()
+        path = pathlib.Path(folder, 'unfinished.npz')
+        checkpoints.write(str(path), arrays, {'curve': {'epoch': [0, 1]}})
+        return path.read_bytes()
 
 
 def _read_unfinished(path: str) -> Any:
     assert '\n' not in listing._interrupted(path)
     arrays, described = checkpoints.read(path)
-    return {key: value.tolist() for key, value in arrays.items()}, described
+    return _lists(arrays), described
 
 
 def _archive() -> bytes:
@@ -395,25 +347,16 @@ def _archive() -> bytes:
 
 
 def _unpack(path: str) -> None:
-    root = os.path.join(os.path.dirname(path), 'root')
-    before = _tree(os.path.dirname(root)) - _tree(root)
-    archives.unpack(path, root, _FOLDER)
-    assert _tree(os.path.dirname(root)) - _tree(root) == before
-    inside = os.path.join(root, _FOLDER)
-    for found in _tree(root):
-        assert os.path.dirname(found) == inside and found.endswith('.npz')
-        assert os.path.isfile(found) and not os.path.islink(found)
-        os.unlink(found)
+    folder = pathlib.Path(path).parent
+    root, before = folder / 'root', {*folder.rglob('*')}
+    archives.unpack(path, str(root), _FOLDER)
+    for found in {*folder.rglob('*')} - before:
+        assert not found.is_symlink()
+        if not found.is_dir():
+            assert (found.parent, found.suffix) == (root / _FOLDER, '.npz')
+    shutil.rmtree(root)
 
 
-def _tree(folder: str):
-    return {
-        os.path.join(where, name)
-        for where, _, names in os.walk(folder)
-        for name in names
-    }
-
-
-def _rows(path: str) -> None:
+def _read_ranking(path: str) -> None:
     for row in submission.read_predictions(path, padded=True):
         submission.check_row(row, True)

@@ -18,8 +18,8 @@ class Command(NamedTuple):
         reads: files that it reads, which come from anywhere.
         writes: what it makes, which is whole or not there; a folder ends with '/'.
         caches: whether it packs splits.
-        every: faults come at every so-manieth stage; 0 for a command that takes a
-            second, or does at its stages what another one does.
+        every: the number of stages from one fault to the next; 0 for a command that
+            takes a second, or does at its stages what another one does.
         alone: the error of a second one that starts at once; '' if it does its work.
     """
 

@@ -1,10 +1,5 @@
 """Memory for many configurations, and processes that start at once."""
 
-import os
-import shutil
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -12,7 +7,6 @@ from baselines.evaluation import submission
 from tests.faults import calls
 from tests.faults import table
 from tests.helpers import hlo_modules
-from tests.helpers import places
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
 
@@ -60,23 +54,3 @@ def test_many_configurations_are_extracted(world):
     [path] = (world / 'new').iterdir()
     with np.load(path) as arrays:
         assert arrays['config_feat'].shape == (_MANY, 24)
-
-
-@pytest.mark.slow
-def test_first_imports_by_eight_processes_at_once(tmp_path):
-    """All of them compile a new copy of the package."""
-    for name in ('baselines', 'tpugraphs'):
-        shutil.copytree(
-            places.ROOT / name,
-            tmp_path / name,
-            ignore=shutil.ignore_patterns('__pycache__'),
-        )
-    command = [sys.executable, '-m', 'tpugraphs', 'losses']
-    environment = {**os.environ, 'PYTHONPATH': str(tmp_path)}
-    streams = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    started = [
-        subprocess.Popen(command, cwd=tmp_path, env=environment, **streams)
-        for _ in range(8)
-    ]
-    printed = {process.communicate()[0] for process in started}
-    assert len(printed) == 1 and {process.returncode for process in started} == {0}

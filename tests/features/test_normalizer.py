@@ -124,11 +124,6 @@ def test_width_that_differs(store):
         fitted.configs(np.zeros((2, 3)))
 
 
-def test_nothing_to_fit_to(store):
-    with pytest.raises(ValueError, match='train: '):
-        normalizer.Normalizer.fit(store, graphs=[])
-
-
 def test_a_range_beyond_float32(tmp_path):
     store = _store(tmp_path, [[[0, -3e38], [0, 3e38]]], [[[0], [1]]])
     with pytest.raises(ValueError, match='column 1 of node_feat'):

@@ -32,6 +32,7 @@ from baselines.core import registry
 from baselines.runs import finding
 from baselines.runs import saved
 from baselines.runs import weights
+from baselines.training import own_code
 from tests.helpers import finished_runs
 from tpugraphs.handin import conformance
 
@@ -76,6 +77,7 @@ class Task:
         pieces: from `make_pieces`, once.
     """
 
+    num_configs = NUM_CONFIGS
     num_ops: int  # of the opcodes in all pieces, 1 + the largest
     models: Any
     make_pieces: Any
@@ -87,21 +89,18 @@ class Task:
         self.pieces: dict[str, Any] = self.make_pieces()
         self.names = tuple(self.pieces)
 
-    def graph(self, names, configs):
+    @functools.cache
+    def graph(self, names, configs=tuple(range(NUM_CONFIGS))):
         """Merges pieces with some of their configurations; see the library's `Graphs`.
 
         Graphs are kept.
         """
-        return self._graph(tuple(names), tuple(configs))
-
-    @functools.cache
-    def _graph(self, names, configs):
         chosen = [self.choose(self.pieces[name], configs) for name in names]
         return self.merged(chosen)
 
     def batch(self):
         """Merges all pieces."""
-        return self.graph(self.names, range(NUM_CONFIGS))
+        return self.graph(self.names)
 
     def make(self, name: str, **kwargs) -> tf.keras.Model:
         """Makes a model, always the same; drops keywords that it lacks."""
@@ -119,7 +118,7 @@ class Task:
     def rounding(self, name: str) -> float:
         """Bounds how far apart evaluations of the shared model's scores may be."""
         model = self.shared(name)
-        graphs = [self.graph([piece], range(NUM_CONFIGS)) for piece in self.pieces]
+        graphs = [self.graph((piece,)) for piece in self.pieces]
         return max(conformance.rounding(model, graph) for graph in graphs)
 
     @functools.cached_property
@@ -142,6 +141,8 @@ class Task:
         time: here it does so once for a file of models.
         """
         model = self.make(name, **_TINY)
+        model(self.batch())  # Keras saves only then
+        assert not model.non_trainable_variables, 'a grader copies trainable ones'
         variables = list(map(id, model.trainable_variables))
         info = {'args': {'model': name, 'configs': NUM_CONFIGS}}
         with pytest.MonkeyPatch.context() as patch:
@@ -173,8 +174,8 @@ class ModelSuite:
 
     def test_says_whether_scores_depend_on_the_list(self, task, name):
         model, key = task.shared(name), task.names[-1]
-        graph = task.graph([key], range(NUM_CONFIGS))
-        alone = model.forward(task.graph([key], [0]), 1).numpy()
+        graph = task.graph((key,))
+        alone = model.forward(task.graph((key,), (0,)), 1).numpy()
         most = np.abs(alone - model(graph).numpy()[:, :1]).max()
         same = most <= conformance.rounding(model, graph)
         assert same != conformance.depends_on_list(model)
@@ -191,8 +192,10 @@ class ModelSuite:
         for variable in model.trainable_variables:
             if variable.shape.rank == 1:
                 variable.assign(tf.fill(variable.shape, -100.0))
-        batch = types.SimpleNamespace(names=(), graph=lambda *unused: task.batch())
-        conformance.check_gradients(model, batch)
+        batch = types.SimpleNamespace(
+            names=(), num_configs=NUM_CONFIGS, graph=lambda *unused: task.batch()
+        )
+        own_code.check_gradients(model, batch)
 
     @pytest.mark.slow
     def test_save_and_load_give_the_same_scores(self, task, name):

@@ -202,7 +202,7 @@ class Shell:
         try:
             os.chdir(folder)
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-                code = _run(words)
+                code = run(words)
         finally:
             os.chdir(before)
         # Without a folder of its own a training is also there to be `latest`.
@@ -212,7 +212,8 @@ class Shell:
         return code, f'{words}\n{output.getvalue()}' if code else output.getvalue()
 
 
-def _run(words: Sequence[str]) -> int | None:
+def run(words: Sequence[str]) -> int | None:
+    """Runs a command in this process; returns its exit code."""
     name, *rest = words
     if name == 'python' and rest[0] in _TASKS:
         name, rest = 'tpugraphs', ['train', _TASKS[rest[0]], *rest[1:]]

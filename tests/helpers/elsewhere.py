@@ -1,6 +1,8 @@
 """Runs scripts in processes where our package does not exist."""
 
 import json
+import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -26,6 +28,27 @@ for call in calls:
     sys.argv = call
     runpy.run_path(call[0], run_name='__main__')
 """
+
+
+def write_published_tree(folder: pathlib.Path) -> pathlib.Path:
+    """Writes a clone of the published repository, as far as files here meet it.
+
+    The course's script and its modules are in it, and our tiles/models.py, unchanged.
+    """
+    package = folder / 'tpu_graphs' / 'baselines' / 'tiles'
+    package.mkdir(parents=True)
+    for parent in (package, package.parent, package.parent.parent):
+        (parent / '__init__.py').touch()
+    for name in ('data', 'metrics', 'train_args', 'train_lib'):
+        (package / f'{name}.py').touch()
+    shutil.copy(PUBLISHED_TREE / 'implicit.py', package)
+    shutil.copy(places.ROOT / 'baselines' / 'tiles' / 'models.py', package)
+    script = folder / 'tiles_gen_predictions_csv.py'
+    shutil.copy(PUBLISHED_TREE / 'course_script.py', script)
+    for name in ('load_models.py', 'scale_and_merge.py'):
+        shutil.copy(PUBLISHED_TREE / name, folder)
+    shutil.copy(_HELPERS / 'tile_graphs.py', folder)
+    return folder
 
 
 def start(*calls, path=()) -> subprocess.Popen:

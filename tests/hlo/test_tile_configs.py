@@ -84,12 +84,6 @@ def test_modules_that_are_passed_over(runs, reason):
         tile_configs.extract_configs(tuning)
 
 
-def test_one_good_run_beside_an_error_is_usable():
-    # More than one run, counting errors.
-    found = _extract(tile_run(5, default=True), tile_run(6, error=True))
-    assert found.config_runtime.tolist() == [5]
-
-
 def test_too_many_runs_are_refused(monkeypatch):
     monkeypatch.setattr(tile_configs, 'MAX_CONFIGS', 2)
     with pytest.raises(ValueError, match='3 .* 2'):

@@ -110,7 +110,7 @@ def test_equal_configurations_are_scored_once(whole):
     for one in scorer, scoring.LayoutScorer(_Other(model)):
         layout_programs.assert_close(one.score(program), wanted)
     program = dataclasses.replace(program, feats=program.feats * np.inf)
-    with pytest.raises(ValueError, match='gives random_2 a score that is not'):
+    with pytest.raises(ValueError, match=' random_2 '):
         scorer.score(program)
 
 

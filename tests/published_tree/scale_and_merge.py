@@ -6,14 +6,12 @@ import numpy as np
 import tile_graphs
 
 
-def read_split(folder, min_configs=0):
-    """{graph id: arrays} of the kernels with at least so many configurations."""
+def read_split(folder, most=None):
+    """{graph id: arrays} of the first kernels, or of all."""
     kernels = {}
-    for name in sorted(os.listdir(folder)):
+    for name in sorted(os.listdir(folder))[:most]:
         with np.load(os.path.join(folder, name)) as stored:
-            kernel = {key: stored[key] for key in stored.files}
-        if len(kernel['config_feat']) >= min_configs:
-            kernels[name[: -len('.npz')]] = kernel
+            kernels[name[: -len('.npz')]] = {key: stored[key] for key in stored.files}
     return kernels
 
 

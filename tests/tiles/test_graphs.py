@@ -189,14 +189,6 @@ def test_slices_hold_every_configuration_in_order(split, kernels, cells):
     assert item == len(counts)
 
 
-def test_slices_of_a_kernel_share_its_nodes(split):
-    """Memory does not grow with the number of slices."""
-    wide = next(i for i, k in enumerate(split.kernels) if k.tile_id == 'wide')
-    packed = split.graphs.scoring_items(np.array([wide]), pairs=40)
-    assert len(packed['configs_per_kernel']) == 3
-    assert len(packed['feats']) == 40 and len(packed['edges']) == 70
-
-
 def test_chosen_items_hold_the_chosen_configurations(split):
     kernels = np.array([2, 5, 2])
     configs = [np.array([4, 1, 9]), np.array([2]), np.array([0, 0])]

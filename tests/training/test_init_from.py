@@ -1,6 +1,5 @@
 """--init_from: a training that starts from another run's weights."""
 
-import dataclasses
 import shutil
 
 import numpy as np
@@ -14,6 +13,7 @@ from baselines.training import init_from
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
 from tests.helpers import made_runs
+from tests.helpers import refusals
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
@@ -59,31 +59,18 @@ def test_weights_and_scaling_are_those_of_the_source(source, root):
     assert scaling.node_max.max() < 5000  # of the new data
 
 
-@pytest.mark.parametrize(
-    'changes, words',
-    [
-        ({'init_from': '/none/model_0'}, '--init_from: there is no directory /none'),
-        ({'model': 'Signed'}, 'has --model=Tiny, not Signed; pass the same'),
-    ],
-)
-def test_other_settings_are_refused(source, root, changes, words):
-    with pytest.raises(ValueError, match=words) as refused:
-        layout_runs.train(root, **{**_SAME, 'init_from': source, **changes})
-    assert str(refused.value).startswith('--init_from: ')
-    assert '\n' not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    'settings, message',
-    [
-        (config.TileConfig(), 'is of task layout, not tile'),
-        (config.LayoutConfig(model='Trees'), 'Trees have no weights to start from'),
-    ],
-)
-def test_other_kinds_are_refused(source, settings, message):
-    settings = dataclasses.replace(settings, init_from=source)
-    with pytest.raises(ValueError, match=message):
-        init_from.read(settings, None, 1)
+def test_other_runs_are_refused(source, root):
+    for init, words in (('/none/model_0', ['/none']), (source, ['Tiny', 'Signed'])):
+        train = lambda init=init: layout_runs.train(
+            root, **{**_SAME, 'init_from': init, 'model': 'Signed'}
+        )
+        refusals.assert_refused(train, '--init_from: ', *words)
+    for settings, words in (
+        (config.TileConfig(init_from=source), ['layout', 'tile']),
+        (config.LayoutConfig(init_from=source, model='Trees'), ['Trees']),
+    ):
+        read = lambda settings=settings: init_from.read(settings, None, 1)
+        refusals.assert_refused(read, *words)
 
 
 def test_other_data_are_refused(source, root, tmp_path):
@@ -92,14 +79,14 @@ def test_other_data_are_refused(source, root, tmp_path):
         np.random.default_rng(0), 'unknown', node_opcode=np.full(9, 255, np.uint8)
     )
     layout_files.write_split(tmp_path / 'data/xla/random/valid', [unknown])
-    with pytest.raises(ValueError, match='knows opcodes below .*, but the data have 2'):
+    with pytest.raises(ValueError, match='opcodes'):
         layout_runs.train(tmp_path, init_from=source, **_SAME)
 
 
 def test_a_run_of_which_trees_alone_score_is_refused(source, root, monkeypatch):
     monkeypatch.setattr(run_files, 'has_weights', lambda model_dir: False)
     monkeypatch.setattr(finding, 'load', lambda *_: run_files.read(source))
-    with pytest.raises(ValueError, match='scores with Trees alone, which have no'):
+    with pytest.raises(ValueError, match='Trees'):
         layout_runs.train(root, init_from=source, **_SAME)
 
 
@@ -108,5 +95,5 @@ def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypat
     del stripped.info['normalizer']
     monkeypatch.setattr(finding, 'load', lambda *_: stripped)
     settings = layout_runs.settings(root, init_from=source, **_SAME)
-    with pytest.raises(ValueError, match='holds no normaliser: this code did not'):
+    with pytest.raises(ValueError, match='normaliser'):
         init_from.read(settings, None, 1)

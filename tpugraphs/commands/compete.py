@@ -21,16 +21,13 @@ import functools
 from baselines import command_line
 from baselines.core import exits
 from baselines.core import settings as settings_lib
-from baselines.runs import finding
 import tpugraphs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     option = functools.partial(command_line.option, parser)
-    about = (
-        f'take these runs instead of training, one per collection; each {finding.FORMS}'
-    )
+    about = 'take these runs instead of training, one per collection'
     parser.add_argument(
         '--dir', '--dirs', dest='dirs', nargs='+', default=[], metavar='RUN', help=about
     )
@@ -40,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--out_dir', '~/out/compete', about, metavar='FOLDER')
     option('--recipe', 'strong', 'train with this recipe')
     option('--epochs', 0, "train for this many epochs; 0: the recipe's")
-    command_line.switch(
-        parser, '--toy_data', 'use a few graphs of each split, to try it'
-    )
+    command_line.switch(parser, '--toy_data', 'use only a few graphs of each split')
     about = 'take rows of collections without data from sample_submission.csv'
     option('--sample', '', about, metavar='CSV')
     command_line.add_json(parser)

@@ -2,17 +2,17 @@
 
   tpugraphs evaluate --dir latest
 
-prints a table, overall and per program, next to random choice and the untrained
-estimate (`--dir estimate` measures it alone): for tiles top-k error and the Kaggle
-score, for layouts tau and slowdown@1/10/100.  --json prints the same as JSON; for
-several runs it is an object with one entry for each run, and the table ends with a
-line for each, which says how it differs from the others.
-Runs that differ in nothing but seed or fold have their mean and standard deviation
-below.  --output writes these lines to a file, as .csv, or the JSON, as .json.  By
-default the validation split is measured, for runs of a --fold their fold;
-the published test split has no runtimes.  Published figures of layouts are of 1,000
-fixed configurations of each validation graph: --protocol=published takes these, and is
-the default where the graphs are the published ones; --protocol=all takes all.
+prints a table of all runs, next to random choice and the untrained estimate
+(`--dir estimate` measures it alone): for tiles top-k error and the Kaggle score, for
+layouts tau and slowdown@1/10/100.  --by_program prints the figures of each program
+below, and --json all of them as JSON, for several runs an object with an entry for
+each.  Names of runs say how they differ; runs that differ in nothing but seed or fold
+have their mean and standard deviation below.  --output writes the table to a file, as
+.csv, or the JSON, as .json.  By default the validation split is measured, for runs of a
+--fold their fold; the published test split has no runtimes.  Published figures of
+layouts are of 1,000 fixed configurations of each validation graph: --protocol=published
+takes these, and is the default where the graphs are the published ones; --protocol=all
+takes all.
 
   tpugraphs evaluate --predictions scores.npz --collection layout:xla:random
 
@@ -46,10 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = 'measure a CSV (ID,TopConfigs) or .npz (graph ID -> scores) of graphs of '
     about += '--collection (default: tile:xla)'
     command_line.option(parser, '--predictions', '', about, metavar='FILE')
-    about = 'measure layouts on the 1,000 published configurations of each graph, or '
-    about += 'on all'
+    about = 'measure layouts on the 1,000 published configurations per graph, or all'
     protocols = ('published', 'all')
     command_line.option(parser, '--protocol', '', about, choices=protocols)
+    about = 'also print a table of programs (of layouts: of graphs) for each run'
+    command_line.switch(parser, '--by_program', about)
     command_line.add_json(parser)
     about = 'also write a table (.csv) or the JSON (.json) to this file'
     parser.add_argument('--output', help=about)

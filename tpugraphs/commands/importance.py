@@ -8,7 +8,6 @@ Runs that were trained before gains were kept have the numbers of splits alone.
 """
 
 import argparse
-import json
 
 from baselines import command_line
 from baselines.core import text
@@ -21,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_runs(parser)
     about = 'show this many columns'
     command_line.option(parser, '--top', 20, about, metavar='N')
-    command_line.switch(parser, '--json', 'print all columns as JSON')
+    command_line.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -35,7 +34,7 @@ def run(args: argparse.Namespace) -> None:
     trees = booster.Trees.read(run_file.trees_file)
     rows = trees.importances()
     if args.json:
-        print(json.dumps([row._asdict() for row in rows], indent=2))
+        print(text.to_json([row._asdict() for row in rows]))
         return
     print(
         f'{run_file.model_dir}: {text.count(trees.count, "tree")}, '

@@ -1,7 +1,10 @@
-"""What a course asks of a hand-in: models that keep the contract, and a grader's run.
+"""What a course asks of a hand-in, and what its grader's script makes of it.
 
-conformance   the contract of a model, rule by rule
-grading       models.py, a model directory and its run file, as a grader uses them
+importable        what a models.py may import there
+conformance       the contract of a model, rule by rule
+grading           models.py, a model directory and its run file, as the script uses them
+published_script  the same by the published code itself, in a copy of a clone
+verdict           the lines of the report, and the last one
 """
 
 from baselines.core import starting

@@ -1,18 +1,16 @@
 """The contract of a model, rule by rule: the same for tiles and layouts.
 
-    for line in check(MyModel):
+    for line in check(MyModel, {}):
         print(line)
 
-The tests check every registered model by these rules, on graphs of their own.
+The tests check every registered model by these rules, on graphs of their own.  Rules
+that a training has, too, are those of `own_code`.
 """
 
-import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-import dataclasses
 import functools
-import sys
 import tempfile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,67 +20,29 @@ from baselines import config
 from baselines.core import registry
 from baselines.core import text
 from baselines.runs import saved
-from baselines.tasks import examples
-from baselines.tasks import lookup
 from baselines.training import losses
 from baselines.training import own_code
-from baselines.training import task_data
+from tpugraphs.handin import verdict
 
 NUM_CONFIGS = 4
-# What a models.py may import in the published tree, next to the standard library.
-_LIBRARIES = ('tensorflow', 'tensorflow_gnn', 'tensorflow_ranking', 'numpy', 'absl')
+# The last one has no edges.
+_NODES = {'five nodes': 5, 'three nodes': 3, 'one node without edges': 1}
 
-
-class Graphs:
-    """Kernels of one to five nodes with random features, which models are tried on.
-
-    Attributes:
-        names: names of the graphs.
-        num_ops: more than the largest opcode.
-    """
-
-    names: Sequence[str] = ('five nodes', 'three nodes', 'one node')
-    num_ops = examples.OPCODES
-
-    def __init__(self) -> None:
-        rng = np.random.default_rng(0)
-        task = lookup.TASKS[config.TileConfig().collection.task]
-        records, columns = [], ('node_feat', 'node_opcode')
-        for nodes in (5, 3, 1):
-            record: Any = task.make_example_record(rng, NUM_CONFIGS)
-            parts = {key: getattr(record, key)[:nodes] for key in columns}
-            edges = record.edge_index[: nodes - 1]
-            records.append(dataclasses.replace(record, edge_index=edges, **parts))
-        store = task.store_class.from_records('made up', records)
-        settings = config.TileConfig(configs=NUM_CONFIGS)
-        self._data = task_data.make(settings, {'train': store})
-        self.normalizer = self._data.normalizer
-
-    def graph(self, names: Sequence[str], configs: Sequence[int]) -> tfgnn.GraphTensor:
-        """Makes a batch of kernels with these of their NUM_CONFIGS configurations."""
-        numbers = np.array([[self.names.index(name) for name in names]])
-        packed = self._data.pack(numbers, np.tile(configs, (*numbers.shape, 1)))
-        tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
-        self._data.settings = config.TileConfig(configs=len(configs))
-        return self._data.unpack(tensors, 0, len(names))[0]
+# Made-up graphs: `own_code.Graphs`, or those of a test.
+Graphs = Any
 
 
 def build(
-    model_class: type, kwargs: Mapping[str, Any], graphs: Graphs
+    model_class: type, kwargs: Mapping[str, Any], graphs: Graphs, seed: int = 0
 ) -> tf.keras.Model:
-    """Makes a model, always the same, with weights at random, biases too.
+    """Makes a model as the course's script does, by keyword and with `forward` alone.
 
-    Raises:
-        ValueError: it makes layers when it is called.
+    Its weights are random, biases too; the same for a seed.
     """
-    tf.keras.utils.set_random_seed(0)
-    model = model_class(NUM_CONFIGS, graphs.num_ops, **kwargs)
-    with own_code.noting_layers(model_class) as layers:
-        # Keras saves only models that were called.
-        model(graphs.graph(graphs.names[:1], range(NUM_CONFIGS)))
-    if layers:
-        raise ValueError(own_code.describe_layers(model_class.__name__, layers))
-    rng = np.random.default_rng(0)
+    tf.keras.utils.set_random_seed(seed)
+    model = model_class(num_configs=NUM_CONFIGS, num_ops=graphs.num_ops, **kwargs)
+    model.forward(graphs.graph(graphs.names[:1]), NUM_CONFIGS)
+    rng = np.random.default_rng(seed)
     for variable in model.trainable_variables:
         noise = rng.normal(0, 0.1, variable.shape).astype(np.float32)
         variable.assign_add(noise)
@@ -125,115 +85,93 @@ def rounding(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
 def _require_close(
     model: tf.keras.Model,
     graphs: Graphs,
-    name: str,
     scores: np.ndarray,
     expected: np.ndarray,
     change: str,
 ) -> None:
-    """Raises ValueError for scores of a graph that differ by more than rounding."""
-    whole = graphs.graph([name], range(NUM_CONFIGS))
-    most = float(np.abs(scores - expected).max())
-    if most and not most <= rounding(model, whole):  # takes a gradient
-        raise ValueError(f'{change}; a score differs by {most:.2g} ({name})')
+    """Raises ValueError for scores that differ by more than rounding.
+
+    Args:
+        scores: a row for each of the first graphs.
+        change: the end of a message.
+    """
+    for name, row, other in zip(graphs.names, scores, expected):
+        most = float(np.abs(row - other).max())
+        if most and not most <= rounding(model, graphs.graph((name,))):  # a gradient
+            raise ValueError(f'{change}; a score differs by {most:.2g} ({name})')
 
 
-def check_rows(model: tf.keras.Model, graphs: Graphs) -> None:
-    """Checks for a row of finite float32 scores per graph, which configurations change.
+def check_scores(model: tf.keras.Model, graphs: Graphs) -> None:
+    """Checks that configurations get different scores, the same in every call.
 
     Raises:
         ValueError: says what to change, as in all rules.
     """
-    scores = model(graphs.graph(graphs.names, range(NUM_CONFIGS)))
-    wanted = (len(graphs.names), NUM_CONFIGS)
-    if tuple(scores.shape) != wanted or scores.dtype != tf.float32:
-        raise ValueError(
-            f'call should return float32 {wanted}, [kernels, configurations], not '
-            f'{scores.dtype.name} {tuple(scores.shape)}'
-        )
-    if not np.isfinite(scores).all():
-        raise ValueError('a score is not finite')
+    graph = graphs.graph(graphs.names)
+    scores, again = model(graph).numpy(), model(graph).numpy()
+    _require_close(model, graphs, again, scores, 'scores differ from call to call')
     if not np.ptp(scores, axis=1).min() > 0:
         raise ValueError('all configurations of a kernel get the same score')
 
 
+def check_without_edges(model: tf.keras.Model, graphs: Graphs) -> None:
+    """Checks that `forward` scores a graph without edges, which is the last one."""
+    scores = model.forward(graphs.graph(graphs.names[-1:]), NUM_CONFIGS)
+    own_code.require_scores('forward', scores, (1, NUM_CONFIGS))
+
+
 def check_any_number(model: tf.keras.Model, graphs: Graphs) -> None:
-    """Checks that `forward` scores 1, 4 and 7 configurations, as `call` does."""
-    name = graphs.names[0]
-    whole = model(graphs.graph([name], range(NUM_CONFIGS))).numpy()
-    for chosen in (range(NUM_CONFIGS), [2], [0, 1, 2, 3, 3, 1, 0]):
-        graph = graphs.graph([name], chosen)
-        scores = model.forward(graph, len(chosen)).numpy()
-        if scores.shape != (1, len(chosen)):
-            raise ValueError(
-                f'forward should return {(1, len(chosen))} scores for num_configs = '
-                f'{len(chosen)}, not {scores.shape}'
-            )
+    """Checks that `forward` scores any number of configurations, as `call` does."""
+    whole = model(graphs.graph(graphs.names[:1])).numpy()
+    for chosen, scores in own_code.check_any_number(model, graphs):
         if len(chosen) == NUM_CONFIGS or not depends_on_list(model):
             change = 'a score depends on the other configurations in the list; if it '
             change += 'should, set scores_depend_on_list = True in the class'
-            expected = whole[:, list(chosen)]
-            _require_close(model, graphs, name, scores, expected, change)
+            _require_close(model, graphs, scores, whole[:, list(chosen)], change)
 
 
 def check_order(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that permuting the configurations permutes the scores."""
-    order = [2, 0, 3, 1]
+    order = (2, 0, 3, 1)
     permuted = model(graphs.graph(graphs.names, order)).numpy()
-    scores = model(graphs.graph(graphs.names, range(NUM_CONFIGS))).numpy()
-    for name, row, expected in zip(graphs.names, permuted, scores[:, order]):
-        change = 'scores depend on the order of the configurations'
-        _require_close(model, graphs, name, row, expected, change)
+    expected = model(graphs.graph(graphs.names)).numpy()[:, order]
+    change = 'scores depend on the order of the configurations'
+    _require_close(model, graphs, permuted, expected, change)
 
 
 def check_batches(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that a graph has the same scores alone, in a batch, and in another."""
-    together = model(graphs.graph(graphs.names, range(NUM_CONFIGS))).numpy()
-    turned = model(graphs.graph(graphs.names[::-1], range(NUM_CONFIGS))).numpy()
-    for name, row, other in zip(graphs.names, together, turned[::-1]):
-        alone = graphs.graph([name], range(NUM_CONFIGS))
-        scores = model.forward(alone, NUM_CONFIGS).numpy()[0]
-        change = 'scores depend on the other kernels of the batch'
-        _require_close(model, graphs, name, np.stack([scores, other]), row, change)
+    expected = model(graphs.graph(graphs.names)).numpy()
+    turned = model(graphs.graph(graphs.names[::-1])).numpy()[::-1]
+    graph_of = lambda name: graphs.graph((name,))
+    alone = [model.forward(graph_of(name), NUM_CONFIGS)[0] for name in graphs.names]
+    change = 'scores depend on the other kernels of the batch'
+    for scores in (turned, np.stack(alone)):
+        _require_close(model, graphs, scores, expected, change)
 
 
-def check_gradients(model: tf.keras.Model, graphs: Graphs) -> None:
-    """Checks that all variables have finite gradients, with each graph alone, too."""
-    loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
-    for names in (graphs.names, *([name] for name in graphs.names)):
-        with tf.GradientTape() as tape:
-            scores = model(graphs.graph(names, range(NUM_CONFIGS)), training=True)
-            labels = tf.range(1.0, NUM_CONFIGS + 1) + tf.zeros_like(scores)
-            total = tf.add_n([loss(labels, scores), *model.losses])
-        with text.located(', '.join(names)):
-            own_code.check_gradients(tape, total, model)
-
-
-def check_state(model: tf.keras.Model, graphs: Graphs) -> None:
-    """Checks that calls make no variables, and that the weights are all that counts."""
-    before = [id(variable) for variable in model.trainable_variables]
-    model(graphs.graph(graphs.names, range(NUM_CONFIGS)), training=True)
-    if [id(variable) for variable in model.trainable_variables] != before:
-        raise ValueError('a call makes variables: make them in __init__')
-    trained = {id(variable) for variable in model.trainable_variables}
-    for variable in model.variables:
-        if id(variable) not in trained:
-            raise ValueError(
-                f'{variable.name} is not trainable: a grader copies trainable '
-                'variables alone'
-            )
-
-
-def check_saving(model: tf.keras.Model, graphs: Graphs) -> None:
-    """Checks that a SavedModel of it gives the same variables, by position."""
-    with tempfile.TemporaryDirectory() as folder:
-        saved.save_model(model, folder)
-        loaded = load_as_a_grader(folder)
-    for number, variable in enumerate(model.trainable_variables):
-        if number >= len(loaded) or not np.array_equal(loaded[number], variable):
+def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> None:
+    """Checks that another model scores so with the trainable variables as saved."""
+    batch = graphs.graph(graphs.names)
+    expected = model(batch).numpy()  # Keras saves a model only after a call
+    loaded = save_and_load(model)
+    for variable, array in zip(model.trainable_variables, loaded):
+        if not np.array_equal(variable, array):
             raise ValueError(
                 f'{variable.name} is at another place after loading: assign each '
                 'attribute once, and each layer to one attribute'
             )
+    copy_variables(loaded, other)
+    kept = text.listed([v.name for v in model.non_trainable_variables]) or 'random'
+    change = f'the trainable variables, all that a grader copies, are not all ({kept})'
+    _require_close(model, graphs, other(batch).numpy(), expected, change)
+
+
+def save_and_load(model: tf.keras.Model) -> list[np.ndarray]:
+    """Returns the trainable variables of a model as a grader finds them."""
+    with tempfile.TemporaryDirectory() as folder:
+        saved.save_model(model, folder)
+        return load_as_a_grader(folder)
 
 
 def load_as_a_grader(model_dir: str) -> list[np.ndarray]:
@@ -244,87 +182,86 @@ def load_as_a_grader(model_dir: str) -> list[np.ndarray]:
     return [variable.numpy() for variable in loaded.trainable_variables]
 
 
-Rule = Callable[[tf.keras.Model, Graphs], None]
+def copy_variables(loaded: Sequence[np.ndarray], model: tf.keras.Model) -> None:
+    """Copies trainable variables by position; raises ValueError if they do not fit."""
+    variables = model.trainable_variables
+    if len(loaded) != len(variables):
+        raise ValueError(
+            f'the directory holds {text.count(len(loaded), "trainable variable")}, and '
+            f'a new model, built by forward, has {len(variables)}'
+        )
+    for variable, array in zip(variables, loaded):
+        if variable.shape != array.shape:
+            raise ValueError(
+                f'{variable.name} is of shape {array.shape} in the directory, and of '
+                f'{tuple(variable.shape)} in a new model'
+            )
+        variable.assign(array)
+
+
+Rule = Callable[[tf.keras.Model, Graphs], Any]
 RULES: Mapping[str, Rule] = {
-    'a row of scores for each kernel': check_rows,
+    'forward makes all variables': own_code.check_variables,
+    'a row of scores for each kernel': own_code.check_rows,
+    'the same scores each time': check_scores,
+    'a kernel without edges': check_without_edges,
     'any number of configurations': check_any_number,
     'the order of configurations': check_order,
     'alone as in a batch': check_batches,
-    'gradients': check_gradients,
-    'variables': check_state,
-    'saving and loading': check_saving,
+    'gradients': own_code.check_gradients,
 }
+_FIRST = 3  # where one of these fails, others would, too
 
 
-class Line(NamedTuple):
-    """A line of a report."""
-
-    ok: bool
-    subject: str  # a class or a file
-    note: str  # the rule that it keeps, or what to change
-
-    def __str__(self) -> str:
-        return f'{"ok " if self.ok else "FIX"}  {self.subject}: {self.note}'
+@functools.cache
+def _graphs() -> own_code.Graphs:
+    return own_code.Graphs(config.TileConfig(configs=NUM_CONFIGS), _NODES)
 
 
-def check(model_class: type, kwargs: text.JsonObject) -> Iterator[Line]:
+def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
     """Checks a class of tile models by all rules.
 
     Args:
         model_class: class of a tile model.
         kwargs: arguments of its constructor.
     """
-    name, kernels = model_class.__name__, Graphs()
-    if 'scaling' in (registry.options(model_class) or ()):
-        kwargs = {'scaling': kernels.normalizer.to_json(), **kwargs}
+    name, path = model_class.__name__, registry.file_of(model_class)
+    graphs = _graphs()
     models: list[tf.keras.Model] = []
 
     def make() -> None:
-        models.append(build(model_class, kwargs, kernels))
+        models.extend(build(model_class, kwargs, graphs, seed) for seed in range(2))
 
-    yield tried(name, 'layers are made in __init__', make, model_class)
-    for rule, check_rule in RULES.items():
-        for model in models:
-            work = functools.partial(check_rule, model, kernels)
-            yield tried(name, rule, work, model_class)
+    made = tried(name, "is made as in the course's script", make, path)
+    yield made
+    if not made.ok:
+        return
+    model, other = models
+    copied: Rule = functools.partial(check_copy, other=other)
+    rules = {**RULES, 'a copy of the saved weights': copied}
+    said: set[str] = set()
+    for number, (rule, check_rule) in enumerate(rules.items()):
+        work: Any = functools.partial(check_rule, model, graphs)
+        line = tried(name, rule, work, path)
+        wrong = line.note.removeprefix(f'{rule}: ')
+        if wrong not in said:  # one fault may break several rules
+            yield line
+        said.add(wrong)
+        if not line.ok and number < _FIRST:
+            return
 
 
 def tried(
-    subject: str, rule: str, work: Callable[[], object], code: Callable | None = None
-) -> Line:
+    subject: str, rule: str, work: Callable[[], str | None], path: str = ''
+) -> verdict.Line:
     """Tries a rule; its line says what was raised, and where in the user's file.
 
     Args:
-        code: a class of that file.
+        work: returns what to add to the rule, if anything.
+        path: of the user's file.
     """
     try:
-        work()
-    except Exception as error:
-        wrong = str(error)
-        if not isinstance(error, ValueError) or '\n' in wrong:
-            wrong = own_code.one_line(error, code or work)
-        return Line(False, subject, f'{rule}: {wrong}')
-    return Line(True, subject, rule)
-
-
-def check_imports(path: str) -> None:
-    """Checks that a models.py imports only what the published tree has.
-
-    Raises:
-        ValueError: names the import and its line.
-    """
-    with open(path, encoding='utf-8') as stream:
-        tree = ast.parse(stream.read(), path)
-    for node in ast.walk(tree):
-        if not isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
-        package = getattr(node, 'module', None) or ''
-        for alias in node.names:
-            name = f'{package}.{alias.name}'.lstrip('.')
-            parts, is_relative = name.split('.'), getattr(node, 'level', 0) > 0
-            there = parts[0] in (*sys.stdlib_module_names, *_LIBRARIES)
-            if (is_relative or not there) and 'implicit' not in parts:
-                raise ValueError(
-                    f'line {node.lineno} imports {name}, which the '
-                    'published tree does not have'
-                )
+        return verdict.Line('ok', subject, rule + (work() or ''))
+    except (Exception, SystemExit) as error:
+        wrong = registry.describe_error(error, path)
+        return verdict.Line('FIX', subject, f'{rule}: {wrong}')

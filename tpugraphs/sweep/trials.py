@@ -45,21 +45,10 @@ class SweepOptions:
     """The options of a sweep."""
 
     space: str = setting('', 'search what this TOML file says (docs/guide/sweeps.md)')
-    storage: str = setting(
-        '', 'keep the trials in the database of this URL (default: a file in --out_dir)'
-    )
-    study: str = setting(
-        '', "give the sweep this name in the database (default: the collection's)"
-    )
-    trials: int = setting(
-        40,
-        'stop after this many trials, counting those of all processes; trials that '
-        'are running then are finished',
-        low=1,
-    )
-    minutes: float = setting(
-        0.0, 'start no trial after this many minutes; 0: no limit', low=0
-    )
+    storage: str = setting('', 'use the database of this URL (default: in --out_dir)')
+    study: str = setting('', "use this name there (default: the collection's)")
+    trials: int = setting(40, 'run this many trials, of all processes together', low=1)
+    minutes: float = setting(0.0, 'start no trial later; 0: no limit', low=0)
     no_pruning: bool = setting(False, 'train every trial to its end')
     json: bool = setting(False, 'print JSON instead of a table')
 
@@ -169,12 +158,16 @@ def show(study: optuna.Study, as_json: bool) -> None:
         print(text.to_json([_to_json(trial) for trial in study.trials]))
         return
     rows = [['trial', 'state', 'score', 'seconds', 'settings']]
-    for trial in study.trials:
-        number, state, score, seconds, settings, reason = _to_json(trial).values()
-        figures = text.cell(score, '.3f'), text.cell(seconds, '.1f')
-        shown = f'{differences.format_settings(settings)}; {reason}'.rstrip('; ')
-        rows.append([str(number), state, *figures, shown])
+    rows += map(_row, study.trials)
     print(*text.table(rows, '><>><', rules=[1]), _best(study), sep='\n')
+
+
+def _row(trial: FrozenTrial) -> list[str]:
+    """Returns the cells of a trial in the table of all."""
+    number, state, score, seconds, settings, reason = _to_json(trial).values()
+    figures = text.cell(score, '.3f'), text.cell(seconds, '.1f')
+    shown = f'{differences.format_settings(settings)}; {reason}'.rstrip('; ')
+    return [str(number), state, *figures, shown]
 
 
 def _best(study: optuna.Study) -> str:
@@ -231,7 +224,7 @@ def _score(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> float
         try:
             drawn = space.suggest(trial)
             shown = differences.format_settings(trial.params)
-            print(f'trial {trial.number}: {shown}', file=output, flush=True)
+            print(f'trial {trial.number}: {shown}: starts', file=output, flush=True)
             # As those of a recipe, they draw no more --configs than the data have.
             drawn |= {'resume': True, 'recipe': best_file, 'out_dir': folder}
             drawn |= {'run_id': f'{study.study_name} trial {trial.number}'}
@@ -278,10 +271,9 @@ def run(
 
     def write_best(study: optuna.Study, trial: FrozenTrial) -> None:
         ended = [t.state.name for t in study.trials if t.state.is_finished()]
-        number, state, score, seconds, _, reason = _to_json(trial).values()
-        result = reason or text.cell(score, '.3f')
-        line = f'trial {number}: {state} after {seconds:.1f} s: {result}'
-        print('; '.join(filter(None, [line, _best(study)])), flush=True)
+        number, state, score, seconds, shown = _row(trial)
+        line = f'trial {number}: {shown}: {state}, {score} after {seconds} s'
+        print(f'{line}; {_best(study)}'.rstrip('; '), flush=True)
         if len(ended) >= 3 and {*ended} == {'FAIL'}:  # the sweep itself is wrong
             study.stop()
         if 'COMPLETE' in ended:

@@ -5,7 +5,7 @@ import pytest
 
 from baselines.data.layout import joint
 from baselines.data.layout import store as layout_store
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import layout_table
 from tests.helpers import layout_files
@@ -55,9 +55,7 @@ def test_flags_are_the_last_columns_of_all_nodes(store):
     scaled = fitted.nodes(store.part('node_feat', 1))
     assert scaled[:, -2:].tolist() == [[0, 1]] * 8
     # The data have the published columns all the same.
-    assert variants.Variant.from_store(store) == variants.Variant.from_store(
-        _PARTS[_XLA]
-    )
+    assert splits.Variant.from_store(store) == splits.Variant.from_store(_PARTS[_XLA])
 
 
 def test_programs_are_those_of_the_parts(store):
@@ -75,14 +73,6 @@ def test_programs_are_those_of_the_parts(store):
         np.testing.assert_array_equal(store.vectors(graph), part.vectors(number))
     with pytest.raises(IndexError):
         store.part('config_runtime', 4)
-
-
-def test_one_collection_alone_has_the_same_flags(store):
-    alone = joint.JointStore({_NLP: _PARTS[_NLP]}, [_XLA, _NLP])
-    np.testing.assert_array_equal(
-        alone.part('node_feat', 0), store.part('node_feat', 1)
-    )
-    assert alone.fingerprint == _PARTS[_NLP].fingerprint
 
 
 def test_trees_see_the_flags_last(store):

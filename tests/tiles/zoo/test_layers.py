@@ -51,17 +51,11 @@ def test_gates_scale_the_channels_of_messages():
 
 
 @pytest.mark.parametrize(
-    'options, words',
-    [
-        ({'bins': -1}, 'bins is at least 0, not -1'),
-        ({'head_dim': 0}, 'head_dim is at least 1, not 0'),
-        ({'dropout': 1.0}, 'dropout is from 0 to below 1, not 1.0'),
-        ({'log_scales': (0.0,)}, r'log_scales are above 0, not \[0.0\]'),
-    ],
+    'name, value', [('bins', -1), ('dropout', 1.0), ('log_scales', (0.0,))]
 )
-def test_options_of_the_late_join_that_make_no_sense(options, words):
-    with pytest.raises(ValueError, match=words):
-        late_join.LateJoinResSAGE(2, 10, **options)
+def test_options_of_the_late_join_that_make_no_sense(name, value):
+    with pytest.raises(ValueError, match=name):
+        late_join.LateJoinResSAGE(2, 10, **{name: value})
 
 
 def test_dropout_is_the_same_for_the_same_values_alone():

@@ -41,32 +41,20 @@ def test_the_score_is_the_mean_over_collections(tmp_path):
 
 
 def test_what_cannot_compete(tmp_path):
-    refusals.assert_refused(
-        lambda: competition.compete(_options(tmp_path)), 'has no collection; it should'
-    )
+    def refused(runs, *words, **changes):
+        compete = lambda: competition.compete(_options(tmp_path, **changes), runs)
+        refusals.assert_refused(compete, *words)
+
+    refused([], f'{tmp_path}')
     for split in ('train', 'valid', 'test'):
         (tmp_path / 'data/layout/xla/random' / split).mkdir(parents=True)
-    refusals.assert_refused(
-        lambda: competition.compete(_options(tmp_path, sample='none.csv')),
-        '--sample none.csv: there is no such file; download sample_submission.csv',
-    )
+    refused([], '--sample none.csv', sample='none.csv')
     (tmp_path / 'data/layout/xla/random/test/b.npz').touch()
     (tmp_path / 'sample.csv').write_text('ID,TopConfigs\nlayout:xla:random:a,0\n')
-    refusals.assert_refused(
-        lambda: competition.compete(
-            _options(tmp_path, sample=f'{tmp_path}/sample.csv')
-        ),
-        '1 of 1 predicted IDs are not in the template: layout:xla:random:b',
-    )
+    refused([], '1 of 1', 'layout:xla:random:b', sample=f'{tmp_path}/sample.csv')
     tile, other = (made_runs.make_tile_run(tmp_path) for _ in range(2))
-    refusals.assert_refused(
-        lambda: competition.compete(_options(tmp_path), [tile, other]),
-        'are both of tile:xla; name one run for a collection',
-    )
-    refusals.assert_refused(
-        lambda: competition.compete(_options(tmp_path), [tile]),
-        f'--dir: no data of tile:xla in {tmp_path}/data/tile/xla',
-    )
+    refused([tile, other], 'tile:xla')
+    refused([tile], '--dir', f'{tmp_path}/data/tile/xla')
 
 
 def test_ctrl_c_is_continued_by_the_same_command(tmp_path, monkeypatch):

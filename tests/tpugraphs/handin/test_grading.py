@@ -1,136 +1,197 @@
-"""`tpugraphs check`: what it says of classes that break the contract, rule by rule.
+"""`tpugraphs check` with a trained run: what the course's script makes of both."""
 
-Hand-ins that are right, and a trained model: `tests/runs/test_portability.py`.
-"""
+import pathlib
+import re
+import shutil
+import types
 
+import numpy as np
 import pytest
 
+from baselines.training import run_training
+from tests.helpers import elsewhere
+from tests.helpers import finished_runs
+from tests.helpers import places
+from tests.helpers import tile_records
+from tests.helpers import tile_runs
 from tpugraphs import commands
 from tpugraphs.handin import conformance
+from tpugraphs.handin import grading
+from tpugraphs.handin import published_script
 
-_BASE = """
-import tensorflow as tf
-_Keras = tf.keras.Model
-class _Base(_Keras):
-    def __init__(self, num_configs, num_ops):
-        super().__init__()
-        self.n = num_configs
-        self.dense = tf.keras.layers.Dense(1)
-    def call(self, graph, training=False):
-        return self.forward(graph, self.n)
-    def scores(self, graph, num_configs):
-        scores = self.dense(graph.node_sets['config']['feats'])
-        return tf.reshape(scores, [-1, num_configs])
-    forward = scores
-"""
-_SLOW = 'saving and loading'
-# Class -> (its body, what is said)
-_BROKEN = {
-    'Lazy': (
-        """
-    def forward(self, graph, num_configs):
-        return tf.keras.layers.Dense(num_configs)(self.scores(graph, num_configs))
-""",
-        'layers are made in __init__: Lazy makes a Dense layer while it is called (',
-    ),
-    'Sorting': (
-        """
-    def forward(self, graph, num_configs):
-        return tf.sort(self.scores(graph, num_configs))
-""",
-        'the order of configurations: scores depend on the order of the configurations',
-    ),
-    'Centred': (
-        """
-    def forward(self, graph, num_configs):
-        scores = self.scores(graph, num_configs)
-        return scores - tf.reduce_mean(scores, axis=1, keepdims=True)
-""",
-        'any number of configurations: a score depends on the other configurations in '
-        'the list; if it should, set scores_depend_on_list = True in the class',
-    ),
-    'Mixing': (
-        """
-    def forward(self, graph, num_configs):
-        scores = self.scores(graph, num_configs)
-        return scores * (1.0 + tf.reduce_mean(scores, axis=0, keepdims=True))
-""",
-        'alone as in a batch: scores depend on the other kernels of the batch',
-    ),
-    'Cut': (
-        """
-    def __init__(self, num_configs, num_ops):
-        super().__init__(num_configs, num_ops)
-        self.more = tf.keras.layers.Dense(1)
-    def forward(self, graph, num_configs):
-        more = self.more(graph.node_sets['config']['feats'])
-        more = tf.reshape(tf.stop_gradient(more), [-1, num_configs])
-        return self.scores(graph, num_configs) + more
-""",
-        'gradients: five nodes, three nodes, one node: the scores do not depend on the '
-        'variable cut',
-    ),
-    'Normed': (
-        """
-    def __init__(self, num_configs, num_ops):
-        super().__init__(num_configs, num_ops)
-        self.norm = tf.keras.layers.BatchNormalization()
-    def forward(self, graph, num_configs):
-        return self.norm(self.scores(graph, num_configs)[..., None])[..., 0]
-""",
-        'variables: normed',
-    ),
-    'Typo': (
-        """
-    def forward(self, graph, num_configs):
-        return self.scroes(graph, num_configs)
-""",
-        "layers are made in __init__: AttributeError: 'Typo' object has no attribute "
-        "'scroes' (",
-    ),
-}
+pytestmark = pytest.mark.slow
+
+_MODELS = places.ROOT / 'baselines' / 'tiles' / 'models.py'
+_NAME = 'EarlyJoinSAGE'
 
 
-@pytest.mark.parametrize('name', _BROKEN)
-def test_a_class_that_breaks_a_rule(name, tmp_path, capsys, monkeypatch):
-    quick = {rule: check for rule, check in conformance.RULES.items() if rule != _SLOW}
-    monkeypatch.setattr(conformance, 'RULES', quick)
-    body, expected = _BROKEN[name]
-    path = tmp_path / 'models.py'
-    path.write_text(f'{_BASE}class {name}(_Base):{body}')
-    assert commands.run('check', [f'{path}:{name}']) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == 'ok   models.py: imports'
-    wrong = next(line for line in lines if line.startswith(f'FIX  {name}: {expected}'))
-    if expected.endswith('('):
-        assert f'{path}, line {path.read_text().count(chr(10))}' in wrong
-
-
-@pytest.mark.slow
-def test_an_attribute_assigned_twice_moves_its_variables(tmp_path, capsys):
-    path = tmp_path / 'models.py'
-    path.write_text(f"""{_BASE}class Twice(_Base):
-    def __init__(self, num_configs, num_ops):
-        super().__init__(num_configs, num_ops)
-        self.last = tf.keras.layers.Dense(1)
-        self.dense = tf.keras.layers.Dense(2)
-    def scores(self, graph, num_configs):
-        scores = self.last(self.dense(graph.node_sets['config']['feats']))
-        return tf.reshape(scores, [-1, num_configs])
-    forward = scores
-""")
-    assert commands.run('check', [f'{path}:Twice']) == 1
-    [wrong] = [x for x in capsys.readouterr().out.splitlines() if x[:3] == 'FIX']
-    assert 'kernel:0' in wrong and 'attribute' in wrong
-
-
-def test_a_file_without_the_model(tmp_path, capsys):
-    path = tmp_path / 'models.py'
-    path.write_text(f'{_BASE}import scipy\nclass Mine(_Base): pass\n')
-    assert commands.run('check', [f'{path}:Yours']) == 1
-    printed = capsys.readouterr()
-    assert printed.out == (
-        'FIX  models.py: imports: line 15 imports scipy, which the published tree does '
-        'not have\n'
+@pytest.fixture(scope='module', name='trained')
+def _trained(tmp_path_factory):
+    """The model directory of a short training; one test kernel has no edges."""
+    root = tmp_path_factory.mktemp('tile')
+    tile_records.write_splits(root / 'data', 6)
+    rng = np.random.default_rng(7)
+    one = tile_records.make_record(rng, 'single', nodes=1, configs=3, is_test=True)
+    tile_records.write_split(root / 'data' / 'test', [one])
+    options = '{"num_gnns": 1, "hidden_dim": 16, "op_embed_dim": 4}'
+    settings = tile_runs.settings(
+        root, model=_NAME, model_kwargs_json=options, epochs=1, lr=0.01, batch=3
     )
-    assert f"no model in {path} 'Yours'; there are: Mine" in printed.err
+    return pathlib.Path(run_training.train(settings))
+
+
+@pytest.fixture(name='check')
+def _check(trained, tmp_path, monkeypatch, capsys):
+    """Checks a copy of the run; its models are tried by other tests."""
+    monkeypatch.setattr(conformance, 'check', lambda *unused: iter(()))
+
+    def check(*words, models='', info=lambda info: None):
+        """Returns the exit code and the lines, or those of an error."""
+        model_dir = tmp_path / trained.name
+        if not model_dir.exists():
+            shutil.copytree(trained, model_dir)
+        changed = finished_runs.info_of(trained)
+        info(changed)
+        finished_runs.write_info(model_dir, changed)
+        path = tmp_path / 'models.py'
+        path.write_text(_MODELS.read_text(encoding='utf-8') + models)
+        code = commands.run('check', [str(path), '--dir', str(model_dir), *words])
+        printed = capsys.readouterr()
+        return code, (printed.out or printed.err).splitlines()
+
+    return check
+
+
+def _as_published(info):
+    """What a run file of the published code holds, ten choices of each kernel."""
+    for key in ('normalizer', 'num_ops', 'digest'):
+        del info[key]
+    rows = info['test_predictions'].items()
+    info['test_predictions'] = {
+        row_id.rpartition(':')[2]: [*best, *([0] * 10)][:10] for row_id, best in rows
+    }
+
+
+def _with(**args):
+    """Returns a function that changes settings of a run file."""
+    return lambda info: info['args'].update(args)
+
+
+def _interrupted(info):
+    """As after a training that could be fitted, and not measured."""
+    info['final_error'] = {}
+    del info['test_predictions']
+
+
+_EDGELESS = f"""
+class {_NAME}({_NAME}):
+    def forward(self, graph, *args, **kwargs):
+        tf.debugging.assert_positive(graph.edge_sets['feed'].sizes)
+        return super().forward(graph, *args, **kwargs)
+"""
+_REVERSED = f"""
+class {_NAME}({_NAME}):
+    def forward(self, graph, *args, **kwargs):
+        return -super().forward(graph, *args, **kwargs)
+"""
+
+
+@pytest.mark.parametrize(
+    'said, rules',
+    [
+        ('', {}),
+        ('', {'info': _as_published}),
+        ('', {'info': _interrupted}),
+        ('--sample_data', {'info': _with(sample_data=True)}),
+        ('--toy_data', {'info': _with(toy_data=True)}),
+        ('', {'info': _with(toy_data=True), 'words': ['--toy_data']}),
+        ('--trees', {'info': _with(trees=True)}),
+        ('--model=Trees', {'info': _with(model='Trees')}),
+        ("'Gone'", {'info': _with(model='Gone')}),
+        ('7 of 7 differ', {'models': _REVERSED}),
+        ('kernel single: InvalidArgumentError', {'models': _EDGELESS}),
+        ('trainable variables, and', {'info': _with(model_kwargs_json='{}')}),
+    ],
+)
+def test_hand_ins(check, trained, said, rules):
+    words = rules.pop('words', [])
+    code, lines = check(f'--data_root={trained.parents[1] / "data"}', *words, **rules)
+    fixes = [line for line in lines if line.startswith('FIX')]
+    assert code == bool(said) == len(fixes), lines
+    assert said in ''.join(fixes)
+    assert lines[-1].startswith('verdict: ' + ('1 point' if said else 'hand in'))
+    if not said:
+        assert 'ranks the test kernels: 7' in lines[-3]
+        assert 'ranks as the training did' in lines[-2]
+        assert ('no ranking' in lines[-2]) == ('_interrupted' in str(rules))
+
+
+def test_kernels_that_only_the_script_scales_by(check, trained, tmp_path):
+    """Those of the training split with fewer than --configs configurations."""
+    shutil.copytree(trained.parents[1] / 'data', tmp_path / 'data')
+    rng = np.random.default_rng(2)
+    small = tile_records.make_record(rng, 'small', configs=9)
+    small.node_feat[:] *= 10
+    small.node_opcode[:] = 1
+    tile_records.write_split(tmp_path / 'data' / 'train', [small])
+    words = f'--data_root={tmp_path / "data"}', f'--published={tmp_path / "tree"}'
+    code, lines = check(words[0])
+    assert code == 0 and re.search('otherwise for [1-7],', lines[-2])
+    elsewhere.write_published_tree(tmp_path / 'tree')
+    code, lines = check(*words)
+    assert (code, len(lines)) == (0, 2)
+    assert '7 kernels, 0 of them otherwise' in lines[0]
+    # Opcodes and columns of their own make a model of other sizes.
+    small.node_opcode[:] = 250
+    tile_records.write_split(tmp_path / 'data' / 'train', [small])
+    for given, cause in ((words[:1], 'is of shape'), (words, 'hape mismatch')):
+        code, lines = check(*given)
+        assert code == 1 and cause in lines[-2], lines
+
+
+def test_the_published_code_has_what_this_package_lacks(check, trained, tmp_path):
+    tree = elsewhere.write_published_tree(tmp_path / 'tree')
+    data = f'--data_root={trained.parents[1] / "data"}'
+    words = data, '--published', str(tree)
+    theirs = '\nfrom tpu_graphs.baselines.tiles import metrics\n'
+    code, lines = check(*words, models=theirs)
+    assert code == 0 and 'metrics' in lines[0]
+    code, lines = check(*words, models='\nimport baselines\n')
+    assert (
+        code == 1
+        and 'ModuleNotFoundError' in lines[0]
+        and 'models.py, line' in lines[0]
+    )
+
+
+@pytest.mark.parametrize(
+    'named, words, rules',
+    [
+        ('--sample_data', [], {'info': _with(sample_data=True)}),
+        ('models.py', ['--published=nowhere'], {}),
+        ('--script', [f'--script={places.ROOT / grading.SCRIPT}'], {}),
+        ('nowhere.py', ['--script=nowhere.py'], {}),
+        ('no_such_library', [], {}),
+    ],
+)
+def test_what_the_published_code_cannot_be_asked(
+    check, tmp_path, monkeypatch, named, words, rules
+):
+    tree = elsewhere.write_published_tree(tmp_path / 'tree')
+    if named == 'no_such_library':
+        monkeypatch.setattr(published_script, '_LIBRARIES', (named,))
+    code, lines = check(f'--published={tree}', *words, **rules)
+    assert code == 1 and len(lines) == 1
+    assert lines[0].startswith('error: --published') and named in lines[0]
+
+
+def test_a_note_on_the_scripts_of_the_course(check, tmp_path, monkeypatch):
+    package = types.SimpleNamespace(
+        __file__=str(tmp_path / 'baselines' / '__init__.py')
+    )
+    monkeypatch.setattr(grading, 'baselines', package)
+    shutil.copy(
+        elsewhere.PUBLISHED_TREE / 'course_script.py', tmp_path / grading.SCRIPT
+    )
+    code, lines = check()
+    assert code == 0 and lines[0].startswith(f'note {grading.SCRIPT}: ')

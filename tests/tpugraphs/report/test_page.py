@@ -152,32 +152,23 @@ def test_nothing_comes_from_elsewhere_and_nothing_runs(tiles, layouts):
 
 def test_it_says_what_a_report_says(tiles):
     found = _Page(tiles)
-    alts = dict(zip('scores losses errors opa slowdown'.split(), found.alts))
-    assert 'MLP lr=.01: 4 epochs, best 0.900 at epoch 3' in alts['scores']
-    assert alts['losses'].startswith(
-        'Line chart of the loss (ListMLELoss:1,MSE:0.02) by epoch'
-    )
-    assert alts['errors'].startswith('Dot plot of top-5 error by program. MLP ')
-    assert '; MLP lr=.01: all 0.' in alts['errors']
-    assert '; at random: all 0.' in alts['errors'] and ' to 0.' in alts['errors']
+    scores, losses, errors, _, slowdown = found.alts
+    assert 'MLP lr=.01: 4 epochs, best 0.900 at epoch 3' in scores
+    assert 'ListMLELoss:1,MSE:0.02' in losses and '; MLP lr=.01: all 0.' in errors
     # Of both runs and of random choice: the more are tried, the less is lost.
-    lines = alts['slowdown'].rstrip('.').split(': ')[1:]
+    lines = slowdown.rstrip('.').split(': ')[1:]
     tried = [[float(x) for x in re.findall(r'(\d+\.\d)% at', s)] for s in lines]
     assert [len(values) for values in tried] == [3, 3, 3]
-    assert 'random: ' in alts['slowdown']
     assert all(values == sorted(values, reverse=True) for values in tried)
-    for words in ('What differs', 'at random', 'Bars of a single run'):
-        assert words in found.text
     assert '0.01' in found.text and '0.1' in found.text  # lr of both
 
 
 def test_layouts_have_a_ceiling(layouts):
     found = _Page(layouts)
-    [alt] = [alt for alt in found.alts if alt.startswith("Dot plot of Kendall's tau")]
     noisy = report.summarise('layout', _programs())['overall']['noise']
-    assert f'agree at {noisy["tau_twice"]:.2f}' in alt
-    assert f'a perfect model would reach about {noisy["tau_ceiling"]:.2f}' in alt
-    assert 'perfect model' in found.text and 'What differs' not in found.text
+    [alt] = [alt for alt in found.alts if 'perfect model' in alt]
+    for key in ('tau_twice', 'tau_ceiling'):
+        assert f' {noisy[key]:.2f}' in alt
 
 
 def test_seeds_of_a_model_are_one_model(tmp_path):
@@ -188,26 +179,12 @@ def test_seeds_of_a_model_are_one_model(tmp_path):
     page.write(str(path), [_run('A poor one', 'tile', poor), *seeds])
     found = _Page(path)
     assert '<title>4 runs of 2 models on tile:xla</title>' in found.content
-    assert 'Models are in the order of their top-5 error, best first.' in found.text
     means = [run.summary['overall']['opa']['mean'] for run in seeds]
     shown = f'{np.mean(means):.3f} ± {np.std(means, ddof=1):.3f}'
     assert f'OPA {shown} ' in found.text and ' MLP A poor one at random' in found.text
     assert ' runs 3 1 ' in found.text
     errors = next(alt for alt in found.alts if alt.startswith('Dot plot of OPA'))
     assert f'MLP: all {shown}, ' in errors and 'at random: all 0.500, ' in errors
-    # Three curves, and a star on each, of the first colour.
-    assert found.pictures[0].count('#0b62a8') >= 6
-    assert found.pictures[0].count('#c2410c') < found.pictures[0].count('#0b62a8')
-
-
-def test_runs_on_other_data_are_other_models(tmp_path):
-    runs = [_run(f'MLP {n}', 'tile', _kernels(n), model='MLP') for n in range(3)]
-    runs[2].summary['data'] = '/home/me/others/valid'
-    page.write(str(tmp_path / 'report.html'), runs)
-    found = _Page(tmp_path / 'report.html')
-    assert '<title>3 runs of 2 models on tile:xla</title>' in found.content
-    assert 'MLP on data 1 (.../data)' in found.text
-    assert 'MLP on data 2 (.../others)' in found.text
 
 
 def test_no_folder_of_the_machine_is_named(tmp_path):
@@ -249,48 +226,11 @@ def _trees(name='Trees'):
     return _run(name, 'tile', _kernels(0), best_epoch=1, **more)
 
 
-def test_each_loss_has_a_picture_of_the_models_that_have_it():
-    mse = {'model': 'MLP', 'losses': 'MSE:1'}
-    models = [_run('one', 'tile', _kernels(0)), _run('two', 'tile', _kernels(1))]
-    other = _run('three', 'tile', _kernels(2), args=mse)
-    drawn = figures.curves([_model(r) for r in (models[0], _trees(), other, models[1])])
-    assert [picture.caption.split(':')[0] for picture in drawn[1:]] == [
-        'The loss (ListMLELoss',
-        'The loss (squared error) by tree',
-        'The loss (MSE',
-    ]
-    scores, list_mle, squares, squared = (picture.svg for picture in drawn)
-    names = [f'<!-- {name} -->' for name in ('one', 'Trees', 'three', 'two')]
-    of = [[names.index(n) for n in names if n in svg] for svg in (scores, list_mle)]
-    assert of == [[0, 2, 3], [0, 3]]
-    assert names[1] in squares and '<!-- tree -->' in squares
-    assert names[2] in squared and names[0] not in squared
-
-
 def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
     page.write(str(tmp_path / 'both.html'), [_trees(), _run('x', 'tile', _kernels(0))])
     found = _Page(tmp_path / 'both.html').text
     assert ' model Trees MLP ' in found and ' seed 3 0 ' in found
     assert ' lr - 0.01 ' in found and ' losses - ListMLELoss' in found
-
-
-def test_names_in_legends_are_whole():
-    name = 'LateJoinResSAGE + trees averaging=ema:0.99 batch=5 hidden_dim=64'
-    runs = [_run(name, 'tile', _kernels(0)), _run(f'{name}0', 'tile', _kernels(1))]
-    for draw in (figures.slowdowns, lambda m: figures.curves(m)[0]):
-        picture = draw([_model(run) for run in runs])
-        words = ' '.join(re.findall('<!-- (.*?) -->', picture.svg))
-        assert name in words and f'{name}0' in words
-
-
-def test_many_programs_are_cut_to_the_worst():
-    run = _run('MLP', 'tile', _kernels(0, programs=5, kernels=6))
-    picture = figures.groups([_model(run)], 'top_5_error', 'top-5 error', most_rows=2)
-    assert 'the 2 worst of 5' in picture.caption
-    # The scores of program i are noisier than those of i - 1.
-    for key, title in (('top_5_error', 'error'), ('opa', 'OPA')):
-        words = figures.groups([_model(run)], key, title, most_rows=2).svg
-        assert 'net_4' in words and 'net_0' not in words
 
 
 def test_the_default_first_then_at_random():
