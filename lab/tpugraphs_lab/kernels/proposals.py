@@ -63,8 +63,8 @@ def tunings(
     callees = {c.id: c for c in program.module.computations}
     for shapes, instruction, own in chosen:
         rng = np.random.default_rng(seed)
-        kernel = building.Module(f'{program.name}_{instruction.name}', callees)
-        yield _tuning_of(kernel, shapes, instruction, own, count, rng)
+        made = building.Module(f'{program.name}_{instruction.name}', callees)
+        yield _tuning_of(made, shapes, instruction, own, count, rng)
     if chosen:
         return
     module = preparation.optimise(program, optimiser)

@@ -137,8 +137,9 @@ class _Evaluator:
             return operands
         if value.opcode == 'get-tuple-element':
             whole, place = operands[0], value.tuple_index
-            known = isinstance(whole, tuple) and 0 <= place < len(whole)
-            return whole[place] if known else None
+            if not isinstance(whole, tuple) or not 0 <= place < len(whole):
+                return None
+            return whole[place]
         if value.opcode in _COPIES:
             return operands[0]
         if value.opcode in ('fusion', 'call'):

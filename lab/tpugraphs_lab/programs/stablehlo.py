@@ -154,7 +154,7 @@ def _call_composites(module: ir.Module) -> None:
     for operation in list(_operations(module.operation)):
         if operation.name != 'stablehlo.composite':
             continue
-        call = ir.Operation.create(
+        call: Any = ir.Operation.create(
             'func.call',
             [result.type for result in operation.results],
             list(operation.operands),
