@@ -245,8 +245,7 @@ def compare(slow: np.ndarray, fast: np.ndarray) -> Ratio:
     """
     # [passes]: the median of logs is, with its sign changed, that of inverse ratios.
     logs = np.log(np.asarray(slow, float)) - np.log(np.asarray(fast, float))
-    low, high = metrics.bootstrap_interval(logs, np.median, 'percentile')
     middle = float(np.median(logs))
-    if low is None or high is None:  # a single pass
-        low = high = middle
+    ends = metrics.bootstrap_interval(logs, np.median, 'percentile')
+    low, high = (middle if end is None else end for end in ends)
     return Ratio(math.exp(middle), math.exp(low), math.exp(high))
