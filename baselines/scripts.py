@@ -22,7 +22,6 @@ from baselines import config
 from baselines import recipes
 from baselines.core import exits
 from baselines.core import files
-from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
@@ -90,7 +89,7 @@ def define_flags(
     for field in dataclasses.fields(config_class):
         if only and field.name not in only:
             continue
-        about = config.help_of(config_class, field.name)
+        about = settings_lib.help_of(config_class, field.name)
         define[type(field.default)](
             field.name, field.default, about, flag_values=values
         )
@@ -281,14 +280,7 @@ def _parsed(values: flags.FlagValues, words: Sequence[str]) -> list[str]:
 
 
 def as_absl(argv: Sequence[str], values: text.JsonObject) -> list[str]:
-    """Writes --no-x as --nox, which absl knows, where x is a flag.
-
-    Raises:
-        ValueError: a flag is one of an earlier version; says what to write instead.
-    """
-    if 'columns' in values:
-        flags_given = (re.match('--?(?:no-?)?([a-z_]+)', word) for word in argv)
-        old_columns.refuse(match[1] for match in flags_given if match)
+    """Writes --no-x as --nox, which absl knows, where x is a flag."""
     start = '--no-'
     return [
         f'--no{word[len(start) :]}'
@@ -331,7 +323,6 @@ def from_toml(config_class: type, path: str) -> text.JsonObject:
         OSError: it cannot be read.
     """
     content = settings_lib.read_toml(path, 'config')
-    content = old_columns.translate(content, config_class is config.TileConfig)
     with text.located(f'--config: {path}'):
         return settings_lib.typed(config_class, content, 'flag')
 

@@ -35,7 +35,7 @@ epochs = 3
 lr = 1          # a whole number is a number
 toy_data = true
 model_kwargs_json = {num_gnns = 2}
-estimate = true  # of 0.3
+columns = 'estimate'
 """)
     changes = dict(columns='estimate', model='MLP', lr=1.0, toy_data=True, epochs=3)
     changes['model_kwargs_json'] = '{"num_gnns": 2}'
@@ -134,7 +134,6 @@ def test_train_refuses_in_one_line(capsys):
     for flag, *words in (
         ('--epohcs=3', '--epohcs', "'epochs'"),
         ('--learning_rate=1', '--learning_rate', "'lr'"),
-        ('--notile_columns', '--columns=tile'),
         ('--columns=tiel', "--columns 'tiel'", "'tile'?"),
         ('--epochs=abc', '--epochs ', "whole number, not 'abc'"),
         ('--seeds=0,1', '--seeds ', "not '0,1'"),

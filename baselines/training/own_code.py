@@ -18,6 +18,7 @@ import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.tasks import examples
 from baselines.tasks import lookup
@@ -131,7 +132,7 @@ def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -
         model_class,
         settings.configs,
         graphs.num_ops,
-        config_lib.model_kwargs(settings.model_kwargs_json),
+        settings_lib.parse_model_kwargs(settings.model_kwargs_json),
         graphs.normalizer.to_json(),
         lambda model: model.forward(graphs.graph(graphs.names[:1]), settings.configs),
     )

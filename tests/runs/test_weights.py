@@ -25,7 +25,8 @@ def _layer(units):
 
 
 def test_what_fits_is_made(model_dir):
-    with weights.limited(model_dir, {'dim': 64, 'names': ['x', None, 2.5]}):
+    options = {'dim': 64, 'names': ['x', None, 2.5]}
+    with registry.limited(weights.size_limit(model_dir, options)):
         assert _layer(1000).shape == (1, 1000)
 
 
@@ -45,7 +46,7 @@ def _layers():
 )
 def test_what_is_far_larger_is_not(model_dir, make, options):
     with pytest.raises(ValueError, match='far larger'):
-        with weights.limited(model_dir, options):
+        with registry.limited(weights.size_limit(model_dir, options)):
             make()
     assert _layer(1).shape == (1, 1)
 

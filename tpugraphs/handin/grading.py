@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import baselines
-from baselines import config
 from baselines.core import arrays
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
@@ -178,11 +178,12 @@ def open_data(
     Raises:
         ValueError: a split is missing or damaged.
     """
-    collection = run.part('')
+    collection = run.collection.part('', run.model_dir)
     options = prediction.Options(hand_in.data_root, toy_data=hand_in.toy_data or None)
     options = prediction.resolve(options, collection, run)
     train, *others = (
-        _TASK.open_split(collection, options, split) for split in collections.SPLITS
+        _TASK.store_class.open_collection(collection, options, split)
+        for split in collections.SPLITS
     )
 
     def fit(least: int) -> normalizer_lib.Scaling:
@@ -192,18 +193,13 @@ def open_data(
         return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
     # A run of the published code holds no scaling.
-    trained = normalizer_lib.Scaling.from_json(run.info) or fit(_configs(run))
+    trained = normalizer_lib.Scaling.from_json(run.info) or fit(run.configs)
     return others[-1], trained, fit(0)
-
-
-def _configs(run: run_files.RunFile) -> int:
-    """Returns the number of configurations that a run's model was made with."""
-    return run.args.get('configs', config.TileConfig.configs)
 
 
 def model_kwargs(run: run_files.RunFile) -> text.JsonObject:
     """Returns the options of a run's model."""
-    return config.model_kwargs(run.args.get('model_kwargs_json') or '{}')
+    return settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
 
 
 def predict(hand_in: verdict.HandIn, run: run_files.RunFile) -> Scores:
@@ -257,11 +253,11 @@ def make_model(
     from tpugraphs.handin import conformance
 
     graphs = _TASK.graphs(test, scaling.normalizer, False, False)
-    kwargs, configs = model_kwargs(run), _configs(run)
+    kwargs = model_kwargs(run)
     loaded = conformance.load_as_a_grader(run.model_dir)
     # A run file may come from someone else, and ask for a huge model.
-    with weights.limited(run.model_dir, kwargs):
-        model = model_class(num_configs=configs, num_ops=scaling.num_ops, **kwargs)
+    with registry.limited(weights.size_limit(run.model_dir, kwargs)):
+        model = model_class(num_configs=run.configs, num_ops=scaling.num_ops, **kwargs)
         model.forward(*_kernel(graphs, 0))
     conformance.copy_variables(loaded, model)
     return model, graphs
