@@ -35,13 +35,17 @@ class Phase:
     Args:
         title: name of the work, such as 'ranking test'.
         unit: an item; 'B' for bytes, which a bar shows in megabytes.
+        delay: seconds after which the bar appears; a log has no lines of short work.
 
     Attributes:
         done: the number of items that are done.
     """
 
-    def __init__(self, title: str, total: int, unit: str, done: int = 0):
+    def __init__(
+        self, title: str, total: int, unit: str, done: int = 0, delay: float = 0
+    ):
         self._title, self._unit, self.done = title, unit, done
+        self._least_level = logging.INFO if delay else logging.DEBUG
         self._all = f'{total / 1e6:,.0f} MB' if unit == 'B' else text.count(total, unit)
         self._remark = ''
         self._bar = tqdm.tqdm(
@@ -52,6 +56,7 @@ class Phase:
             unit_scale=unit == 'B',
             leave=False,
             disable=None,
+            delay=delay,
         )
         self._is_logged = self._bar.disable  # tqdm disables a bar without a terminal
 
@@ -84,7 +89,7 @@ class Phase:
         self._bar.set_postfix_str(remark)
 
     def _log(self, level: int, message: str) -> None:
-        if self._is_logged:
+        if self._is_logged and level >= self._least_level:
             logger().log(level, '%s: %s', self._title, message)
 
 
