@@ -53,13 +53,13 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     is_full = args.by_program or args.json or tables.is_json(args.output or '.csv')
     measurer = measuring.Measurer(args.split, args.protocol, is_full)
     # What is wrong with data is said before a model is read, and TensorFlow imported.
-    for predictor in predictors.values():
-        measurer.open(predictor)
+    opened = {name: measurer.open(p) for name, p in predictors.items()}
     for predictor in predictors.values():
         predictor.read()
     for model_dir in differences.in_order(labels):
         given = args.predictions if model_dir == args.predictions else ''
-        summary, _ = measurer.measure(predictors[model_dir], given)
+        predictor = predictors[model_dir]
+        summary, _ = measurer.measure(predictor, opened[model_dir], given)
         summary.update(labels[model_dir]._asdict())
         summaries[model_dir] = summary
     if not args.json:

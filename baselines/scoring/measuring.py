@@ -17,13 +17,15 @@ from baselines.runs import finding
 from baselines.scoring import prediction
 
 _Measured = tuple[text.JsonObject, list[report.GraphResult]]
+_Opened = tuple[splits.PackedSplit, list[np.ndarray]]  # see `Measurer.open`
 
 
 def measure(
     predictor: prediction.Predictor, split: str, protocol: str = '', scores: str = ''
 ) -> _Measured:
     """Measures the ranking of a split; see `Measurer`."""
-    return Measurer(split, protocol).measure(predictor, scores)
+    measurer = Measurer(split, protocol)
+    return measurer.measure(predictor, measurer.open(predictor), scores)
 
 
 class Measurer:
@@ -50,9 +52,7 @@ class Measurer:
         # By data: results without scores, and the references of these.
         self._known: dict[tuple, tuple[list[report.GraphResult], list]] = {}
 
-    def open(
-        self, predictor: prediction.Predictor
-    ) -> tuple[splits.PackedSplit, list[np.ndarray]]:
+    def open(self, predictor: prediction.Predictor) -> _Opened:
         """Opens the split for a predictor, whose models are not read for that.
 
         Returns:
@@ -66,10 +66,13 @@ class Measurer:
         check_runtimes(store)
         return store, _listed_configurations(predictor, store, self._protocol)
 
-    def measure(self, predictor: prediction.Predictor, scores: str = '') -> _Measured:
+    def measure(
+        self, predictor: prediction.Predictor, opened: _Opened, scores: str = ''
+    ) -> _Measured:
         """Measures a predictor.
 
         Args:
+            opened: from `open`.
             scores: a file with the scores, see `score_files`, which may lack some
                 graphs; '' to score here.
 
@@ -81,18 +84,20 @@ class Measurer:
             ValueError: the data or the file are unusable, no runtime is known, or the
                 published protocol has no list for a graph.
         """
-        store, lists = self.open(predictor)
+        store, lists = opened
         counts = dict(zip(store.graph_ids, store.config_counts.tolist()))
         collection, task = predictor.collection, predictor.task
         given = score_files.read(scores, collection.name, counts) if scores else None
-        described = describe(predictor, store)
+        # A run of the published code opens other splits to be read.
+        described = {**describe(predictor, store), 'split': self._split}
         if lists:
             store = cast(layout_store.LayoutStore, store).with_configurations(lists)
             described['protocol'] = report.PUBLISHED
-        key = collection.name, store.fingerprint, bool(lists), is_estimate(predictor)
+        formula = estimates(predictor, store)
+        key = collection.name, store.fingerprint, bool(lists), formula is None
         if key not in self._known:
             unscored = [np.zeros(0)] * len(store)
-            results = task.results(store, unscored, estimates(predictor, store))
+            results = task.results(store, unscored, formula)
             if lists:  # a configuration listed twice was measured once
                 results = [result._replace(configurations=None) for result in results]
             self._known[key] = (
@@ -138,11 +143,6 @@ def check_runtimes(store: splits.PackedSplit) -> None:
         )
 
 
-def is_estimate(predictor: prediction.Predictor) -> bool:
-    """Returns whether a predictor is the untrained estimate."""
-    return predictor.name == finding.ESTIMATE
-
-
 def estimates(
     predictor: prediction.Predictor, store: splits.PackedSplit
 ) -> Iterator[np.ndarray] | None:
@@ -153,8 +153,8 @@ def estimates(
     """
     columns = predictor.collection.config_columns
     published_columns = splits.Variant(config_features=columns)
-    is_published = splits.Variant.from_store(store) == published_columns
-    if is_estimate(predictor) or not is_published:
+    is_estimate = predictor.name == finding.ESTIMATE
+    if is_estimate or splits.Variant.from_store(store) != published_columns:
         return None
     return predictor.task.estimates(store)
 

@@ -87,8 +87,8 @@ class Predictor:
     Args:
         run: None for the estimate.
         name: name of the source of scores, without a run.
-        opened: splits that are open, which the predictors of a command share; None to
-            open them each time, as their files may change.
+        opened: whole splits that are open, which the predictors of a command share;
+            None to open them each time, as their files may change.
     """
 
     def __init__(
@@ -162,13 +162,7 @@ class Predictor:
         trained on a part of the published validation split.  Data that it was not
         trained on are taken as they are.
         """
-        is_first, self.split = not self.split, split
-        key = self.name, self.collection.name, split
-        return self._once(key, lambda: self._open_noting(split, is_first))
-
-    def _open_noting(self, split: str, is_first: bool) -> splits.PackedSplit:
-        """Opens a split; prints how it differs from that of the run's training."""
-        run = self.run
+        run, is_first, self.split = self.run, not self.split, split
         if run is None:
             return self._open(split)
         if is_first and run.args.get('toy_data'):
@@ -198,20 +192,13 @@ class Predictor:
         return stores[split]
 
     def _open(self, split: str) -> splits.PackedSplit:
-        """Opens a whole split."""
+        """Opens a whole split, or takes it from those that predictors share."""
         options, open_split = self.options, self.task.store_class.open_collection
         key = split, *dataclasses.astuple(dataclasses.replace(options, models_file=''))
-        return self._once(key, lambda: open_split(self.collection, options, split))
-
-    def _once(
-        self, key: tuple, open_split: Callable[[], splits.PackedSplit]
-    ) -> splits.PackedSplit:
-        """Opens a split, or takes it from those that predictors share."""
-        if self._opened is None:
-            return open_split()
-        if key not in self._opened:
-            self._opened[key] = open_split()
-        return self._opened[key]
+        opened = {} if self._opened is None else self._opened
+        if key not in opened:
+            opened[key] = open_split(self.collection, options, split)
+        return opened[key]
 
     def _note_toy_data(self, run: run_files.RunFile) -> None:
         """Prints which part of the data is taken for a run of --toy_data."""

@@ -384,7 +384,7 @@ class _SAGE(_Published):
             return tf.nn.l2_normalize(z, axis=-1)
         # The same in fewer passes over memory; its gradient at 0 is not finite.
         norm = tf.math.reduce_euclidean_norm(z, axis=-1, keepdims=True)
-        return z / tf.maximum(norm, 1e-6)
+        return z * tf.math.reciprocal(tf.maximum(norm, 1e-6))  # one division a row
 
 
 class LateJoinSAGE(_SAGE):

@@ -194,7 +194,10 @@ def _measure(
     """Measures validation: by collection, the figures of all graphs."""
     measurer = measuring.Measurer('valid', by_group=False)
     predictors = prediction.find_all([run.model_dir], _options(config)).values()
-    return {p.collection.name: measurer.measure(p)[0]['overall'] for p in predictors}
+    return {
+        p.collection.name: measurer.measure(p, measurer.open(p))[0]['overall']
+        for p in predictors
+    }
 
 
 def _score(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:

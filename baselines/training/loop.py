@@ -157,7 +157,7 @@ class Trainer:
                 if state.best_weights and epoch - state.best_epoch > patience:
                     break
                 started = time.monotonic()
-                trained = self._train_epoch(steps, data, epoch, shown)
+                trained = self._train_epoch(steps, data, epoch)
                 seconds = time.monotonic() - started
                 with steps.averaged():
                     measured = self._validate(validator)
@@ -228,17 +228,14 @@ class Trainer:
             self.model.set_weights(self._replica.get_weights())
 
     def _train_epoch(
-        self,
-        steps: steps_lib.Steps,
-        data: task_data.TaskData,
-        epoch: int,
-        shown: progress.Progress,
+        self, steps: steps_lib.Steps, data: task_data.TaskData, epoch: int
     ) -> tuple[float, float | None]:
         """Takes the steps of an epoch; returns its mean loss and its OPA."""
         loss, correct, total, done = 0.0, 0.0, 0.0, 0
         # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
-        with shown.bar(epoch, data.steps_per_epoch) as bar:
+        title = f'epoch {epoch + 1}/{self._settings.epochs}'
+        with progress.bar(title, data.steps_per_epoch) as bar:
             for drawn in data.draws(epoch):
                 count = len(drawn[0])
                 packed = data.pack(*self._devices.share(*drawn))

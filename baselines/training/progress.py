@@ -147,10 +147,6 @@ class Progress:
         if self._skipped:
             self._say(self._skipped)
 
-    def bar(self, epoch: int, steps: int) -> tqdm.tqdm:
-        """Returns the bar of an epoch, from 0, for `show_step`; see `bar`."""
-        return bar(f'epoch {epoch + 1}/{self._epochs}', steps)
-
     def epoch(self, curve: Mapping[str, Sequence[Any]], is_better: bool) -> None:
         """Prints the row of the last epoch, and the header before the first.
 
