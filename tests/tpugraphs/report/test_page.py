@@ -206,7 +206,7 @@ def test_no_folder_of_the_machine_is_named(tmp_path):
 
 
 def test_strange_curves_are_no_error(tmp_path):
-    curve = {'val_opa': [None, 'x', 0.5, 0.25], 'train_loss': 7, 'val_loss': [None]}
+    curve = {'val_opa': [None, None, 0.5, 0.25], 'val_loss': [None]}
     odd = _run('odd', 'tile', _kernels(0), train_curve=curve, best_epoch='last')
     none = _run('none', 'tile', _kernels(0), train_curve={})
     [scores] = figures.curves([_model(odd), _model(none)])
