@@ -12,8 +12,6 @@ from tests.helpers import tiny_models
 
 pytestmark = pytest.mark.slow
 
-_ROOT = places.ROOT
-
 
 def test_ctrl_c_loses_an_epoch_at_most(tmp_path):
     tile_records.write_splits(tmp_path / 'data')
@@ -28,28 +26,19 @@ def test_ctrl_c_loses_an_epoch_at_most(tmp_path):
 
 
 @pytest.mark.parametrize(
-    'words, message',
+    'words, named',
     [
-        (
-            ['tiles_gen_predictions_csv.py'],
-            "--dir is missing: name a run, which is a directory, 'latest', the "
-            'beginning of a hash, a --run_id or a model\n',
-        ),
-        (
-            ['tiles_train.py', '--seeds=0,1'],
-            "--seeds should be a whole number, not '0,1': train this many times, with "
-            'seeds from --seed on\n',
-        ),
+        (['tiles_gen_predictions_csv.py'], '--dir'),
+        (['tiles_train.py', '--seeds=0,1'], "'0,1'"),
     ],
 )
-def test_a_script_refuses_flags_in_one_line(tmp_path, words, message):
+def test_a_script_refuses_flags_in_one_line(tmp_path, words, named):
     done = subprocess.run(
-        [sys.executable, str(_ROOT / words[0]), *words[1:]],
+        [sys.executable, str(places.ROOT / words[0]), *words[1:]],
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        check=False,
     )
-    assert done.returncode == 1
-    assert done.stderr == f'error: {message}'
+    [line] = done.stderr.splitlines()
+    assert done.returncode == 1 and line.startswith('error: ') and named in line
     assert processes.listing(tmp_path) == []
