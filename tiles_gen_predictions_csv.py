@@ -38,7 +38,7 @@ def define_flags() -> None:
         f'that is there, else {config.TileConfig.data_root})',
     )
     flags.DEFINE_string(
-        'models_file', '', config.help_of(config.TileConfig, 'models_file')
+        'models_file', '', settings_lib.help_of(config.TileConfig, 'models_file')
     )
     scripts.define_flags(
         config.TileConfig, ('cache_dir', 'sample_data', 'toy_data', 'skip_bad_files')

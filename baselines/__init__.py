@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import importlib.metadata
 import importlib.util
 import os
+import platform
 
 # Modules without which no script works.
 _NEEDED = ('absl', 'numpy', 'scipy', 'tensorflow', 'tensorflow_gnn', 'tqdm')
@@ -55,6 +56,15 @@ def version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ''  # TensorFlow goes by other names, too
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of Python and of the packages that results depend on."""
+    names = 'tensorflow', 'tensorflow_gnn', 'numpy'
+    return {
+        'python': platform.python_version(),
+        **{name: version(name) for name in names},
+    }
 
 
 def _require() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from baselines import config
 from baselines.core import extensions
-from baselines.core import settings
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import collections
 from baselines.runs import finding
@@ -22,7 +22,7 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
 
     Args:
         default: the help omits '' and infinity; a type means None.  Numbers above
-            `settings.MOST` are refused, unless it is one.
+            `settings_lib.MOST` are refused, unless it is one.
         about: the help text; it may describe the default in other words.
         **rules: further arguments of `add_argument`.
     """
@@ -39,9 +39,9 @@ def _number(kind: type, default: float | None, word: str) -> float:
     """Reads a number of an option; raises ArgumentTypeError."""
     with contextlib.suppress(ValueError):
         number = kind(word)
-        if number <= settings.MOST or number == default:
+        if number <= settings_lib.MOST or number == default:
             return number
-    wanted = f'{settings.TYPES[kind]} up to {settings.MOST:,}'
+    wanted = f'{settings_lib.TYPES[kind]} up to {settings_lib.MOST:,}'
     raise argparse.ArgumentTypeError(f'must be {wanted}, not {word!r}')
 
 
@@ -137,6 +137,8 @@ def runs_of(args: argparse.Namespace) -> list[str]:
     names = [*getattr(args, 'runs', ()), *args.dirs]
     if not names:
         raise ValueError(f'name a run, such as --dir latest; it is {finding.FORMS}')
+    if not args.out_dir:
+        return names
     return [finding.in_folder(args.out_dir, name) for name in names]
 
 
@@ -160,15 +162,15 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     about = 'keep packed splits in this folder (default: ~/data/tpugraphs/cache)'
     option(parser, '--cache_dir', '', about)
     add_models_file(parser)
-    about = f'{config.help_of(config.LayoutConfig, "memory_budget")} of layouts'
+    about = f'{settings_lib.help_of(config.LayoutConfig, "memory_budget")} of layouts'
     most = config.LayoutConfig.memory_budget
     option(parser, '--memory_budget', most, about, metavar='MB')
-    about = config.help_of(config.TileConfig, 'sample_data')
+    about = settings_lib.help_of(config.TileConfig, 'sample_data')
     switch(parser, '--sample_data', about)
     of_run = "(default: as in the run's training, if no data are named)"
     about = f'use only the first few files of each split {of_run}'
     parser.add_argument('--toy_data', action=Negatable, help=about)
-    about = f'{config.help_of(config.TileConfig, "skip_bad_files")} {of_run}'
+    about = f'{settings_lib.help_of(config.TileConfig, "skip_bad_files")} {of_run}'
     parser.add_argument('--skip_bad_files', action=Negatable, help=about)
 
 
@@ -188,7 +190,7 @@ def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> No
 
 def add_models_file(parser: argparse.ArgumentParser) -> None:
     """Declares where a command finds the user's own models."""
-    about = config.help_of(config.TileConfig, 'models_file')
+    about = settings_lib.help_of(config.TileConfig, 'models_file')
     option(parser, '--models_file', '', about)
 
 

@@ -13,7 +13,6 @@ from baselines.core import files
 from baselines.core import registry
 from baselines.core import settings
 from baselines.core import text
-from baselines.core import untrusted
 from baselines.data import collections
 
 _AnyConfig = TypeVar('_AnyConfig', bound=Union['TileConfig', 'LayoutConfig'])
@@ -338,12 +337,6 @@ AnyConfig = TileConfig | LayoutConfig
 CONFIGS: dict[str, type[AnyConfig]] = {'tile': TileConfig, 'layout': LayoutConfig}
 
 
-def help_of(config_class: type[Optimisation], name: str) -> str:
-    """Returns the help text of one setting."""
-    about = config_class.__dataclass_fields__[name].metadata['help']
-    return about() if callable(about) else about
-
-
 def checked(config: _AnyConfig) -> _AnyConfig:
     """Returns `config` if every value is in its range.
 
@@ -351,7 +344,7 @@ def checked(config: _AnyConfig) -> _AnyConfig:
         ValueError: names the flag, the value and the accepted range.
     """
     settings.check_ranges(config, '--')
-    model_kwargs(config.model_kwargs_json)
+    settings.parse_model_kwargs(config.model_kwargs_json)
     settings.parse_averaging(config.averaging)
     if isinstance(config, TileConfig):
         for name in config.column_sets:
@@ -359,17 +352,8 @@ def checked(config: _AnyConfig) -> _AnyConfig:
                 name, registry.column_sets(), '--columns', extensions.more_columns()
             )
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
-    check_data('' if is_default else config.data_root, config.sample_data)
+    settings.check_data('' if is_default else config.data_root, config.sample_data)
     return config
-
-
-def check_data(data_root: str, sample_data: bool) -> None:
-    """Raises ValueError if both a folder and the sample data are requested."""
-    if data_root and sample_data:
-        raise ValueError(
-            f'--sample_data replaces --data_root={data_root}: drop one of them, '
-            '--sample_data to use the folder'
-        )
 
 
 def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
@@ -389,22 +373,6 @@ def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     with text.located(f'--recipe {config.recipe}'):
         changes = settings.typed(type(config), changes)
     return checked(dataclasses.replace(config, **changes))
-
-
-def model_kwargs(options: str) -> text.JsonObject:
-    """Parses --model_kwargs_json; raises ValueError unless it is a JSON object."""
-    try:
-        kwargs = untrusted.loads(options)
-    except ValueError as error:
-        raise ValueError(
-            f'--model_kwargs_json is not JSON: {text.quoted(options)} ({error})'
-        ) from None
-    if not isinstance(kwargs, dict):
-        raise ValueError(
-            '--model_kwargs_json should be an object such as '
-            f'\'{{"num_gnns": 2}}\', not {options!r}'
-        )
-    return kwargs
 
 
 def to_json(config: Optimisation) -> text.JsonObject:

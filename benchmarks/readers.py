@@ -112,7 +112,7 @@ READERS = {
     ),
     'kernel.npz': (
         lambda n: _written(synthetic.kernel(_RNG, nodes=n // 10).write),
-        tile_records.read_tile,
+        tile_records.TileRecord.read,
     ),
     'program.npz': (
         lambda n: _written(synthetic.program(_RNG, nodes=n // 40).write),

@@ -21,6 +21,7 @@ import tempfile
 import results
 import synthetic
 
+from baselines.core import registry
 from baselines.core import starting
 
 _MODELS = 'EarlyJoinSAGE EarlyJoinResGCN LateJoinSAGE LateJoinResGCN MLP'.split()
@@ -83,7 +84,9 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
-    model = lookup.TASKS['tile'].make_model(name, {}, '', _CONFIGS, 120, normalizer)
+    model_class = registry.model_class(name, 'tile')
+    task = lookup.TASKS['tile']
+    model = task.make_model(model_class, {}, _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
     print(f'{name:16s}', end=' ')
     measure_scoring(model, plain, graphs, repeats)

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from baselines import config
+from baselines.core import registry
 from baselines.tasks import lookup
 from baselines.training import loop
 from baselines.training import losses
@@ -106,7 +107,8 @@ def test_a_training_step_of_tiles(tmp_path):
         validate_batches=0,
     )
     data, task = task_data.open_data(settings), lookup.TASKS['tile']
-    model = task.make_model('MLP', {}, '', 10, data.num_ops, data.normalizer)
+    model_class = registry.model_class('MLP', 'tile')
+    model = task.make_model(model_class, {}, 10, data.num_ops, data.normalizer)
     loss = losses.CombinedLoss(settings.losses, task.temperature)
 
     class Unused:
@@ -126,8 +128,8 @@ def test_a_training_step_of_tiles(tmp_path):
 @pytest.mark.slow
 def test_a_training(train, run):
     walk = _Walk(train)
-    walk.assert_at_most(files=53, packages=12, returns=26)
-    assert walk.entrances['training/run_training.py'] <= 26
+    walk.assert_at_most(files=46, packages=11, returns=17)
+    assert walk.entrances['training/run_training.py'] <= 8
 
 
 @pytest.mark.slow
@@ -139,10 +141,9 @@ def test_a_prediction(run, tmp_path, capsys):
 
     predict('first')  # imports what is imported late
     walk = _Walk(lambda: predict('second'))
-    # Data are opened before the model is read, which takes longer.
-    walk.assert_at_most(files=41, packages=13, returns=15)
-    assert walk.entrances['runs/run_files.py'] <= 18
-    assert walk.entrances['runs/weights.py'] <= 12
+    walk.assert_at_most(files=34, packages=10, returns=11)
+    assert walk.entrances['runs/run_files.py'] <= 4
+    assert walk.entrances['runs/weights.py'] <= 4
 
 
 @pytest.mark.slow
@@ -152,7 +153,7 @@ def test_rank(run, capsys):
 
     rank()  # imports what is imported late
     walk = _Walk(rank)
-    walk.assert_at_most(files=56, packages=16, returns=24)
+    walk.assert_at_most(files=52, packages=14, returns=22)
 
 
 @pytest.mark.slow

@@ -165,7 +165,7 @@ def _by_collection(runs: Sequence[str]) -> dict[str, str]:
     """Returns model directories by collection; raises ValueError for two of one."""
     given: dict[str, str] = {}
     for model_dir in finding.find_all(runs) if runs else ():
-        for part in run_files.read(model_dir).collection().parts:
+        for part in run_files.read(model_dir).collection.parts:
             name = part.name
             if name in given:
                 raise ValueError(

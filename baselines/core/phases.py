@@ -35,12 +35,15 @@ class Phase:
     Args:
         title: name of the work, such as 'ranking test'.
         unit: an item; 'B' for bytes, which a bar shows in megabytes.
+        delay: seconds after which the bar appears.
 
     Attributes:
         done: the number of items that are done.
     """
 
-    def __init__(self, title: str, total: int, unit: str, done: int = 0):
+    def __init__(
+        self, title: str, total: int, unit: str, done: int = 0, delay: float = 0
+    ):
         self._title, self._unit, self.done = title, unit, done
         self._all = f'{total / 1e6:,.0f} MB' if unit == 'B' else text.count(total, unit)
         self._remark = ''
@@ -52,6 +55,7 @@ class Phase:
             unit_scale=unit == 'B',
             leave=False,
             disable=None,
+            delay=delay,
         )
         self._is_logged = self._bar.disable  # tqdm disables a bar without a terminal
 

@@ -15,7 +15,7 @@ import re
 import sys
 import traceback
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 from baselines.core import extensions
 from baselines.core import files
@@ -25,6 +25,8 @@ from baselines.core import text
 # The package in which the published code keeps its models; a models.py written
 # for it says `from tpu_graphs.baselines.tiles import implicit`.
 _PUBLISHED = 'tpu_graphs'
+
+TOO_LARGE = 'model far larger than what'  # in messages
 
 # The --model of gradient-boosted trees, which is no Keras model.
 TREES = 'Trees'
@@ -223,6 +225,12 @@ def models(folder: str, own: Own = '') -> dict[str, type]:
     return {**found, **added}
 
 
+def model_class(name: str, task: str, own: Own = '') -> type:
+    """Returns the class of a graph model; raises ValueError for an unknown name."""
+    # Trees have no class: they are only named among the choices.
+    return resolve(name, {**models(FOLDERS[task], own), TREES: None}, 'model')
+
+
 def is_shipped(task: str) -> bool:
     """Returns whether the files with the models of a task are as they ship."""
     return hash_files(task) == _SHIPPED[task]
@@ -235,6 +243,32 @@ def hash_files(task: str) -> str:
     for path in [place / 'models.py', *sorted(place.glob('zoo/*.py'))]:
         hashed.update(path.read_bytes())
     return hashed.hexdigest()
+
+
+class Size(NamedTuple):
+    """The most that a model may have, to fit the weights of a run."""
+
+    model_dir: str  # the run
+    variables: int
+    weights: int
+
+
+@contextlib.contextmanager
+def limited(most: Size) -> Iterator[None]:
+    """Raises ValueError for a model in the block that has far more variables."""
+    import tensorflow as tf
+
+    left = {'variables': most.variables, 'weights': most.weights}
+
+    def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        left['variables'] -= 1
+        left['weights'] -= tf.TensorShape(kwargs.get('shape')).num_elements() or 0
+        if min(left.values()) < 0:
+            raise ValueError(f'its options make a {TOO_LARGE} {most.model_dir} holds')
+        return next_creator(**kwargs)
+
+    with tf.variable_creator_scope(create):
+        yield
 
 
 def construct(

@@ -42,6 +42,12 @@ def loose_setting(default: Any, about: str, **rules: Any) -> Any:
     return setting(default, about, shapes=False, **rules)
 
 
+def help_of(config_class: Any, name: str) -> str:
+    """Returns the help text of one setting."""
+    about = config_class.__dataclass_fields__[name].metadata['help']
+    return about() if callable(about) else about
+
+
 def check_ranges(settings: Any, prefix: str = '') -> None:
     """Raises ValueError for a value that its `setting` does not accept.
 
@@ -169,3 +175,28 @@ def parse_averaging(spec: str) -> float | None:
             f'not {spec!r}'
         )
     return decay
+
+
+def check_data(data_root: str, sample_data: bool) -> None:
+    """Raises ValueError if both a folder and the sample data are requested."""
+    if data_root and sample_data:
+        raise ValueError(
+            f'--sample_data replaces --data_root={data_root}: drop one of them, '
+            '--sample_data to use the folder'
+        )
+
+
+def parse_model_kwargs(options: str) -> text.JsonObject:
+    """Parses --model_kwargs_json; raises ValueError unless it is a JSON object."""
+    try:
+        kwargs = untrusted.loads(options)
+    except ValueError as error:
+        raise ValueError(
+            f'--model_kwargs_json is not JSON: {text.quoted(options)} ({error})'
+        ) from None
+    if not isinstance(kwargs, dict):
+        raise ValueError(
+            '--model_kwargs_json should be an object such as '
+            f'\'{{"num_gnns": 2}}\', not {options!r}'
+        )
+    return kwargs

@@ -44,6 +44,29 @@ class Collection(NamedTuple):
         by_name = {collection.name: collection for collection in COLLECTIONS}
         return [by_name[name] for name in names if name in by_name]
 
+    def part(self, name: str, model_dir: str) -> 'Collection':
+        """Returns the collection whose graphs a run of this one is to score.
+
+        Args:
+            name: the collection; '' for the only one that the run was trained on.
+            model_dir: the run, for messages.
+
+        Raises:
+            ValueError: it is not of that collection, or of several and none is named.
+        """
+        chosen = [part for part in self.parts if name in ('', part.name)]
+        if len(chosen) == 1:
+            return chosen[0]
+        names = ', '.join(part.name for part in self.parts)
+        if name:
+            raise ValueError(
+                f'--collection={name} is for --dir estimate, or for runs that were '
+                f'trained on it among others: {model_dir} is of {names}'
+            )
+        raise ValueError(
+            f'{model_dir} was trained on {names}: choose one with --collection'
+        )
+
     def folder_of(self, root: str, split: str) -> str:
         """Returns the folder of a split, which need not exist, at or below a root.
 

@@ -24,7 +24,6 @@ from baselines.data.packed import cache
 from baselines.data.packed import columns
 from baselines.data.packed import packer
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 
 _JOINED = ('train', 'valid')
 
@@ -102,7 +101,7 @@ def with_fold(
         return dict(stores)
     joined = [stores[name] for name in _JOINED]
     # Both are packed into the same columns.
-    variants.Variant.from_store(joined[0]).check(joined[1], f'is in {joined[0].source}')
+    splits.Variant.from_store(joined[0]).check(joined[1], f'is in {joined[0].source}')
     for store in joined:
         if not store.has_runtimes:
             raise ValueError(

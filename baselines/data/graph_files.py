@@ -55,9 +55,11 @@ class GraphRecord:
         edge_index: int32 [m, 2], rows (consumer, producer) of node numbers.
         config_runtime: int64 [c], nanoseconds; all 0 where not published.
         schema: the arrays of its file.
+        max_bytes: limit of their size, unpacked.
     """
 
     schema: ClassVar[Mapping[str, npz.Field]]
+    max_bytes: ClassVar[int]
 
     graph_id: str
     node_feat: np.ndarray
@@ -99,12 +101,37 @@ class GraphRecord:
 
         Args:
             arrays: checked against the schema.
-            whole: whether runtimes are checked, too, which scoring does not need.
+            whole: whether runtimes are checked, too, which scoring does not need: one
+                configuration is enough for it.
 
         Raises:
             ValueError: an array is wrong; names it and `path`.
         """
-        raise NotImplementedError
+        check_graph(path, arrays)
+        if not arrays['config_feat'].size:
+            missing = 'columns' if len(arrays['config_feat']) else 'configuration'
+            raise ValueError(
+                f'{path}: config_feat has no {missing}: there is nothing to rank'
+            )
+        if whole:
+            check_runtimes(path, 'config_feat', arrays['config_runtime'])
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """Names the arrays that every file of such a graph has."""
+        return [key for key, field in cls.schema.items() if not field.optional]
+
+    @classmethod
+    def read(cls: type[_Record], path: str) -> _Record:
+        """Reads and checks `<graph id>.npz`.
+
+        Raises:
+            ValueError: the file is damaged, or an array is wrong; in one line.
+            OSError: the file cannot be read.
+        """
+        arrays = npz.read_arrays(path, cls.schema, cls.max_bytes, UNREAD)
+        cls.check(path, arrays)
+        return cls(**record_fields(path, arrays))
 
     def checked(self: _Record) -> _Record:
         """Checks all but runtimes; returns the record in the dtypes of `schema`.

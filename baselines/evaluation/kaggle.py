@@ -116,7 +116,8 @@ def merge_into_template(
     lengths = {row.id: len(row.configs) for row in template}
     predictions = {row.id: row for row in predicted}
     check_ids(predictions, lengths)
-    notes, warnings = [], []
+    notes: list[str] = []
+    warnings: list[str] = []
     for row in predicted:
         ranked, expected = len(row.configs), lengths[row.id]
         # Of kernels only the first five count, however many there are.

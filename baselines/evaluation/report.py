@@ -195,7 +195,7 @@ def measure_reference(task_name: str, result: GraphResult) -> text.JsonObject:
         By key of a measure a dict: `random`, `default`, and `estimate` where there is
         one; and `noise`, if it is known.
     """
-    runtimes, figures = np.asarray(result.runtimes), {}
+    runtimes, figures = np.asarray(result.runtimes), text.JsonObject()
     for measure in metrics.MEASURES[task_name]:
         figure = figures[measure.key] = {'random': measure.of_random(runtimes)}
         if result.estimate is not None:

@@ -11,7 +11,7 @@ and configuration indices joined by `;`, best first.
 """
 
 import codecs
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import re
 from typing import NamedTuple
 
@@ -157,6 +157,18 @@ def write_predictions(
                 raise ValueError(f'{row.id} is ranked twice')
             seen.add(row.id)
             out.write(f'{row.id},{";".join(map(str, row.configs))}\n')
+
+
+def write_rankings(
+    path: str, collection: str, rankings: Mapping[str, Sequence[int]]
+) -> None:
+    """Writes the rows of one collection among rankings by ID; see `write_predictions`.
+
+    Args:
+        collection: such as 'tile:xla'.
+    """
+    rows = [RankingRow(name, tuple(order)) for name, order in rankings.items()]
+    write_predictions(path, [row for row in rows if row.collection == collection])
 
 
 def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:

@@ -13,7 +13,6 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from baselines.core import old_columns
 from baselines.core import text
 from baselines.data.packed import splits
 from baselines.features import column_sets
@@ -125,7 +124,6 @@ class Normalizer:
         """Makes a normaliser of the lists of `to_json`; raises ValueError."""
         if not isinstance(described, dict):
             raise ValueError('normalizer: expected an object with six lists')
-        described = old_columns.translate_ranges(described)
         fields: text.JsonObject = {}
         for part in _PARTS:
             used = _column_values(described, f'{part}_used', bool)

@@ -39,12 +39,15 @@ _OTHERS = {
 }
 _COMMENT = re.compile(r'\s*(//[^\n]*(\n|$)|/\*.*?\*/)', re.DOTALL)
 _TEXTS = {
+    # A module, an operation in quotes or one that defines a symbol, an alias of an
+    # attribute or a type, or resources.  Lines of it look like computations of HLO.
+    MLIR_TEXT: re.compile(
+        r'\s*((builtin\.)?module(\s*([@{]|$)|\s+attributes\b)|"\w+\.[\w.]+"\s*\('
+        r'|(func|[a-z]\w*\.[a-z]\w*)(\s+[a-z]+){0,2}\s+@|[#!]\w+\s*=|\{-#)'
+    ),
     # The second form is a computation, by its first lines.
     HLO_TEXT: re.compile(
         r'\s*((HloModule|ENTRY)\b|%?[\w.-]+ [^{\n]*\{\n\s*(ROOT )?%?[\w.-]+ = )'
-    ),
-    MLIR_TEXT: re.compile(
-        r'\s*("?builtin\.module\b|module\b|func\.func\b|[#!]\w+\s*=)'
     ),
 }
 _CONTROL = re.compile(r'[\x00-\x08\x0e-\x1f\x7f]')

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from baselines import config
 from baselines import recipes
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import run_files
 
@@ -39,14 +40,6 @@ class Label(NamedTuple):
     group: str  # such as 'MLP lr=.01'; alike for runs that repeat one another
 
 
-def collection_name(run: run_files.RunFile) -> str:
-    """Returns the name of a run's collection; '' where its run file names none."""
-    try:
-        return run.collection().name
-    except ValueError:
-        return ''
-
-
 def settings_of(run: run_files.RunFile) -> text.JsonObject:
     """Returns the settings that shape a run, with defaults for those that it lacks.
 
@@ -58,7 +51,7 @@ def settings_of(run: run_files.RunFile) -> text.JsonObject:
         settings = {name: settings[name] for name in _OF_TREES if name in settings}
     options = settings.get('model_kwargs_json') or '{}'
     try:
-        settings.update(config.model_kwargs(options))
+        settings.update(settings_lib.parse_model_kwargs(options))
     except ValueError:
         settings['model_kwargs'] = options
     return {name: v for name, v in settings.items() if name not in _NO_SETTINGS}
@@ -69,7 +62,7 @@ def from_defaults(run: run_files.RunFile) -> text.JsonObject:
     usual = _defaults(run)
     recipe = str(run.args.get('recipe') or '')
     if recipe in recipes.RECIPES:
-        usual.update(recipes.settings(recipe, collection_name(run) or 'tile:xla'))
+        usual.update(recipes.settings(recipe, run.collection.name))
     differing: text.JsonObject = {'recipe': recipe} if recipe else {}
     for name, value in settings_of(run).items():
         if name not in _APART and value != usual.get(name):
@@ -84,7 +77,7 @@ def labels(runs: Sequence[run_files.RunFile]) -> list[Label]:
     """
     alike: dict[tuple[str, str], list[run_files.RunFile]] = {}
     for run in runs:
-        alike.setdefault((collection_name(run), _model_of(run)), []).append(run)
+        alike.setdefault((run.collection.name, _model_of(run)), []).append(run)
     named = {
         id(run): label
         for (_, model), members in alike.items()
@@ -161,5 +154,4 @@ def format_settings(settings: text.JsonObject) -> str:
 
 def _defaults(run: run_files.RunFile) -> text.JsonObject:
     """Returns the default settings of a run's task."""
-    task = collection_name(run).partition(':')[0] or 'tile'
-    return config.to_json(config.CONFIGS[task]())
+    return config.to_json(config.CONFIGS[run.task]())

@@ -108,7 +108,7 @@ def export_trees(run: run_files.RunFile, output: str) -> booster.Trees:
     run.check_digest('trees', trees.digest())
     described = {
         'format': 1,
-        **_origin(run, run.collection()),
+        **_origin(run, run.collection),
         'columns': trees.names,
         'prior': trees.prior and trees.prior._asdict(),
         'outputs': {'scores': {'dtype': 'float64', 'meaning': _SCORES}},

@@ -23,6 +23,7 @@ from baselines import config
 from baselines.core import extensions
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.runs import run_files
 
 LATEST = 'latest'
@@ -141,19 +142,40 @@ def load(name: str, task: str = '') -> run_files.RunFile:
     Raises:
         ValueError: there is no such run, or its run file is missing or damaged.
     """
-    model_dir = find_one(name, task)
-    has_trees = os.path.lexists(run_files.trees_path(model_dir))
-    if not has_trees:
-        run_files.check_weights(model_dir)
-    run = run_files.read(model_dir)
-    if has_trees and run.has_model:
-        run_files.check_weights(model_dir)
-    return run
+    return load_dir(find_one(name, task))
 
 
 def load_all(names: Sequence[str], task: str = '') -> dict[str, run_files.RunFile]:
     """Reads several runs, by model directory; all names are resolved first."""
-    return {model_dir: load(model_dir) for model_dir in find_all(names, task)}
+    return {model_dir: load_dir(model_dir) for model_dir in find_all(names, task)}
+
+
+def load_dir(model_dir: str) -> run_files.RunFile:
+    """Reads the run of a model directory; see `load`."""
+    trees = run_files.trees_path(model_dir)
+    if not run_files.has_weights(model_dir) and not os.path.lexists(trees):
+        raise ValueError(f'--dir: {model_dir} holds no saved model')
+    run = run_files.read(model_dir)
+    check_weights(run)
+    return run
+
+
+def check_weights(run: run_files.RunFile) -> None:
+    """Makes sure that a run has the checkpoint that it needs, in regular files.
+
+    Raises:
+        ValueError: there is none, or one of its files is a pipe or a device.
+    """
+    if not run.has_model and os.path.lexists(run.trees_file):
+        return
+    if not run.has_weights:
+        raise ValueError(
+            f'--dir: {run.model_dir} holds no saved model, or its run file belongs to '
+            'another directory; copy both again'
+        )
+    folder = os.path.dirname(os.path.join(run.model_dir, run_files.WEIGHTS))
+    for name in os.listdir(folder):  # TensorFlow opens them itself
+        untrusted.open_regular(os.path.join(folder, name)).close()
 
 
 def readable_runs(folder: str = '', task: str = '') -> list[run_files.RunFile]:

@@ -70,7 +70,7 @@ def row(run: run_files.RunFile) -> RunRow:
     return RunRow(
         when=run.finished.isoformat(timespec='seconds'),
         model=run.args['model'],
-        collection=differences.collection_name(run),
+        collection=run.collection.name,
         seed=run.args.get('seed', run.info.get('seed')),
         differs=differs,
         measure=measure,

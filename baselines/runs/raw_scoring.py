@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from baselines.data import collections
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.features import column_sets
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import reading
@@ -34,7 +34,7 @@ class GraphModel(NamedTuple):
     run: run_files.RunFile  # the run
     model: tf.keras.Model  # the Keras model
     scaling: normalizer_lib.Scaling  # of the features
-    variant: variants.Variant  # the columns of the raw features
+    variant: splits.Variant  # the columns of the raw features
     collection: collections.Collection  # of the graphs that it is to score
     adds_to_formula: bool = False  # whether its scores are added to those of --estimate
     # columns that all nodes have after those of `variant`, with the values of the

@@ -5,89 +5,80 @@ curves, errors and the normaliser.  It is untrusted, and is read without TensorF
 that commands that only list runs are quick.
 """
 
-import dataclasses
+from collections.abc import Iterable
 import datetime
-import functools
 import gzip
 import hashlib
-import itertools
 import json
 import math
 import os
 import re
+from typing import TYPE_CHECKING
 import zlib
 
-from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import text
 from baselines.core import untrusted
 from baselines.data import collections
 
+if TYPE_CHECKING:
+    import numpy as np
+
 # Run files hold curves, predictions and a normaliser: 1 to 50 MB unpacked, which
-# is read before it is trusted.  A value takes 8 to 250 bytes of memory.
-MAX_RUN_BYTES = 64 << 20
-MAX_VALUES = 4_000_000
-MAX_CONTAINERS = 1_000_000
+# is read before it is trusted.
+LIMITS = untrusted.Limits(bytes=64 << 20, containers=1_000_000, values=4_000_000)
+# In a model directory, the path that the files of a checkpoint begin with.
+WEIGHTS = os.path.join('variables', 'variables')
 _MODEL_DIR = re.compile(r'model_(\w+)')
 # Arguments in a run file that are paths on a machine; all others are settings.
 _PLACES = ('data_root', 'cache_dir', 'out_dir', 'results_csv', 'models_file')
 
 
-@dataclasses.dataclass(frozen=True)
 class RunFile:
-    """A finished training, as its run file describes it."""
+    """A finished training, as its run file describes it.
 
-    model_dir: str  # the model directory, absolute
-    info: text.JsonObject  # the run file's JSON object
+    Attributes:
+        model_dir: the model directory, absolute.
+        info: the run file's JSON object.
+        hash: the hash in the directory's name.
+        file: the path of the run file.
+        args: the flags of the training.
+        collection: the collection that it was trained on.
+        configs: number of configurations of a graph in each step of the training.
+        task: its task, 'tile' or 'layout'.
+        digests: hashes of settings, weights and trees as saved; {} of published runs.
+        has_model: whether a graph model scores: in all runs but those of trees alone.
+        has_trees: whether trees score, alone or with the graph model.
+        has_weights: whether the path of a checkpoint exists, whatever is there.
+        trees_file: the path of its trees, in LightGBM's text format.
+        member_weights: the weights of graph model and trees in their mean; None for
+            equal ones.  Where both are 0, the formula of --estimate scores alone.
+        most_multiply_adds: multiply-adds of the largest program trained on, for
+            --estimate; None where the run does not say.
 
-    @functools.cached_property
-    def args(self) -> text.JsonObject:
-        """The flags of the training, by today's names."""
-        args = self.info['args']
-        return old_columns.translate(args, 'source' not in args)
+    Raises:
+        ValueError: a setting or a number that all callers use is wrong.
+    """
 
-    @property
-    def task(self) -> str:
-        """The task that it was trained on: 'tile' or 'layout'."""
-        return 'layout' if 'source' in self.args else 'tile'
-
-    def collection(self) -> collections.Collection:
-        """Returns the collection that it was trained on; raises ValueError for none."""
-        with text.located(self.file):
-            return collections.collection_from_flags(self.args)
-
-    def part(self, name: str) -> collections.Collection:
-        """Returns the collection whose graphs are to be scored.
-
-        Args:
-            name: the collection; '' for the only one that it was trained on.
-
-        Raises:
-            ValueError: it is not of that collection, or of several and none is named.
-        """
-        parts = self.collection().parts
-        chosen = [part for part in parts if name in ('', part.name)]
-        if len(chosen) == 1:
-            return chosen[0]
-        names = ', '.join(part.name for part in parts)
-        if name:
-            raise ValueError(
-                f'--collection={name} is for --dir estimate, or for runs that were '
-                f'trained on it among others: {self.model_dir} is of {names}'
-            )
-        raise ValueError(
-            f'{self.model_dir} was trained on {names}: choose one with --collection'
-        )
-
-    @property
-    def hash(self) -> str:
-        """The hash in the directory's name."""
-        return hash_of(self.model_dir)
-
-    @property
-    def file(self) -> str:
-        """The path of the run file."""
-        return run_file(self.model_dir)
+    def __init__(self, model_dir: str, info: text.JsonObject):
+        self.model_dir, self.info = model_dir, info
+        self.file, self.hash = run_file(model_dir), hash_of(model_dir)
+        self.trees_file = trees_path(model_dir)
+        self.has_weights = has_weights(model_dir)
+        self.args: text.JsonObject = _checked_args(info)
+        _check_numbers(info)
+        self.collection = collections.collection_from_flags(self.args)
+        self.task = 'layout' if 'source' in self.args else 'tile'
+        default = 16 if self.task == 'layout' else 10  # as published
+        self.configs: int = self.args.get('configs', default)
+        digests = info.get('digest')
+        self.digests: text.JsonObject = digests if isinstance(digests, dict) else {}
+        is_trees = self.args['model'] == registry.TREES
+        self.has_trees = is_trees or 'trees' in self.digests
+        is_model = 'weights' in self.digests or 'trees' not in self.digests
+        self.has_model = is_model and not is_trees
+        self.member_weights: list[float] | None = info.get('member_weights')
+        self.most_multiply_adds: float | None = info.get('most_multiply_adds')
 
     @property
     def finished(self) -> datetime.datetime:
@@ -116,70 +107,6 @@ class RunFile:
         """'OPA' or 'tau', and its value of all models; None: not measured."""
         score = self.info.get('val_score')
         return None if score is None else (score['measure'], score['value'])
-
-    @property
-    def has_model(self) -> bool:
-        """Whether a graph model scores: in all runs but those of trees alone."""
-        if self.args['model'] == registry.TREES:
-            return False
-        return 'weights' in self.digests or 'trees' not in self.digests
-
-    @property
-    def has_trees(self) -> bool:
-        """Whether trees score, alone or with the graph model."""
-        if self.args['model'] == registry.TREES:
-            return True
-        return 'trees' in self.digests
-
-    @property
-    def trees_file(self) -> str:
-        """The path of its trees, in LightGBM's text format."""
-        return trees_path(self.model_dir)
-
-    @property
-    def member_weights(self) -> list[float] | None:
-        """The weights of graph model and trees in their mean; raises ValueError.
-
-        Where both are 0, the formula of --estimate scores alone.
-        """
-        weights = self.info.get('member_weights')
-        if weights is None:
-            return None
-        pairs = itertools.product((0.0, 0.5, 1.0), repeat=2)
-        # Without a formula to begin with, one of both scores.
-        formula = self.task == 'layout' and bool(self.args.get('estimate'))
-        if weights not in [list(pair) for pair in pairs if formula or any(pair)]:
-            raise ValueError(
-                f'{self.file}: member_weights should be two of 0, 0.5 and 1, '
-                f'not {text.printable(weights)}'
-            )
-        return weights
-
-    @property
-    def most_multiply_adds(self) -> float | None:
-        """Multiply-adds of the largest program trained on, for --estimate.
-
-        None where the run does not say.
-
-        Raises:
-            ValueError: it is no such number.
-        """
-        most = self.info.get('most_multiply_adds')
-        if most is None:
-            return None
-        # Not `untrusted.is_number`: it may be beyond 2^53.
-        if type(most) in (int, float) and 0 <= most < math.inf:
-            return float(most)
-        raise ValueError(
-            f'{self.file}: most_multiply_adds should be a number of at least 0, '
-            f'not {text.printable(most)}'
-        )
-
-    @property
-    def digests(self) -> text.JsonObject:
-        """Hashes of settings, weights and trees as saved; {} of published runs."""
-        digests = self.info.get('digest')
-        return digests if isinstance(digests, dict) else {}
 
     def check_digest(self, kind: str, digest: str) -> None:
         """Makes sure that directory and run file were saved together.
@@ -213,6 +140,15 @@ def signed(
     return {**info, 'digest': {kind: d for kind, d in digests.items() if d}}
 
 
+def hash_weights(values: Iterable['np.ndarray']) -> str:
+    """Hashes the values of all variables of a model, their types and shapes."""
+    hashed = hashlib.sha256()
+    for value in values:
+        hashed.update(f'{value.dtype.str}{list(value.shape)}'.encode())
+        hashed.update(value.tobytes())
+    return hashed.hexdigest()
+
+
 def _settings_digest(info: text.JsonObject) -> str:
     """Hashes a run file's settings: everything but paths and digests."""
     args = {k: v for k, v in info.get('args', {}).items() if k not in _PLACES}
@@ -237,11 +173,6 @@ def hash_of(model_dir: str) -> str:
     return match.group(1) if match else ''
 
 
-def weights_path(model_dir: str) -> str:
-    """Returns the path that the files of a checkpoint begin with."""
-    return os.path.join(model_dir, 'variables', 'variables')
-
-
 def state_path(model_dir: str) -> str:
     """Returns the path of the state with which a run's graph model can train on."""
     return os.path.join(model_dir, 'training_state.npz')
@@ -254,23 +185,7 @@ def trees_path(model_dir: str) -> str:
 
 def has_weights(model_dir: str) -> bool:
     """Returns whether the path of a checkpoint exists, whatever is there."""
-    return os.path.lexists(f'{weights_path(model_dir)}.index')
-
-
-def check_weights(model_dir: str) -> None:
-    """Makes sure that there is a checkpoint, in regular files.
-
-    Raises:
-        ValueError: there is none, or one of its files is a pipe or a device.
-    """
-    folder = os.path.dirname(weights_path(model_dir))
-    if not has_weights(model_dir):
-        raise ValueError(
-            f'--dir: {model_dir} holds no saved model, or its run file belongs to '
-            'another directory; copy both again'
-        )
-    for name in os.listdir(folder):  # TensorFlow opens them itself
-        untrusted.open_regular(os.path.join(folder, name)).close()
+    return os.path.lexists(os.path.join(model_dir, f'{WEIGHTS}.index'))
 
 
 def list_dirs(folder: str) -> list[str]:
@@ -285,64 +200,45 @@ def list_dirs(folder: str) -> list[str]:
 
 def read(model_dir: str) -> RunFile:
     """Reads the run file of a model directory; raises ValueError if it is damaged."""
-    return RunFile(model_dir, _read(run_file(model_dir)))
-
-
-def _read(path: str) -> text.JsonObject:
-    """Reads the object in a run file, and checks the fields that all callers use."""
+    path = run_file(model_dir)
     if not os.path.lexists(path):
         raise ValueError(
             f'the run file {path} is missing; it belongs next to the model '
             'directory of the same hash'
         )
     try:
-        with untrusted.open_regular(path, MAX_RUN_BYTES) as stream:
-            content = gzip.GzipFile(fileobj=stream).read(MAX_RUN_BYTES + 1)
-        check_size(content)
+        with untrusted.open_regular(path, LIMITS.bytes) as stream:
+            content = gzip.GzipFile(fileobj=stream).read(LIMITS.bytes + 1)
+        untrusted.check_size(content, LIMITS)
         # The published code writes NaN.
         info = untrusted.loads(content, finite=False)
     except (EOFError, zlib.error, gzip.BadGzipFile, ValueError) as error:
         raise ValueError(
             f'the run file {path} is damaged: {error}; copy it again'
         ) from None
+    with text.located(f'the run file {path}'):
+        return RunFile(model_dir, info)
+
+
+def _checked_args(info: object) -> text.JsonObject:
+    """Returns the flags in a run file's object, checked as all callers use them."""
     args = info.get('args') if isinstance(info, dict) else None
     if not isinstance(args, dict) or not isinstance(args.get('model'), str):
-        raise ValueError(
-            f'the run file {path} does not say which model it is (args.model)'
-        )
+        raise ValueError('it does not say which model it is (args.model)')
     kwargs, configs = args.get('model_kwargs_json', ''), args.get('configs', 10)
     if not isinstance(kwargs, str):
         raise ValueError(
-            f'the run file {path}: args.model_kwargs_json should be text, not '
-            f'{text.quoted(kwargs)}'
+            f'args.model_kwargs_json should be text, not {text.quoted(kwargs)}'
         )
     if type(configs) is not int or configs < 1:  # True is an int as well
         raise ValueError(
-            f'the run file {path}: args.configs should be a positive number, '
-            f'not {text.printable(configs)}'
+            f'args.configs should be a positive number, not {text.printable(configs)}'
         )
-    try:
-        _check_numbers(info)
-    except ValueError as error:
-        raise ValueError(f'the run file {path}: {error}') from None
-    return info
-
-
-def check_size(content: bytes) -> None:
-    """Makes sure that the JSON of a run file takes bounded memory to read.
-
-    Raises:
-        ValueError: it is too long, or holds too many values.
-    """
-    if len(content) > MAX_RUN_BYTES:
-        raise ValueError(f'it unpacks to more than {MAX_RUN_BYTES} bytes')
-    containers = content.count(b'[') + content.count(b'{')
-    if containers > MAX_CONTAINERS or content.count(b',') > MAX_VALUES:
-        raise ValueError('it holds more values than any run has')
+    return args
 
 
 def _check_numbers(info: text.JsonObject) -> None:
-    """Raises ValueError unless curves, duration and validation score are numbers."""
+    """Raises ValueError for a number outside the settings that cannot be."""
     curve = info.get('train_curve')
     for name, values in curve.items() if isinstance(curve, dict) else ():
         if not isinstance(values, list) or not all(map(_is_number_or_none, values)):
@@ -354,6 +250,22 @@ def _check_numbers(info: text.JsonObject) -> None:
         is_valid = isinstance(score, dict) and score.get('measure') in ('OPA', 'tau')
         if not is_valid or type(score.get('value')) is not float:
             raise ValueError('val_score is not a measure and its value')
+    weights, args = info.get('member_weights'), info['args']
+    # Without a formula to begin with, one of both scores.
+    formula = 'source' in args and bool(args.get('estimate'))
+    pairs = [[a, b] for a in (0, 0.5, 1) for b in (0, 0.5, 1) if formula or a or b]
+    if weights is not None and weights not in pairs:
+        raise ValueError(
+            'member_weights should be two of 0, 0.5 and 1, '
+            f'not {text.printable(weights)}'
+        )
+    most = info.get('most_multiply_adds', 0)
+    # Not `untrusted.is_number`: it may be beyond 2^53.
+    if most is not None and not (type(most) in (int, float) and 0 <= most < math.inf):
+        raise ValueError(
+            'most_multiply_adds should be a number of at least 0, '
+            f'not {text.printable(most)}'
+        )
 
 
 def _is_number_or_none(value: object) -> bool:

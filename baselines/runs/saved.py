@@ -13,13 +13,13 @@ import logging
 import os
 import re
 from typing import TYPE_CHECKING, Optional
-import uuid
 import warnings
 
 from absl import logging as absl_logging
 
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.trees import booster as trees_lib
@@ -32,11 +32,6 @@ _LEFTOVERS = re.compile(
     r'\.((model_[0-9a-f]{32}|run_[0-9a-f]{32}\.jsonz|unfinished_\w+\.npz'
     r'|results_\w+\.csv)\.\w{8}|unfinished_\w+\.lock)'
 )
-
-
-def new_hash() -> str:
-    """Returns a new, unique name for a run."""
-    return uuid.uuid4().hex
 
 
 def save(
@@ -61,9 +56,8 @@ def save(
     """
     weights_digest = None
     if model:
-        from baselines.runs import weights
-
-        weights_digest = weights.digest(model.variables)
+        values = [variable.numpy() for variable in model.variables]
+        weights_digest = run_files.hash_weights(values)
     trees_digest = trees.digest() if trees else None
     info, content = _content(info, weights_digest, trees_digest)
     final = os.path.join(files.expand(out_dir), f'model_{run_hash}')
@@ -100,7 +94,7 @@ def _content(
     whole = run_files.signed(info, weights_digest, trees_digest)
     content = json.dumps(whole, allow_nan=False).encode()
     try:
-        run_files.check_size(content)
+        untrusted.check_size(content, run_files.LIMITS)
     except ValueError as error:
         if not info.get('test_predictions'):
             raise

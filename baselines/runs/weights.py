@@ -4,11 +4,11 @@ The stored graph is never executed, and no model is made that is much larger tha
 the saved one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 import contextlib
-import hashlib
 import itertools
 import math
+import os
 from typing import Any
 
 from google.protobuf import message
@@ -17,6 +17,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from baselines.core import files
+from baselines.core import registry
 from baselines.core import text
 from baselines.runs import run_files
 
@@ -31,42 +32,25 @@ _FREE_NUMBER = 4096
 _MOST_HASHED = 1 << 24  # weights that are read although they do not fit the model
 
 
-@contextlib.contextmanager
-def limited(model_dir: str, options: text.JsonObject) -> Iterator[None]:
-    """Stops building a model that is far larger than its checkpoint.
+def size_limit(model_dir: str, options: text.JsonObject) -> registry.Size:
+    """Returns the size that a model of a run may have.
 
     The model's options are untrusted.  Widths occur in shapes of the checkpoint, and
     each layer has variables there, so larger numbers are refused before anything is
-    built, and then variables by their shapes, before memory is allocated.
+    built; `registry.limited` refuses variables before memory is allocated.
 
     Raises:
-        ValueError: now, the checkpoint is damaged, or no model of its size
-            has such a number among its options; or later, the model has many
-            more variables or weights than were saved.
+        ValueError: the checkpoint is damaged, or no model of its size has such a
+            number among its options.
     """
     with _opened(model_dir) as reader:
         shapes = reader.get_variable_to_shape_map().values()
-    remaining = {
-        'weights': 2 * sum(math.prod(shape) for shape in shapes) + _FREE_WEIGHTS,
-        'variables': 2 * len(shapes) + _FREE_VARIABLES,
-    }
-    too_large = f'its options make a model far larger than what {model_dir} holds'
+        numbers = [*_integers(options)]
     largest = max([_FREE_NUMBER, len(shapes), *itertools.chain(*shapes)])
-    if any(number > largest for number in _integers(options)):
-        raise ValueError(too_large)
-
-    def take(kind: str, number: int = 1) -> None:
-        remaining[kind] -= number
-        if remaining[kind] < 0:
-            raise ValueError(too_large)
-
-    def create(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
-        take('variables')
-        take('weights', tf.TensorShape(kwargs.get('shape')).num_elements() or 0)
-        return next_creator(**kwargs)
-
-    with tf.variable_creator_scope(create):
-        yield
+    if max(numbers, default=0) > largest:
+        raise ValueError(f'its options make a {registry.TOO_LARGE} {model_dir} holds')
+    weights = 2 * sum(map(math.prod, shapes)) + _FREE_WEIGHTS
+    return registry.Size(model_dir, 2 * len(shapes) + _FREE_VARIABLES, weights)
 
 
 def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
@@ -85,32 +69,29 @@ def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
         shapes = reader.get_variable_to_shape_map()
         stored = [list(shapes[key]) for key in keys]
         is_read = stored == expected or sum(map(math.prod, stored)) <= _MOST_HASHED
-        values = [reader.get_tensor(key) for key in keys] if is_read else []
+        values = [np.asarray(reader.get_tensor(key)) for key in keys if is_read]
     has_digest = bool(run.digests)
     if has_digest and is_read:
         # Before shapes are compared: a run file of another directory has others.
-        run.check_digest('weights', digest(values))
+        run.check_digest('weights', run_files.hash_weights(values))
     if stored != expected:
         raise ValueError(_difference(run, stored, expected))
     for value, variable in zip(values, model.variables):
         variable.assign(value)
-    _note_version(run)
+    versions = run.info.get('versions')
+    trained_with = versions.get('tensorflow') if isinstance(versions, dict) else None
+    release = tf.__version__.split('.')[:2]
+    if trained_with and str(trained_with).split('.')[:2] != release:
+        text.note(
+            f'{run.model_dir} was trained with TensorFlow '
+            f'{text.printable(trained_with)}; here is {tf.__version__}'
+        )
     if not has_digest:
         text.note(
             f'{run.model_dir}: its run file has no digest (the published code '
             'and older versions write none), so whether it belongs to these '
             'weights cannot be checked'
         )
-
-
-def digest(values: Sequence[tf.Variable] | Sequence[np.ndarray]) -> str:
-    """Returns a hash of the values of all variables, their types and shapes."""
-    hashed = hashlib.sha256()
-    for value in values:
-        array = np.ascontiguousarray(value)
-        hashed.update(f'{array.dtype.str}{list(np.shape(value))}'.encode())
-        hashed.update(array.data)
-    return hashed.hexdigest()
 
 
 def _integers(value: object) -> Iterator[int]:
@@ -128,7 +109,7 @@ def _opened(model_dir: str) -> Iterator[Any]:
     try:
         # TensorFlow would expand patterns in the path.
         with files.plain_path(model_dir) as folder:
-            yield tf.train.load_checkpoint(run_files.weights_path(folder))
+            yield tf.train.load_checkpoint(os.path.join(folder, run_files.WEIGHTS))
     except (
         tf.errors.OpError,
         message.DecodeError,
@@ -139,20 +120,6 @@ def _opened(model_dir: str) -> Iterator[Any]:
     ) as error:  # the reader's choice differs with the damage
         reason = text.printable(error)
         raise ValueError(f'{model_dir}: the weights cannot be read: {reason}') from None
-
-
-def _note_version(run: run_files.RunFile) -> None:
-    """Prints a note if a run was trained with another version of TensorFlow."""
-    versions = run.info.get('versions')
-    trained_with = versions.get('tensorflow') if isinstance(versions, dict) else None
-    if (
-        trained_with
-        and str(trained_with).split('.')[:2] != tf.__version__.split('.')[:2]
-    ):
-        text.note(
-            f'{run.model_dir} was trained with TensorFlow '
-            f'{text.printable(trained_with)}; here is {tf.__version__}'
-        )
 
 
 def _difference(

@@ -100,7 +100,10 @@ def load(
             '--dirs: an ensemble is of two or more different runs, not '
             f'{" ".join(names)}'
         )
-    parts = {name: run.part(options.collection) for name, run in runs.items()}
+    parts = {
+        name: run.collection.part(options.collection, run.model_dir)
+        for name, run in runs.items()
+    }
     first = next(iter(runs))
     for model_dir, part in parts.items():
         if part != parts[first]:

@@ -50,7 +50,7 @@ def export(
 
     title = f'{output}: {run.args["model"]} on '
     if not run.has_model:
-        title += run.collection().name
+        title += run.collection.name
         trees = export_lib.export_trees(run, output)
         count = text.count(trees.count, 'tree')
         lines = [title, f'  trees.txt: {count} of LightGBM; round columns to 2^-13']
@@ -61,7 +61,9 @@ def export(
             )
         return lines
     options = prediction.Options(models_file=models_file)
-    predictor = prediction.Predictor(run.part(collection), options, run)
+    predictor = prediction.Predictor(
+        run.collection.part(collection, run.model_dir), options, run
+    )
     scorer = predictor.scorer
     # A layout model of --estimate was trained to correct the formula's scores.
     exported = raw_scoring.GraphModel(

@@ -11,7 +11,6 @@ from baselines.core import text
 from baselines.data import published
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.evaluation import report
 from baselines.evaluation import score_files
 from baselines.runs import finding
@@ -153,11 +152,9 @@ def estimates(
         None for the estimate itself, and for other columns than the published.
     """
     columns = predictor.collection.config_columns
-    published_columns = variants.Variant(config_features=columns)
-    if (
-        is_estimate(predictor)
-        or variants.Variant.from_store(store) != published_columns
-    ):
+    published_columns = splits.Variant(config_features=columns)
+    is_published = splits.Variant.from_store(store) == published_columns
+    if is_estimate(predictor) or not is_published:
         return None
     return predictor.task.estimates(store)
 

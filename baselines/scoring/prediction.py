@@ -18,13 +18,14 @@ from baselines import config as config_lib
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import collections
 from baselines.data import folds
 from baselines.data import graph_files
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.evaluation import submission
+from baselines.features import normalizer as normalizer_lib
 from baselines.runs import finding
 from baselines.runs import run_files
 from baselines.scoring import scorer as scorer_lib
@@ -67,7 +68,7 @@ class Options:
     once: bool = False
 
     def __post_init__(self):
-        config_lib.check_data(self.data_root, self.sample_data)
+        settings_lib.check_data(self.data_root, self.sample_data)
         if self.models_file and isinstance(self.models_file, str):
             registry.check_code_file(self.models_file)
 
@@ -119,13 +120,17 @@ class Predictor:
         Raises:
             ValueError: the run is incomplete or does not fit the model's code.
         """
-        if self.run is None:
-            variant = variants.Variant(config_features=self.collection.config_columns)
-            return scorer_lib.Scorer(self.task, variant)
+        run, columns = self.run, self.collection.config_columns
+        if run is None:
+            return scorer_lib.Scorer(self.task, splits.Variant(config_features=columns))
+        with text.located(run.file):
+            variant = splits.Variant.from_json(run.info, columns)
+            scaling = normalizer_lib.Scaling.from_json(run.info)
         return scorer_lib.read(
-            self.run,
+            run,
             self.collection,
-            self.open_split,
+            variant,
+            scaling or self._fit_scaling(run, variant),
             self.options.models_file,
             self.options.memory_budget,
             self.options.once,
@@ -135,6 +140,21 @@ class Predictor:
         """Reads the models of the run now, not on first use; see `scorer`."""
         _ = self.scorer
         return self
+
+    def _fit_scaling(
+        self, run: run_files.RunFile, variant: splits.Variant
+    ) -> normalizer_lib.Scaling:
+        """Fits the scaling to the training data again, as the published code does."""
+        train = self.open_split('train')
+        text.note(
+            f'this run does not hold its normaliser; fitting it to {train.source}'
+        )
+        others = map(self.open_split, ('valid', 'test'))
+        train = variant.check(train, 'the model was trained on')
+        chosen = np.flatnonzero(train.config_counts >= run.configs)
+        opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
+        normalizer = normalizer_lib.Normalizer.fit(train, chosen)
+        return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
     def open_split(self, split: str) -> splits.PackedSplit:
         """Opens a split, packing it on first use; see `Task.open_split`.
@@ -178,7 +198,7 @@ class Predictor:
 
     def _open(self, split: str) -> splits.PackedSplit:
         """Opens a whole split."""
-        options, open_split = self.options, self.task.open_split
+        options, open_split = self.options, self.task.store_class.open_collection
         key = split, *dataclasses.astuple(dataclasses.replace(options, models_file=''))
         return self._once(key, lambda: open_split(self.collection, options, split))
 
@@ -271,7 +291,7 @@ class Predictor:
         self, path: str, store: splits.PackedSplit, scored: Iterable[np.ndarray]
     ) -> None:
         """Writes the ranking of a split as CSV, and prints its path; raises OSError."""
-        path = files.expand(path)
+        path, scored = files.expand(path), list(scored)
         rows = submission.make_rows(self.collection.name, store.graph_ids, scored)
         submission.write_predictions(path, rows)
         print(f'{text.printable(path)}: {text.count(len(rows), "row")}')
@@ -319,7 +339,8 @@ def load(name: str, options: Options = Options()) -> Predictor:
     """
     if name != finding.ESTIMATE:
         run = finding.load(name, options.task)
-        return Predictor(run.part(options.collection), options, run).read()
+        part = run.collection.part(options.collection, run.model_dir)
+        return Predictor(part, options, run).read()
     return _estimate(options, {})
 
 
@@ -347,11 +368,11 @@ def find_all(names: Sequence[str], options: Options) -> dict[str, Predictor]:
     predictors: dict[str, Predictor] = {}
     opened: _Opened = {}
     for model_dir, run in finding.load_all(trained, options.task).items():
-        parts = run.collection().parts
+        parts = run.collection.parts
         if has_estimate and len(parts) == 1:  # --collection is of the estimate
-            parts = [run.part('')]
+            parts = [run.collection.part('', run.model_dir)]
         elif options.collection or len(parts) == 1:
-            parts = [run.part(options.collection)]
+            parts = [run.collection.part(options.collection, run.model_dir)]
         for part in parts:
             name = model_dir if len(parts) == 1 else f'{model_dir} {part.name}'
             predictors[name] = Predictor(part, options, run, opened=opened)
@@ -380,11 +401,12 @@ def write_predictions(
         ValueError: a run or the data are unusable.
         OSError: the CSV cannot be written.
     """
+    start, ending = os.path.splitext(files.expand(output))
     predictors = find_all(names, options)
     several = len({predictor.name for predictor in predictors.values()}) > 1
     paths = {}
     for name, predictor in predictors.items():
-        stem, ending = os.path.splitext(files.expand(output))
+        stem = start
         if several:
             stem += f'_{predictor.run.hash if predictor.run else predictor.name}'
         if name != predictor.name:

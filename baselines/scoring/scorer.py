@@ -1,21 +1,20 @@
 """Scores graphs with a graph model, trees, both, or a fixed formula."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import TYPE_CHECKING, NamedTuple, Optional, cast
 
 import numpy as np
 
-from baselines import config as config_lib
 from baselines.core import arrays
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
 from baselines.data.layout import joint
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.evaluation import ensembles
 from baselines.features import column_sets
 from baselines.features import normalizer as normalizer_lib
@@ -55,7 +54,7 @@ class Scorer:
     """
 
     task: lookup.AnyTask  # of the graphs
-    variant: variants.Variant  # columns of the splits
+    variant: splits.Variant  # columns of the splits
     graph_model: protocol.Scorer | None = None  # None where trees score alone
     trees: booster.Trees | None = None  # None where the graph model scores alone
     # of both in their mean; None: equal. Where both are 0, the formula that they begin
@@ -212,7 +211,8 @@ def noting_ties(
 def read(
     run: run_files.RunFile,
     collection: collections.Collection,
-    open_split: Callable[[str], splits.PackedSplit],
+    variant: splits.Variant,
+    scaling: normalizer_lib.Scaling,
     models_file: registry.Own = '',
     memory_budget: int = 0,
     once: bool = False,
@@ -221,8 +221,8 @@ def read(
 
     Args:
         collection: the graphs to score, for a run of several collections.
-        open_split: opens a split of the training data by its name; a run of the
-            published code is scaled as these.
+        variant: the columns that the run reads.
+        scaling: of its features.
         models_file: a models.py, or classes, next to ours.
         memory_budget: megabytes that scoring programs may take.
         once: the process ends after scoring; see `Task.scorer`.
@@ -231,11 +231,6 @@ def read(
         ValueError: the run is incomplete or does not fit the model's code.
     """
     task = lookup.TASKS[collection.task]
-    with text.located(run.file):
-        variant = variants.Variant.from_json(run.info, collection.config_columns)
-        scaling = normalizer_lib.Scaling.from_json(run.info)
-    if scaling is None:
-        scaling = _fit_scaling(run, open_split, variant)
     # Trees alone need no TensorFlow.
     trees = graph_model = keras_model = None
     if run.has_trees:
@@ -245,7 +240,7 @@ def read(
         keras_model = _read_model(run, task, scaling, models_file)
         graph_model = task.scorer(keras_model, memory_budget, once)
     # A run of several collections reads a flag column for each of them.
-    names = [part.name for part in run.collection().parts]
+    names = [part.name for part in run.collection.parts]
     return Scorer(
         task,
         variant,
@@ -269,39 +264,14 @@ def _read_model(
     """Makes the graph model of a run and reads its weights; raises ValueError."""
     code_files.note_difference(run, models_file)
     starting.start_tensorflow()
+    model_class = registry.model_class(run.args['model'], run.task, models_file)
     from baselines.runs import weights
 
-    kwargs = config_lib.model_kwargs(run.args.get('model_kwargs_json') or '{}')
+    kwargs = settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
     # A run file may come from someone else: its options could ask for a huge model.
-    with weights.limited(run.model_dir, kwargs):
+    with registry.limited(weights.size_limit(run.model_dir, kwargs)):
         model = task.make_model(
-            run.args['model'],
-            kwargs,
-            models_file,
-            _configs(run),
-            scaling.num_ops,
-            scaling.normalizer,
+            model_class, kwargs, run.configs, scaling.num_ops, scaling.normalizer
         )
     weights.read(run, model)
     return model
-
-
-def _configs(run: run_files.RunFile) -> int:
-    """Returns the number of configurations of a graph in each step of the training."""
-    return int(run.args.get('configs', config_lib.CONFIGS[run.task].configs))
-
-
-def _fit_scaling(
-    run: run_files.RunFile,
-    open_split: Callable[[str], splits.PackedSplit],
-    variant: variants.Variant,
-) -> normalizer_lib.Scaling:
-    """Fits the scaling to the training data again, as the published code does."""
-    train = open_split('train')
-    text.note(f'this run does not hold its normaliser; fitting it to {train.source}')
-    others = map(open_split, ('valid', 'test'))
-    train = variant.check(train, 'the model was trained on')
-    chosen = np.flatnonzero(train.config_counts >= _configs(run))
-    opcodes = [train.max_opcode[chosen], *(store.max_opcode for store in others)]
-    normalizer = normalizer_lib.Normalizer.fit(train, chosen)
-    return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))

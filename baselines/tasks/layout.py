@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from baselines import config as config_lib
-from baselines.core import registry
 from baselines.data.layout import records
 from baselines.data.layout import store as layout_store
 from baselines.evaluation import ensembles
@@ -33,16 +32,12 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     """Layouts of programs; see `protocol.Task`."""
 
     name = reading.LAYOUT
-    model_noun = 'layout model'
     store_class = layout_store.LayoutStore
     configs_at_once = 1
     judged_by = 'kendall_tau'
     has_default = False
     temperature = 1.0  # as published
     prior = 'padded_work'
-
-    def models(self, own: registry.Own) -> dict[str, type]:
-        return registry.models('layout', own)
 
     def make_example_graph(
         self, normalizer: normalizer_lib.Normalizer

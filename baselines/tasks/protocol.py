@@ -3,16 +3,12 @@
 import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import itertools
-import os
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from baselines.core import files
 from baselines.core import registry
-from baselines.data import collections
 from baselines.data import graph_files
-from baselines.data import shipped
 from baselines.data.packed import splits
 from baselines.evaluation import report
 from baselines.features import normalizer as normalizer_lib
@@ -72,7 +68,6 @@ class Task(abc.ABC, Generic[_Split]):
 
     Attributes:
         name: 'tile' or 'layout'.
-        model_noun: the noun for a model in messages.
         store_class: class of its packed splits.
         configs_at_once: number of configurations for which starting a worker process
             pays (`tpugraphs.beam`).
@@ -84,17 +79,12 @@ class Task(abc.ABC, Generic[_Split]):
     """
 
     name: str
-    model_noun: str
     store_class: type[_Split]
     configs_at_once: int
     judged_by: str
     has_default: bool
     temperature: float
     prior: str
-
-    @abc.abstractmethod
-    def models(self, own: registry.Own) -> dict[str, type]:
-        """Returns the classes of graph models by name, with the user's own."""
 
     @abc.abstractmethod
     def make_example_graph(
@@ -175,6 +165,10 @@ class Task(abc.ABC, Generic[_Split]):
     def labels(self, store: _Split, number: int) -> np.ndarray:
         """Returns the measured runtimes [configurations] of a graph."""
 
+    def default_of(self, store: _Split, number: int) -> int | None:
+        """Returns the compiler's own configuration of a graph; None: not known."""
+        return None
+
     @abc.abstractmethod
     def configurations(self, store: _Split, number: int) -> np.ndarray | None:
         """Numbers the different configurations of a graph.
@@ -191,17 +185,10 @@ class Task(abc.ABC, Generic[_Split]):
         """Returns the name of the program that a graph is of."""
         return report.GROUPINGS[self.name].group_of(graph_id)
 
-    def model_class(self, name: str, own: registry.Own) -> type:
-        """Returns the class of a graph model; raises ValueError for an unknown name."""
-        # Trees have no class: they are only named among the choices.
-        choices = {**self.models(own), registry.TREES: None}
-        return registry.resolve(name, choices, self.model_noun)
-
     def make_model(
         self,
-        name: str,
+        model_class: type,
         kwargs: Mapping[str, Any],
-        own: registry.Own,
         num_configs: int,
         num_ops: int,
         normalizer: normalizer_lib.Normalizer,
@@ -211,12 +198,13 @@ class Task(abc.ABC, Generic[_Split]):
         A model whose constructor takes `scaling` is given the normaliser, to undo it.
 
         Args:
+            model_class: from `registry.model_class`.
+            kwargs: its options.
             num_configs: configurations of a graph in a training step.
 
         Raises:
-            ValueError: the name or an option is unknown.
+            ValueError: an option is unknown.
         """
-        model_class = self.model_class(name, own)
         graph = self.make_example_graph(normalizer)
         return registry.construct(
             model_class,
@@ -225,37 +213,6 @@ class Task(abc.ABC, Generic[_Split]):
             kwargs,
             normalizer.to_json(),
             lambda model: model.forward(graph, 2),
-        )
-
-    def open_split(
-        self, collection: collections.Collection, options: Any, split: str
-    ) -> _Split:
-        """Opens a split, packing it on first use.
-
-        Args:
-            options: places of the graphs: `prediction.Options`, or the
-                settings of a training.
-            split: 'train', 'valid' or 'test'.
-
-        Raises:
-            ValueError: it is missing or damaged.
-            OSError: the cache cannot be written.
-        """
-        if options.sample_data:
-            # Unpacked into the user's data folder, once.
-            root = shipped.folder(collection.task)
-            if not os.path.isdir(os.path.join(root, collection.subfolder)):
-                raise ValueError(
-                    f'no measured {collection.name} ships with this version; of '
-                    'layouts there are those of source xla and search random'
-                )
-        else:
-            root = files.expand(options.data_root)
-        return self.store_class.open(
-            collection.folder_of(root, split),
-            options.cache_dir,
-            skip_bad_files=options.skip_bad_files,
-            limit=collection.toy_files if options.toy_data else None,
         )
 
     def results(
@@ -277,7 +234,7 @@ class Task(abc.ABC, Generic[_Split]):
                 self.labels(store, number),
                 self.configurations(store, number),
                 estimated,
-                store.default_of(number),
+                self.default_of(store, number),
             )
             for number, (scores, estimated) in enumerate(zip(scored, untrained))
         ]

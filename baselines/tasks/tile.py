@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from baselines import config as config_lib
-from baselines.core import registry
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
@@ -26,16 +25,12 @@ class Tile(protocol.Task[tile_store.TileStore]):
     """Tile sizes of kernels; see `protocol.Task`."""
 
     name = reading.TILE
-    model_noun = 'model'
     store_class = tile_store.TileStore
     configs_at_once = 1 << 16
     judged_by = 'opa'
     has_default = True
     temperature = 10.0  # as published
     prior = ''
-
-    def models(self, own: registry.Own) -> dict[str, type]:
-        return registry.models('tiles', own)
 
     def make_example_graph(
         self, normalizer: normalizer_lib.Normalizer
@@ -96,6 +91,17 @@ class Tile(protocol.Task[tile_store.TileStore]):
         """Returns runtimes divided by that of the kernel's default tile, float64."""
         runtimes = store.part('config_runtime', number)
         return runtimes / store.part('config_runtime_normalizers', number)
+
+    def default_of(self, store: tile_store.TileStore, number: int) -> int | None:
+        """Returns the compiler's default tile of a kernel, by its runtime.
+
+        It is the one that runtimes are divided by; None where no runtime is known, or
+        the default was not measured.
+        """
+        runtimes = store.part('config_runtime', number)
+        normalizers = store.part('config_runtime_normalizers', number)
+        defaults = np.flatnonzero(runtimes == normalizers)
+        return int(defaults[0]) if len(defaults) else None
 
     def drawable(
         self, store: tile_store.TileStore, settings: config_lib.TileConfig

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import uuid
 
 import numpy as np
 
@@ -38,6 +39,7 @@ class Unfinished:
         code: the user's own files that the training uses.
         run_hash: hash of the run once it is finished.
         started: start time, milliseconds since 1970.
+        is_chief: False in a worker that writes nothing.
 
     Raises:
         UsageError: as of `_longest_run`.
@@ -52,12 +54,13 @@ class Unfinished:
         stores: Mapping[str, splits.PackedSplit],
         code: Sequence[code_files.CodeFile] = (),
         command: str = '',
+        is_chief: bool = True,
     ):
         prints = stores['train'].fingerprint, stores['valid'].fingerprint
         self._key_of = lambda config: config_lib.training_key(config, *prints)
         self.key = self._key_of(config)
-        self.code = code
-        self.run_hash = saved.new_hash()
+        self.code, self.is_chief = code, is_chief
+        self.run_hash = uuid.uuid4().hex
         self.started = time.time_ns() // 1_000_000
         self._folder = files.expand(config.out_dir)
         self._path = os.path.join(self._folder, f'unfinished_{self.key}.npz')
@@ -66,14 +69,15 @@ class Unfinished:
         self._keeps = False  # whether the file, if there is one, is of this run
         self._resumed_at, self._seconds_before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
-        self._interrupted = read(self._path) if config.resume else None
-        self._finished = None
-        if config.resume and self._interrupted is None:
+        self._state, self._finished = progress.State(), None
+        kept = read(self._path) if config.resume else None
+        if config.resume and kept is None:
             self._finished = self._longest_run()
         if self._finished is not None and _wants_more(self._finished, config):
-            self._interrupted = read(run_files.state_path(self._finished.model_dir))
-        if self._interrupted is not None:
-            described = self._interrupted[1]
+            kept = read(run_files.state_path(self._finished.model_dir))
+        self._resumes = kept is not None
+        if kept is not None:
+            arrays, described = kept
             try:
                 run_hash = str(described.pop('run_hash'))
                 started = int(described.pop('started'))
@@ -91,9 +95,12 @@ class Unfinished:
                 )
             if self._finished is None:  # a run that trains on becomes another one
                 self.run_hash, self.started = run_hash, started
-            self._check_code(self._interrupted[0], described.pop('code', []))
+            self._check_code(arrays, described.pop('code', []))
+            self._state = self._restored(arrays, described)
 
     def __enter__(self) -> 'Unfinished':
+        if not self.is_chief:
+            return self
         saved.remove_leftovers(self._folder)
         lock = run_files.lock_file(self._folder, self.key)
         refusal = (
@@ -151,7 +158,7 @@ class Unfinished:
 
         A training may have been killed between saving its run and removing its state.
         """
-        if self._interrupted is None:
+        if not self._resumes:
             run = self._finished
             if run is not None:
                 code_files.check_unchanged(run, self.code)
@@ -192,6 +199,8 @@ class Unfinished:
 
     def write_state(self, state: progress.State) -> None:
         """Writes everything needed to resume after this epoch."""
+        if not self.is_chief:
+            return
         arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
         arrays.update({f'best_{i:04d}': w for i, w in enumerate(state.best_weights)})
         without_arrays = dataclasses.replace(state, best_weights=[], variables=[])
@@ -214,10 +223,9 @@ class Unfinished:
             os.replace(self._path, run_files.state_path(run.model_dir))
 
     def state(self) -> progress.State:
-        """Returns the state to resume from: an interrupted run's, or a new one.
+        """Returns the state to go on from, a new one or an interrupted run's.
 
-        Raises:
-            ValueError: the file was written by a different version of the code.
+        Prints which.
         """
         if not self._config.resume:
             if os.path.exists(self._path):
@@ -225,28 +233,31 @@ class Unfinished:
                     'note: a run of these settings was interrupted; --resume would '
                     'go on with it.\nStarting over'
                 )
-            return progress.State()
-        if self._interrupted is None:
+        elif not self._resumes:
             print(
                 'note: --resume: there is no interrupted run of these settings in\n'
                 f'{self._config.out_dir}; starting over'
             )
-            return progress.State()
-        arrays, described = self._interrupted
+        else:
+            self._keeps = True
+            print(f'resuming after epoch {self._state.epochs_done}')
+        return self._state
+
+    def _restored(
+        self, arrays: Mapping[str, np.ndarray], described: text.JsonObject
+    ) -> progress.State:
+        """Returns the state in a file; raises ValueError for that of other code."""
         # Numbered keys sort in the order of the variables.
         now, best = (
             [arrays[key] for key in sorted(arrays) if key.startswith(part)]
             for part in ('now_', 'best_')
         )
         try:
-            state = progress.State(
+            return progress.State(
                 **{**described, 'best_weights': best, 'variables': now}
             )
         except TypeError as error:
             raise self.misfit(error) from None
-        self._keeps = True
-        print(f'resuming after epoch {state.epochs_done}')
-        return state
 
     def misfit(self, error: Exception) -> ValueError:
         """Returns the error to raise for a state written by other code."""

@@ -199,8 +199,8 @@ def _measure(
 
 def _score(run: run_files.RunFile, config: config_lib.AnyConfig) -> _Fold:
     """Scores the graphs of a run's own fold, and those of test."""
-    options = _options(config)
-    predictor = prediction.Predictor(run.part(''), options, run)
+    part = run.collection.part('', run.model_dir)
+    predictor = prediction.Predictor(part, _options(config), run)
     valid, test = predictor.open_split('valid'), predictor.open_split('test')
     results = predictor.task.results(valid, predictor.score(valid))
     return _Fold(run, results, test.graph_ids, list(predictor.score(test)))

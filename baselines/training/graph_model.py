@@ -1,6 +1,6 @@
 """The graph model of a training: checked and made, on one device or several.
 
-graph_model = GraphModel(settings, '', {})
+graph_model = GraphModel(settings, registry.model_class('MLP', 'tile'), {})
 trainer = graph_model.trainer(data)
 state = trainer.fit(data)
 
@@ -14,7 +14,7 @@ import functools
 import tensorflow as tf
 
 from baselines import config as config_lib
-from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import weights
 from baselines.tasks import lookup
@@ -32,33 +32,35 @@ class GraphModel:
 
     Args:
         config: the settings.
-        models: a models.py, or classes, which are added to ours.
+        model_class: the class of the model.
         own_losses: functions of the user's by the name that --losses says.
+        is_own: whether the class may be the user's, and is tried first.
 
     Attributes:
         is_chief: True where this process validates and writes files.
 
     Raises:
-        ValueError: there is no such model, loss or device, or the user's model or loss
+        ValueError: there is no such loss or device, or the user's model or loss
             does not work.
     """
 
     def __init__(
         self,
         config: config_lib.AnyConfig,
-        models: registry.Own,
+        model_class: type,
         own_losses: Mapping[str, Callable[..., tf.Tensor]],
+        is_own: bool = False,
     ):
-        self._models = models
         self._task = lookup.TASKS[config.collection.task]
-        model_class = self._task.model_class(config.model, models)  # is there one?
+        self._class = model_class
+        self._loss = make_loss(config, own_losses)
         # Before TensorFlow computes anything.
         self._devices = devices_lib.open_devices(config.strategy)
         self.is_chief = self._devices.is_chief
         if self.is_chief:
             print(devices_lib.describe_machine())
-        self._loss = checked_loss(config, own_losses)
-        if models or not registry.is_shipped(self._task.name):
+        check_own_losses(self._loss)
+        if is_own:
             own_code.check_model(config, model_class, self._loss)
         tf.keras.utils.set_random_seed(config.seed)
 
@@ -101,14 +103,12 @@ class GraphModel:
 
     def _maker(self, config: config_lib.AnyConfig) -> Callable[..., tf.keras.Model]:
         """Returns a function (num_ops, normaliser) -> model."""
-        kwargs = config_lib.model_kwargs(config.model_kwargs_json)
+        kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
         make = self._task.make_model
-        return functools.partial(
-            make, config.model, kwargs, self._models, config.configs
-        )
+        return functools.partial(make, self._class, kwargs, config.configs)
 
 
-def checked_loss(
+def make_loss(
     config: config_lib.AnyConfig, own_losses: Mapping[str, Callable[..., tf.Tensor]]
 ) -> losses.CombinedLoss:
     """Makes the loss of --losses.
@@ -117,15 +117,18 @@ def checked_loss(
         own_losses: functions of the user's by name.
 
     Raises:
-        ValueError: there is no such loss, or the user's does not work.
+        ValueError: there is no such loss.
     """
     temperature = lookup.TASKS[config.collection.task].temperature
-    loss = losses.CombinedLoss(
+    return losses.CombinedLoss(
         config.losses, temperature, config.loss_noise, own_losses
     )
+
+
+def check_own_losses(loss: losses.CombinedLoss) -> None:
+    """Raises ValueError for a loss of the user's that does not work."""
     for name, function in loss.own.items():
         own_code.check_loss(name, function)
-    return loss
 
 
 def begin_at_zero(model: tf.keras.Model) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 from baselines import config as config_lib
 from baselines.core import registry
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.features import normalizer as normalizer_lib
 from baselines.runs import finding
 from baselines.runs import run_files
@@ -35,7 +34,7 @@ def read(
     with finding.as_flag('--init_from'):
         run = finding.load(config.init_from, config.collection.task)
     where = f'--init_from: {run.model_dir}'
-    collection = run.collection()
+    collection = run.collection
     if collection.task != config.collection.task:
         raise ValueError(
             f'{where} is of task {collection.task}, not {config.collection.task}'
@@ -58,7 +57,7 @@ def read(
                     f'{where} has --{name}={stored}, not {wanted}; pass the same'
                 )
     # A run can be saved with trees and without a graph model.
-    if not run_files.has_weights(run.model_dir):
+    if not run.has_weights:
         raise ValueError(
             f'{where} scores with {registry.TREES} alone, which have no weights'
         )
@@ -71,7 +70,7 @@ def read(
             f'{where} knows opcodes below {scaling.num_ops}, but the data have '
             f'{num_ops - 1}; train without --init_from'
         )
-    variant = variants.Variant.from_json(run.info, collection.config_columns)
+    variant = splits.Variant.from_json(run.info, collection.config_columns)
     variant.check(train, f'{run.model_dir} was trained on')
     return run, scaling
 

@@ -120,7 +120,7 @@ class Trainer:
         self,
         data: task_data.TaskData,
         state: progress.State | None = None,
-        after_epoch: progress.AfterEpoch = lambda state: None,
+        after_epoch: Sequence[progress.AfterEpoch] = (),
     ) -> progress.State:
         """Trains until the validation score stops rising.
 
@@ -169,7 +169,8 @@ class Trainer:
                 row = (epoch, *trained, measured.loss, measured.opa, seconds, validated)
                 is_better = state.add(row, measured, weights)
                 state.variables = steps.state()
-                after_epoch(state)  # first: an epoch that is shown is saved
+                for call in after_epoch:  # first: an epoch that is shown is saved
+                    call(state)
                 shown.epoch(state.curve, is_better)
         if state.best_weights:
             measure = 'tau' if state.curve.get('val_tau') else 'OPA'
@@ -181,6 +182,10 @@ class Trainer:
             steps.set_weights(state.best_weights)
         self._take_weights()
         return state
+
+    def count_weights(self) -> int:
+        """Counts the numbers that are trained."""
+        return sum(int(np.prod(v.shape)) for v in self.model.trainable_variables)
 
     def steps(self, data: task_data.TaskData) -> steps_lib.Steps:
         """Compiles the steps on the model, or on its replica."""

@@ -15,7 +15,6 @@ from baselines.data import hardware
 from baselines.data.layout import joint
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.data.packed import variants
 from baselines.tasks import lookup
 
 
@@ -71,16 +70,20 @@ def _open_collection(
     present: Sequence[str] = collections.SPLITS
     if not settings.sample_data and not settings.fold:
         present = hardware.splits_at(files.expand(settings.data_root), collection)
-    whole = {split: task.open_split(collection, settings, split) for split in present}
+    open_split = task.store_class.open_collection
+    whole = {split: open_split(collection, settings, split) for split in present}
     if len(whole) == 1:
         whole = _with_stand_ins(whole['train'])
-    stores = folds.with_fold(settings.fold, whole, task.program_of, settings.cache_dir)
+    stores = whole
+    if settings.fold:
+        cache_dir = settings.cache_dir
+        stores = folds.with_fold(settings.fold, whole, task.program_of, cache_dir)
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']
     # Splits can be extracted with different options; a model reads one kind of
     # columns.
-    variant = variants.Variant.from_store(train)
+    variant = splits.Variant.from_store(train)
     for store in stores.values():
         variant.check(store, f'is in {train.source}')
     if not train.has_runtimes:

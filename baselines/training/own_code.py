@@ -18,6 +18,7 @@ import tensorflow_gnn as tfgnn
 
 from baselines import config as config_lib
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.tasks import examples
 from baselines.tasks import lookup
@@ -28,7 +29,6 @@ from baselines.training import task_data
 Loss = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 _MOST_GRAPHS = 3
-_LABELS = 'labels and scores'
 _BY_NODE = ('node_feat', 'node_opcode')  # arrays of a record with a row per node
 
 
@@ -88,31 +88,26 @@ def check_loss(name: str, loss: Loss) -> None:
     rng = np.random.default_rng(0)
     labels = tf.constant(rng.uniform(1, 5, (4, 10)), tf.float32)
     scores = tf.constant(rng.normal(size=(4, 10)), tf.float32)
+    call, wrong = f'--losses: {name}(labels and scores), both float32 [4, 10],', ''
     with tf.GradientTape() as tape:
         tape.watch(scores)
         try:
             values = tf.cast(inspect.unwrap(loss)(labels, scores), tf.float32)
         except Exception as error:
-            raise ValueError(
-                f'--losses: {name}({_LABELS}), both float32 [4, 10], raised '
-                f'{registry.describe_error(error, registry.file_of(loss))}'
-            ) from error
-        if values.shape not in ((), (len(labels),)):
-            raise ValueError(
-                f'--losses: {name}({_LABELS}), both float32 [4, 10], returned '
-                f'{list(values.shape)}: a loss returns [lists], or a scalar'
-            )
-        values = tf.reduce_mean(values)
-    if not np.isfinite(values):
-        raise ValueError(f'--losses: {name}({_LABELS}) returned {values:.3g}')
-    gradient = tape.gradient(values, scores)
-    if gradient is None or not np.any(gradient):
-        raise ValueError(
-            f'--losses: {name}({_LABELS}) does not depend on the scores: nothing '
-            'could be learned from it'
-        )
-    if not np.isfinite(gradient).all():
-        raise ValueError(f'--losses: the gradient of {name} is not finite')
+            wrong = registry.describe_error(error, registry.file_of(loss))
+            raise ValueError(f'{call} raised {wrong}') from error
+        mean = tf.reduce_mean(values)
+    gradient = tape.gradient(mean, scores)
+    if values.shape not in ((), (len(labels),)):
+        wrong = f'returned {list(values.shape)}: a loss returns [lists], or a scalar'
+    elif not np.isfinite(mean):
+        wrong = f'returned {mean:.3g}'
+    elif gradient is None or not np.any(gradient):
+        wrong = 'does not depend on the scores: nothing could be learned from it'
+    elif not np.isfinite(gradient).all():
+        wrong = 'has a gradient that is not finite'
+    if wrong:
+        raise ValueError(f'{call} {wrong}')
 
 
 def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -> None:
@@ -137,7 +132,7 @@ def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -
         model_class,
         settings.configs,
         graphs.num_ops,
-        config_lib.model_kwargs(settings.model_kwargs_json),
+        settings_lib.parse_model_kwargs(settings.model_kwargs_json),
         graphs.normalizer.to_json(),
         lambda model: model.forward(graphs.graph(graphs.names[:1]), settings.configs),
     )

@@ -19,6 +19,7 @@ from baselines import tiles
 from baselines.core import registry
 from baselines.core import text
 from baselines.data import families
+from baselines.data import hardware
 from baselines.data.layout import sampling as layout_sampling
 from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
@@ -62,6 +63,7 @@ class TaskData(abc.ABC):
         normalizer: scales features.
         num_ops: more than the largest opcode.
         batch: graphs in a step.
+        measured_on: processor that measured the runtimes; '' where that is not known.
         weights: float64, how often to draw each graph of `chosen`.
         has_prior: whether a model's scores are added to those of a formula.
         label_scale: the number by which runtimes are divided for the loss.
@@ -75,6 +77,7 @@ class TaskData(abc.ABC):
     has_prior = False
     label_scale = 1.0
     patience_steps = 0
+    measured_on = ''
     start: run_files.RunFile | None = None
 
     def __init__(self, settings: Any, stores: Mapping[str, splits.PackedSplit]):
@@ -91,6 +94,8 @@ class TaskData(abc.ABC):
                 f'{train.source}: nothing has --configs={settings.configs} '
                 f'configurations to draw; the most is {self.drawable.max()}'
             )
+        self.batch = min(settings.batch, len(self.chosen))
+        self.weights = self.weights_of(self.chosen)
         # The embedding table covers all splits, or validation would meet unknown rows.
         opcodes = [s.max_opcode for split, s in stores.items() if split != 'train']
         self.num_ops = normalizer_lib.num_ops(train.max_opcode[self.chosen], *opcodes)
@@ -103,8 +108,6 @@ class TaskData(abc.ABC):
             self._read = self._table()  # whose rows the graphs read again
             fit = normalizer_lib.Normalizer.fit
             self.normalizer = fit(train, self.chosen, self._read)
-        self.batch = min(settings.batch, len(self.chosen))
-        self.weights = self.weights_of(self.chosen)
 
     @functools.cached_property
     def graphs(self) -> dict[str, Any]:
@@ -186,9 +189,34 @@ class TaskData(abc.ABC):
             added to: shaped like labels, or 0.
         """
 
-    @abc.abstractmethod
     def describe(self) -> str:
-        """Describes the training graphs, as text to print."""
+        """Describes the training and validation graphs, as text to print."""
+        valid, fold = self.stores['valid'], self.settings.fold
+        lines = [f'training on {self._describe_chosen()}']
+        if valid.has_runtimes:
+            graphs = text.count(len(valid), valid.noun)
+            of_fold = f' of fold {fold}' if fold else ''
+            lines.append(f'validating on {graphs}{of_fold}')
+        return '\n'.join(lines)
+
+    @abc.abstractmethod
+    def _describe_chosen(self) -> str:
+        """Describes the training graphs."""
+
+    def to_json(self) -> text.JsonObject:
+        """Returns the fields of a run file on the data and their scaling."""
+        settings, train = self.settings, self.stores['train']
+        # Numbers of the releases of jaxlib that measured the split, if any did.
+        releases = np.unique(train.arrays.get('xla_release', [0]))
+        return {
+            'data_fingerprint': {k: s.fingerprint for k, s in self.stores.items()},
+            'measured_data': settings.sample_data,
+            'measured_on': self.measured_on,
+            'xla_releases': [int(release) for release in releases if release],
+            **splits.Variant.from_store(train).to_json(),
+            'normalizer': self.normalizer.to_json(),
+            'num_ops': self.num_ops,
+        }
 
     def order(self, rng: np.random.Generator) -> np.ndarray:
         """Returns the graphs of an epoch's steps: int64 [steps, batch].
@@ -287,7 +315,7 @@ class TileData(TaskData):
         graph, labels = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
         return graph, labels, 0.0
 
-    def describe(self) -> str:
+    def _describe_chosen(self) -> str:
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
         return f'{text.count(len(self.chosen), "kernel")} with {configs}'
 
@@ -334,7 +362,7 @@ class LayoutData(TaskData):
         unpacked = layout.graphs.unpack(packed, step, batch, self.settings.configs)
         return (*unpacked, packed['prior'][step])
 
-    def describe(self) -> str:
+    def _describe_chosen(self) -> str:
         collection = ':'.join(self.settings.collection.flags.values())
         configs = self.drawable[self.chosen].sum()
         return (
@@ -363,7 +391,11 @@ def open_data(settings: config_lib.AnyConfig) -> TaskData:
         OSError: the cache cannot be written.
     """
     stores = opening.open_splits(settings)
-    return make(completed(settings, stores['train']), stores)
+    shipped_task = settings.collection.task if settings.sample_data else ''
+    measured_on = hardware.measured_on(settings.data_root, shipped_task)
+    data = make(completed(settings, stores['train']), stores)
+    data.measured_on = measured_on
+    return data
 
 
 def completed(

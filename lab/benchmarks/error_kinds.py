@@ -95,7 +95,7 @@ def by_ratio(
 
 def kind(graph: judging.Graph) -> str:
     """Returns the first of the kinds of instructions that a kernel has."""
-    present = set(records.read_tile(graph.path).node_opcode.tolist())
+    present = set(records.TileRecord.read(graph.path).node_opcode.tolist())
     for names in _KINDS:
         if present & {schema.OPCODE_NUMBERS[name] for name in names}:
             return ', '.join(names)

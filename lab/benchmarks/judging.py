@@ -109,7 +109,7 @@ def load(archive: str, split: str = '') -> list[Graph]:
 
 def store_of(graphs: Sequence[Graph]) -> tile_store.TileStore:
     """Returns kernels as a split."""
-    kernels = [records.read_tile(graph.path) for graph in graphs]
+    kernels = [records.TileRecord.read(graph.path) for graph in graphs]
     return tile_store.TileStore.from_records('measured', kernels)
 
 
@@ -259,7 +259,7 @@ def _flattened(graphs: Sequence[Graph]) -> list[np.ndarray]:
     """Returns a row of numbers for each configuration of each kernel."""
     tables = []
     for graph, extra in zip(graphs, _estimates(graphs)):
-        record = records.read_tile(graph.path)
+        record = records.TileRecord.read(graph.path)
         nodes = np.sign(record.node_feat) * np.log1p(np.abs(record.node_feat))
         counts = np.bincount(record.node_opcode, minlength=128)[:128]
         shared = np.concatenate([nodes.sum(0), nodes.max(0), counts])

@@ -30,6 +30,7 @@ from baselines import config
 from baselines import recipes
 from baselines.core import files
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.data import families
 from baselines.data import shares
@@ -206,9 +207,8 @@ def _scores(
     def make(seed: int) -> tf.keras.Model:
         tf.keras.utils.set_random_seed(seed)
         return task.make_model(
-            settings.model,
-            config.model_kwargs(settings.model_kwargs_json),
-            _MODELS[task.name],
+            registry.model_class(settings.model, task.name, _MODELS[task.name]),
+            settings_lib.parse_model_kwargs(settings.model_kwargs_json),
             settings.configs,
             data.num_ops,
             data.normalizer,

@@ -62,7 +62,7 @@ def _write(
     place: pathlib.Path, kernel: cutting.Kernel, graph: judging.Graph
 ) -> dict[str, Any] | None:
     """Writes a kernel; returns its times, or None if tiles cannot be made again."""
-    rows = records.read_tile(graph.path).config_feat
+    rows = records.TileRecord.read(graph.path).config_feat
     plan = rewriting.Plan(kernel.module)
     parts = {
         'output': (schema.OUTPUT_BOUNDS, len(plan.output)),

@@ -26,7 +26,8 @@ from tpugraphs_lab.programs import reader
 _MOST_ROWS = 20
 # Of CPU time for XLA, which takes many minutes for tens of thousands of instructions.
 _SECONDS = 30
-_MOST_STEPS = 1 << 24  # steps of a dilated dimension that are counted one by one
+_MOST_TAPS = 1 << 24  # of a dimension, which are counted one by one
+_MOST_SIZE = (1 << 31) - 1  # of a dimension; 64 bits hold products of two
 _WIDTH = 40  # characters of a shape
 # Instructions of a computation, by id.
 _Values = Mapping[int, protos.HloInstructionProto]
@@ -300,38 +301,54 @@ def _count_multiply_adds(bodies: Mapping[int, _Values]) -> dict[int, int]:
 
 
 def _multiply_adds_of(product: protos.HloInstructionProto, values: _Values) -> int:
-    """Counts the multiply-adds of a dot or convolution of a computation."""
-    terms = building.elements(product.shape)
+    """Counts the multiply-adds of a dot or convolution, as XLA's cost analysis."""
+    sizes = product.shape.dimensions
+    left, right = (
+        values[product.operand_ids[place]].shape.dimensions for place in (0, 1)
+    )
     if product.opcode == 'dot':
-        left = values[product.operand_ids[0]].shape.dimensions
         summed = product.dot_dimension_numbers.lhs_contracting_dimensions
-        return terms * math.prod(left[d] for d in summed)
-    kernel = values[product.operand_ids[1]].shape.dimensions
+        return math.prod(sizes) * math.prod(left[d] for d in summed)
     roles = product.convolution_dimension_numbers
-    terms *= kernel[roles.kernel_input_feature_dimension]
-    terms *= math.prod(kernel[d] for d in roles.kernel_spatial_dimensions)
-    spatial = zip(product.window.dimensions, roles.output_spatial_dimensions)
-    for window, dimension in spatial:
-        dense, size = _dense_steps(window, product.shape.dimensions[dimension])
-        terms = terms * dense // size
-    return terms
+    spatial = [*roles.output_spatial_dimensions]
+    others = (size for d, size in enumerate(sizes) if d not in spatial)
+    return math.prod(
+        [
+            right[roles.kernel_input_feature_dimension],
+            *others,
+            *map(
+                _count_taps,
+                product.window.dimensions,
+                [left[d] for d in roles.input_spatial_dimensions],
+                [sizes[d] for d in spatial],
+            ),
+        ]
+    )
 
 
-def _dense_steps(window: Any, size: int) -> tuple[int, int]:
+def _count_taps(window: Any, before: int, after: int) -> int:
     """Counts the multiplications along a dimension of a convolution.
+
+    Those with padding, and with the zeros that dilation puts in, do not count.
 
     Args:
         window: WindowDimension of the convolution.
-        size: size of the output along it.
-
-    Returns:
-        Those without the zeros that dilation puts in; and all.
+        before: size of the input along it.
+        after: size of the output.
     """
-    dilation = max(1, window.base_dilation)
-    steps = size * window.size
-    if dilation == 1 or not 0 < steps < _MOST_STEPS:
-        return 1, dilation
-    # [size, window], the place in the dilated input.
-    places = np.arange(size)[:, None] * max(1, window.stride) - window.padding_low
-    places = places + np.arange(window.size) * max(1, window.window_dilation)
-    return int((places % dilation == 0).sum()), steps
+    stride, dilation = max(1, window.stride), max(1, window.base_dilation)
+    steps = stride, dilation, window.window_dilation, abs(window.padding_low)
+    if not 0 <= window.size < _MOST_TAPS or max(before, after, *steps) > _MOST_SIZE:
+        return after * window.size // dilation
+    # [taps]: the place of the first output's tap in the dilated input.
+    first = np.arange(window.size) * max(1, window.window_dilation)
+    first = first - window.padding_low
+    # [taps]: the outputs whose tap is inside, from `low` to `high`.
+    low = np.maximum(0, -(first // stride))
+    high = np.minimum(after - 1, ((before - 1) * dilation - first) // stride)
+    # Of these, the tap of every `period`-th is no zero.
+    common = math.gcd(stride, dilation)
+    period = dilation // common
+    place = -(first // common) % period * pow(stride // common, -1, period) % period
+    counts = (high - place) // period - (low - 1 - place) // period
+    return int(np.where(first % common == 0, np.maximum(0, counts), 0).sum())

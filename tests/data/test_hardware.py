@@ -58,3 +58,18 @@ def test_a_model_of_another_processor_or_release(monkeypatch):
         ({'xla_releases': [4030]}, ('0.4.30', '0.12.0')),
     ):
         assert all(word in other('m', info) for word in words)
+
+
+@pytest.mark.parametrize(
+    'version, number',
+    [
+        ('0.4.30', 4030),
+        ('0.12.0.1', 12000),
+        ('0.5.3.dev1', 5003),
+        ('', 0),
+        ('1.0.0', 0),
+        ('0.4', 0),
+    ],
+)
+def test_releases_have_numbers(version, number):
+    assert hardware.release_number(version) == number

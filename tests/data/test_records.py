@@ -36,7 +36,8 @@ def _written(folder, task, **changes):
 
 
 def _read(task, path):
-    return (tile_records_lib.read_tile if task == 'tile' else layout_files.read)(path)
+    read = tile_records_lib.TileRecord.read if task == 'tile' else layout_files.read
+    return read(path)
 
 
 @pytest.mark.parametrize('task', _TASKS)

@@ -16,7 +16,7 @@ from tests.helpers import layout_files
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    'task, read', [('tile', records.read_tile), ('layout', layout_files.read)]
+    'task, read', [('tile', records.TileRecord.read), ('layout', layout_files.read)]
 )
 def test_a_family_is_in_one_split_and_times_are_those_of_the_passes(
     tmp_path, task, read

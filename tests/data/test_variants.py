@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
 from baselines.hlo import schema
 from tests.helpers import refusals
@@ -23,19 +23,17 @@ def _store(**changes):
 )
 def test_a_run_file_gives_it_back(changes):
     store = _store(**changes)
-    variant = variants.Variant.from_store(store)
-    again = variants.Variant.from_json(variant.to_json())
+    variant = splits.Variant.from_store(store)
+    again = splits.Variant.from_json(variant.to_json())
     assert again == variant
     again.check(store, 'it was made of')
 
 
 def test_runs_without_the_keys_had_published_columns():
-    assert variants.Variant.from_json({}) == variants.Variant(0, 140, 24)
-    assert variants.Variant.from_json({}, 18).config_features == 18
+    assert splits.Variant.from_json({}) == splits.Variant(0, 140, 24)
+    assert splits.Variant.from_json({}, 18).config_features == 18
     used = {'node_used': [True] * 7, 'config_used': [False] * 3}
-    assert variants.Variant.from_json({'normalizer': used}) == (
-        variants.Variant(0, 7, 3)
-    )
+    assert splits.Variant.from_json({'normalizer': used}) == (splits.Variant(0, 7, 3))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +45,7 @@ def test_runs_without_the_keys_had_published_columns():
     ],
 )
 def test_another_kind_is_refused(trained, given, words):
-    variant = variants.Variant.from_store(_store(**trained))
+    variant = splits.Variant.from_store(_store(**trained))
     check = lambda: variant.check(_store(**given), 'the model was trained on')
     refusals.assert_refused(check, '/data/train: ', *words)
 
@@ -79,16 +77,14 @@ def test_a_run_with_further_columns_reads_them_and_no_other_run_does():
     assert wide.node_min[:, 140:].tolist() == [[0] * 120, [1] * 120]
     assert wide.node_max[1, 139:141].tolist() == [store.node_max[1, 139], 1]
     for trained in (store, wide):
-        variant = variants.Variant.from_json(
-            variants.Variant.from_store(trained).to_json()
-        )
+        variant = splits.Variant.from_json(splits.Variant.from_store(trained).to_json())
         for given in (store, wide)[: 1 + variant.extra]:
             found = variant.check(given, 'the model was trained on')
             assert found.node_feat.shape == trained.node_feat.shape
 
 
 def test_a_run_with_further_columns_refuses_data_without():
-    variant = variants.Variant.from_store(_with_extra(2).with_extra())
+    variant = splits.Variant.from_store(_with_extra(2).with_extra())
     refusals.assert_refused(
         lambda: variant.check(_with_extra(1), 'the model was trained on'),
         *('/data/train: --extra', 'program_1_0001', '1 of 2'),
@@ -99,4 +95,4 @@ def test_a_run_with_further_columns_refuses_data_without():
     'key, value', [('pad', 1), ('node_features', '140'), ('config_features', 0)]
 )
 def test_a_damaged_run_file(key, value):
-    refusals.assert_refused(lambda: variants.Variant.from_json({key: value}), key)
+    refusals.assert_refused(lambda: splits.Variant.from_json({key: value}), key)

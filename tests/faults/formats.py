@@ -78,7 +78,7 @@ OWN = {
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.code_files._ours': 'code of the package, as bytes',
     'tpugraphs.beam._read_result': 'results of its own workers',
-    'baselines.config.model_kwargs': 'a flag; in run files it is part of run.jsonz',
+    'baselines.core.settings.parse_model_kwargs': 'a flag; part of run.jsonz, too',
     'baselines.data.download._read_json': 'a note next to the archive, of this command',
     'baselines.training.devices.parse_cluster': 'the variable TF_CONFIG',
 }
@@ -136,10 +136,10 @@ def targets() -> dict[str, Target]:
         'baselines.training.checkpoints.read',
     )
     measured = 'baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'
-    run_file = ('baselines.runs.run_files._read',)
+    run_file = ('baselines.runs.run_files.read',)
     ranking = ('baselines.evaluation.submission.read_predictions',)
     trees = ('baselines.trees.booster.Trees.read',)
-    index = ('baselines.runs.run_files.check_weights',)
+    index = ('baselines.runs.finding.check_weights',)
     toml = ('baselines.core.settings.read_toml',)
     found = {
         'tile.npz': Target(_npz(named), _read_tile, npz),
@@ -206,7 +206,7 @@ def _lists(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_tile(path: str) -> dict[str, Any]:
-    return _lists(vars(records.read_tile(path)))
+    return _lists(vars(records.TileRecord.read(path)))
 
 
 def _read_layout(path: str) -> dict[str, Any]:
@@ -273,10 +273,10 @@ def _read_weights(path: str) -> None:
     data = variables / 'variables.data-00000-of-00001'
     data.write_bytes(_checkpoint()['data'])
     folder = str(variables.parent)
-    run_files.check_weights(folder)
-    with weights.limited(folder, {}):
-        run = run_files.RunFile(folder, {'args': {'model': 'Tiny'}})
-        weights.read(run, _linear())
+    run = run_files.RunFile(folder, {'args': {'model': 'Tiny'}})
+    finding.check_weights(run)
+    weights.size_limit(folder, {})
+    weights.read(run, _linear())
 
 
 def _read_candidates(path: str) -> None:

@@ -9,15 +9,11 @@ import pytest
 
 from baselines import config
 from baselines.core import extensions
-from baselines.core import old_columns
 from baselines.core import registry
 from baselines.features import column_sets
 from baselines.features import tree_table
-from baselines.runs import run_files
 from tests.helpers import hlo_kernels
-from tests.helpers import refusals
 from tests.helpers import tile_records
-import tpugraphs
 
 
 class _OfCpu(column_sets.ColumnSet):
@@ -84,24 +80,3 @@ def test_trees_of_a_cpu_see_the_sets_for_it_alone(other):
     whole = hlo_kernels.configs(([60, 100], []))
     store = hlo_kernels.store(hlo_kernels.addition([60, 100], whole))
     assert tree_table.TreeTable(store).names == ['other_kernel']
-
-
-@pytest.mark.parametrize(
-    'old, columns',
-    [
-        ({'tile_columns': True, 'estimate': True}, 'tile,estimate'),
-        ({'tile_columns': False, 'exact_columns': True}, ''),
-    ],
-)
-def test_settings_of_earlier_versions_are_translated(old, columns):
-    found = old_columns.translate({**old, 'lr': 1.0}, is_tile=True)
-    assert found == {'lr': 1.0, 'columns': columns}
-    assert old_columns.translate({'estimate': True}, False) == {'estimate': True}
-
-
-def test_a_run_file_of_an_earlier_version_is_translated():
-    args = {'model': 'MLP', 'tile_columns': True, 'estimate': False}
-    run = run_files.RunFile('model_0', {'args': args})
-    assert run.args == {'model': 'MLP', 'columns': 'tile'}
-    message = '--loop_columns is now --columns=loop'
-    refusals.assert_refused(lambda: tpugraphs.train(loop_columns=True), message)

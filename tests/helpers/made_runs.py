@@ -2,21 +2,20 @@
 
 import gzip
 import json
+import uuid
 
 import numpy as np
 import tensorflow as tf
 
-from baselines import config
+from baselines.core import registry
 from baselines.data import raw as raw_lib
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 from baselines.hlo import graph
 from baselines.hlo import tile_configs
 from baselines.runs import run_files
-from baselines.runs import saved
-from baselines.runs import weights
 from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
@@ -58,24 +57,27 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes)
     table = tile_table.TileTable(store, ['estimate']) if estimate else None
     normalizer = normalizer_lib.Normalizer.fit(store, table=table)
     tf.keras.utils.set_random_seed(seed)
+    model_class = registry.model_class('EarlyJoinSAGE', 'tile')
     model = lookup.TASKS['tile'].make_model(
-        'EarlyJoinSAGE', config.model_kwargs(KWARGS), '', 2, num_ops, normalizer
+        model_class, json.loads(KWARGS), 2, num_ops, normalizer
     )
     info = {
         'args': {'model': 'EarlyJoinSAGE', 'model_kwargs_json': KWARGS, 'configs': 2},
         'normalizer': normalizer.to_json(),
         'num_ops': num_ops,
-        **variants.Variant.from_store(store).to_json(),
+        **splits.Variant.from_store(store).to_json(),
         **changes,
     }
     return _write_run(folder, model, info)
 
 
 def _write_run(folder, model, info):
-    model_dir = f'{folder}/model_{saved.new_hash()}'
+    model_dir = f'{folder}/model_{uuid.uuid4().hex}'
     finished_runs.save_weights(model, model_dir)
     with gzip.open(run_files.run_file(model_dir), 'wt') as stream:
-        json.dump(run_files.signed(info, weights.digest(model.variables)), stream)
+        values = [variable.numpy() for variable in model.variables]
+        digest = run_files.hash_weights(values)
+        json.dump(run_files.signed(info, digest), stream)
     return model_dir
 
 
@@ -99,5 +101,6 @@ def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
     args = {'model': model, 'model_kwargs_json': json.dumps(kwargs), 'configs': 2}
     args.update(source='xla', search='random', keep_nodes=5000)
     info = {'args': args, 'normalizer': normalizer.to_json(), 'num_ops': 121}
-    made = task.make_model(model, kwargs, code, 2, 121, normalizer)
+    model_class = registry.model_class(model, 'layout', code)
+    made = task.make_model(model_class, kwargs, 2, 121, normalizer)
     return _write_run(folder, made, {**info, **changes})

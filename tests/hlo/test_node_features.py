@@ -53,30 +53,20 @@ def test_any_numbers_give_the_rows_of_the_rules(pad, lists, numbers, present):
         parameter_number=numbers[1],
     )
     if present[0]:
+        fields = 'size stride padding_low padding_high window_dilation base_dilation'
         instruction['window'] = {
             'dimensions': [
-                dict(
-                    size=a,
-                    stride=b,
-                    padding_low=b,
-                    padding_high=a,
-                    window_dilation=a,
-                    base_dilation=b,
-                    window_reversal=a > b,
-                )
+                dict(zip(fields.split(), (a, b, b, a, a, b)), window_reversal=a > b)
                 for a, b in zip(sizes, strides)
             ]
         }
     if present[1]:
+        fields = 'input_batch input_feature kernel_input_feature kernel_output_feature'
+        fields = f'{fields} output_batch output_feature'.split()
         instruction['convolution_dimension_numbers'] = dict(
-            input_batch_dimension=numbers[1],
-            input_feature_dimension=numbers[3],
+            zip([f'{field}_dimension' for field in fields], numbers + numbers[:2]),
             input_spatial_dimensions=spatial,
-            kernel_input_feature_dimension=numbers[2],
-            kernel_output_feature_dimension=numbers[0],
             kernel_spatial_dimensions=sizes,
-            output_batch_dimension=numbers[2],
-            output_feature_dimension=numbers[1],
             output_spatial_dimensions=strides,
         )
     if present[2]:

@@ -163,3 +163,8 @@ def test_a_long_name_is_cut_and_ends_in_a_hash():
     first, second = (modules.clean_name('bert_' + 'x' * 225 + end) for end in 'ab')
     assert len(first) == len(second) == 100 and first != second
     assert first.startswith('bert_xxx') and first == modules.clean_name(first)
+
+
+def test_many_comments_take_no_time():
+    text = '// a comment\n' * 100_000 + 'module {}'
+    assert forms.form_of(text.encode()) == forms.MLIR_TEXT

@@ -93,9 +93,9 @@ def test_raw_features_give_the_scores_of_the_run(exported):
     if exported.task == 'tile':
         head, *shapes = exported.printed.splitlines()
         assert exported.folder in head and 'EarlyJoinSAGE' in head
-        inputs = 'node_feat [?, 140],node_opcode [?],edge_index [?, 2]'
-        expected = f'{inputs},config_feat [?, 24],-> scores [?]'
-        assert [line.strip() for line in shapes] == expected.split(',')
+        inputs = 'node_feat [?, 140];node_opcode [?];edge_index [?, 2]'
+        expected = f'{inputs};config_feat [?, 24];-> scores [?]'
+        assert [line.strip() for line in shapes] == expected.split(';')
     record = exported.record()
     tensors = {k: tf.constant(array) for k, array in exported.inputs(record).items()}
     model = tf.saved_model.load(exported.folder)

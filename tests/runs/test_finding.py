@@ -62,7 +62,9 @@ def test_names(runs, name, expected):
 
 def test_the_latest_of_a_task_is_not_the_latest_of_all(home, capsys):
     tile = make_run(home / 'out/tpugraphs_tiles', 'abcd1111', age=2)
-    layout = make_run(home / 'out/tpugraphs_layout', '12345678', source='xla')
+    layout = make_run(
+        home / 'out/tpugraphs_layout', '12345678', source='xla', search='random'
+    )
     assert finding.find('latest') == finding.find('latest', 'layout') == [layout]
     assert capsys.readouterr().err == ''
     assert finding.find('latest', 'tile') == [tile]

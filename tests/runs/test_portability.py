@@ -32,7 +32,6 @@ from tpugraphs.handin import conformance as rules
 from tpugraphs.handin import importable
 
 _ROOT = places.ROOT
-_MODELS = _ROOT / 'baselines' / 'tiles' / 'models.py'
 _STUDENT = elsewhere.PUBLISHED_TREE / 'student_models.py'
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.data.layout import store as layout_store
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
 from baselines.layout import estimate as layout_estimate
@@ -69,7 +69,7 @@ def test_the_formula_ranks_programs_that_are_unlike_the_training(capsys):
     learned = np.arange(4.0)
     models = scorer_lib.Scorer(
         lookup.TASKS['layout'],
-        variants.Variant.from_store(store),
+        splits.Variant.from_store(store),
         types.SimpleNamespace(scores=lambda graphs, chosen: [learned] * len(chosen)),
         most_multiply_adds=480.1,
     )
@@ -136,7 +136,8 @@ def test_predict_and_evaluate(tmp_path, capsys):
 
 def test_a_run_has_a_collection_of_its_own(tmp_path):
     model_dir = made_runs.make_layout_run(tmp_path)
-    assert finding.load(model_dir).part('').name == 'layout:xla:random'
+    run = finding.load(model_dir)
+    assert run.collection.part('', run.model_dir).name == 'layout:xla:random'
     load = lambda: tpugraphs.load(model_dir, collection='tile:xla')
     assert_refused(load, '--collection=tile:xla', model_dir, 'layout:xla:random')
 

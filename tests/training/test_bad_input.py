@@ -12,6 +12,7 @@ import pytest
 
 from baselines import config
 from baselines.core import exits
+from tests.helpers import finished_runs
 from tests.helpers import layout_runs
 from tests.helpers import processes
 from tests.helpers import tile_records
@@ -170,3 +171,34 @@ def test_keywords_of_the_wrong_kind(refused, data, model, kwargs):
     assert data.exists()
     words = ('--model_kwargs_json', model, next(iter(kwargs)))
     refused(*words, model=model, model_kwargs_json=json.dumps(kwargs))
+
+
+_FRAGILE = """
+import tensorflow as tf
+from tests.helpers import tiny_models
+
+class Fragile(tiny_models.Tiny):
+    def forward(self, graph, num_configs, training=False):
+        edges = graph.edge_sets['feed'].sizes
+        tf.debugging.assert_positive(edges)
+        return super().forward(graph, num_configs, training)
+"""
+
+
+def test_a_model_that_cannot_rank_a_kernel_is_saved(data, train, tmp_path, capsys):
+    rng, path = np.random.default_rng(0), tmp_path / 'fragile.py'
+    alone = tile_records.make_record(rng, 'no_edges', nodes=1, is_test=True)
+    tile_records.write_split(data / 'test', [alone])
+    path.write_text(_FRAGILE)
+    code = train(model='Fragile', models_file=str(path))
+    _assert_refused(code, capsys.readouterr(), 'no_edges', f'{path}, line 8')
+    [run] = (tmp_path / 'out').glob('model_*')
+    info = finished_runs.info_of(run)
+    assert info['final_error'] == info['test_predictions'] == {}
+    assert info['train_curve']['epoch'] == [0]
+    assert not list((tmp_path / 'out').glob('unfinished_*'))
+    assert processes.command('runs', '--out_dir', tmp_path / 'out') == 0
+    assert 'Fragile' in capsys.readouterr().out
+    words = ['--dir', run, '--models_file', path, '--split', 'valid']
+    words += ['--cache_dir', tmp_path / 'cache', '--output', tmp_path / 'a.csv']
+    assert processes.command('predict', *words) == 0

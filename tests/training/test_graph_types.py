@@ -59,14 +59,14 @@ def _described(graph):
 def test_graphs_have_the_published_parts_and_types(task, table):
     kind = lookup.TASKS[task]
     rng = np.random.default_rng(0)
-    records = [kind.example_record(rng, 3) for _ in range(2)]
+    records = [kind.make_example_record(rng, 3) for _ in range(2)]
     store = kind.store_class.from_records('made up', records)
     data = task_data.make(config.CONFIGS[task](batch=2, configs=3), {'train': store})
     packed = data.pack(np.array([[0, 1]]), np.tile(np.arange(3), (1, 2, 1)))
     tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
     trained, labels, _ = data.unpack(tensors, 0, 2)
     assert labels.dtype == tf.float32
-    for graph in (trained, kind.example_graph(data.normalizer)):
+    for graph in (trained, kind.make_example_graph(data.normalizer)):
         assert _described(graph) == sorted(table.strip().split('\n'))
 
 

@@ -27,7 +27,9 @@ def test_toy_data_are_the_first_measured_graphs(home, flags, toy_files):
     options = prediction.Options(
         cache_dir=str(home / 'cache'), sample_data=True, toy_data=True
     )
-    store = lookup.TASKS[collection.task].open_split(collection, options, 'train')
+    store = lookup.TASKS[collection.task].store_class.open_collection(
+        collection, options, 'train'
+    )
     assert len(store) == toy_files and store.has_runtimes
     assert store.source.startswith(str(home))
 
@@ -37,7 +39,9 @@ def test_layouts_that_were_not_measured():
     collection = collections.collection_from_flags(flags)
     options = prediction.Options(sample_data=True)
     with pytest.raises(ValueError, match='layout:nlp:random'):
-        lookup.TASKS[collection.task].open_split(collection, options, 'train')
+        lookup.TASKS[collection.task].store_class.open_collection(
+            collection, options, 'train'
+        )
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from baselines.core import registry
 from baselines.core import starting
 from baselines.core import text
 from baselines.features import column_sets
-from baselines.tasks import lookup
 from baselines.trees import booster
 
 
@@ -32,7 +31,7 @@ def models(task: str = 'tile') -> Catalogue:
     """
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
-    classes = registry.distinct(lookup.TASKS[task].models(''))
+    classes = registry.distinct(registry.models(registry.FOLDERS[task]))
     return _described({**classes, registry.TREES: booster.Trees})
 
 

@@ -101,7 +101,9 @@ def open_records(
         collection = collection._replace(subfolder='')
     settings = kind(cache_dir=cache_dir or kind.cache_dir, **options)
     return Records(
-        lookup.TASKS[collection.task].open_split(collection, settings, split)
+        lookup.TASKS[collection.task].store_class.open_collection(
+            collection, settings, split
+        )
     )
 
 

@@ -280,7 +280,7 @@ def load(
         name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
     run_file = run_files.read(finding.find_one(name))
     if collection:
-        run_file.part(collection)
+        run_file.collection.part(collection, run_file.model_dir)
     own: Own = [model] if isinstance(model, type) else model or ''
     return Run(run_file, own, collection)
 

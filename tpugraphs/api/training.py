@@ -10,7 +10,6 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from baselines import config
-from baselines.core import old_columns
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
@@ -108,8 +107,6 @@ def train(
     flags = {**settings, **data_lib.data_settings(data)}
     if 'model_kwargs' in flags:
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
-    if kind is config.TileConfig:
-        old_columns.refuse(flags)
     flags = settings_lib.typed(kind, flags)  # before TensorFlow is waited for
     models: runs_lib.Own = [model] if isinstance(model, type) else ''
     flags.update(_model_flags(model, task))

@@ -34,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @exits.logged()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    names, score = command_line.runs_of(args), tpugraphs.beam.scoring_of(args)
+    names, score = command_line.runs_of(args), None
+    if args.runner or args.beam_options:
+        score = tpugraphs.beam.scoring_of(args)
     options = settings_lib.from_options(scoring.prediction.Options, args)
     scoring.prediction.write_predictions(names, options, args.output, args.split, score)

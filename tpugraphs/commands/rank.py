@@ -27,6 +27,7 @@ import functools
 
 from baselines import command_line
 from baselines import config
+from baselines.core import settings as settings_lib
 from tpugraphs import ranking
 
 
@@ -59,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command_line.add_models_file(parser)
     needed = 'needed only for runs of the published code, which do not hold their '
     for name in ('data_root', 'cache_dir'):
-        about = config.help_of(config.TileConfig, name)
+        about = settings_lib.help_of(config.TileConfig, name)
         option(f'--{name}', '', f'{about}; {needed}normaliser')
 
 

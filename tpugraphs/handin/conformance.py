@@ -85,15 +85,20 @@ def rounding(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
 def _require_close(
     model: tf.keras.Model,
     graphs: Graphs,
-    name: str,
     scores: np.ndarray,
     expected: np.ndarray,
     change: str,
 ) -> None:
-    """Raises ValueError for scores of a graph that differ by more than rounding."""
-    most = float(np.abs(scores - expected).max())
-    if most and not most <= rounding(model, graphs.graph((name,))):  # takes a gradient
-        raise ValueError(f'{change}; a score differs by {most:.2g} ({name})')
+    """Raises ValueError for scores that differ by more than rounding.
+
+    Args:
+        scores: a row for each of the first graphs.
+        change: the end of a message.
+    """
+    for name, row, other in zip(graphs.names, scores, expected):
+        most = float(np.abs(row - other).max())
+        if most and not most <= rounding(model, graphs.graph((name,))):  # a gradient
+            raise ValueError(f'{change}; a score differs by {most:.2g} ({name})')
 
 
 def check_scores(model: tf.keras.Model, graphs: Graphs) -> None:
@@ -104,9 +109,7 @@ def check_scores(model: tf.keras.Model, graphs: Graphs) -> None:
     """
     graph = graphs.graph(graphs.names)
     scores, again = model(graph).numpy(), model(graph).numpy()
-    for name, row, expected in zip(graphs.names, again, scores):
-        change = 'scores differ from call to call'
-        _require_close(model, graphs, name, row, expected, change)
+    _require_close(model, graphs, again, scores, 'scores differ from call to call')
     if not np.ptp(scores, axis=1).min() > 0:
         raise ValueError('all configurations of a kernel get the same score')
 
@@ -119,34 +122,32 @@ def check_without_edges(model: tf.keras.Model, graphs: Graphs) -> None:
 
 def check_any_number(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that `forward` scores any number of configurations, as `call` does."""
-    name = graphs.names[0]
-    whole = model(graphs.graph((name,))).numpy()
+    whole = model(graphs.graph(graphs.names[:1])).numpy()
     for chosen, scores in own_code.check_any_number(model, graphs):
         if len(chosen) == NUM_CONFIGS or not depends_on_list(model):
             change = 'a score depends on the other configurations in the list; if it '
             change += 'should, set scores_depend_on_list = True in the class'
-            expected = whole[:, list(chosen)]
-            _require_close(model, graphs, name, scores, expected, change)
+            _require_close(model, graphs, scores, whole[:, list(chosen)], change)
 
 
 def check_order(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that permuting the configurations permutes the scores."""
     order = (2, 0, 3, 1)
     permuted = model(graphs.graph(graphs.names, order)).numpy()
-    scores = model(graphs.graph(graphs.names)).numpy()
-    for name, row, expected in zip(graphs.names, permuted, scores[:, order]):
-        change = 'scores depend on the order of the configurations'
-        _require_close(model, graphs, name, row, expected, change)
+    expected = model(graphs.graph(graphs.names)).numpy()[:, order]
+    change = 'scores depend on the order of the configurations'
+    _require_close(model, graphs, permuted, expected, change)
 
 
 def check_batches(model: tf.keras.Model, graphs: Graphs) -> None:
     """Checks that a graph has the same scores alone, in a batch, and in another."""
-    together = model(graphs.graph(graphs.names)).numpy()
-    turned = model(graphs.graph(graphs.names[::-1])).numpy()
-    for name, row, other in zip(graphs.names, together, turned[::-1]):
-        scores = model.forward(graphs.graph((name,)), NUM_CONFIGS).numpy()[0]
-        change = 'scores depend on the other kernels of the batch'
-        _require_close(model, graphs, name, np.stack([scores, other]), row, change)
+    expected = model(graphs.graph(graphs.names)).numpy()
+    turned = model(graphs.graph(graphs.names[::-1])).numpy()[::-1]
+    graph_of = lambda name: graphs.graph((name,))
+    alone = [model.forward(graph_of(name), NUM_CONFIGS)[0] for name in graphs.names]
+    change = 'scores depend on the other kernels of the batch'
+    for scores in (turned, np.stack(alone)):
+        _require_close(model, graphs, scores, expected, change)
 
 
 def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> None:
@@ -163,8 +164,7 @@ def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> 
     copy_variables(loaded, other)
     kept = text.listed([v.name for v in model.non_trainable_variables]) or 'random'
     change = f'the trainable variables, all that a grader copies, are not all ({kept})'
-    for name, row, scores in zip(graphs.names, other(batch).numpy(), expected):
-        _require_close(model, graphs, name, row, scores, change)
+    _require_close(model, graphs, other(batch).numpy(), expected, change)
 
 
 def save_and_load(model: tf.keras.Model) -> list[np.ndarray]:

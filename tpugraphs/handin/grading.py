@@ -7,6 +7,7 @@ The hand-in is a models.py, a model directory and its run file.
 """
 
 from collections.abc import Iterator, Mapping
+import functools
 import os
 import pathlib
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import baselines
-from baselines import config
 from baselines.core import arrays
 from baselines.core import files
 from baselines.core import phases
 from baselines.core import registry
+from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
@@ -86,22 +87,14 @@ def check(hand_in: verdict.HandIn) -> Lines:
     if refused or (run and not run.has_model):
         note = f'hand in a run without {" ".join(refused) or "--model=Trees"}'
         return (yield verdict.Line('FIX', hand_in.file, note))
-    absent: list[str] = []
-
-    def check_imports() -> str:
-        absent.extend(importable.check(path))
-        return ''.join(f'; {x} is missing here, but not there' for x in absent[:1])
-
-    imports = conformance.tried(hand_in.file, 'imports', check_imports)
+    imported = functools.partial(importable.check, path)
+    imports = conformance.tried(hand_in.file, 'imports', imported)
     yield imports
     try:
         module = registry.load_models_file(path, 'tiles', '')
     except ValueError as error:
-        if absent:
-            raise ValueError(
-                f'{hand_in.file} needs {absent[0]}, which only the published tree has: '
-                'check it with --published TREE --dir RUN'
-            ) from error
+        if importable.ASK in imports.note:
+            raise ValueError(f'{hand_in.file}: {imports.note}') from error
         if imports.ok:  # else that line has said it
             yield verdict.Line('FIX', hand_in.file, str(error))
         return
@@ -134,8 +127,9 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
     from tpugraphs.handin import conformance
 
     subject = os.path.basename(run.model_dir)
-    partial = ['sample_data'] if hand_in.toy_data else ['sample_data', 'toy_data']
-    partial = [name for name in partial if run.args.get(name)]
+    partial = [name for name in ('sample_data', 'toy_data') if run.args.get(name)]
+    if hand_in.toy_data and partial == ['toy_data']:
+        partial = []
     for name in partial:
         note = f'a run of --{name} cannot be handed in: train on all of tile:xla'
         yield verdict.Line('FIX', subject, note)
@@ -147,15 +141,13 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
         return f': {text.count(len(as_course), "kernel")}'
 
     def rank_as_trained() -> str:
-        graphs = _graphs(test, trained)
-        model = course_model(model_class, run, trained, graphs)
+        model, graphs = make_model(model_class, run, trained, test)
         scored = _TASK.scorer(model, 0, False).scores(graphs)
         total, title = len(test.graph_ids), 'ranking as the training'
         scores = dict(zip(test.graph_ids, phases.each(scored, title, total, 'kernel')))
         if differing := count_differing(scores, expected) if expected else 0:
             raise ValueError(
-                f'{differing} of {text.count(total, "kernel")} differ: hand in the '
-                'models.py that it was trained with'
+                f'{differing} of {total} differ: hand in the models.py of the training'
             )
         note = '' if expected else ': its run file has no ranking to compare with'
         best = {name: arrays.best_first(row) for name, row in scores.items()}
@@ -186,11 +178,12 @@ def open_data(
     Raises:
         ValueError: a split is missing or damaged.
     """
-    collection = run.part('')
+    collection = run.collection.part('', run.model_dir)
     options = prediction.Options(hand_in.data_root, toy_data=hand_in.toy_data or None)
     options = prediction.resolve(options, collection, run)
     train, *others = (
-        _TASK.open_split(collection, options, split) for split in collections.SPLITS
+        _TASK.store_class.open_collection(collection, options, split)
+        for split in collections.SPLITS
     )
 
     def fit(least: int) -> normalizer_lib.Scaling:
@@ -200,18 +193,13 @@ def open_data(
         return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
 
     # A run of the published code holds no scaling.
-    trained = normalizer_lib.Scaling.from_json(run.info) or fit(_configs(run))
+    trained = normalizer_lib.Scaling.from_json(run.info) or fit(run.configs)
     return others[-1], trained, fit(0)
-
-
-def _configs(run: run_files.RunFile) -> int:
-    """Returns the number of configurations that a run's model was made with."""
-    return run.args.get('configs', config.TileConfig.configs)
 
 
 def model_kwargs(run: run_files.RunFile) -> text.JsonObject:
     """Returns the options of a run's model."""
-    return config.model_kwargs(run.args.get('model_kwargs_json') or '{}')
+    return settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
 
 
 def predict(hand_in: verdict.HandIn, run: run_files.RunFile) -> Scores:
@@ -234,8 +222,7 @@ def score_as_course(
             kernel; names it.
         Exception: as the model's code raises it while it is made.
     """
-    graphs = _graphs(test, scaling)
-    model = course_model(model_class, run, scaling, graphs)
+    model, graphs = make_model(model_class, run, scaling, test)
     scored: Scores = {}
     title, total = f'ranking as {SCRIPT}', len(test.graph_ids)
     ids = phases.each(test.graph_ids, title, total, 'kernel')
@@ -248,36 +235,32 @@ def score_as_course(
     return scored
 
 
-def course_model(
+def make_model(
     model_class: type,
     run: run_files.RunFile,
     scaling: normalizer_lib.Scaling,
-    graphs: 'graphs_lib.TileGraphs',
-) -> 'tf.keras.Model':
+    test: splits.PackedSplit,
+) -> tuple['tf.keras.Model', 'graphs_lib.TileGraphs']:
     """Makes the model of a run as the course's script does.
 
     It is made by keyword, `forward` on the first kernel builds it, and trainable
     variables are copied by position.
+
+    Returns:
+        The model, and the test kernels in its scaling.
     """
     from baselines.runs import weights
     from tpugraphs.handin import conformance
 
+    graphs = _TASK.graphs(test, scaling.normalizer, False, False)
     kwargs = model_kwargs(run)
     loaded = conformance.load_as_a_grader(run.model_dir)
     # A run file may come from someone else, and ask for a huge model.
-    with weights.limited(run.model_dir, kwargs):
-        model = model_class(
-            num_configs=_configs(run), num_ops=scaling.num_ops, **kwargs
-        )
+    with registry.limited(weights.size_limit(run.model_dir, kwargs)):
+        model = model_class(num_configs=run.configs, num_ops=scaling.num_ops, **kwargs)
         model.forward(*_kernel(graphs, 0))
     conformance.copy_variables(loaded, model)
-    return model
-
-
-def _graphs(
-    test: splits.PackedSplit, scaling: normalizer_lib.Scaling
-) -> 'graphs_lib.TileGraphs':
-    return _TASK.graphs(test, scaling.normalizer, False, False)
+    return model, graphs
 
 
 def _kernel(

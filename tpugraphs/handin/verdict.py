@@ -5,7 +5,6 @@ import os
 from typing import NamedTuple
 
 from baselines.core import exits
-from baselines.core import files
 from baselines.core import text
 from baselines.runs import run_files
 
@@ -45,13 +44,10 @@ def conclude(lines: Sequence[Line], hand_in: HandIn) -> str:
     """Says whether to hand in, or how much there is to mend, and the next command."""
     wrong, run = sum(not line.ok for line in lines), hand_in.run
     if wrong:
-        return (
-            f'verdict: {text.count(wrong, "point")} to fix; then {exits.this_command()}'
-        )
-    if run:
-        names = f'{os.path.basename(run.model_dir)} and {os.path.basename(run.file)}'
-        return f'verdict: hand in {hand_in.file}, {names}'
-    path = files.shown(hand_in.path)
-    return (
-        f'verdict: nothing to fix; next, with the run: tpugraphs check {path} --dir RUN'
-    )
+        what = f'{text.count(wrong, "point")} to fix; then {exits.this_command()}'
+    elif run:
+        names = map(os.path.basename, (hand_in.path, run.model_dir, run.file))
+        what = f'hand in {", ".join(names)}'
+    else:
+        what = f'nothing to fix; next: tpugraphs check {hand_in.path} --dir RUN'
+    return f'verdict: {what}'

@@ -105,7 +105,7 @@ def _npz_content(path: str) -> Content:
     if kind == reading.LAYOUT:
         record: Any = layout_store.LayoutStore.read(path)
     else:
-        record = records.read_tile(path)
+        record = records.TileRecord.read(path)
         if record.config_runtime.any():
             default = int(np.median(record.config_runtime_normalizers))
     names = {number: name for name, number in schema.OPCODE_NUMBERS.items()}

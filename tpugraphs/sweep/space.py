@@ -30,7 +30,6 @@ from optuna import distributions
 
 from baselines import config as config_lib
 from baselines import recipes
-from baselines.core import old_columns
 from baselines.core import settings as settings_lib
 from baselines.core import text
 
@@ -82,12 +81,12 @@ class Space(NamedTuple):
     def settings(self, drawn: Mapping[str, Any]) -> text.JsonObject:
         """Joins drawn values with the fixed ones: settings by name."""
         settings = {**self.fixed, **drawn}
-        kwargs = config_lib.model_kwargs(self.base.model_kwargs_json)
+        kwargs = settings_lib.parse_model_kwargs(self.base.model_kwargs_json)
         for name in [name for name in settings if name.startswith(_KWARGS)]:
             kwargs[name.removeprefix(f'{_KWARGS}.')] = settings.pop(name)
         if kwargs:
             settings['model_kwargs_json'] = json.dumps(kwargs, sort_keys=True)
-        return old_columns.translate(settings, self.base.collection.task == 'tile')
+        return settings
 
     def defaults(self) -> text.JsonObject:
         """Returns the first trial of a sweep: values of `base` that can be drawn."""
@@ -97,7 +96,7 @@ class Space(NamedTuple):
 
     def _start(self) -> text.JsonObject:
         """Returns settings and arguments before values are drawn, by name."""
-        kwargs = config_lib.model_kwargs(self.base.model_kwargs_json)
+        kwargs = settings_lib.parse_model_kwargs(self.base.model_kwargs_json)
         return config_lib.to_json(self.base) | _prefixed(kwargs) | self.fixed
 
 
@@ -125,8 +124,6 @@ def parse(
     content: text.JsonObject, base: config_lib.AnyConfig, given: Collection[str] = ()
 ) -> Space:
     """Makes a space of the content of a TOML file; as `read`."""
-    if 'columns' in given:
-        given = {*given, *old_columns.SETS}
     content = {name: value for name, value in content.items() if name not in given}
     for name in content.keys() & _NOT_SEARCHED:
         raise ValueError(f'a space cannot set {name} (docs/guide/sweeps.md)')
@@ -209,9 +206,8 @@ def _typed(config_class: type, name: str, value: Any) -> Any:
                 f'{name}: {text.quoted(value)} is no number, text, true or false'
             )
         return value
-    today = old_columns.translate({name: value}, config_class is config_lib.TileConfig)
-    settings = settings_lib.typed(config_class, today)
+    settings = settings_lib.typed(config_class, {name: value})
     if recipes.is_local(name, value):
         raise ValueError(f'{name}: a space cannot name a file: use --{name}')
     config_lib.checked(config_class(**settings))
-    return settings.get(name, value)
+    return settings[name]

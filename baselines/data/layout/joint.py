@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from baselines.data.layout import store as layout_store
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 
 _FLAGGED = ('node_feat', 'node_min', 'node_max')
 
@@ -54,7 +54,7 @@ class JointStore(layout_store.LayoutStore):
         )
         first, *others = self._stores
         for store in others:
-            variants.Variant.from_store(first).check(store, f'is in {first.source}')
+            splits.Variant.from_store(first).check(store, f'is in {first.source}')
         self.flags: list[str] = [
             'is_' + '_'.join(name.split(':')[1:]) for name in names
         ]

@@ -104,14 +104,14 @@ class LayoutStore(splits.PackedSplit):
         'code_width': 'graph',
     }
 
-    @staticmethod
-    def read(path: str) -> EncodedProgram:
+    @classmethod
+    def read(cls, path: str) -> EncodedProgram:
         record = records.read_program(path)
         return _encode(record, records.read_configs(path, record))
 
-    @staticmethod
+    @classmethod
     def pack(
-        writer: columns_lib.Writer, record: EncodedProgram
+        cls, writer: columns_lib.Writer, record: EncodedProgram
     ) -> dict[str, np.ndarray]:
         configs = record.configs
         arrays = {

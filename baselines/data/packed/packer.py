@@ -20,6 +20,8 @@ from baselines.data import collections
 from baselines.data.packed import columns as columns_lib
 from baselines.hlo import schema
 
+_NO_EXTRA = np.empty((0, len(schema.EXTRA)), np.float32)
+
 # A subclass of `splits.PackedSplit`; that file imports this one.
 SplitClass = Any
 
@@ -68,7 +70,12 @@ class Packer:
                     'all files of a split must agree'
                 )
         content = self._kind.pack(self._writer, record)
-        extra = np.empty((0, len(schema.EXTRA)), np.float32)
+        if 'xla_release' in self._kind.columns:
+            release = np.array([record.xla_release], np.int64)
+            self._writer.append(xla_release=release)
+            if record.xla_release:  # fingerprints of other data stay what they were
+                content['xla_release'] = release
+        extra = _NO_EXTRA
         if record.node_feat_extra is not None:
             content['node_feat_extra'] = extra = record.node_feat_extra
         self._writer.append(node_feat_extra=extra)

@@ -1,6 +1,7 @@
 """The base class of packed splits of tiles and of layouts."""
 
 from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
 import os
 import sys
 from typing import Any, TypeVar
@@ -9,13 +10,16 @@ import numpy as np
 
 from baselines.core import files
 from baselines.core import text
+from baselines.core import untrusted
 from baselines.data import collections
 from baselines.data import graph_files
+from baselines.data import shipped
 from baselines.data.packed import cache
 from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
 from baselines.hlo import schema
 
+_WITH_EXTRA = len(schema.NODE_AND_EXTRA)
 SplitType = TypeVar('SplitType', bound='PackedSplit')
 
 
@@ -171,6 +175,41 @@ class PackedSplit:
         return store
 
     @classmethod
+    def open_collection(
+        cls: type[SplitType],
+        collection: collections.Collection,
+        options: Any,
+        split: str,
+    ) -> SplitType:
+        """Opens a split of a collection; see `open`.
+
+        Args:
+            options: places of the graphs: `prediction.Options`, or the settings of a
+                training.
+            split: 'train', 'valid' or 'test'.
+
+        Raises:
+            ValueError: it is missing or damaged.
+            OSError: the cache cannot be written.
+        """
+        if options.sample_data:
+            # Unpacked into the user's data folder, once.
+            root = shipped.folder(collection.task)
+            if not os.path.isdir(os.path.join(root, collection.subfolder)):
+                raise ValueError(
+                    f'no measured {collection.name} ships with this version; of '
+                    'layouts there are those of source xla and search random'
+                )
+        else:
+            root = files.expand(options.data_root)
+        return cls.open(
+            collection.folder_of(root, split),
+            options.cache_dir,
+            skip_bad_files=options.skip_bad_files,
+            limit=collection.toy_files if options.toy_data else None,
+        )
+
+    @classmethod
     def from_records(
         cls: type[SplitType], source: str, records: Iterable[Any]
     ) -> SplitType:
@@ -185,20 +224,25 @@ class PackedSplit:
             packing.add(record)
         return cls(source, packing.finish(), writer.arrays())
 
-    @staticmethod
-    def read(path: str) -> graph_files.GraphRecord:
+    @classmethod
+    def read(cls, path: str) -> graph_files.GraphRecord:
         """Reads and checks one file.
 
         Raises:
             ValueError: the file is damaged; says how, in one line.
             OSError: the file cannot be read.
         """
-        raise NotImplementedError
+        return cls.record_class.read(path)
 
-    @staticmethod
-    def pack(writer: columns_lib.Writer, record: Any) -> dict[str, np.ndarray]:
-        """Appends a graph to all columns; returns the arrays to be fingerprinted."""
-        raise NotImplementedError
+    @classmethod
+    def pack(cls, writer: columns_lib.Writer, record: Any) -> dict[str, np.ndarray]:
+        """Appends a graph to the columns of its arrays; returns these.
+
+        Their content is fingerprinted.
+        """
+        arrays = {key: getattr(record, key) for key in cls.record_class.keys()}
+        writer.append(**arrays, **packer.extremes(record, record.config_feat))
+        return arrays
 
     def __len__(self) -> int:
         return len(self.graph_ids)
@@ -238,7 +282,7 @@ class PackedSplit:
 
         Its node_feat, node_min and node_max have the columns `schema.NODE_AND_EXTRA`.
         """
-        if self.node_feat.shape[1] == len(schema.NODE_AND_EXTRA):
+        if self.node_feat.shape[1] == _WITH_EXTRA:
             return self
         if len(self.node_feat_extra) < len(self.node_feat):
             missing = np.flatnonzero(np.diff(self.extra_offsets) == 0)
@@ -271,10 +315,6 @@ class PackedSplit:
             **parts,
         }
 
-    def default_of(self, unused_graph: int) -> int | None:
-        """Returns the compiler's default configuration of a graph; None: not known."""
-        return None
-
     @property
     def collection_of(self) -> np.ndarray:
         """int64 [G]: the place of each graph's collection among those of the split."""
@@ -284,6 +324,93 @@ class PackedSplit:
     def config_counts(self) -> np.ndarray:
         """int64 [G]: how many configurations each graph has."""
         return np.diff(self.config_offsets)
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """The columns and the padding of a split, by which data sets can differ.
+
+    Raw files can be extracted in several ways (`--pad`, `--extra`).  A run records the
+    columns that it was trained on, so that others are refused.  The defaults are the
+    published ones, of tiles.
+    """
+
+    pad: int = 0  # the value of absent list entries, 0 or -1
+    # columns of node_feat, with those of node_feat_extra for a run that was trained
+    # with --extra
+    node_features: int = len(schema.NODE)
+    config_features: int = len(schema.TILE)  # columns of config_feat
+
+    @property
+    def extra(self) -> bool:
+        """Whether the columns of node_feat_extra are among the nodes'."""
+        return self.node_features == _WITH_EXTRA
+
+    @classmethod
+    def from_store(cls, store: PackedSplit) -> 'Variant':
+        """Returns the variant of a split, which flags of collections do not change."""
+        node_features = store.node_min.shape[1] - len(store.flags)
+        return cls(store.pad, node_features, store.config_min.shape[1])
+
+    @classmethod
+    def from_json(
+        cls, info: text.JsonObject, config_features: int = config_features
+    ) -> 'Variant':
+        """Reads the variant that a run was trained on.
+
+        Args:
+            info: the run file's object.  Runs without these keys were trained
+                on published columns, as many as their normaliser has.
+            config_features: number of published columns; 18 for layouts.
+
+        Raises:
+            ValueError: a value is not a number of columns, or not 0 or -1.
+        """
+        normalizer = info.get('normalizer')
+        scaled = normalizer if isinstance(normalizer, dict) else {}
+        fields: text.JsonObject = {'pad': info.get('pad', cls.pad)}
+        widths = {'node': cls.node_features, 'config': config_features}
+        for part, width in widths.items():
+            used = scaled.get(f'{part}_used')
+            width = len(used) if isinstance(used, list) else width
+            fields[f'{part}_features'] = info.get(f'{part}_features', width)
+        with text.located('the run file'):
+            untrusted.check(fields, _RULES)
+        return cls(**fields)
+
+    def to_json(self) -> text.JsonObject:
+        """Returns the entries of a run file that `from_json` reads."""
+        return dataclasses.asdict(self)
+
+    def check(self, store: PackedSplit, than: str) -> PackedSplit:
+        """Returns a split in this variant; raises ValueError for one in another.
+
+        Args:
+            than: ends the message 'but 140 in what ...': 'the model was trained on'.
+        """
+        if self.extra:
+            store = store.with_extra()
+        # The first difference is named; one is enough to know that the data do not fit.
+        for name, actual in Variant.from_store(store).to_json().items():
+            expected = getattr(self, name)
+            if actual != expected:
+                difference = f'absent entries are {actual} (--pad={actual})'
+                if name != 'pad':
+                    array = name.replace('features', 'feat')
+                    difference = f'{array} has {text.count(actual, "column")}'
+                raise ValueError(
+                    f'{store.source}: {difference}, but {expected} in what {than}; use '
+                    'data extracted in the same way, or train a model on this one'
+                )
+        return store
+
+
+_WIDTH = lambda value: untrusted.is_int(value, 1), 'a number of columns'
+_RULES: dict[str, untrusted.Rule] = {
+    'pad': (lambda value: type(value) is int and value in (0, -1), '0 or -1'),
+    'node_features': _WIDTH,
+    'config_features': _WIDTH,
+}
 
 
 def _list_split(

@@ -8,9 +8,6 @@ import numpy as np
 from baselines.core import npz
 from baselines.data import graph_files
 
-# The largest kernels have some 100,000 configurations, 10 MB unpacked.
-_MAX_BYTES = 1 << 30
-
 # n nodes, m edges, c configurations, F and K columns.
 TILE_SCHEMA: Mapping[str, npz.Field] = {
     **graph_files.GRAPH,
@@ -23,8 +20,6 @@ TILE_SCHEMA: Mapping[str, npz.Field] = {
     'pad': graph_files.PAD,
     'xla_release': graph_files.XLA_RELEASE,
 }
-# Those that every kernel has.
-ARRAYS = tuple(key for key, field in TILE_SCHEMA.items() if not field.optional)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -48,27 +43,4 @@ class TileRecord(graph_files.GraphRecord):
     xla_release: int = 0
 
     schema = TILE_SCHEMA
-
-    @staticmethod
-    def check(path: str, arrays: dict[str, np.ndarray], whole: bool = True) -> None:
-        """Checks a kernel; unless `whole`, one configuration is enough."""
-        graph_files.check_graph(path, arrays)
-        if not arrays['config_feat'].size:
-            missing = 'columns' if len(arrays['config_feat']) else 'configuration'
-            raise ValueError(
-                f'{path}: config_feat has no {missing}: there is nothing to rank'
-            )
-        if whole:
-            graph_files.check_runtimes(path, 'config_feat', arrays['config_runtime'])
-
-
-def read_tile(path: str) -> TileRecord:
-    """Reads and checks `<graph id>.npz`.
-
-    Raises:
-        ValueError: the file is damaged, or an array is wrong; in one line.
-        OSError: the file cannot be read.
-    """
-    arrays = npz.read_arrays(path, TILE_SCHEMA, _MAX_BYTES, graph_files.UNREAD)
-    TileRecord.check(path, arrays)
-    return TileRecord(**graph_files.record_fields(path, arrays))
+    max_bytes = 1 << 30  # the largest kernels have some 100,000 configurations, 10 MB

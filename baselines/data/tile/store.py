@@ -10,8 +10,6 @@ in a few vectorised operations, and a step touches only the rows it draws.
 
 import numpy as np
 
-from baselines.data.packed import columns as columns_lib
-from baselines.data.packed import packer
 from baselines.data.packed import splits
 from baselines.data.tile import records
 
@@ -42,34 +40,8 @@ class TileStore(splits.PackedSplit):
         'xla_release': 'graph',
     }
 
-    @staticmethod
-    def read(path: str) -> records.TileRecord:
-        return records.read_tile(path)
-
-    @staticmethod
-    def pack(
-        writer: columns_lib.Writer, record: records.TileRecord
-    ) -> dict[str, np.ndarray]:
-        arrays = {key: getattr(record, key) for key in records.ARRAYS}
-        release = np.array([record.xla_release], np.int64)
-        extremes = packer.extremes(record, record.config_feat)
-        writer.append(**arrays, **extremes, xla_release=release)
-        # The fingerprints of data without releases stay what they were.
-        return {**arrays, 'xla_release': release} if record.xla_release else arrays
-
     def record(self, index: int) -> records.TileRecord:
         """Returns kernel `index` as views into the packed arrays; see `rows`."""
-        fields = self._fields(index, records.ARRAYS)
+        fields = self._fields(index, records.TileRecord.keys())
         release = int(self.xla_release[index])
         return records.TileRecord(**fields, xla_release=release)
-
-    def default_of(self, graph: int) -> int | None:
-        """Returns the compiler's default configuration of a kernel, by its runtime.
-
-        It is the one that runtimes are divided by; None where no runtime is known, or
-        the default was not measured.
-        """
-        runtimes = self.part('config_runtime', graph)
-        normalizers = self.part('config_runtime_normalizers', graph)
-        defaults = np.flatnonzero(runtimes == normalizers)
-        return int(defaults[0]) if len(defaults) else None

@@ -3,10 +3,8 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from baselines import config
-from baselines.data import hardware
 from baselines.features import tile_table
 from baselines.features import tree_table
 from baselines.training import task_data
@@ -25,21 +23,6 @@ def _store(*releases):
         for number, release in enumerate(releases)
     ]
     return hlo_kernels.store(*kernels)
-
-
-@pytest.mark.parametrize(
-    'version, number',
-    [
-        ('0.4.30', 4030),
-        ('0.12.0.1', 12000),
-        ('0.5.3.dev1', 5003),
-        ('', 0),
-        ('1.0.0', 0),
-        ('0.4', 0),
-    ],
-)
-def test_releases_have_numbers(version, number):
-    assert hardware.release_number(version) == number
 
 
 def test_the_column_of_each_configuration():

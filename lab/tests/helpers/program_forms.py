@@ -8,7 +8,7 @@ import pytest
 
 from baselines.hlo import protos
 from tests.helpers import hlo_modules
-from tpugraphs_lab.kernels import building
+from tpugraphs_lab.programs import xla
 
 HLO = """\
 // what XLA dumps before its passes
@@ -94,35 +94,22 @@ example_args = (
 """
 
 
-def _product(computation):
-    x = computation.parameter(building.shape_of('f32', [64, 128]))
-    w = computation.parameter(building.shape_of('f32', [128, 96]))
-    turned = computation.add('tanh', x.shape, [x])
-    shape = building.shape_of('f32', [64, 96])
-    dot = computation.add('dot', shape, [turned, w])
-    dot.dot_dimension_numbers.lhs_contracting_dimensions.append(1)
-    dot.dot_dimension_numbers.rhs_contracting_dimensions.append(0)
-    return x, w, dot
-
-
 def module():
     """Returns the program as an HloModuleProto."""
-    made = building.Module('turned')
-    entry = made.computation('entry')
-    _product(entry)
-    return made.finish(entry)
+    return _parse(HLO)
 
 
 def fused(backend_config=OWN_TILES):
     """Returns it as XLA for TPUs leaves it: a fusion that says XLA's own tiles."""
-    made = building.Module('turned')
-    body = made.computation('fused')
-    x, w, dot = _product(body)
-    entry = made.computation('entry')
-    operands = [entry.parameter(value.shape) for value in (x, w)]
-    fusion = entry.add('fusion', dot.shape, operands, calls=[body.finish()])
-    fusion.backend_config = backend_config.encode()
-    return made.finish(entry)
+    made = _parse(OPTIMISED.replace(':T(8,128)', ''))
+    made.computations[-1].instructions[-1].backend_config = backend_config.encode()
+    return made
+
+
+def _parse(text):
+    made = protos.HloModuleProto.FromString(xla.parse_text(text))
+    made.ClearField('id')  # XLA counts its modules
+    return made
 
 
 def write(form: str, folder: pathlib.Path) -> str:

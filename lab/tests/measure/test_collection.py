@@ -133,7 +133,7 @@ def test_three_kernels_and_four_configurations_of_each(tmp_path):
     sidecar = collection_folder.read_sidecar(str(out))
     assert sidecar['machine']['jaxlib'] and sidecar['machine']['flags']
     for path in paths:
-        record = records.read_tile(str(path))
+        record = records.TileRecord.read(str(path))
         kernel = sidecar['kernels'][path.stem]
         assert record.node_feat.shape[1] == 140
         assert record.node_feat_extra is not None

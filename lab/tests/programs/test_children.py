@@ -10,6 +10,8 @@ import pytest
 
 from baselines.core import files
 from lab.tests.helpers import lab_commands
+from lab.tests.helpers import measured_programs
+from tpugraphs_lab import measure
 from tpugraphs_lab.programs import children
 from tpugraphs_lab.programs import isolated
 from tpugraphs_lab.programs import reader
@@ -143,11 +145,23 @@ def test_the_signal_that_ended_a_child_is_named(
         _call(content, tmp_path, seconds=1)
 
 
-def test_the_limit_of_wall_time_holds(tmp_path):
+def test_the_limit_of_wall_time_holds_and_a_wait_is_shown(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(isolated, '_PATIENCE', 1)
+    monkeypatch.setattr(sys.stderr, 'isatty', lambda: True, raising=False)
     began = time.monotonic()
-    with pytest.raises(isolated.Ended, match='took over 4 s of wall time; --sec'):
-        _call('import time; time.sleep(300)', tmp_path, seconds=1)
+    with pytest.raises(isolated.Ended, match='4 s of wall .* 1 s of processor .*--sec'):
+        _call('import time; time.sleep(300)', tmp_path, seconds=1, title='compiling')
     assert time.monotonic() - began < 6
+    assert 'compiling (--seconds=1)' in capsys.readouterr().err
+
+
+def test_the_size_of_what_is_compiled_is_shown(monkeypatch):
+    titles = []
+    monkeypatch.setattr(isolated, 'call', lambda *a: titles.append(a[-1]) or ([], b''))
+    measure.optimise(measured_programs.pointwise(8).SerializeToString())
+    assert titles == ['compiling 2 instructions']
 
 
 def test_the_exit_code_of_a_child_is_its_own():

@@ -9,7 +9,6 @@ from baselines.hlo import protos
 from lab.tests.helpers import measured_programs
 from lab.tests.helpers import program_forms
 from tpugraphs_lab import kernel_table
-from tpugraphs_lab.kernels import building
 from tpugraphs_lab.kernels import proposals
 from tpugraphs_lab.kernels import tpu_tiles
 from tpugraphs_lab.programs import reader
@@ -64,9 +63,7 @@ def test_candidates_are_around_xlas_own_tiles_in_registers():
     assert len(tuning.runs) == 4 * 5
     # The kernel is the fusion with what it calls.
     opcodes = [i.opcode for c in tuning.module.computations for i in c.instructions]
-    assert opcodes == ['parameter', 'parameter', 'tanh', 'dot'] + [
-        'parameter', 'parameter', 'fusion'
-    ]  # fmt: skip
+    assert sorted(opcodes) == ['dot', 'fusion', *['parameter'] * 4, 'tanh']
 
 
 def test_a_fusion_without_tiles_is_cut_as_it_is():
@@ -91,21 +88,6 @@ def _as_it_stands(monkeypatch):
         raise ValueError(f'took over {seconds} s')
 
     monkeypatch.setattr(kernel_table.measure, 'optimise', optimise, raising=False)
-
-
-def test_multiply_adds_of_a_convolution_by_hand(monkeypatch):
-    made = building.Module('image')
-    entry = made.computation('entry')
-    x = entry.parameter(building.shape_of('f32', [2, 8, 8, 6]))
-    w = entry.parameter(building.shape_of('f32', [3, 5, 2, 12]))  # of three groups
-    shape = building.shape_of('f32', [2, 8, 8, 12])
-    root = entry.add('convolution', shape, [x, w], feature_group_count=3)
-    numbers = root.convolution_dimension_numbers
-    numbers.kernel_input_feature_dimension = 2
-    numbers.kernel_spatial_dimensions.extend([0, 1])
-    _as_it_stands(monkeypatch)
-    # 2 x 8 x 8 x 12 results of 3 x 5 x 2 products.
-    assert '46,080 multiply-adds' in _lines(made.finish(entry))[-3]
 
 
 def test_the_table_of_an_optimised_module():

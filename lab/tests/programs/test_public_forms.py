@@ -6,6 +6,7 @@ import pytest
 
 from baselines.hlo import protos
 from lab.tests.helpers import measured_programs
+from tests.helpers import places
 from tpugraphs_lab import kernel_table
 from tpugraphs_lab import measure
 from tpugraphs_lab.kernels import building
@@ -17,6 +18,7 @@ from tpugraphs_lab.programs import reader
 from tpugraphs_lab.programs import xla
 
 _F32 = 'f32[256,512]'
+_FOLDER = places.ROOT / 'lab/tests/data/programs'
 
 
 def _read(text, **options):
@@ -45,26 +47,40 @@ def _mlir(*lines, result=None):
     )
 
 
-_LAYER = """
-layer {
-  x = bf16[16,32] parameter(0)
-  w = bf16[32,32] parameter(1)
-  a = bf16[16,32] tanh(x)
-  b = bf16[16,32] add(a, x)
-  dot = bf16[16,32] dot(b, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-  ROOT convert.7 = bf16[16,32] add(dot, x)
-}
-"""
+@pytest.mark.parametrize(
+    'name, kernels, cut_out',
+    [
+        # Operations that only say where data lie are removed.
+        ('sdy_func_result.hlo', ['tanh exponential'], []),
+        ('move_to_device.mlir', ['tanh exponential'], []),
+        ('sdy_constant.mlir', ['multiply'], []),
+        # These change the shape.
+        (
+            'spmd_full_to_shard.mlir',
+            ['tanh'],
+            ['SPMDFullToShardShape', 'SPMDShardToFullShape'],
+        ),
+        (
+            'custom_call_in_function.hlo',
+            ['add minimum', 'add multiply subtract', 'dot add'],
+            ['my_kernel'],
+        ),
+        ('complex_constant.mlir', ['complex multiply real'], []),
+        ('complex_parameter.hlo', ['real tanh'], []),
+        ('fp8_parameter.hlo', ['convert tanh'], []),
+        ('s4_parameter.hlo', ['convert tanh'], []),
+        ('sort_tanh.hlo', ['tanh'], []),
+    ],
+)
+def test_kernels_of_small_programs(name, kernels, cut_out):
+    content = (_FOLDER / name).read_text()
+    assert [' '.join(opcodes) for opcodes in _kernels(content)] == kernels
+    counts = {f'custom call of {target!r}': 1 for target in cut_out}
+    assert preparation.prepare(_read(content)).cut_out == counts
 
 
 def test_ids_and_names_stay_apart_where_a_function_is_widened():
-    program = _read(
-        _hlo(
-            'p = bf16[16,32] parameter(0)\nq = bf16[32,32] parameter(1)\n'
-            'ROOT r = bf16[16,32] call(p, q), to_apply=layer',
-            _LAYER,
-        )
-    )
+    program = _read((_FOLDER / 'bf16_dot_in_function.hlo').read_text())
     module = preparation.prepare(program).module
     computations = [*module.computations]
     instructions = [i for c in computations for i in c.instructions]
@@ -75,78 +91,30 @@ def test_ids_and_names_stay_apart_where_a_function_is_widened():
     assert xla.to_stablehlo(module.SerializeToString())  # XLA checks the rest
 
 
-def test_what_says_where_data_lie_is_no_operation():
-    calls = ['Sharding', 'annotate_device_placement', 'xla.sdy.FuncResultSharding']
-    lines, last = [f't = {_F32} tanh(p)'], 't'
-    for number, target in enumerate(calls):
-        lines.append(
-            f'c{number} = {_F32} custom-call({last}), custom_call_target="{target}", '
-            'custom_call_has_side_effect=true'
-        )
-        last = f'c{number}'
-    lines = [f'p = {_F32} parameter(0)', *lines, f'ROOT r = {_F32} exponential({last})']
-    text = _hlo('\n'.join(lines))
-    assert _kernels(text) == [['tanh', 'exponential']]
-    assert kernel_table.describe(_read(text))['cut_out'] == {}
-
-
-def test_a_sharding_that_changes_the_shape_is_cut_out():
+def test_a_composite_is_what_it_is_made_of():
+    kind = 'tensor<256x512xf32>'
+    content = _mlir(
+        '%r = stablehlo.composite "my.gelu" %x {decomposition = @gelu, '
+        f'composite_attributes = {{a = "b"}}, version = 1 : i32}} : ({kind}) -> {kind}'
+    )
+    gelu = f'%r = stablehlo.tanh %x : {kind}\nreturn %r : {kind}'
+    gelu = f'func.func private @gelu(%x: {kind}) -> {kind} {{\n{gelu}\n}}'
+    assert _kernels(content[:-1] + gelu + '}') == [['tanh']]
+    if not xla.has_sdy():  # does not read such attributes
+        return
     text = _hlo(
-        f'p = {_F32} parameter(0)\n'
-        'c = f32[32,512] custom-call(p), custom_call_target="SPMDFullToShardShape"\n'
-        'ROOT r = f32[32,512] tanh(c)'
+        f'p = {_F32} parameter(0)\nROOT r = {_F32} call(p), to_apply=gelu, '
+        'is_composite=true, frontend_attributes={composite.attributes={},'
+        'composite.name="my.gelu",composite.version="1"}',
+        f'gelu {{\np = {_F32} parameter(0)\nROOT t = {_F32} tanh(p)\n}}',
     )
     assert _kernels(text) == [['tanh']]
-    assert preparation.prepare(_read(text)).cut_out == {
-        "custom call of 'SPMDFullToShardShape'": 1
-    }
-
-
-def test_constants_of_shardings_and_complex_ones():
-    content = _mlir(
-        '%c = sdy.constant dense<2.0> : tensor<256x512xf32>',
-        '%r = stablehlo.multiply %x, %c : tensor<256x512xf32>',
-    )
-    opcodes = [i.opcode for i in _read(content).module.computations[0].instructions]
-    assert opcodes.count('constant') == 1
-    kind = 'tensor<256x512xcomplex<f32>>'
-    content = _mlir(
-        f'%c = stablehlo.constant dense<(0.0,1.0)> : {kind}',
-        f'%z = stablehlo.complex %x, %x : {kind}',
-        f'%r = stablehlo.multiply %z, %c : {kind}',
-        result=kind,
-    )
-    assert [opcodes[-1] for opcodes in _kernels(content)] == ['multiply']
-
-
-@pytest.mark.parametrize('kind', ['c64', 'f8e4m3fn', 's4'])
-def test_arrays_of_newer_types_are_in_kernels(kind):
-    convert = 'real' if kind == 'c64' else 'convert'
-    text = _hlo(
-        f'p = {kind}[256,512] parameter(0)\ny = {_F32} {convert}(p)\n'
-        f'ROOT r = {_F32} tanh(y)'
-    )
-    assert kernel_table.describe(_read(text))['parameters'] == [f'{kind}[256,512]']
-    assert _kernels(text)[-1][-1] == 'tanh'
-
-
-_TWO = """
-module @net {{
-  func.func {}@train(%x: tensor<4xf32>) -> tensor<4xf32> {{
-    %0 = call @infer(%x) : (tensor<4xf32>) -> tensor<4xf32>
-    return %0 : tensor<4xf32>
-  }}
-  func.func public @infer(%x: tensor<4xf32>) -> tensor<4xf32> {{
-    %0 = stablehlo.exponential %x : tensor<4xf32>
-    return %0 : tensor<4xf32>
-  }}
-}}
-"""
 
 
 def test_functions_of_mlir_are_chosen_by_name(tmp_path):
+    content = (_FOLDER / 'two_functions.mlir').read_text()
     path = tmp_path / 'net.mlir'
-    path.write_text(_TWO.format(''))
+    path.write_text(content)
     with pytest.raises(ValueError, match="'main'; choose one by FILE:NAME: train, inf"):
         reader.read_program(str(path))
     with pytest.raises(ValueError, match="no function 'x'; choose .*: train, infer"):
@@ -154,46 +122,25 @@ def test_functions_of_mlir_are_chosen_by_name(tmp_path):
     program = reader.read_program(f'{path}:infer')
     assert program.name == 'net_infer'
     opcodes = {i.opcode for c in program.module.computations for i in c.instructions}
-    assert 'exponential' in opcodes and 'call' not in opcodes
+    assert 'exponential' in opcodes and 'tanh' not in opcodes
     assert reader.find_sources([f'{path}:infer']) == [f'{path}:infer']
     assert not reader.tuning_kind(f'{path}:infer')
-    path.write_text(_TWO.format('private '))  # the only public one is taken
-    assert reader.read_program(str(path)).module.computations
-    path = tmp_path / 'module.hlo'
-    path.write_text(_hlo('ROOT p = f32[4] parameter(0)'))
-    with pytest.raises(ValueError, match='HLO text, which has one program: leave out'):
-        reader.read_program(f'{path}:main')
+    path.write_text(content.replace('public @train', 'private @train'))
+    assert reader.read_program(str(path)).module.computations  # the only public one
+    with pytest.raises(ValueError, match='HLO text, .*leave out :main'):
+        reader.read_program(f'{_FOLDER}/sort_only.hlo:main')
 
 
-_HEADERLESS = 'f1 {\n  ROOT p = f32[4] parameter(0)\n}\n\nENTRY e {\n  ROOT q = f32[4] '
+def test_text_without_a_header_is_named_after_its_file():
+    program = reader.read_program(str(_FOLDER / 'headerless.hlo'))
+    assert program.module.name == 'headerless'
 
 
-def test_text_without_a_header_is_named_after_its_file(tmp_path):
-    path = tmp_path / 'my-dump.txt'
-    path.write_text('// a comment\n' + _HEADERLESS + 'parameter(0)\n}\n')
-    assert reader.read_program(str(path)).module.name == 'my_dump'
-
-
-@pytest.mark.parametrize('text', [_HEADERLESS, _mlir('%r = stablehlo.')[:-30]])
-def test_text_that_is_cut_off_is_said_to_be(text):
-    with pytest.raises(ValueError, match='it ends in the middle: brackets are open'):
-        _read(text)
-
-
-def test_vhlo_without_a_version_is_named():
-    with pytest.raises(ValueError, match='is VHLO without the version .* jax.export'):
-        reader.read_program(b'ML\xefR\rMLIR24\0' + b'\x01\x02builtin\0vhlo\0func_v1\0')
-
-
-def test_groups_and_locations_that_the_oldest_release_does_not_read():
+def test_groups_that_the_oldest_release_does_not_read():
     # 2 x 3 devices, numbered along the first dimension: 0 3 / 1 4 / 2 5.
     text = 'x), replica_groups=[3,2]<=[2,3]T(1,0), dimensions={0}'
     assert 'replica_groups={{0,3},{1,4},{2,5}}, dim' in hlo_text.repaired(text)
     assert hlo_text.repaired('replica_groups=[3]<=[2]') == 'replica_groups=[3]<=[2]'
-    content = _mlir(
-        '%r = stablehlo.tanh %x : tensor<256x512xf32> loc("f.py":3:4 to :9)'
-    )
-    assert _read(content).module.computations
 
 
 @pytest.mark.skipif(xla.has_sdy(), reason='this jaxlib is new')
@@ -294,16 +241,39 @@ def test_what_has_no_tiles_says_so_and_what_is_cut_out_is_no_kernel(monkeypatch)
     assert described['cut_out'] == {"custom call of 'mine'": 1}
 
 
-def test_zeros_of_a_dilated_convolution_are_not_multiplied(monkeypatch):
+@pytest.mark.parametrize(
+    'shapes, window, count',
+    [
+        # In each dimension 28, 28 and 27 outputs of taps 0, 1 and 2 are no zeros.
+        (
+            ('4,28,28,128', '3,3,128,64', '4,56,56,64'),
+            '3x3 pad=1_2x1_2 lhs_dilate=2x2}',
+            4 * 128 * 64 * (28 + 28 + 27) ** 2,
+        ),
+        # Each of 4 x 4 pixels meets each of 3 x 3 taps once: 144, of 8 x 16 features.
+        (('1,4,4,8', '3,3,8,16', '1,42,42,16'), '3x3 pad=20_20x20_20}', 18_432),
+        # Taps at 0 and 3 of outputs 0, 2, 4: one of the last is behind the input of 6.
+        (
+            ('1,6,1,1', '2,1,1,1', '1,3,1,1'),
+            '2x1 stride=2x1 pad=0_2x0_0 rhs_dilate=3x1}',
+            5,
+        ),
+        # 12 features of 2 in their group; 3 x 8 - 2 and 5 x 8 - 6 taps.
+        (
+            ('2,8,8,6', '3,5,2,12', '2,8,8,12'),
+            '3x5 pad=1_1x2_2}, feature_group_count=3',
+            2 * 12 * 2 * 22 * 34,
+        ),
+    ],
+)
+def test_taps_on_padding_and_zeros_are_not_counted(shapes, window, count, monkeypatch):
+    x, kernel, y = (f'f32[{shape}]' for shape in shapes)
     text = _hlo(
-        'g = f32[4,28,28,128] parameter(0)\nw = f32[3,3,64,128] parameter(1)\n'
-        'ROOT d = f32[4,56,56,64] convolution(g, w), window={size=3x3 '
-        'pad=1_2x1_2 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01oi->b01f'
+        f'x = {x} parameter(0)\nw = {kernel} parameter(1)\nROOT y = {y} '
+        f'convolution(x, w), dim_labels=b01f_01io->b01f, window={{size={window}'
     )
-    # As many as the convolution has whose gradient it is: 28 x 28 places of 3 x 3.
-    assert _table(_read(text).module, monkeypatch)['multiply_adds'] == (
-        4 * 28 * 28 * 128 * 3 * 3 * 64
-    )
+    program = _read(text)
+    assert _table(program.module, monkeypatch)['multiply_adds'] == count
 
 
 def test_the_neighbours_of_names_stay_distinct():

@@ -84,14 +84,8 @@ def test_what_is_used_has_to_be_there(damage, message):
             r'%turned = f32\[64,128\]',
         ),
         (
-            program_forms.HLO.replace('tanh(%x)', 'constant({...})').replace(
-                '64,128', '6400000,12800000'
-            ),
-            'its constants without values take 305,175.8 GiB',
-        ),
-        (
-            program_forms.STABLEHLO.replace('.tanh', '.tan'),
-            'the MLIR text cannot be read: .*custom op .*stablehlo.tan.* is unkno',
+            program_forms.STABLEHLO.replace('.tanh', '.none'),
+            'the MLIR text cannot be read: .*stablehlo.none',
         ),
     ],
 )

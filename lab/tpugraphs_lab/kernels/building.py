@@ -12,8 +12,7 @@ they are finished, callees before callers, as XLA wants them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 import itertools
 import math
 import re
@@ -144,20 +143,17 @@ class Module:
     """An HloModuleProto under construction.
 
     Args:
-        source: a module whose computations (reducers) instructions may call.
+        callees: computations (reducers) of another module that instructions may call,
+            by id.
     """
 
-    def __init__(self, name: str, source: protos.HloModuleProto | None = None):
+    def __init__(
+        self, name: str, callees: Mapping[int, protos.HloComputationProto] | None = None
+    ):
         self.proto = protos.HloModuleProto(name=name)
         self._last = 0
-        self._source = protos.HloModuleProto() if source is None else source
+        self._callees = callees or {}
         self._copied: dict[int, int] = {}
-
-    @functools.cached_property
-    def _callees(self) -> dict[int, protos.HloComputationProto]:
-        """The computations of the source, by id."""
-        # Computed when needed: most kernels of a large program call nothing.
-        return {c.id: c for c in self._source.computations}
 
     def next_id(self) -> int:
         """Returns an id that no instruction or computation has yet."""
@@ -169,7 +165,7 @@ class Module:
         return Computation(self, name, parent)
 
     def copy_called(self, number: int) -> int:
-        """Copies a computation of the source, by its id, once; returns the new id."""
+        """Copies one of `callees`, by its id, once; returns the new id."""
         if number not in self._copied:
             callee = self._callees[number]
             copy = type(callee).FromString(callee.SerializeToString())
@@ -249,7 +245,7 @@ class Computation:
         Args:
             operands: values of this computation.
             like: an instruction whose attributes it takes; computations that
-                it calls are copied from the module's source.
+                it calls are copied from the module's callees.
             calls: ids of computations of this module.
             **fields: fields of HloInstructionProto; repeated ones as lists.
         """
@@ -368,6 +364,9 @@ def clear_fields(instruction: protos.HloInstructionProto) -> None:
         'replica_groups',
     ):
         instruction.ClearField(field)
+    if instruction.opcode == 'call':
+        # XLA refuses a composite, which our messages do not know, without attributes.
+        instruction.DiscardUnknownFields()
 
 
 def loop(

@@ -39,6 +39,8 @@ _FREE = frozenset(
 # Operations that call computations with kernels of their own.
 _CALLERS = frozenset('while conditional call'.split())
 
+_NO_KERNELS = _FREE | _CALLERS
+
 # Operations that a kernel cannot have inside of a fusion.
 _NOT_INSIDE = _CALLERS | {'fusion', 'custom-call', 'sort', 'scatter', 'map'}
 
@@ -78,7 +80,7 @@ def cut(
     bodies = {c.id: c for c in module.computations}
     for values, pieces in pieces_of(module):
         try:
-            proto = _RowMajor(module).write_kernel(bodies, values, pieces)
+            proto = _RowMajor(bodies).write_kernel(values, pieces)
         except Unsupported as reason:
             skipped[str(reason)] += 1
             continue
@@ -111,6 +113,7 @@ def pieces_of(
     bodies = {c.id: c for c in module.computations}
     # Ids of the computations to go through; calls add theirs.
     numbers = [module.entry_computation_id]
+    known = {*numbers}
     for number in numbers:
         values = {i.id: i for i in bodies[number].instructions}
         cut_out = {i.id for i in removal.outside(bodies[number])}
@@ -120,7 +123,8 @@ def pieces_of(
         for value in values.values():
             if value.opcode in _CALLERS:
                 called = dict.fromkeys(value.called_computation_ids)
-                numbers += [callee for callee in called if callee not in numbers]
+                numbers += [callee for callee in called if callee not in known]
+                known.update(called)
 
 
 def entry_of(module: protos.HloModuleProto) -> protos.HloComputationProto:
@@ -168,7 +172,7 @@ def _group(
             users[operand].append(instruction)
     group: dict[int, list[protos.HloInstructionProto]] = {}
     for instruction in values.values():
-        if instruction.opcode in _FREE | _CALLERS:
+        if instruction.opcode in _NO_KERNELS:
             continue
         group[instruction.id] = [instruction]
         if not instruction.operand_ids:
@@ -236,26 +240,28 @@ class _RowMajor:
     """Writes a kernel's module, in which every array is row-major.
 
     An array keeps its bytes, and has its dimensions in the order of its layout.
+
+    Args:
+        bodies: the computations of the optimised module, by id.
     """
 
-    def __init__(self, module: protos.HloModuleProto):
-        self._module = building.Module('', module)
+    def __init__(self, bodies: dict[int, protos.HloComputationProto]):
+        self._bodies = bodies
+        self._module = building.Module('', bodies)
         self._entry = self._module.computation('entry')
-        # id in `module` -> the new instruction, and the shape as XLA wrote it
+        # id in `bodies` -> the new instruction, and the shape as XLA wrote it
         self._values: dict[
             int, tuple[protos.HloInstructionProto, protos.ShapeProto]
         ] = {}
 
     def write_kernel(
         self,
-        bodies: dict[int, protos.HloComputationProto],
         values: dict[int, protos.HloInstructionProto],
         pieces: list[protos.HloInstructionProto],
     ) -> protos.HloModuleProto:
         """Returns the HloModuleProto of a kernel, without a name; raises Unsupported.
 
         Args:
-            bodies: the computations of the optimised module, by id.
             values: the instructions of the kernel's computation, by id.
             pieces: the kernel's instructions, the last one its root.
         """
@@ -268,7 +274,7 @@ class _RowMajor:
                     self._write(values[number], outside=True)
             if piece.opcode == 'fusion':
                 [number] = piece.called_computation_ids
-                self._inline(piece, bodies[number])
+                self._inline(piece, self._bodies[number])
             else:
                 self._write(piece)
         root, _ = self._values[pieces[-1].id]

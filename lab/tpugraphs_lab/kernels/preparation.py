@@ -6,7 +6,7 @@ optimised = optimise(program, measure.optimise)  # kernels are cut from it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 import dataclasses
 import re
 
@@ -76,8 +76,9 @@ def clean(module: protos.HloModuleProto, where: str) -> protos.HloModuleProto:
     result = cutting.root_of(cutting.entry_of(module)).shape
     if result.element_type == building.TUPLE and not result.tuple_shapes:
         raise ValueError(f'{where}: computes nothing; return a tensor')
+    fresh = building.fresh_ids(module)
     for computation in module.computations:
-        _widen_products(module, computation)
+        _widen_products(computation, fresh)
     for field in ('input_output_alias', 'id', 'schedule', 'stack_frame_index'):
         module.ClearField(field)
     building.renumber(module)
@@ -125,11 +126,14 @@ def optimise(
 
 
 def _widen_products(
-    module: protos.HloModuleProto, computation: protos.HloComputationProto
+    computation: protos.HloComputationProto, fresh: Iterator[int]
 ) -> None:
     """Makes products and convolutions of narrow floats accumulate in float32.
 
     XLA on CPUs does so with most of them, and refuses the whole module for others.
+
+    Args:
+        fresh: ids that are unique in the module, not only in the computation.
     """
     narrow = [
         i
@@ -140,8 +144,6 @@ def _widen_products(
     if not narrow:
         return
     by_id = {i.id: i for i in computation.instructions}
-    # Ids are unique in the module, not only in the computation.
-    fresh = building.fresh_ids(module)
     float32 = building.shape_of('f32', []).element_type
     written: list[protos.HloInstructionProto] = []
     narrow_ids = {i.id for i in narrow}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import math
 
 import numpy as np
@@ -54,14 +54,17 @@ def tunings(
             skipped['nothing to configure'] += 1
         return
     chosen = [
-        (computation, instruction, own)
+        (shapes, instruction, own)
         for computation in program.module.computations
+        for shapes in [{i.id: i.shape for i in computation.instructions}]
         for instruction in computation.instructions
         if (own := tpu_tiles.own_tiles(instruction))
     ]
-    for computation, instruction, own in chosen:
+    callees = {c.id: c for c in program.module.computations}
+    for shapes, instruction, own in chosen:
         rng = np.random.default_rng(seed)
-        yield _tuning_of(program, computation, instruction, own, count, rng)
+        made = building.Module(f'{program.name}_{instruction.name}', callees)
+        yield _tuning_of(made, shapes, instruction, own, count, rng)
     if chosen:
         return
     module = preparation.optimise(program, optimiser)
@@ -72,17 +75,20 @@ def tunings(
 
 
 def _tuning_of(
-    program: reader.Program,
-    computation: protos.HloComputationProto,
+    module: building.Module,
+    shapes: Mapping[int, protos.ShapeProto],
     instruction: protos.HloInstructionProto,
     own: tpu_tiles.OwnTiles,
     count: int,
     rng: np.random.Generator,
 ) -> protos.ModuleTuningData:
-    """Returns a ModuleTuningData of an instruction, with tiles to choose from."""
-    module = building.Module(f'{program.name}_{instruction.name}', program.module)
+    """Returns a ModuleTuningData of an instruction, with tiles to choose from.
+
+    Args:
+        module: an empty one, which the instruction is added to.
+        shapes: of all instructions of its computation, by id.
+    """
     entry = module.computation('entry')
-    shapes = {i.id: i.shape for i in computation.instructions}
     parameters: dict[int, protos.HloInstructionProto] = {}
     for number in instruction.operand_ids:
         if number not in parameters:

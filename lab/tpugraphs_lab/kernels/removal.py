@@ -122,7 +122,8 @@ def outside(
     return [
         i
         for i in values.values()
-        if i.opcode in _EXCHANGES | _FEEDS
+        if i.opcode in _EXCHANGES
+        or i.opcode in _FEEDS
         or i.opcode == 'custom-call'
         and i.custom_call_target != LAYOUT
         and not _is_placement(i, values)

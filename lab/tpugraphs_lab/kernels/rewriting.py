@@ -54,6 +54,7 @@ class Plan:
     Attributes:
         entry: its entry computation.
         values: the instructions of `entry`, by id.
+        callees: the computations of the module, by id.
         root: the instruction of the output.
         output: the dimensions of the output.
         reduction: the instruction that reduces the largest operand; None if none does.
@@ -68,6 +69,7 @@ class Plan:
         self.module = module
         self.entry = cutting.entry_of(module)
         self.values = {i.id: i for i in self.entry.instructions}
+        self.callees = {c.id: c for c in module.computations}
         self.root = cutting.root_of(self.entry)
         self.output = tuple(self.root.shape.dimensions)
         self.reduction: protos.HloInstructionProto | None = None
@@ -106,7 +108,7 @@ class Plan:
         opcode = 'add'
         if self.reduction.opcode == 'reduce':
             [number] = self.reduction.called_computation_ids
-            body = next(c for c in self.module.computations if c.id == number)
+            body = self.callees[number]
             root = cutting.root_of(body)
             # Two parameters and one operation on them: a plain reducer.
             is_plain = len(body.instructions) == 3 and len({*root.operand_ids}) == 2
@@ -161,7 +163,7 @@ class _Tiler:
     def __init__(self, plan: Plan, tiles: Tiles):
         self._plan = plan
         self._tiles = tiles
-        self._module = building.Module(plan.module.name, plan.module)
+        self._module = building.Module(plan.module.name, plan.callees)
         self._entry = self._module.computation('entry')
         self._parameters = {
             value.id: self._entry.parameter(value.shape)

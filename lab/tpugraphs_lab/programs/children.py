@@ -9,7 +9,7 @@ then, or when it is told to end, or when the command ends in whatever way, it en
 group and removes the folder.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import ctypes
 import importlib
@@ -61,13 +61,25 @@ def start(
     )
 
 
-def wait(process: subprocess.Popen, seconds: float) -> int:
+def wait(
+    process: subprocess.Popen,
+    seconds: float,
+    each_second: Callable[[], object] = lambda: None,
+) -> int:
     """Waits for the end of a child, and returns its exit code.
+
+    Args:
+        each_second: is called after each second of waiting.
 
     Raises:
         subprocess.TimeoutExpired: it took longer than `seconds`, and was ended.
     """
     try:
+        while seconds > 1:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(1)
+            seconds -= 1
+            each_second()
         return process.wait(seconds)
     finally:
         end(process)

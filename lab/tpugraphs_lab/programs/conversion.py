@@ -45,6 +45,7 @@ def module_of(
             [form, title, name],
             data,
             seconds=seconds or isolated.SECONDS,
+            title=f'reading {form}',
         )
         module = protos.HloModuleProto.FromString(content)
     except message.DecodeError as error:

@@ -2,11 +2,12 @@
 
 A text has `constant({...})` or `dense_resource<__elided__>` for them.  Before XLA
 parses it, each becomes a custom call of TARGET, which takes no memory, and afterwards a
-constant with random values.
+constant with random values, or a parameter where the values would be too large.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 import math
 
 import numpy as np
@@ -36,36 +37,40 @@ _FIELDS = {
     'f64': ('f64s', '<f8'),
 }
 _BYTES = 2  # protobuf's wire type
+_KINDS = {kind.number: kind for kind in schema.ELEMENT_TYPES + schema.NEWER_TYPES}
 
 
 def fill(module: protos.HloModuleProto) -> list[str]:
-    """Makes constants of the custom calls of TARGET in an HloModuleProto.
+    """Replaces the custom calls of TARGET in an HloModuleProto.
 
-    Floats are drawn from a normal distribution with which products of matrices do not
-    grow; integers are 0 or 1, which are in the range of any index.
+    They become constants with random values.  Floats are drawn from a normal
+    distribution with which products of matrices do not grow; integers are 0 or 1, which
+    are in the range of any index.  If that takes more than `_MOST` bytes, the calls of
+    the entry computation become parameters.
 
     Returns:
-        A note that says so; none for a module without such calls.
+        Notes that say so; none for a module without such calls.
 
     Raises:
-        ValueError: they are too large, or of a type that cannot be drawn.
+        ValueError: the constants are too large, or of a type that cannot be drawn.
     """
-    calls = [
-        instruction
-        for computation in module.computations
-        for instruction in computation.instructions
-        if instruction.custom_call_target == TARGET
-    ]
-    kinds = {kind.number: kind for kind in schema.ELEMENT_TYPES}
-    size = 0
-    for call in calls:
-        kind = kinds.get(call.shape.element_type)
-        if kind is None or kind.name not in _FIELDS:
-            raise ValueError(
-                f'%{call.name} is a constant without values, of a type that cannot be '
-                'drawn; write the program with its constants'
-            )
-        size += math.prod(call.shape.dimensions) * kind.bytes
+    notes = []
+    calls = _calls_in(module.computations)
+    if sum(map(_num_bytes, calls)) > _MOST:
+        entry_id = module.entry_computation_id
+        [entry] = [c for c in module.computations if c.id == entry_id]
+        first = sum(i.opcode == 'parameter' for i in entry.instructions)
+        parameters = _calls_in([entry])
+        for number, call in enumerate(parameters, first):
+            _change_opcode(call, 'parameter')
+            call.parameter_number = number
+            for program in (entry.program_shape, module.host_program_shape):
+                program.parameters.add().CopyFrom(call.shape)
+                program.parameter_names.append(call.name)
+        constants = text.count(len(parameters), 'constant')
+        notes.append(f'the values of {constants} are not in the file: now parameters')
+        calls = _calls_in(module.computations)
+    size = sum(map(_num_bytes, calls))
     if size > _MOST:
         raise ValueError(
             f'its constants without values take {size / 2**30:,.1f} GiB, and '
@@ -73,18 +78,49 @@ def fill(module: protos.HloModuleProto) -> list[str]:
         )
     rng = np.random.default_rng(_SEED)
     for call in calls:
-        _draw(call, kinds[call.shape.element_type].name, rng)
-    if not calls:
-        return []
-    constants = text.count(len(calls), 'constant')
-    return [f'the values of {constants} are not in the file, and are random']
+        _draw_constant(call, rng)
+    if calls:
+        constants = text.count(len(calls), 'constant')
+        notes.append(f'the values of {constants} are not in the file, and are random')
+    return notes
 
 
-def _draw(
-    call: protos.HloInstructionProto, type_name: str, rng: np.random.Generator
-) -> None:
-    """Turns a custom call into a constant with random values."""
+def _calls_in(
+    computations: Iterable[protos.HloComputationProto],
+) -> list[protos.HloInstructionProto]:
+    """Returns the custom calls of TARGET in computations."""
+    return [
+        instruction
+        for computation in computations
+        for instruction in computation.instructions
+        if instruction.custom_call_target == TARGET
+    ]
+
+
+def _num_bytes(call: protos.HloInstructionProto) -> int:
+    """Returns the size of a result in bytes."""
+    kind = _KINDS.get(call.shape.element_type)
+    return math.prod(call.shape.dimensions) * (kind.bytes if kind else 1)
+
+
+def _change_opcode(call: protos.HloInstructionProto, opcode: str) -> None:
+    """Makes another instruction of a custom call."""
+    call.opcode = opcode
+    for name in ('custom_call_target', 'custom_call_api_version'):
+        if name in call.DESCRIPTOR.fields_by_name:
+            call.ClearField(name)
+
+
+def _draw_constant(call: protos.HloInstructionProto, rng: np.random.Generator) -> None:
+    """Turns a custom call into a constant with random values; raises ValueError."""
     dims = list(call.shape.dimensions)
+    kind = _KINDS.get(call.shape.element_type)
+    type_name = kind.name if kind else ''
+    if type_name not in _FIELDS:
+        raise ValueError(
+            f'%{call.name} is a constant without values, of a type that cannot be '
+            'drawn; write the program with its constants'
+        )
     field, wire = _FIELDS[type_name]
     if 'f' in type_name:
         deviation = max(1, math.prod(dims[:-1])) ** -0.5
@@ -94,10 +130,7 @@ def _draw(
     else:
         values = rng.integers(0, 2, math.prod(dims), np.uint8)
     content = values.astype(wire).tobytes()
-    call.opcode = 'constant'
-    for name in ('custom_call_target', 'custom_call_api_version'):
-        if name in call.DESCRIPTOR.fields_by_name:
-            call.ClearField(name)
+    _change_opcode(call, 'constant')
     call.literal.shape.CopyFrom(call.shape)
     number = call.literal.DESCRIPTOR.fields_by_name[field].number
     # Numbers one by one would take ten times the memory.

@@ -117,7 +117,9 @@ def from_file(
     function, arguments = f'{__name__}.trace_file', [path, name, str(batch_size or '')]
     try:
         _, content = isolated.call(
-            function, arguments, b'', isolated.PROGRAM_MEMORY, seconds or _SECONDS
+            *(function, arguments, b'', isolated.PROGRAM_MEMORY),
+            seconds or _SECONDS,
+            f'tracing {name}',
         )
     except isolated.Ended as how:
         raise ValueError(f'{path}: {how}') from None

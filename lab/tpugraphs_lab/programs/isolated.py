@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+from baselines.core import phases
 from baselines.core import text
 from tpugraphs_lab.programs import children
 
@@ -26,6 +27,7 @@ PROGRAM_MEMORY = 12 << 30
 SECONDS = 30  # CPU time that a conversion may take
 _WALL = 4  # seconds of wall time for each second of CPU time
 _RAISE = '--seconds raises the limit'
+_PATIENCE = 5  # seconds of wall time without a sign of progress
 
 
 class Ended(ValueError):
@@ -38,6 +40,7 @@ def call(
     data: bytes = b'',
     memory: int = MEMORY,
     seconds: int = SECONDS,
+    title: str = 'reading',
 ) -> tuple[list[str], bytes]:
     """Calls a function in a child process.
 
@@ -48,6 +51,7 @@ def call(
         data: its last argument.
         memory: bytes that the process may use.
         seconds: limit of its CPU time.
+        title: name of the work, for the progress that is shown from `_PATIENCE` on.
 
     Returns:
         The function's notes for the user, and its bytes.
@@ -75,10 +79,15 @@ def call(
             stderr=log,
         )
         try:
-            code = children.wait(process, _WALL * seconds)
+            with phases.Phase(
+                f'{title} (--seconds={seconds})', seconds, 'second', delay=_PATIENCE
+            ) as phase:
+                code = children.wait(process, _WALL * seconds, phase.update)
         except subprocess.TimeoutExpired:
-            taken = f'{_WALL * seconds:,} s of wall time'
-            raise Ended(f'took over {taken}; {_RAISE}') from None
+            raise Ended(
+                f'took over {_WALL * seconds:,} s of wall time, where {seconds:,} s of '
+                f'processor time are the limit; {_RAISE}'
+            ) from None
         written.seek(0)
         head, line_end, content = written.read().partition(b'\n')
         if code or not line_end:

@@ -79,6 +79,7 @@ def parse(data: bytes, name: str = '') -> tuple[list[str], bytes]:
             module = ir.Module.parse(content)
         _refuse_other_dialects(module)
         _choose_main(module, name)
+        _call_composites(module)
         _write_out_groups(module)
         _drop_shardings(module)
         for operation in _operations(module.operation):
@@ -144,6 +145,25 @@ def _choose_main(module: ir.Module, name: str) -> None:
     for own, operation in functions.items():
         kind = 'public' if own == chosen else 'private'
         operation.attributes['sym_visibility'] = ir.StringAttr.get(kind)
+
+
+def _call_composites(module: ir.Module) -> None:
+    """Replaces composite operations by calls of their decompositions."""
+    from jaxlib.mlir import ir
+
+    for operation in list(_operations(module.operation)):
+        if operation.name != 'stablehlo.composite':
+            continue
+        call: Any = ir.Operation.create(
+            'func.call',
+            [result.type for result in operation.results],
+            list(operation.operands),
+            {'callee': operation.attributes['decomposition']},
+            ip=ir.InsertionPoint(operation),
+        )
+        for result, value in zip(operation.results, call.results):
+            result.replace_all_uses_with(value)
+        operation.erase()
 
 
 def _write_out_groups(module: ir.Module) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from baselines.data.layout import joint
 from baselines.data.layout import store as layout_store
-from baselines.data.packed import variants
+from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
 from baselines.layout import layout_table
 from tests.helpers import layout_files
@@ -55,9 +55,7 @@ def test_flags_are_the_last_columns_of_all_nodes(store):
     scaled = fitted.nodes(store.part('node_feat', 1))
     assert scaled[:, -2:].tolist() == [[0, 1]] * 8
     # The data have the published columns all the same.
-    assert variants.Variant.from_store(store) == variants.Variant.from_store(
-        _PARTS[_XLA]
-    )
+    assert splits.Variant.from_store(store) == splits.Variant.from_store(_PARTS[_XLA])
 
 
 def test_programs_are_those_of_the_parts(store):

@@ -14,6 +14,7 @@ import pytest
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
+from baselines.tasks import lookup
 from tests.helpers import layout_files
 from tests.helpers import refusals
 from tests.helpers import same_records
@@ -168,9 +169,10 @@ def test_the_default_is_what_runtimes_are_divided_by():
     )
     test = tile_records.make_record(rng, 'test', is_test=True)
     store = tile_store.TileStore.from_records('here', [known, test])
-    assert [store.default_of(i) for i in (0, 1)] == [1, None]
-    programs = layout_files.make_programs(1)
-    assert layout_store.LayoutStore.from_records('here', programs).default_of(0) is None
+    task = lookup.TASKS['tile']
+    assert [task.default_of(store, i) for i in (0, 1)] == [1, None]
+    store = layout_store.LayoutStore.from_records('here', layout_files.make_programs(1))
+    assert lookup.TASKS['layout'].default_of(store, 0) is None
 
 
 def test_limit_takes_the_first_by_name(split):
@@ -197,7 +199,7 @@ def test_a_changed_split_is_packed_anew(split, change, graphs):
     after = _open(split)
     assert len(after) == graphs
     for i, path in enumerate(sorted(split.glob('*.npz'))):
-        same_records.assert_same(after.record(i), records.read_tile(str(path)))
+        same_records.assert_same(after.record(i), records.TileRecord.read(str(path)))
     # The old version has gone, but who has it mapped can go on.
     assert len(_folders(split)) == 1 and _folders(split) != old_folders
     np.testing.assert_array_equal(before.config_feat, old_values)
@@ -233,7 +235,7 @@ def test_a_damaged_cache_is_rebuilt(split, damage):
     damage(split.parent / 'cache' / folders[0])
     store = _open(split)
     for i, path in enumerate(sorted(split.glob('*.npz'))):
-        same_records.assert_same(store.record(i), records.read_tile(str(path)))
+        same_records.assert_same(store.record(i), records.TileRecord.read(str(path)))
     assert _folders(split) == folders
 
 
@@ -332,7 +334,7 @@ def test_a_file_that_cannot_be_read_is_named(split, monkeypatch):
     def failing(path):
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    monkeypatch.setattr(records, 'read_tile', failing)
+    monkeypatch.setattr(records.TileRecord, 'read', failing)
     message = _message(OSError, split, skip_bad_files=True)
     assert str(split / 'program_0_0000.npz') in message and 'cache' not in message
     assert _folders(split) == []

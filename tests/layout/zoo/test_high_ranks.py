@@ -31,6 +31,8 @@ def _scaled(tmp_path_factory):
 @pytest.mark.parametrize('name', conformance.distinct(registry.models('layout')))
 def test_every_model_scores_them(scaled, name):
     normalizer, program = scaled
-    model = lookup.TASKS['layout'].make_model(name, {}, '', 12, 120, normalizer)
+    model = lookup.TASKS['layout'].make_model(
+        registry.model_class(name, 'layout'), {}, 12, 120, normalizer
+    )
     graph, _ = layout_programs.merged([program], range(program.num_configs))
     assert np.isfinite(model.forward(graph, program.num_configs)).all()

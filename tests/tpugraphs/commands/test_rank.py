@@ -100,7 +100,7 @@ def test_the_latest_usable_run_ranks(raw, run_dir, tmp_path, capsys):
     # It reads columns of a distribution that is not installed.
     for end in ('min', 'max'):
         info['normalizer'][f'loop_{end}'] = [0.0]
-    (folder / 'model_ffff').mkdir()
+    shutil.copytree(run_dir, folder / 'model_ffff')
     (folder / 'run_ffff.jsonz').write_bytes(gzip.compress(json.dumps(info).encode()))
     assert _rank(raw, '--out_dir', folder, '--top', '0') == 0
     first, second = capsys.readouterr().err.splitlines()[:2]

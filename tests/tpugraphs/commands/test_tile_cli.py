@@ -1,11 +1,8 @@
 """The tile scripts as processes."""
 
-import subprocess
-import sys
-
 import pytest
 
-from tests.helpers import places
+from tests.faults import calls
 from tests.helpers import processes
 from tests.helpers import tile_records
 from tests.helpers import tiny_models
@@ -26,19 +23,11 @@ def test_ctrl_c_loses_an_epoch_at_most(tmp_path):
 
 
 @pytest.mark.parametrize(
-    'words, named',
-    [
-        (['tiles_gen_predictions_csv.py'], '--dir'),
-        (['tiles_train.py', '--seeds=0,1'], "'0,1'"),
-    ],
+    'script, flag',
+    [('tiles_gen_predictions_csv.py', '--dir'), ('tiles_train.py', '--seeds=0,1')],
 )
-def test_a_script_refuses_flags_in_one_line(tmp_path, words, named):
-    done = subprocess.run(
-        [sys.executable, str(places.ROOT / words[0]), *words[1:]],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    [line] = done.stderr.splitlines()
-    assert done.returncode == 1 and line.startswith('error: ') and named in line
+def test_a_script_refuses_flags_in_one_line(tmp_path, script, flag):
+    done = calls.run(tmp_path, [script, *[flag] * ('=' in flag)])
+    assert done.code == 1 and done.err.count('\n') == 1
+    assert done.err.startswith(f'error: {flag.partition("=")[0]} ')
     assert processes.listing(tmp_path) == []

@@ -122,7 +122,7 @@ def test_extra_columns_are_an_array_of_their_own(raw, tmp_path):
             for key in plain.files:
                 np.testing.assert_array_equal(arrays[key], plain[key])
     store = tile_store.TileStore.open(str(tmp_path / 'out'), str(tmp_path / 'cache'))
-    read = records.read_tile(str(tmp_path / 'out' / name))
+    read = records.TileRecord.read(str(tmp_path / 'out' / name))
     same_records.assert_same(store.record(store.graph_ids.index(name[:-4])), read)
     # tanh uses the parameter before it, and so on.
     distance = schema.EXTRA.at('operand_distance_0')

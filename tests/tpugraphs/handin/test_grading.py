@@ -46,7 +46,7 @@ def _check(trained, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(conformance, 'check', lambda *unused: iter(()))
 
     def check(*words, models='', info=lambda info: None):
-        """Returns the exit code and the lines."""
+        """Returns the exit code and the lines, or those of an error."""
         model_dir = tmp_path / trained.name
         if not model_dir.exists():
             shutil.copytree(trained, model_dir)
@@ -56,7 +56,8 @@ def _check(trained, tmp_path, monkeypatch, capsys):
         path = tmp_path / 'models.py'
         path.write_text(_MODELS.read_text(encoding='utf-8') + models)
         code = commands.run('check', [str(path), '--dir', str(model_dir), *words])
-        return code, capsys.readouterr().out.splitlines()
+        printed = capsys.readouterr()
+        return code, (printed.out or printed.err).splitlines()
 
     return check
 
@@ -69,6 +70,11 @@ def _as_published(info):
     info['test_predictions'] = {
         row_id.rpartition(':')[2]: [*best, *([0] * 10)][:10] for row_id, best in rows
     }
+
+
+def _with(**args):
+    """Returns a function that changes settings of a run file."""
+    return lambda info: info['args'].update(args)
 
 
 def _interrupted(info):
@@ -96,21 +102,20 @@ class {_NAME}({_NAME}):
         ('', {}),
         ('', {'info': _as_published}),
         ('', {'info': _interrupted}),
-        ('--sample_data', {'info': lambda info: info['args'].update(sample_data=True)}),
-        ('--toy_data', {'info': lambda info: info['args'].update(toy_data=True)}),
-        ('--trees', {'info': lambda info: info['args'].update(trees=True)}),
-        ('--model=Trees', {'info': lambda info: info['args'].update(model='Trees')}),
-        ("'Gone'", {'info': lambda info: info['args'].update(model='Gone')}),
-        ('7 of 7 kernels', {'models': _REVERSED}),
+        ('--sample_data', {'info': _with(sample_data=True)}),
+        ('--toy_data', {'info': _with(toy_data=True)}),
+        ('', {'info': _with(toy_data=True), 'words': ['--toy_data']}),
+        ('--trees', {'info': _with(trees=True)}),
+        ('--model=Trees', {'info': _with(model='Trees')}),
+        ("'Gone'", {'info': _with(model='Gone')}),
+        ('7 of 7 differ', {'models': _REVERSED}),
         ('kernel single: InvalidArgumentError', {'models': _EDGELESS}),
-        (
-            'trainable variables, and',
-            {'info': lambda info: info['args'].update(model_kwargs_json='{}')},
-        ),
+        ('trainable variables, and', {'info': _with(model_kwargs_json='{}')}),
     ],
 )
 def test_hand_ins(check, trained, said, rules):
-    code, lines = check(f'--data_root={trained.parents[1] / "data"}', **rules)
+    words = rules.pop('words', [])
+    code, lines = check(f'--data_root={trained.parents[1] / "data"}', *words, **rules)
     fixes = [line for line in lines if line.startswith('FIX')]
     assert code == bool(said) == len(fixes), lines
     assert said in ''.join(fixes)
@@ -159,35 +164,25 @@ def test_the_published_code_has_what_this_package_lacks(check, trained, tmp_path
     )
 
 
-def _sample(info):
-    info['args']['sample_data'] = True
-
-
 @pytest.mark.parametrize(
-    'named, rules',
+    'named, words, rules',
     [
-        ('--sample_data', {'info': _sample}),
-        ('models.py', {'tree': 'nowhere'}),
-        ('--script', {'script': str(places.ROOT / grading.SCRIPT)}),
-        ('nowhere.py', {'script': 'nowhere.py'}),
-        ('no_such_library', {'library': 'no_such_library'}),
+        ('--sample_data', [], {'info': _with(sample_data=True)}),
+        ('models.py', ['--published=nowhere'], {}),
+        ('--script', [f'--script={places.ROOT / grading.SCRIPT}'], {}),
+        ('nowhere.py', ['--script=nowhere.py'], {}),
+        ('no_such_library', [], {}),
     ],
 )
 def test_what_the_published_code_cannot_be_asked(
-    check, tmp_path, monkeypatch, capsys, named, rules
+    check, tmp_path, monkeypatch, named, words, rules
 ):
     tree = elsewhere.write_published_tree(tmp_path / 'tree')
-    if 'library' in rules:
-        monkeypatch.setattr(published_script, '_LIBRARIES', (rules['library'],))
-    words = ['--published', rules.get('tree', str(tree))]
-    words += ['--script', rules['script']] if 'script' in rules else []
-    errors = []
-    monkeypatch.setattr(
-        'sys.stderr', types.SimpleNamespace(write=errors.append, flush=int)
-    )
-    code, lines = check(*words, info=rules.get('info', lambda info: None))
-    assert code == 1 and not lines
-    assert named in ''.join(errors)
+    if named == 'no_such_library':
+        monkeypatch.setattr(published_script, '_LIBRARIES', (named,))
+    code, lines = check(f'--published={tree}', *words, **rules)
+    assert code == 1 and len(lines) == 1
+    assert lines[0].startswith('error: --published') and named in lines[0]
 
 
 def test_a_note_on_the_scripts_of_the_course(check, tmp_path, monkeypatch):

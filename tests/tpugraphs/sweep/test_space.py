@@ -37,20 +37,20 @@ _SPACE = {
     'lr': {'low': 1e-3, 'high': 1, 'log': True},
     'batch': {'low': 4, 'high': 10, 'step': 2},
     'model': {'choices': ['MLP', 'EarlyJoinSAGE']},
-    'estimate': {'choices': [True, False], 'when': {'model': 'MLP'}},
-    'model_kwargs': {'num_gnns': {'low': 1, 'high': 3, 'when': {'estimate': [True]}}},
+    'trees': {'choices': [True, False], 'when': {'model': 'MLP'}},
+    'model_kwargs': {'num_gnns': {'low': 1, 'high': 3, 'when': {'trees': [True]}}},
 }
 
 
 def test_ranges_choices_and_conditions():
-    drawn = _Drawn(estimate=True, **{'model_kwargs.num_gnns': 2})
+    drawn = _Drawn(trees=True, **{'model_kwargs.num_gnns': 2})
     base = config.TileConfig(model_kwargs_json='{"hidden_dim": 8}')
     assert space.parse(_SPACE, base).suggest(drawn) == {
         'epochs': 7,
         'lr': 1e-3,
         'batch': 4,
         'model': 'MLP',
-        'columns': 'estimate',  # of 0.3
+        'trees': True,
         'model_kwargs_json': '{"hidden_dim": 8, "num_gnns": 2}',
     }
     assert drawn.asked['lr'] == (1e-3, 1.0, None, True)
@@ -59,7 +59,7 @@ def test_ranges_choices_and_conditions():
     other = _Drawn(model='EarlyJoinSAGE')
     found = space.parse(_SPACE, config.TileConfig()).suggest(other)
     assert set(found) == set('epochs lr batch model'.split())
-    assert 'estimate' not in other.asked
+    assert 'trees' not in other.asked
 
 
 def test_a_condition_names_no_setting_that_is_drawn_later():
@@ -74,9 +74,9 @@ def test_a_condition_names_no_setting_that_is_drawn_later():
 def test_a_given_setting_is_not_searched():
     base = config.TileConfig(model='MLP', epochs=1)
     left = space.parse(_SPACE, base, given=['model', 'epochs'])
-    drawn = _Drawn(estimate=False)
+    drawn = _Drawn(trees=False)
     # The condition model = "MLP" holds, by the given value.
-    assert set(left.suggest(drawn)) == {'lr', 'batch', 'columns'}
+    assert set(left.suggest(drawn)) == {'lr', 'batch', 'trees'}
     assert 'model' not in left.source and 'lr' in left.source
     with pytest.raises(ValueError, match='nothing to search'):
         space.parse(_SPACE, base, given=_SPACE)
@@ -85,8 +85,9 @@ def test_a_given_setting_is_not_searched():
 def test_defaults_are_tried_first_where_they_can_be_drawn():
     base = config.TileConfig(model='MLP', model_kwargs_json='{"num_gnns": 9}')
     found = space.parse({**_SPACE, 'configs': {'low': 20, 'high': 30}}, base)
-    # configs is 10, out of range; num_gnns waits for estimate, which is False.
-    assert found.defaults() == {'lr': 1e-3, 'batch': 10, 'model': 'MLP'}
+    # configs is 10, out of range; num_gnns waits for trees, which is False.
+    expected = {'lr': 1e-3, 'batch': 10, 'model': 'MLP', 'trees': False}
+    assert found.defaults() == expected
 
 
 @pytest.mark.parametrize(
@@ -103,11 +104,11 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
         ({'schedule': {'choices': ['cosin']}}, 'constant, cosine'),
         ({'model_kwargs': {'a': [1]}}, r'model_kwargs.a: \[1\]'),
         *(
-            ({'estimate': {'choices': [True, False], 'when': when}}, word)
+            ({'trees': {'choices': [True, False], 'when': when}}, word)
             for when, word in (
                 ({'model': 'GCN'}, "'GCN'"),
                 ({'model_kwargs.x': 1}, "'model_kwargs.x'"),
-                ({'epochs': 'x'}, r"\[estimate\]: epochs .*'x'"),
+                ({'epochs': 'x'}, r"\[trees\]: epochs .*'x'"),
                 ('MLP', 'when'),
             )
         ),

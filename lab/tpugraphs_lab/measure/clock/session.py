@@ -57,8 +57,14 @@ def optimise(module: bytes, seconds: int = 600) -> bytes:
     Raises:
         ValueError: XLA cannot compile it, or takes longer.
     """
-    function = f'{__name__}.optimise_here'
-    return isolated.call(function, [], module, isolated.PROGRAM_MEMORY, seconds)[1]
+    computations = protos.HloModuleProto.FromString(module).computations
+    instructions = sum(len(computation.instructions) for computation in computations)
+    function, title = f'{__name__}.optimise_here', f'compiling {instructions:,} '
+    memory = isolated.PROGRAM_MEMORY
+    _, content = isolated.call(
+        function, [], module, memory, seconds, f'{title}instructions'
+    )
+    return content
 
 
 def optimise_here(module: bytes) -> tuple[list[str], bytes]:

@@ -240,11 +240,12 @@ def compare(slow: np.ndarray, fast: np.ndarray) -> Ratio:
     counts as one pass, however long it took.
 
     Args:
-        slow: int64 [passes], nanoseconds of the default, of at least two passes.
+        slow: int64 [passes], nanoseconds of the default.
         fast: int64 [passes], nanoseconds of the other program.
     """
     # [passes]: the median of logs is, with its sign changed, that of inverse ratios.
     logs = np.log(np.asarray(slow, float)) - np.log(np.asarray(fast, float))
-    low, high = metrics.bootstrap_interval(logs, np.median, 'percentile')
     middle = float(np.median(logs))
+    ends = metrics.bootstrap_interval(logs, np.median, 'percentile')
+    low, high = (middle if end is None else end for end in ends)
     return Ratio(math.exp(middle), math.exp(low), math.exp(high))
