@@ -67,6 +67,7 @@ MEASURED: Mapping[str, Sequence[Measured]] = {
     'tile:xla': [
         Measured({'model': 'EarlyJoinSAGE', 'recipe': ''}, 0.71, 1.3),
         Measured({'model': 'Trees', 'recipe': ''}, 0.79, 0.5),
+        Measured({'recipe': 'strong'}, 0.79, 2.4),
     ],
     'layout:xla:random': [
         Measured({'model': 'ResModel', 'recipe': ''}, 0.39, 0.6),

@@ -35,7 +35,7 @@ class Phase:
     Args:
         title: name of the work, such as 'ranking test'.
         unit: an item; 'B' for bytes, which a bar shows in megabytes.
-        delay: seconds after which the bar appears.
+        delay: seconds after which the bar appears; a log has no lines of short work.
 
     Attributes:
         done: the number of items that are done.
@@ -45,6 +45,7 @@ class Phase:
         self, title: str, total: int, unit: str, done: int = 0, delay: float = 0
     ):
         self._title, self._unit, self.done = title, unit, done
+        self._least_level = logging.INFO if delay else logging.DEBUG
         self._all = f'{total / 1e6:,.0f} MB' if unit == 'B' else text.count(total, unit)
         self._remark = ''
         self._bar = tqdm.tqdm(
@@ -88,7 +89,7 @@ class Phase:
         self._bar.set_postfix_str(remark)
 
     def _log(self, level: int, message: str) -> None:
-        if self._is_logged:
+        if self._is_logged and level >= self._least_level:
             logger().log(level, '%s: %s', self._title, message)
 
 

@@ -21,7 +21,6 @@ from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.data import collections
-from baselines.data import folds
 from baselines.data import graph_files
 from baselines.data.packed import splits
 from baselines.evaluation import submission
@@ -186,6 +185,8 @@ class Predictor:
                     f'{store.source} is not as it was when {run.model_dir} was trained'
                 )
             return store
+        from baselines.data import folds
+
         stores = {name: self._open(name) for name in ('train', 'valid')}
         if trained_on == folds.fingerprint(fold, stores, split):
             cache_dir = self.options.cache_dir

@@ -12,10 +12,7 @@ from baselines.core import settings as settings_lib
 from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
-from baselines.data.layout import joint
-from baselines.data.layout import store as layout_store
 from baselines.data.packed import splits
-from baselines.evaluation import ensembles
 from baselines.features import column_sets
 from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
@@ -23,11 +20,12 @@ from baselines.runs import code_files
 from baselines.runs import run_files
 from baselines.tasks import lookup
 from baselines.tasks import protocol
-from baselines.trees import booster
-from baselines.trees import tree_scores
 
 if TYPE_CHECKING:
     import tensorflow as tf
+
+    from baselines.data.layout import store as layout_store
+    from baselines.trees import booster
 
 # A graph is unlike those of a training if it multiplies so many times as much as any.
 _UNLIKE = 10
@@ -56,7 +54,7 @@ class Scorer:
     task: lookup.AnyTask  # of the graphs
     variant: splits.Variant  # columns of the splits
     graph_model: protocol.Scorer | None = None  # None where trees score alone
-    trees: booster.Trees | None = None  # None where the graph model scores alone
+    trees: Optional['booster.Trees'] = None  # None where the graph model scores alone
     # of both in their mean; None: equal. Where both are 0, the formula that they begin
     # with scores alone.
     weights: Sequence[float] | None = None
@@ -100,8 +98,10 @@ class Scorer:
         store = self.variant.check(store, than)
         if self.flag is None:
             return store
+        from baselines.data.layout import joint
+
         # Only layouts have runs of several collections, and so flags.
-        flagged = {self.flag.collection: cast(layout_store.LayoutStore, store)}
+        flagged = {self.flag.collection: cast('layout_store.LayoutStore', store)}
         return joint.JointStore(flagged, self.flag.trained_on)
 
     def graphs(self, store: splits.PackedSplit) -> protocol.Graphs | None:
@@ -157,6 +157,8 @@ class Scorer:
         """Averages a graph's scores by the members, each scaled to a deviation of 1."""
         if len(members) == 1:
             return members[0]
+        from baselines.evaluation import ensembles
+
         return ensembles.average(members, self.weights, by='standard')
 
     def _unlike(self, store: splits.PackedSplit, numbers: np.ndarray) -> np.ndarray:
@@ -182,6 +184,8 @@ class Scorer:
         if self.graph_model is not None:
             parts.append(self.graph_model.scores(graphs, numbers))
         if self.trees is not None:
+            from baselines.trees import tree_scores
+
             table = self.task.table(store, self.trees.used, graphs)
             parts.append(tree_scores.scores(self.trees, table, numbers))
         return zip(*parts)
@@ -234,6 +238,8 @@ def read(
     # Trees alone need no TensorFlow.
     trees = graph_model = keras_model = None
     if run.has_trees:
+        from baselines.trees import booster
+
         trees = booster.Trees.read(run.trees_file)
         run.check_digest('trees', trees.digest())
     if run.has_model:

@@ -15,7 +15,6 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.layout import estimate
 from baselines.layout import layout_table
-from baselines.tasks import examples
 from baselines.tasks import protocol
 
 if TYPE_CHECKING:
@@ -51,6 +50,8 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     ) -> records.LayoutRecord:
         """Makes a random program of a few nodes, two of them configurable."""
         features = (configs, 2, len(schema.LAYOUT))
+        from baselines.tasks import examples
+
         return records.LayoutRecord(
             node_config_ids=np.array([1, 3]),
             node_config_feat=rng.integers(-1, 6, features).astype('f4'),
@@ -116,6 +117,9 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     ) -> np.ndarray:
         """Numbers the different layouts of a program."""
         return store.part('config_group', number)
+
+
+TASK = Layout()
 
 
 def prior(store: layout_store.LayoutStore, number: int) -> np.ndarray:

@@ -1,11 +1,19 @@
 """The tasks by name."""
 
+import importlib
 from typing import Any
 
-from baselines.tasks import layout
 from baselines.tasks import protocol
-from baselines.tasks import tile
 
 AnyTask = protocol.Task[Any]  # of any class of splits
 
-TASKS: dict[str, AnyTask] = {task.name: task for task in (tile.Tile(), layout.Layout())}
+
+class _Tasks(dict[str, AnyTask]):
+    """Imports a task on first use: work on one needs nothing of the other."""
+
+    def __missing__(self, name: str) -> AnyTask:
+        self[name] = importlib.import_module(f'baselines.tasks.{name}').TASK
+        return self[name]
+
+
+TASKS = _Tasks()

@@ -10,13 +10,14 @@ import numpy as np
 from baselines.core import registry
 from baselines.data import graph_files
 from baselines.data.packed import splits
-from baselines.evaluation import report
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 
 if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_gnn as tfgnn
+
+    from baselines.evaluation import report
 
 _Split = TypeVar('_Split', bound=splits.PackedSplit)
 # The graphs of a split as models read them: `TileGraphs` or `StoredPrograms`.
@@ -183,6 +184,8 @@ class Task(abc.ABC, Generic[_Split]):
 
     def program_of(self, graph_id: str) -> str:
         """Returns the name of the program that a graph is of."""
+        from baselines.evaluation import report
+
         return report.GROUPINGS[self.name].group_of(graph_id)
 
     def make_model(
@@ -220,12 +223,14 @@ class Task(abc.ABC, Generic[_Split]):
         store: _Split,
         scored: Iterable[np.ndarray],
         estimates: Iterable[np.ndarray] | None = None,
-    ) -> list[report.GraphResult]:
+    ) -> list['report.GraphResult']:
         """Returns the graphs of a split with their scores and measured runtimes.
 
         Args:
             estimates: untrained scores of each graph, to compare with, if any.
         """
+        from baselines.evaluation import report
+
         untrained = itertools.repeat(None) if estimates is None else estimates
         return [
             report.GraphResult(

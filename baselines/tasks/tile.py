@@ -10,15 +10,15 @@ from baselines.data.tile import records
 from baselines.data.tile import store as tile_store
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
-from baselines.features import tree_table
 from baselines.hlo import reading
 from baselines.hlo import schema
-from baselines.tasks import examples
 from baselines.tasks import protocol
 
 if TYPE_CHECKING:
     import tensorflow as tf
     import tensorflow_gnn as tfgnn
+
+    from baselines.features import tree_table
 
 
 class Tile(protocol.Task[tile_store.TileStore]):
@@ -42,6 +42,8 @@ class Tile(protocol.Task[tile_store.TileStore]):
     def make_example_record(
         self, rng: np.random.Generator, configs: int
     ) -> records.TileRecord:
+        from baselines.tasks import examples
+
         return records.TileRecord(
             config_feat=rng.integers(0, 9, (configs, len(schema.TILE))).astype('f4'),
             config_runtime_normalizers=np.full(configs, 100),
@@ -65,7 +67,9 @@ class Tile(protocol.Task[tile_store.TileStore]):
         store: tile_store.TileStore,
         names: Sequence[str] | None,
         graphs: protocol.Graphs,
-    ) -> tree_table.TreeTable:
+    ) -> 'tree_table.TreeTable':
+        from baselines.features import tree_table
+
         shared = None if graphs is None else graphs.table
         return tree_table.TreeTable(store, names, shared)
 
@@ -111,3 +115,6 @@ class Tile(protocol.Task[tile_store.TileStore]):
 
     def configurations(self, store: tile_store.TileStore, number: int) -> None:
         """Returns None: different tiles may have equal columns."""
+
+
+TASK = Tile()

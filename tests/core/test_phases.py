@@ -52,6 +52,13 @@ def test_nobody_has_asked_for_lines(capsys):
     assert capsys.readouterr() == ('', '')
 
 
+def test_short_work_with_a_delay_is_not_mentioned(capsys):
+    with exits.logged(short=True):
+        with phases.Phase('compiling', 600, 'second', delay=5) as phase:
+            phase.update()
+    assert capsys.readouterr() == ('', '')
+
+
 def test_a_terminal_has_a_bar_alone(monkeypatch):
     terminal = io.StringIO()
     terminal.isatty = lambda: True

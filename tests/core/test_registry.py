@@ -82,6 +82,24 @@ def test_options_of_a_constructor():
         )
 
 
+@pytest.mark.parametrize(
+    'shown',
+    [
+        '{{function_node __wrapped__A}} the cause [Op:A] name: ',
+        "Exception encountered when calling layer 'a' (type A).\n\nthe cause\n\nCall",
+        'in user code:\n\n    File "a.py", line 1, in call  *\n        return b\n'
+        '    ValueError: the cause\n',
+        'in user code:\n\n    File "a.py"'
+        + ' ' * 500
+        + '\n\n    ValueError: Exception '
+        "encountered when calling layer 'a'\n    \n    the cause\n    \n    Call",
+    ],
+)
+def test_the_cause_of_an_error_in_a_layer(shown):
+    error = RuntimeError(shown)
+    assert registry.describe_error(error, '') == 'RuntimeError: the cause'
+
+
 def test_models_file(tmp_path, monkeypatch):
     (tmp_path / 'models.py').write_text(_MODEL)
     ours = set(registry.models('tiles'))

@@ -250,7 +250,7 @@ def test_our_drop_in_files_import_little(task):
     allowed = {*sys.stdlib_module_names, 'tensorflow', 'tensorflow_gnn'}
     names = {name for _, name in importable.required(str(path), package)}
     others = {name for name in names if name.partition('.')[0] not in allowed}
-    assert others == {f'{importable.PACKAGE}.implicit'}
+    assert others <= {f'{importable.PACKAGE}.implicit'}
 
 
 def test_the_published_layout_models_find_two_layers_in_our_tile_models():

@@ -33,7 +33,6 @@ from baselines.hlo import modules as modules_lib
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
-from baselines.runs import listing
 from baselines.scoring import prediction
 from tpugraphs.extract import outcomes
 from tpugraphs.ranking import ranking
@@ -106,6 +105,8 @@ class RawFiles:
             except (ValueError, OSError) as error:
                 text.note(f'left out: {text.one_line(error, run.model_dir)}')
                 continue
+            from baselines.runs import listing
+
             text.note(f'ranked by the {finding.LATEST} run, {listing.in_words(run)}')
             return predictor
         text.note(
@@ -285,6 +286,8 @@ def _load_predictor(
     else:
         predictor = raw_files.load_default(source, task, args.out_dir, options)
     if os.path.basename(name) == finding.LATEST and predictor.run:
+        from baselines.runs import listing
+
         text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
     if predictor.run:
         other = hardware.difference(name or predictor.name, predictor.run.info)

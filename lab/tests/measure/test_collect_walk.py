@@ -5,7 +5,7 @@ import pytest
 
 from lab.tests.helpers import measured_programs
 from tests import test_walks as walks
-from tests.helpers import places
+import tpugraphs_lab
 from tpugraphs_lab.measure import collection
 from tpugraphs_lab.measure import collection_folder
 from tpugraphs_lab.measure.clock import session
@@ -32,7 +32,7 @@ def _program(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_collect(program, tmp_path, monkeypatch):
-    lab = f'{places.ROOT}/lab/tpugraphs_lab/'
+    lab = f'{tpugraphs_lab.__path__[0]}/'
     monkeypatch.setattr(walks, '_PACKAGES', (*walks._PACKAGES, lab))
 
     def collect(name):

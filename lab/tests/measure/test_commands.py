@@ -46,7 +46,7 @@ def test_collect(program, tmp_path, capsys):
         (['p.pb', 'out', '--kernels', '-2'], '--kernels is -2; it counts kernels'),
         (['p.pb', 'out', '--families', 'norm'], 'of random programs: say --random N'),
         (['p.pb', 'out', '--seconds', '0'], 'more than 0 seconds'),
-        (['p.pb', 'out', '--minutes', 'nan'], 'more than 0 minutes'),
+        (['p.pb', 'out', '--minutes', '0'], 'more than 0 minutes'),
     ],
 )
 def test_what_collect_refuses(words, message, capsys):

@@ -169,6 +169,20 @@ _ROWS = {
         scores='tf.math.l2_normalize(self.scores(graph, n), axis=1)',
     ),
     # The script takes these, and they break the contract of this package.
+    'Eager': Row(
+        _RANKS,
+        'line 24',
+        body='def call(self, graph, training=False):\n'
+        '  return float(tf.reduce_sum(self.scores(graph, self.n))) * self.scores('
+        'graph, self.n)',
+    ),
+    'Unequal': Row(
+        _RANKS,
+        'ValueError: Dimensions must be equal',
+        body='def call(self, graph, training=False):\n'
+        '  if tf.executing_eagerly(): return super().call(graph)\n'
+        '  return tf.zeros([2, 3]) + tf.zeros([2, 4])',
+    ),
     'Equal': Row(_RANKS, 'the same score', scores='0 * self.scores(graph, n)'),
     'NotFinite': Row(
         _RANKS, 'not finite', scores='self.scores(graph, n) + float("inf")'
