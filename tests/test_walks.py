@@ -7,7 +7,6 @@ ways through the code short enough to be read; docs/architecture.md describes th
 
 import collections
 import itertools
-import subprocess
 import sys
 
 import pytest
@@ -22,6 +21,7 @@ from baselines.training import run_training
 from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import places
+from tests.helpers import processes
 from tests.helpers import tile_records
 from tpugraphs import commands
 
@@ -165,19 +165,7 @@ def test_rank_imports_what_it_needs(run, trained, most):
         'ours = [n for n in names if n.split(".")[0] in ("baselines", "tpugraphs")]; '
         'print(*ours, file=sys.stderr)'
     )
-    done = subprocess.run(
-        [
-            sys.executable,
-            '-c',
-            script,
-            _KERNELS,
-            '--dir',
-            run if trained else 'estimate',
-        ],
-        cwd=places.ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    run = run if trained else 'estimate'
+    done = processes.python('-c', script, _KERNELS, '--dir', run)
     imported = done.stderr.splitlines()[-1].split()
     assert len(imported) <= most, imported

@@ -16,7 +16,7 @@ from baselines.data import shipped
 
 # The name of every graphics processor: which one it was is not on record.
 GPU = 'gpu'
-SIDECAR = 'measured.json'  # of a folder that `tpugraphs collect` wrote
+SIDECAR = 'measured.json'  # of a folder that `tpugraphs lab collect` wrote
 MOST_SIDECAR = 1 << 30  # bytes
 NEWEST_RELEASE = '0.12.0.1'  # of jaxlib, that the tests are run with
 
@@ -45,7 +45,7 @@ def measured_on(root: str, shipped_task: str = '') -> str:
 def splits_at(root: str, collection: collections.Collection) -> Sequence[str]:
     """Returns the splits that a training on a collection at a root reads.
 
-    These are all, which need not exist; but train alone where `tpugraphs collect`
+    These are all, which need not exist; but train alone where `tpugraphs lab collect`
     measured it, and had too few kernels for other splits.
 
     Args:

@@ -38,9 +38,6 @@ def test_figures():
     assert found['slowdown'] == {1: 2.0, 5: 1.0, 10: 1.0}
     assert found['random'] == {1: pytest.approx(55 / 3 / 10), 5: 1, 10: 1}
     assert (found['default'], found['against_default']) == (2.5, 0.8)
-
-
-def test_equal_scores_cost_what_they_cost_on_average():
     # The two first choices take 20 and 10, the default 10.
     found = choices.figures(_ranked([2, 1, 1], [30, 20, 10], default=2))
     assert found['slowdown'][1] == 1.5 and found['against_default'] == 1.5

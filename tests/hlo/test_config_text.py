@@ -12,18 +12,10 @@ def _run(described):
     return hlo_modules.tuning(runs=[described]).runs[0]
 
 
-@pytest.mark.parametrize(
-    'bounds, expected',
-    [
-        (dict(output_bounds=[8, 128]), 'output 8x128, kernel -, input -'),
-        (
-            dict(input_bounds=[1, 2, 3], iteration_bounds=[4, 4]),
-            'output -, kernel -, input 1x2x3, iteration 4x4',
-        ),
-    ],
-)
-def test_tiles(bounds, expected):
+def test_tiles():
+    bounds = dict(input_bounds=[1, 2, 3], iteration_bounds=[4, 4])
     described = config_text.tile_json(_run(hlo_modules.tile_run(**bounds)))
+    expected = 'output -, kernel -, input 1x2x3, iteration 4x4'
     assert config_text.tile_text(described) == expected
 
 

@@ -186,9 +186,10 @@ condition {
 """
 
 
-def _runs(first):
+def _runs(first, start='i = s32[] constant(0)'):
+    start = start if not first else f'i = s32[] constant({first})'
     text = _hlo(
-        f'p = f32[8,4] parameter(0)\ni = s32[] constant({first})\n'
+        f'p = f32[8,4] parameter(0)\n{start}\n'
         'n = s32[] parameter(1)\nm = s32[] constant(8)\n'
         f't = (s32[], f32[8,4], s32[]) tuple(i, p, {"n" if first else "m"})\n'
         'w = (s32[], f32[8,4], s32[]) while(t), condition=condition, body=body\n'
@@ -205,6 +206,11 @@ def test_trips_of_loops_are_counted_as_far_as_they_are_known():
     # From 0 on, by 2, below 8: four rounds.
     assert _runs(0) == ({'main': 1, 'body': 4, 'condition': 4}, 0)
     assert _runs(1) == ({'main': 1, 'body': 1, 'condition': 1}, 1)
+    # The same at the end of a long chain.
+    chain = ['z = s32[] constant(0)', 'i0 = s32[] add(z, z)']
+    chain += [f'i{n + 1} = s32[] add(i{n}, z)' for n in range(2000)]
+    chain.append('i = s32[] copy(i2000)')
+    assert _runs(0, '\n'.join(chain)) == _runs(0)
 
 
 def _table(module, monkeypatch):

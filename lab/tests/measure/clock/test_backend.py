@@ -7,6 +7,7 @@ import subprocess
 import sys
 import types
 
+import jaxlib
 import numpy as np
 import pytest
 
@@ -16,10 +17,6 @@ from baselines.hlo import protos
 from tpugraphs_lab.kernels import cutting
 from tpugraphs_lab.measure.clock import backend as backend_lib
 from tpugraphs_lab.programs import xla
-
-jaxlib = pytest.importorskip(
-    'jaxlib', reason='jaxlib is not installed (the extra [measure])'
-)
 
 _X = np.arange(12, dtype=np.float32).reshape(3, 4)
 _ADD = (
