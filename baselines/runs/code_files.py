@@ -12,7 +12,7 @@ import re
 import subprocess
 from typing import NamedTuple
 
-import baselines
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import text
@@ -84,7 +84,7 @@ def save(code: Sequence[CodeFile], folder: str) -> None:
 def described(code: Sequence[CodeFile]) -> text.JsonObject:
     """Returns the description of the user's code that a run file has, as JSON."""
     return {
-        'package': baselines.version('tpugraphs'),
+        'package': extensions.version('tpugraphs'),
         'commit': _commit(),
         'files': [
             {'flag': c.flag, 'path': c.path, 'sha256': c.sha256, 'copy': name}

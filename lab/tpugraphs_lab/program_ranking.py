@@ -11,13 +11,13 @@ from typing import Any
 from baselines.core import text
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import modules as modules_lib
+from baselines.hlo import outcomes
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
 from baselines.scoring import prediction
 import tpugraphs
 from tpugraphs.api import results
-from tpugraphs.extract import outcomes
 from tpugraphs.ranking import sources
 from tpugraphs_lab import measure
 from tpugraphs_lab import measured_choices

@@ -14,8 +14,8 @@ from baselines.core import files
 from baselines.core import text
 from baselines.evaluation import choices
 from baselines.evaluation import choices_output
+from baselines.hlo import outcomes
 from baselines.runs import listing
-from tpugraphs.extract import outcomes
 
 if TYPE_CHECKING:
     import pandas

@@ -25,13 +25,13 @@ from baselines.evaluation import ensembles
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import config_text
 from baselines.hlo import graph as graph_lib
+from baselines.hlo import outcomes
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile_configs
 from baselines.scoring import prediction
 from baselines.scoring import scorer as scorer_lib
-from tpugraphs.extract import outcomes
 
 # Nodes and configurations that are scored together, since every group costs a second of
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.

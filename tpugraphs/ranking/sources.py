@@ -30,11 +30,11 @@ from baselines.evaluation import choices_output
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import forms
 from baselines.hlo import modules as modules_lib
+from baselines.hlo import outcomes
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
 from baselines.scoring import prediction
-from tpugraphs.extract import outcomes
 from tpugraphs.ranking import ranking
 
 Ranked = Iterator[choices.RankedModule]
