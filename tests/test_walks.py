@@ -128,7 +128,7 @@ def test_a_training_step_of_tiles(tmp_path):
 @pytest.mark.slow
 def test_a_training(train, run):
     walk = _Walk(train)
-    walk.assert_at_most(files=46, packages=11, returns=16)
+    walk.assert_at_most(files=44, packages=10, returns=16)
     assert walk.entrances['training/run_training.py'] <= 8
 
 
@@ -141,7 +141,7 @@ def test_a_prediction(run, tmp_path, capsys):
 
     predict('first')  # imports what is imported late
     walk = _Walk(lambda: predict('second'))
-    walk.assert_at_most(files=34, packages=10, returns=9)
+    walk.assert_at_most(files=33, packages=10, returns=8)
     assert walk.entrances['runs/run_files.py'] <= 4
     assert walk.entrances['runs/weights.py'] <= 4
 
@@ -153,7 +153,7 @@ def test_rank(run, capsys):
 
     rank()  # imports what is imported late
     walk = _Walk(rank)
-    walk.assert_at_most(files=51, packages=14, returns=20)
+    walk.assert_at_most(files=45, packages=12, returns=18)
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from baselines.evaluation import choices
-from baselines.evaluation import choices_output
 
 
 def _ranked(scores, runtimes, default=0, **changes):
@@ -48,7 +47,7 @@ def test_the_table_says_where_figures_are_means_over_orders():
 
     def lines(scores, runtimes, **changes):
         ranked = _ranked(scores, runtimes, **changes)
-        return choices_output.module_table(ranked, 10).split('\n')
+        return choices.module_table(ranked, 10).split('\n')
 
     assert lines([1], [10], nodes=1)[0] == 'm  1 node, 1 configuration'
     assert lines([2, 1, 1], [30, 20, 10])[-1].startswith(tied)

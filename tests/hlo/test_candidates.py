@@ -5,8 +5,8 @@ import json
 import pytest
 
 from baselines.hlo import candidates
-from baselines.hlo import config_text
 from baselines.hlo import layout_configs
+from baselines.hlo import tile_configs
 from tests.helpers import hlo_modules
 from tests.helpers import refusals
 
@@ -19,7 +19,7 @@ def test_tiles_come_back_as_they_went_in():
     tuning = candidates.tuning_data(hlo_modules.tuning(runs=[]), given, 'tile')
     assert tuning.fingerprint == 0xAB and tuning.module.name == 'fusion.1'
     assert [run.is_default for run in tuning.runs] == [False, True]
-    assert config_text.tile_json(tuning.runs[0]) == {
+    assert tile_configs.tile_json(tuning.runs[0]) == {
         'output_bounds': [8, 128],
         'kernel_bounds': [256],
         'input_bounds': [],
@@ -33,7 +33,7 @@ def test_layouts_come_back_as_they_went_in():
     ]
     tuning = candidates.tuning_data(hlo_modules.tuning(), given, 'layout')
     assert list(tuning.config_index_to_node) == [0, 2]
-    assert [config_text.layout_json(run, [0, 2]) for run in tuning.runs] == given
+    assert [layout_configs.layout_json(run, [0, 2]) for run in tuning.runs] == given
     configs = layout_configs.extract_configs(tuning, 3, False)
     assert configs.node_config_feat.shape == (2, 2, 18)
 

@@ -3,7 +3,6 @@
 import pytest
 
 from baselines.hlo import forms
-from baselines.hlo import modules
 from baselines.hlo import protos
 from baselines.hlo import reading
 from tests.helpers import hlo_modules
@@ -159,10 +158,10 @@ def test_the_descriptors_that_ship_are_those_of_the_installed_tensorflow():
 
 
 def test_a_long_name_is_cut_and_ends_in_a_hash():
-    assert modules.clean_name('a/b-' + 'c' * 96) == 'a_b_' + 'c' * 96
-    first, second = (modules.clean_name('bert_' + 'x' * 225 + end) for end in 'ab')
+    assert reading.clean_name('a/b-' + 'c' * 96) == 'a_b_' + 'c' * 96
+    first, second = (reading.clean_name('bert_' + 'x' * 225 + end) for end in 'ab')
     assert len(first) == len(second) == 100 and first != second
-    assert first.startswith('bert_xxx') and first == modules.clean_name(first)
+    assert first.startswith('bert_xxx') and first == reading.clean_name(first)
 
 
 def test_many_comments_take_no_time():
