@@ -62,7 +62,6 @@ setuptools.setup(
         'test': ['pytest', 'pytest-xdist>=3.7', 'hypothesis', 'lightgbm>=4', *_SWEEP],
         # Installed after ours, without its pins, pandas would bring NumPy 2.
         'notebook': ['jupyter', 'pandas'],
-        'ranking': _RANKING,
         'sweep': _SWEEP,
         # --model=Trees, and what --recipe=strong adds to a tile model.
         'trees': ['lightgbm>=4'],

@@ -18,10 +18,10 @@ if not (3, 10) <= sys.version_info < (3, 14):
 
 # isort: split
 from collections.abc import Sequence
-import importlib.metadata
 import importlib.util
 import os
-import platform
+
+from baselines.core import extensions
 
 # Modules without which no script works.
 _NEEDED = ('absl', 'numpy', 'scipy', 'tensorflow', 'tensorflow_gnn', 'tqdm')
@@ -50,21 +50,7 @@ def complaint(missing: Sequence[str], numpy: str, tensorflow: str) -> str:
     return ''
 
 
-def version(package: str) -> str:
-    """Returns the version of an installed package; '' if it is missing."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ''  # TensorFlow goes by other names, too
-
-
-def versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that results depend on."""
-    names = 'tensorflow', 'tensorflow_gnn', 'numpy'
-    return {
-        'python': platform.python_version(),
-        **{name: version(name) for name in names},
-    }
+version = extensions.version
 
 
 def _require() -> None:

@@ -29,8 +29,8 @@ from baselines.evaluation import score_files
 from baselines.evaluation import submission
 from baselines.hlo import candidates
 from baselines.hlo import graph
-from baselines.hlo import modules
 from baselines.hlo import protos
+from baselines.hlo import reading
 from baselines.runs import run_files
 from baselines.training import checkpoints
 from baselines.trees import booster
@@ -122,7 +122,7 @@ READERS = {
     ),
     'module.pb': (
         lambda n: _module(n // 10),
-        lambda path: graph.extract_graph(modules.read_source(path, 'show').module),
+        lambda path: graph.extract_graph(reading.read_source(path, 'show').module),
     ),
     'candidates.json': (
         lambda n: json.dumps([{'kernel_bounds': [1, 8]}] * n).encode(),

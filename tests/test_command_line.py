@@ -19,6 +19,7 @@ from baselines.core import exits
 from baselines.core import text
 from tests.helpers import made_runs
 from tests.helpers import places
+from tests.helpers import processes
 from tests.helpers import settings_flags
 from tests.helpers import tile_records
 from tpugraphs import commands
@@ -30,47 +31,25 @@ _SCRIPTS = sorted(p.name for p in _ROOT.glob('*.py') if p.name not in _NO_FLAGS)
 _COMMANDS = commands.names()
 
 
-def _python(*words, stdout=subprocess.PIPE):
-    environment = dict(os.environ)
-    environment.pop('PYTHONUNBUFFERED', None)  # a user's is not set
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=_ROOT,
-        env=environment,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-
-
 def _raise(error):
     raise error
 
 
 @pytest.mark.parametrize(
-    'error, line',
+    'error, words',
     [
-        (ValueError('two\n  lines'), 'two lines'),
-        (ValueError(), 'ValueError'),
-        (
-            UnicodeDecodeError('utf-8', b'\xff', 0, 1, 'invalid start byte'),
-            "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
-        ),
-        (
-            FileNotFoundError(errno.ENOENT, 'No such file or directory', 'a.pb'),
-            'a.pb: No such file or directory; check the path',
-        ),
-        (
-            NotADirectoryError(errno.ENOTDIR, 'Not a directory', 'file/out'),
-            'file/out: Not a directory; name a folder, or a new path',
-        ),
-        (OSError(errno.EIO, 'Wrong', 'a.pb'), "[Errno 5] Wrong: 'a.pb'"),
+        (ValueError('two\n  lines'), ['two lines']),
+        (ValueError(), ['ValueError']),
+        (FileNotFoundError(errno.ENOENT, 'No such file', 'a.pb'), ['a.pb']),
+        (NotADirectoryError(errno.ENOTDIR, 'No folder', 'file/out'), ['file/out']),
+        (OSError(errno.EIO, 'Wrong', 'a.pb'), ['Wrong', 'a.pb']),
     ],
 )
-def test_user_errors_are_one_line(capsys, error, line):
+def test_user_errors_are_one_line(capsys, error, words):
     assert exits.guarded(lambda: _raise(error)) == 1
-    assert capsys.readouterr() == ('', f'error: {line}\n')
+    printed, line = capsys.readouterr()
+    assert printed == '' and line.startswith('error: ') and line.count('\n') == 1
+    assert all(word in line for word in words)
 
 
 def test_untrusted_text_does_not_reach_the_terminal_raw(capsys):
@@ -134,7 +113,7 @@ def test_a_reader_that_has_left_is_no_error(size):
     # Little is written only when the process ends, much at once.
     read, write = os.pipe()
     os.close(read)
-    done = _python('-c', _PRINTS, str(size), stdout=write)
+    done = processes.python('-c', _PRINTS, str(size), stdout=write)
     os.close(write)
     assert (done.returncode, done.stderr) == (141, '')
 
@@ -160,19 +139,13 @@ def test_streams_closed_at_the_start_get_nothing(tmp_path):
     assert path.read_bytes() == b''
 
 
-@pytest.mark.parametrize(
-    'words, names',
-    [
-        (['--dir', 'a', 'b'], ['a', 'b']),
-        (
-            ['--dir=a', '--dirs', 'b', 'c/d', '--out_dir', 'out'],
-            ['out/a', 'out/b', 'c/d'],
-        ),
-    ],
-)
-def test_runs_are_plain_arguments_or_of_dir(words, names):
-    args = commands.parser('predict').parse_args(words)
-    assert command_line.runs_of(args) == names
+def test_runs_are_plain_arguments_or_of_dir():
+    for words, names in (
+        ('--dir a b', ['a', 'b']),
+        ('--dir=a --dirs b c/d --out_dir out', ['out/a', 'out/b', 'c/d']),
+    ):
+        args = commands.parser('predict').parse_args(words.split())
+        assert command_line.runs_of(args) == names
 
 
 def test_one_run_beside_files():
@@ -180,19 +153,19 @@ def test_one_run_beside_files():
     assert (command_line.run_of(args), args.modules) == ('a', ['x.pb', 'y.pb'])
     args = commands.parser('export').parse_args(['a', 'out'])
     assert (command_line.run_of(args), args.output) == ('a', 'out')
-    args = commands.parser('settings').parse_args(['a', 'b'])
-    with pytest.raises(ValueError, match='2: a b'):
-        command_line.run_of(args)
-    args = commands.parser('settings').parse_args([])
-    with pytest.raises(ValueError, match='--dir latest'):
-        command_line.run_of(args)
+    for words, message in ((['a', 'b'], '2: a b'), ([], '--dir latest')):
+        args = commands.parser('settings').parse_args(words)
+        with pytest.raises(ValueError, match=message):
+            command_line.run_of(args)
 
 
 @pytest.mark.parametrize('name', _COMMANDS)
-def test_option_texts_have_one_form(name):
-    for action in commands.parser(name)._actions:
+def test_options_have_texts_of_one_form_and_upper_bounds(name, capsys):
+    parser = commands.parser(name)
+    for action in parser._actions:
         if action.option_strings and action.help != argparse.SUPPRESS:
             assert settings_flags.is_option_text(action.help), action.option_strings
+    settings_flags.check_upper_bounds(parser, capsys)
 
 
 def test_words_that_are_no_flags():
@@ -213,7 +186,7 @@ def _tpugraphs(monkeypatch, capsys):
     return tpugraphs
 
 
-def test_the_commands_are_listed(tpugraphs):
+def test_the_commands_are_listed(tpugraphs, monkeypatch):
     code, listing, errors = tpugraphs()
     assert (code, errors) == (0, '')
     assert listing.startswith('usage: tpugraphs COMMAND')
@@ -222,19 +195,11 @@ def test_the_commands_are_listed(tpugraphs):
     assert {'predict', 'evaluate', 'extract', 'download', 'show'} <= set(found)
     for word in ('--help', '-h', 'help'):
         assert tpugraphs(word) == (0, listing, '')
+    monkeypatch.setattr(importlib.metadata, 'version', {'tpugraphs': '1.2'}.get)
+    assert tpugraphs('--version') == (0, 'tpugraphs 1.2\n', '')
     code, printed, errors = tpugraphs('evalute')
     assert (code, printed) == (2, listing)
     assert "'evalute'" in errors and "'evaluate'?" in errors
-
-
-@pytest.mark.parametrize('name', _COMMANDS)
-def test_numbers_have_an_upper_bound(name, capsys):
-    settings_flags.check_upper_bounds(commands.parser(name), capsys)
-
-
-def test_version(tpugraphs, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, 'version', {'tpugraphs': '1.2'}.get)
-    assert tpugraphs('--version') == (0, 'tpugraphs 1.2\n', '')
 
 
 def test_the_console_script_passes_arguments_on(tpugraphs, capsys):
@@ -268,7 +233,7 @@ print('imported', slow)
 @pytest.mark.slow
 @pytest.mark.parametrize('names', [_COMMANDS, *([name] for name in _SCRIPTS)])
 def test_help_teaches_and_waits_for_nothing(names):
-    done = _python('-c', _HELP, *names)
+    done = processes.python('-c', _HELP, *names)
     assert done.stdout.splitlines()[-1] == 'imported []' and done.stderr == ''
     for name in names:
         start = 'python' if name.endswith('.py') else 'tpugraphs'
@@ -300,13 +265,10 @@ def test_what_needs_no_model_is_refused_before_tensorflow_is_imported(tmp_path):
     train, folder = f'train tile --data_root={data}', f'{tmp_path}/data/train'
     refused = {
         'tiles_train.py --data_root=/none': '/none/train: there is no such folder',
-        'train layout --source=nlp --data_root=/none': '/none/nlp/random/train',
-        'train tile --data_root=/none --folds=2': '/none/train',
         f'{train} --configs=99999': '--configs=99999',
         f'{train} --fold=1/999': '--fold: ',
         f'{train} --test_mode=metrics --model=MPL': "did you mean 'MLP'",
         f'{train} --models_file=/none.py': '--models_file: there is no file /none.py',
-        f'{train} --losses=/none.py:l:1': '--losses: there is no file /none.py',
         f'{train} --init_from=/none': '--init_from: there is no directory /none',
         f'{train} --out_dir={__file__}/x': '--out_dir',
         f'{train} --out_dir={tmp_path}/o --results_csv={folder}': '--results_csv',
@@ -315,7 +277,6 @@ def test_what_needs_no_model_is_refused_before_tensorflow_is_imported(tmp_path):
         f'predict {runs} {data} --output={__file__}/x': '--output',
         f'evaluate {runs} /none': '/none/valid: there is no such folder',
         f'evaluate {runs} {data} --split=test': 'all runtimes are 0',
-        f'evaluate {runs} {data} --protocol=published': '--protocol=published',
         f'evaluate {runs} {data} --output=a.xls': '--output a.xls',
         f'evaluate --compare {" ".join(made)} --data_root /none': '/none/valid',
         f'ensemble {runs} /none': '/none/test: there is no such folder',
@@ -323,7 +284,7 @@ def test_what_needs_no_model_is_refused_before_tensorflow_is_imported(tmp_path):
         f'export {made[0]} {folder}': f'{folder} is there already',
     }
     words = json.dumps([line.split() for line in refused])
-    done = _python('-c', _REFUSED, words)
+    done = processes.python('-c', _REFUSED, words)
     assert done.stdout.split() == ['1'] * len(refused), done.stdout + done.stderr
     errors = re.findall('^error: .*', done.stderr, re.MULTILINE)
     for message, expected in zip(errors, refused.values(), strict=True):

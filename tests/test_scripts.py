@@ -74,9 +74,7 @@ def test_settings_of_toml_go_before_the_recipe(toml):
         ('epoch = 3', ("'epoch'", "'epochs'")),
         ('epochs = 3.5', ('epochs', '3.5')),
         ('lr = "fast"', ('lr', "'fast'")),
-        ('toy_data = 1', ('toy_data', '1')),
         ('model = ["MLP"]', ('model', "['MLP']")),
-        ('model_kwargs_json = {a = 2020-01-01}', ('model_kwargs_json',)),
         ('lr 0.5', ('line 1',)),
         ('a = ' + 100_000 * '[', ()),
     ],
@@ -136,10 +134,7 @@ def test_train_refuses_in_one_line(capsys):
         ('--learning_rate=1', '--learning_rate', "'lr'"),
         ('--columns=tiel', "--columns 'tiel'", "'tile'?"),
         ('--epochs=abc', '--epochs ', "whole number, not 'abc'"),
-        ('--seeds=0,1', '--seeds ', "not '0,1'"),
         ('--lr=a: b=c', '--lr ', "not 'a: b=c'"),
-        ('--trees=maybe', '--trees ', "not 'maybe'"),
-        ('--epochs=0', '--epochs', ' 0'),
     ):
         assert commands.run('train', ['tile', flag]) == 1
         printed, errors = capsys.readouterr()
@@ -149,65 +144,51 @@ def test_train_refuses_in_one_line(capsys):
         commands.run('train', ['layout', 'MLP'])
 
 
-@pytest.mark.parametrize(
-    'settings, lines',
-    [
-        (
-            config.TileConfig(sample_data=True, toy_data=True, model='MLP'),
-            [
-                "python tiles_gen_predictions_csv.py --dir '/my out/model_0'",
-                'tpugraphs evaluate --dir latest',
-                'tpugraphs rank FILE.pb --dir latest',
-                'tpugraphs train tile --sample_data --toy_data --model=Trees',
-                '(OPA 0.80 on the test split, about 2 min of processor time)',
-            ],
-        ),
-        # Nothing is measured of published data: the step towards the submission.
-        (
-            config.LayoutConfig(source='nlp', out_dir='my out'),
-            [
-                "tpugraphs predict --dir latest --out_dir 'my out'",
-                "tpugraphs evaluate --dir latest --out_dir 'my out'",
-                "tpugraphs rank FILE.pb --dir latest --out_dir 'my out'",
-            ],
-        ),
-        # What was printed has to work: the user's own code is never found by itself.
-        (
-            config.TileConfig(
-                model='Mine', models_file='my.py', sample_data=True, recipe='best'
-            ),
-            [
-                "python tiles_gen_predictions_csv.py --dir '/my out/model_0' "
-                '--models_file my.py',
-                'tpugraphs evaluate --dir latest --models_file my.py',
-                'tpugraphs rank FILE.pb --dir latest --models_file my.py',
-            ],
-        ),
-    ],
-)
-def test_a_training_says_what_to_try_next(settings, lines, monkeypatch):
+@pytest.fixture(name='next_steps')
+def _next_steps(monkeypatch):
     measured = [
         recipes.Measured({'recipe': 'best'}, 0.8, 3),
         recipes.Measured({'model': 'Trees', 'recipe': ''}, 0.8, 2),
         recipes.Measured({'model': 'MLP', 'recipe': ''}, 0.7, 1),
     ]
     monkeypatch.setattr(recipes, 'MEASURED', {'tile:xla': measured})
-    found = scripts.next_steps(settings, '/my out/model_0').splitlines()
-    assert found[0][:9] == 'next:    '
-    assert [line[9:] for line in found] == lines
+
+    def next_steps(kind=config.TileConfig, model_dir='/my out/model_0', **settings):
+        lines = scripts.next_steps(kind(**settings), model_dir).splitlines()
+        assert lines[0][:9] == 'next:    '
+        return [line[9:] for line in lines]
+
+    return next_steps
 
 
-def test_the_first_next_step_is_for_a_shell(monkeypatch):
+def test_a_training_says_what_to_try_next(next_steps):
+    predict = "python tiles_gen_predictions_csv.py --dir '/my out/model_0'"
+    evaluate = 'tpugraphs evaluate --dir latest'
+    rank = 'tpugraphs rank FILE.pb --dir latest'
+    assert next_steps(sample_data=True, toy_data=True, model='MLP') == [
+        *(predict, evaluate, rank),
+        'tpugraphs train tile --sample_data --toy_data --model=Trees',
+        '(OPA 0.80 on the test split, about 2 min of processor time)',
+    ]
+    # Nothing is measured of published data: the step towards the submission.
+    out = " --out_dir 'my out'"
+    submit = 'tpugraphs predict --dir latest'
+    found = next_steps(config.LayoutConfig, source='nlp', out_dir='my out')
+    assert found == [submit + out, evaluate + out, rank + out]
+    # What was printed has to work: the user's own code is never found by itself.
+    own = dict(model='Mine', models_file='my.py', sample_data=True, recipe='best')
+    code = ' --models_file my.py'
+    assert next_steps(**own) == [predict + code, evaluate + code, rank + code]
+
+
+def test_the_first_next_step_is_for_a_shell(next_steps, monkeypatch):
     monkeypatch.setenv('HOME', '/home/me')
-    settings = config.TileConfig(sample_data=True)
-    [first, *_] = scripts.next_steps(settings, '/home/me/out/model_0').splitlines()
-    assert first == 'next:    python tiles_gen_predictions_csv.py --dir ~/out/model_0'
+    [first, *_] = next_steps(model_dir='/home/me/out/model_0', sample_data=True)
+    assert first == 'python tiles_gen_predictions_csv.py --dir ~/out/model_0'
 
 
-def test_without_a_validation_split_no_evaluation_is_proposed(tmp_path):
+def test_without_a_validation_split_no_evaluation_is_proposed(next_steps, tmp_path):
     (tmp_path / 'train').mkdir()
     (tmp_path / 'measured.json').touch()
-    settings = config.TileConfig(data_root=str(tmp_path), recipe='strong')
-    assert scripts.next_steps(settings, 'model_0') == (
-        'next:    tpugraphs rank FILE.pb --dir latest'
-    )
+    found = next_steps(data_root=str(tmp_path), recipe='strong')
+    assert found == ['tpugraphs rank FILE.pb --dir latest']

@@ -7,7 +7,6 @@ ways through the code short enough to be read; docs/architecture.md describes th
 
 import collections
 import itertools
-import subprocess
 import sys
 
 import pytest
@@ -22,6 +21,7 @@ from baselines.training import run_training
 from baselines.training import task_data
 from tests.helpers import finished_runs
 from tests.helpers import places
+from tests.helpers import processes
 from tests.helpers import tile_records
 from tpugraphs import commands
 
@@ -128,7 +128,7 @@ def test_a_training_step_of_tiles(tmp_path):
 @pytest.mark.slow
 def test_a_training(train, run):
     walk = _Walk(train)
-    walk.assert_at_most(files=46, packages=11, returns=16)
+    walk.assert_at_most(files=44, packages=10, returns=16)
     assert walk.entrances['training/run_training.py'] <= 8
 
 
@@ -141,7 +141,7 @@ def test_a_prediction(run, tmp_path, capsys):
 
     predict('first')  # imports what is imported late
     walk = _Walk(lambda: predict('second'))
-    walk.assert_at_most(files=34, packages=10, returns=9)
+    walk.assert_at_most(files=33, packages=10, returns=8)
     assert walk.entrances['runs/run_files.py'] <= 4
     assert walk.entrances['runs/weights.py'] <= 4
 
@@ -153,7 +153,7 @@ def test_rank(run, capsys):
 
     rank()  # imports what is imported late
     walk = _Walk(rank)
-    walk.assert_at_most(files=51, packages=14, returns=20)
+    walk.assert_at_most(files=45, packages=12, returns=18)
 
 
 @pytest.mark.slow
@@ -165,19 +165,7 @@ def test_rank_imports_what_it_needs(run, trained, most):
         'ours = [n for n in names if n.split(".")[0] in ("baselines", "tpugraphs")]; '
         'print(*ours, file=sys.stderr)'
     )
-    done = subprocess.run(
-        [
-            sys.executable,
-            '-c',
-            script,
-            _KERNELS,
-            '--dir',
-            run if trained else 'estimate',
-        ],
-        cwd=places.ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    run = run if trained else 'estimate'
+    done = processes.python('-c', script, _KERNELS, '--dir', run)
     imported = done.stderr.splitlines()[-1].split()
     assert len(imported) <= most, imported

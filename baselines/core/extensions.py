@@ -9,6 +9,7 @@ The measuring laboratory in lab/ adds to each of these groups.
 
 import functools
 import importlib.metadata
+import platform
 
 COMMANDS = 'tpugraphs.commands'
 COLUMNS = 'tpugraphs.columns'
@@ -22,6 +23,23 @@ def find(group: str) -> dict[str, importlib.metadata.EntryPoint]:
     """Returns the entry points of a group by name, without importing anything."""
     points = importlib.metadata.entry_points(group=group)
     return {point.name: point for point in points}
+
+
+def version(package: str) -> str:
+    """Returns the version of an installed package; '' if it is missing."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ''  # TensorFlow goes by other names, too
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of Python and of the packages that results depend on."""
+    names = 'tensorflow', 'tensorflow_gnn', 'numpy'
+    return {
+        'python': platform.python_version(),
+        **{name: version(name) for name in names},
+    }
 
 
 def more_columns() -> str:

@@ -21,7 +21,6 @@ from baselines.core import text
 from baselines.data import families
 from baselines.data import shares
 from baselines.data.packed import cache
-from baselines.data.packed import columns
 from baselines.data.packed import packer
 from baselines.data.packed import splits
 
@@ -139,7 +138,7 @@ def _packed(
     # A graph by its place in `chosen`: its split, and its number there.
     graphs = [(store, graph) for store in joined for graph in range(len(store))]
 
-    def pack(writer: columns.Writer) -> text.JsonObject:
+    def pack(writer: packer.Writer) -> text.JsonObject:
         """Packs the chosen graphs; returns entries of the manifest."""
         packing = packer.Packer(writer, kind)
         for number in np.flatnonzero(chosen):

@@ -7,7 +7,7 @@ import pathlib
 import platform
 import re
 
-import baselines
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
@@ -76,7 +76,7 @@ def installed_release() -> int:
 
     It is the newest one tried where none is installed.
     """
-    return release_number(baselines.version('jaxlib') or NEWEST_RELEASE)
+    return release_number(extensions.version('jaxlib') or NEWEST_RELEASE)
 
 
 def difference(name: str, info: text.JsonObject) -> str:

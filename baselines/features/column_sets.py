@@ -89,5 +89,5 @@ def machine_of(store: splits.PackedSplit) -> str:
 def read_extra(names: Iterable[str]) -> bool:
     """Returns whether any of these sets or columns is of a set that `reads_extra`."""
     asked = {*names}
-    sets = find().items() if asked else ()
+    sets = find().items()
     return any(s.reads_extra and asked & {name, *s.names} for name, s in sets)

@@ -23,7 +23,7 @@ from baselines.hlo import schema
 _DRAWN = 64
 # Rows that are computed at a time: all that is computed of them stays in cache.
 _CHUNK = 1 << 11
-_KEPT = 1 << 27  # bytes of a table whose rows are kept
+_KEPT = 1 << 29  # bytes of a table whose rows are kept; unread ones take no memory
 
 
 class TileTable:
@@ -53,8 +53,8 @@ class TileTable:
             _require('config_feat', store.config_feat, schema.TILE, chosen)
             nodes = kernel_nodes.KernelNodes(store)
             self._computed = [columns(nodes) for columns in chosen.values()]
-        self._last: tuple[int, np.ndarray] = 0, np.empty((0, 0))
-        # Every epoch reads the rows of a small split again: [C, names], and bool [C].
+        # Every epoch reads the rows of a split again, and trees those of a graph model:
+        # [C, names], of which bool [C] are computed.
         self._kept = self._is_kept = np.empty(0)
         count = len(store.config_feat)
         if count * len(self.names) * 4 <= _KEPT:
@@ -68,19 +68,12 @@ class TileTable:
             rows: int64 [r], rows of `config_feat`.
             raw: float32 [r, 24], if it was read before.
         """
-        if len(self._is_kept):
-            missing = rows[~self._is_kept[rows]]
-            self._kept[missing] = self._compute(missing)
-            self._is_kept[missing] = True
-            return self._kept[rows]
-        follow = len(rows) > 0 and (np.diff(rows) == 1).all()
-        start, last = self._last
-        if follow and start <= rows[0] and rows[-1] < start + len(last):
-            return last[rows[0] - start : rows[-1] + 1 - start]
-        table = self._compute(rows, raw)
-        if follow:  # a graph model and then trees ask for the same rows
-            self._last = rows[0], table
-        return table
+        if not len(self._is_kept):
+            return self._compute(rows, raw)
+        missing = rows[~self._is_kept[rows]]
+        self._kept[missing] = self._compute(missing)
+        self._is_kept[missing] = True
+        return self._kept[rows]
 
     def _compute(self, rows: np.ndarray, raw: np.ndarray | None = None) -> np.ndarray:
         """Computes rows that are not kept; see `rows`."""

@@ -2,7 +2,7 @@
 
 import collections
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import dataclasses
 
 from google.protobuf import message
@@ -149,3 +149,51 @@ def _row(node: message.Message, index: int, column: int) -> list[int]:
         row += dims
         row += [-1] * (schema.RANK - len(dims))
     return row + [-1] * (len(schema.LAYOUT) - len(row))
+
+
+def layout_json(
+    run: message.Message, nodes: Sequence[int], default: message.Message | None = None
+) -> text.JsonObject:
+    """Returns e.g. {'layouts': {'12': {'output': [1, 0], 'input': [0, 1]}}}.
+
+    Args:
+        run: a ConfigProfile with layouts.
+        nodes: the numbers of the configurable nodes.
+        default: a ConfigProfile; only nodes that differ from it are listed.
+    """
+    chosen = {}
+    layouts = run.module_config.layout_config.nodes
+    usual = default.module_config.layout_config.nodes if default else ()
+    for i, (number, layout) in enumerate(zip(nodes, layouts)):
+        if i >= len(usual) or layout != usual[i]:
+            arrays = zip(schema.LAYOUT_ARRAYS, layout.tensors)
+            chosen[str(number)] = {name: list(tensor.dims) for name, tensor in arrays}
+    return {'layouts': chosen}
+
+
+def layout_row_json(rows: np.ndarray, nodes: Sequence[int]) -> text.JsonObject:
+    """Returns the layouts of `layout_json` from the columns of a configuration.
+
+    Args:
+        rows: float32 [k, 18].
+        nodes: the numbers of the k configurable nodes.
+    """
+    layouts = {}
+    for number, row in zip(nodes, rows):
+        blocks = {name: row[schema.LAYOUT.block(name)] for name in schema.LAYOUT_ARRAYS}
+        layouts[str(number)] = {
+            name: block[block >= 0].astype(int).tolist()
+            for name, block in blocks.items()
+        }
+    return {'layouts': layouts}
+
+
+def layout_text(configuration: text.JsonObject) -> str:
+    """Returns e.g. `12: output {1,0} input {0,1}; 15: output {}` of `layout_json`."""
+    nodes = []
+    for number, arrays in configuration['layouts'].items():
+        layouts = [
+            f'{name} {{{",".join(map(str, dims))}}}' for name, dims in arrays.items()
+        ]
+        nodes.append(f'{number}: {" ".join(layouts) or "-"}')
+    return '; '.join(nodes) or 'as the default'

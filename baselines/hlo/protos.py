@@ -29,7 +29,8 @@ def __getattr__(name: str) -> type[message.Message]:
     """Returns a message class, such as `protos.HloModuleProto` (PEP 562)."""
     if name.startswith('_') or name not in vars(_actual_classes()):
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    return getattr(_actual_classes(), name)
+    # Kept as an attribute of this module, where it is found from then on.
+    return globals().setdefault(name, getattr(_actual_classes(), name))
 
 
 @functools.cache

@@ -1,15 +1,23 @@
-"""Raw files: which message a file holds, and its modules."""
+"""Raw files: which message a file holds, and its modules.
+
+read_source('kernels.pb', 'rank')  # tuning data, or an HLO module without candidates
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 import dataclasses
 import functools
 import glob
+import hashlib
 import os
+import re
 
 from google.protobuf import descriptor
 from google.protobuf import message
 from google.protobuf import message_factory
 
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import text
 from baselines.core import untrusted
@@ -21,6 +29,9 @@ LAYOUT = forms.LAYOUT
 KINDS = (TILE, LAYOUT)
 _MESSAGES = {TILE: 'TuningData', LAYOUT: 'ModuleTuningData'}
 
+# Characters of a name; file systems allow 255 bytes, and hashes and endings follow.
+_MOST_NAME = 100
+SAVED_MODEL_FILES = ('saved_model.pb', 'saved_model.pbtxt')
 _MAX_BYTES = (1 << 31) - 1  # protobuf's own limit
 _MAX_DEPTH = 100  # of nested messages; protobuf's own limit as well
 # An instruction takes 700 bytes of memory, an empty one 2 bytes of a file; true
@@ -38,18 +49,37 @@ class RawFile:
     modules: tuple[message.Message, ...]
 
 
-def find_files(patterns: list[str]) -> list[str]:
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """An HLO module and its origin."""
+
+    name: str  # letters, digits and `_`; names of its kernels begin with it
+    module: protos.HloModuleProto  # the module, unchanged
+    form: str = forms.MODULE  # the form that it was read from, of `forms`
+    source: str = ''  # the file or function, for messages
+
+
+# What a path holds.
+Source = Program | RawFile
+
+
+def find_files(patterns: list[str], command: str = '') -> list[str]:
     """Returns the files that arguments name, absolute, each once.
 
     Args:
         patterns: files, folders (searched for *.pb) and globs; `~` is expanded.
+        command: the command of the laboratory for programs in other forms; '' where
+            there is none.
 
     Raises:
-        ValueError: an argument names nothing.
+        ValueError: an argument names nothing, or a program for `command`: in Python, a
+            part of a file, or a SavedModel.
     """
     paths: list[str] = []
     for pattern in patterns:
         path = files.expand(pattern)
+        if command and _is_program(pattern):
+            raise ValueError(extensions.in_laboratory(pattern, f'{command} {pattern}'))
         if os.path.isdir(path):
             inside = os.path.join(glob.escape(path), '**', '*.pb')
             matches = sorted(glob.glob(inside, recursive=True))
@@ -63,6 +93,15 @@ def find_files(patterns: list[str]) -> list[str]:
                 raise ValueError(f'{path}: no such file; check the path')
         paths += matches
     return list(dict.fromkeys(paths))
+
+
+def _is_program(pattern: str) -> bool:
+    """Returns whether an argument names a program that only the laboratory reads."""
+    path, _, part = pattern.rpartition(':')
+    is_part = bool(part) and os.path.isfile(files.expand(path))
+    inside = (os.path.join(files.expand(pattern), name) for name in SAVED_MODEL_FILES)
+    is_python = '.py' in (pattern[-3:], path[-3:])
+    return is_python or is_part or any(map(os.path.isfile, inside))
 
 
 def read_bytes(path: str) -> bytes:
@@ -233,3 +272,72 @@ def _size(actual: descriptor.Descriptor) -> int:
     """Returns the memory of an empty message, bytes."""
     # As measured, within 20 %: an instruction of 80 fields takes 700 bytes.
     return 64 + 8 * len(actual.fields)
+
+
+def read_source(path: str, command: str) -> Source:
+    """Reads tuning data, or a message with an HLO module.
+
+    Args:
+        command: the command of the laboratory for programs in other forms.
+
+    Raises:
+        ValueError: it is neither, or is damaged; names the file.
+        OSError: it cannot be read.
+    """
+    data = read_bytes(path)
+    with text.located(path):
+        form = forms.detect_form(data)
+        if form == forms.TUNING:
+            return parse_tuning(data)
+        if form not in forms.PROTOS:
+            raise ValueError(extensions.in_laboratory(form, f'{command} {path}'))
+        return read_message(
+            data, form, os.path.splitext(os.path.basename(path))[0], path
+        )
+
+
+def read_message(data: bytes, form: str, name: str, source: str) -> Program:
+    """Reads the module in a message of one of `forms.PROTOS`; raises ValueError."""
+    module = module_of(data, form)
+    check_references(module)
+    return Program(clean_name(name), module, form, source)
+
+
+def check_references(module: protos.HloModuleProto) -> None:
+    """Checks that references are there; makes a single computation the entry.
+
+    Raises:
+        ValueError: one is missing; names it.
+    """
+    numbers = [computation.id for computation in module.computations]
+    if len(numbers) == 1:
+        [module.entry_computation_id] = numbers
+    if module.entry_computation_id not in numbers:
+        raise ValueError(
+            f'none of its {len(numbers):,} computations is the entry computation'
+        )
+    # As XLA stores them, callees come before their callers.
+    callees: set[int] = set()
+    for computation in module.computations:
+        inside = {instruction.id for instruction in computation.instructions}
+        for instruction in computation.instructions:
+            name = text.printable(instruction.name)
+            if not inside.issuperset(instruction.operand_ids):
+                raise ValueError(f'an operand of %{name} is not there')
+            if not callees.issuperset(instruction.called_computation_ids):
+                raise ValueError(f'%{name} calls a computation that is not there')
+        if computation.root_id not in inside:
+            raise ValueError(f'computation {text.quoted(computation.name)} has no root')
+        callees.add(computation.id)
+
+
+def clean_name(name: str) -> str:
+    """Returns a name with `_` instead of all but letters and digits.
+
+    A long name is cut, and ends in a hash: files and records are named by it.
+    """
+    clean = re.sub(r'[^A-Za-z0-9_]', '_', name).strip('_') or 'program'
+    if len(clean) <= _MOST_NAME:
+        return clean
+    digest = hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]
+    return f'{clean[: _MOST_NAME - 1 - len(digest)]}_{digest}'

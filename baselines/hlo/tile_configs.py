@@ -1,4 +1,7 @@
-"""Tile-size configurations of a tuned kernel (TuningData, one module of it)."""
+"""Tile-size configurations of a tuned kernel (TuningData, one module of it).
+
+As columns of features, as JSON, and as human-readable text.
+"""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -14,6 +17,8 @@ from baselines.hlo import schema
 
 # What a run must have taken at least, in nanoseconds, to count as measured.
 _MIN_TIME = 2
+
+_BOUNDS = ('output_bounds', 'kernel_bounds', 'input_bounds')  # as text
 
 # The largest published kernels have some 100,000.
 MAX_CONFIGS = 10_000_000
@@ -122,3 +127,36 @@ def _usable(
         for index, run in enumerate(tuning.runs)
         if not run.error and (not measured or configs.time_of(run) >= _MIN_TIME)
     ]
+
+
+def tile_json(run: message.Message) -> dict[str, list[int]]:
+    """Returns e.g. {'output_bounds': [8, 128], ...} of a ConfigProfile with tiles."""
+    sizes = run.op_config.tile_size_config
+    bounds = {name: list(getattr(sizes, name)) for name in _BOUNDS}
+    if sizes.iteration_bounds:  # no feature, and hardly ever there
+        bounds['iteration_bounds'] = list(sizes.iteration_bounds)
+    return bounds
+
+
+def tile_row_json(row: np.ndarray, pad: int = 0) -> dict[str, list[int]]:
+    """Returns the bounds of `tile_json` from the columns of a configuration.
+
+    Args:
+        row: float32 [24].
+        pad: value of absent entries; 0 is never a bound.
+    """
+    bounds_by_name = {}
+    for name in _BOUNDS:
+        bounds = row[schema.TILE.block(name)].astype(int).tolist()
+        while bounds and bounds[-1] in (0, pad):
+            bounds.pop()
+        bounds_by_name[name] = bounds
+    return bounds_by_name
+
+
+def tile_text(bounds: dict[str, Sequence[int]]) -> str:
+    """Returns e.g. `output 8x128, kernel 256, input -` of `tile_json`; `-` is empty."""
+    return ', '.join(
+        f'{name[: -len("_bounds")]} {"x".join(map(str, sizes)) or "-"}'
+        for name, sizes in bounds.items()
+    )

@@ -12,7 +12,7 @@ import re
 import subprocess
 from typing import NamedTuple
 
-import baselines
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import text
@@ -84,7 +84,7 @@ def save(code: Sequence[CodeFile], folder: str) -> None:
 def described(code: Sequence[CodeFile]) -> text.JsonObject:
     """Returns the description of the user's code that a run file has, as JSON."""
     return {
-        'package': baselines.version('tpugraphs'),
+        'package': extensions.version('tpugraphs'),
         'commit': _commit(),
         'files': [
             {'flag': c.flag, 'path': c.path, 'sha256': c.sha256, 'copy': name}
@@ -123,7 +123,7 @@ def refuse(path: str, copy: str) -> None:
 
 
 def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
-    """Prints a line if a run's models file is not the one that is used now.
+    """Prints a note if a run's model is of another file than the one used now.
 
     Args:
         models_file: the file that the user has named, or classes.
@@ -131,59 +131,33 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
     Raises:
         ValueError: the user has named none, and the run's model is not one of ours.
     """
-    ours = [stored for stored in _stored(run) if stored['flag'] == _OURS]
-    if ours and not models_file and not run.args.get('models_file'):
-        return _note_change(run, ours[0])
-    of_model = [stored for stored in _stored(run) if stored['flag'] == 'models_file']
-    named = run.args.get('models_file')
-    if not named or not isinstance(models_file, str):
+    named, model = run.args.get('models_file'), run.args['model']
+    if not isinstance(models_file, str) or (models_file and not named):
         return
+    flag = 'models_file' if named else _OURS
+    stored = [entry for entry in _stored(run) if entry['flag'] == flag]
+    used = [] if named else _ours(model, run.task)
     if models_file:
-        if of_model and not _has_hash(models_file, of_model[0]['sha256']):
-            _note_copy(run, models_file, of_model[0])
+        used = read(models_file, '')
+    hashes = [entry['sha256'] for entry in stored]
+    # A run of the published code has no hash to compare with.
+    if hashes == [file.sha256 for file in used] or (used and not stored):
         return
-    for stored in of_model:  # none of a run of the published code
-        # The copy of the run counts where the user's file has changed since.
-        named = stored['path']
-        if not _has_hash(named, stored['sha256']):
-            named = os.path.join(run.model_dir, stored['copy'])
-    model = run.args['model']
+    for entry in stored:
+        # The copy in the run counts where the user's file has changed since.
+        path, copy = entry['path'], os.path.join(run.model_dir, entry['copy'])
+        is_there = [file.sha256 for file in read(path, '')] == hashes
+        named = path if is_there and named else copy
+    if not named:
+        return
     message = (
-        f'{run.model_dir} was trained with {text.printable(model)} of '
-        f'--models_file={text.printable(named)}: pass that here, too'
+        f'{run.model_dir} was trained with {text.printable(model)} of another file: '
+        f'--models_file={text.printable(named)}'
     )
-    if registry.is_shipped(run.task) and model not in registry.MODELS[run.task]:
-        raise ValueError(message)
-    text.note(f'{message}, unless it is the same as ours')
-
-
-def _note_change(run: run_files.RunFile, stored: dict[str, str]) -> None:
-    """Prints a line if the models.py of this package is not that of the training."""
-    hashes = [file.sha256 for file in _ours(run.args['model'], run.task)]
-    if stored['sha256'] in hashes:
-        return
-    trained, here = run.info['code'].get('package'), baselines.version('tpugraphs')
-    if trained != here:
-        version = text.printable(str(trained))
-        text.note(
-            f'{run.model_dir} was trained with tpugraphs {version}; here is {here}'
-        )
-    else:
-        _note_copy(run, stored['path'], stored)
-
-
-def _note_copy(run: run_files.RunFile, path: str, stored: dict[str, str]) -> None:
-    """Prints that a file is not that of the training, and where its copy is."""
-    copy = os.path.join(run.model_dir, stored['copy'])
-    text.note(
-        f'{text.printable(path)} is not the file that {run.model_dir} was trained '
-        f'with; a copy of that is --models_file={text.printable(copy)}'
-    )
-
-
-def _has_hash(models_file: str, sha256: str) -> bool:
-    """Returns whether a models file exists and has this hash."""
-    return [file.sha256 for file in read(models_file, '')] == [sha256]
+    if not used and registry.is_shipped(run.task):
+        if model not in registry.MODELS[run.task]:
+            raise ValueError(message)
+    text.note(message)
 
 
 def _stored(run: run_files.RunFile) -> list[dict[str, str]]:

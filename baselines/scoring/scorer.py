@@ -79,7 +79,8 @@ class Scorer:
         """Whether it reads `node_feat_extra` of graphs that have it."""
         sets = self.scaling.normalizer.table_ranges if self.scaling else ()
         columns = self.trees.used if self.trees else ()
-        return self.variant.extra or column_sets.read_extra([*sets, *columns])
+        names = [*sets, *columns]
+        return self.variant.extra or bool(names) and column_sets.read_extra(names)
 
     @property
     def is_formula_alone(self) -> bool:

@@ -99,7 +99,8 @@ def train_all(
                 raise ValueError(
                     'nothing to compare: the validation split has no runtimes'
                 )
-            score, measured = run.validation_score[1], _measure(run, config)
+            score = run.validation_score[1]
+            measured = _measure(run, config) if config.seeds > 1 else {}
         scores.append(score)
         for name, overall in measured.items():
             figures.setdefault(name, {})[str(seed)] = overall

@@ -220,7 +220,9 @@ class Trainer:
             return measured
         values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
         agreed = self._devices.agree(values)
-        return progress.Validation(*(None if math.isnan(x) else x for x in agreed))
+        return progress.Validation(
+            *(None if math.isnan(x) else float(x) for x in agreed)
+        )
 
     def _take_weights(self) -> None:
         """Copies the weights learned by the replicas to the model that scores."""

@@ -11,8 +11,8 @@ import os
 import types
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
-import baselines
 from baselines import config as config_lib
+from baselines.core import extensions
 from baselines.core import files
 from baselines.core import registry
 from baselines.core import starting
@@ -243,7 +243,7 @@ def _save(
         **content,
         'most_multiply_adds': scorer.most_multiply_adds,
         'seed': settings.seed,
-        'versions': baselines.versions(),
+        'versions': extensions.versions(),
         'training_key': checkpoint.key,
         'started': checkpoint.started,
         # Not in seconds: `latest` tells runs of one second apart.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from baselines.hlo import modules as modules_lib
 from baselines.hlo import reading
 from baselines.scoring import prediction
 from tpugraphs.ranking import sources
@@ -38,9 +37,9 @@ def check(count: int, raw_files: sources.RawFiles, paths: Sequence[str]) -> None
             raise ValueError(f'{path}: compiled for a TPU, so --measure cannot time it')
 
 
-def _is_of_tpu(program: modules_lib.Source) -> bool:
+def _is_of_tpu(program: reading.Source) -> bool:
     """Returns whether layouts of a program, or its backend, have tiles of a TPU."""
-    return isinstance(program, modules_lib.Program) and (
+    return isinstance(program, reading.Program) and (
         tpu_tiles.is_of_tpu(program.module)
         or any(
             tpu_tiles.own_tiles(instruction)

@@ -10,14 +10,13 @@ from typing import Any
 
 from baselines.core import text
 from baselines.hlo import candidates as candidates_lib
-from baselines.hlo import modules as modules_lib
+from baselines.hlo import outcomes
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
 from baselines.scoring import prediction
 import tpugraphs
 from tpugraphs.api import results
-from tpugraphs.extract import outcomes
 from tpugraphs.ranking import sources
 from tpugraphs_lab import measure
 from tpugraphs_lab import measured_choices
@@ -57,7 +56,7 @@ class Programs(sources.RawFiles):
         return reader.read_program(message, options=self._options)
 
     def modules(
-        self, source: modules_lib.Source, kind: str, outcome: outcomes.Outcome
+        self, source: reading.Source, kind: str, outcome: outcomes.Outcome
     ) -> Sequence[protos.ModuleTuningData]:
         """Returns the kernels of a program, or the modules of a raw file."""
         if isinstance(source, reader.Program):
@@ -66,7 +65,7 @@ class Programs(sources.RawFiles):
 
     def load_default(
         self,
-        source: modules_lib.Source,
+        source: reading.Source,
         task: str,
         out_dir: str,
         options: prediction.Options,
@@ -76,7 +75,7 @@ class Programs(sources.RawFiles):
         The pretrained run knows tiles of a CPU; formulas of a TPU know more about
         layouts, and about modules that were compiled for a TPU.
         """
-        if isinstance(source, modules_lib.Program):
+        if isinstance(source, reading.Program):
             modules = [source.module]
         else:
             modules = [tuning.module for tuning in source.modules[:1]]

@@ -104,13 +104,6 @@ def test_seeds_are_told_apart_from_programs():
     assert found['gain'] == pytest.approx(0.175) and found['seen'] == 'better'
 
 
-_TEXT = """\
-A: Good seed 0, Good seed 1
-B: Bad
-valid of tile:xla: 12 kernels of 6 programs
-"""
-
-
 def test_the_text_says_what_is_over_what():
     ours, theirs = _wins(6, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     result = {
@@ -121,7 +114,8 @@ def test_the_text_says_what_is_over_what():
         'measures': comparison.paired_test('tile', [ours, ours], [theirs]),
     }
     lines = comparison.format_test(result).splitlines()
-    assert '\n'.join(lines[:3]) + '\n' == _TEXT
+    assert lines[0].endswith('Good seed 0, Good seed 1')
+    assert '12 kernels of 6 programs' in lines[2]
     assert lines[4].split() == 'A B gain of A 95% over programs won p'.split()
     found = ['top-1', '0.000', '+-0.000', '0.350', '+0.350']
     assert lines[6].split()[:5] == found
@@ -143,24 +137,6 @@ def _summary(name, group, top_1, collection='tile:xla', data='/d/valid', fold=''
     return dict(task='tile', name=name, group=group, overall=overall, **about)
 
 
-_RUNS = """\
-valid of tile:xla
-tile:xla                kernels  top-1  top-5  top-10    OPA    tau  Kaggle
----------------------------------------------------------------------------
-MLP lr=.01 seed 0         1,200  0.100  0.500   0.500  0.500  0.500   0.500
-MLP lr=.01 seed 1         1,200  0.300  0.500   0.500  0.500  0.500   0.500
-MLP lr=.1 seed 0          1,200      -  0.500   0.500  0.500  0.500   0.500
----------------------------------------------------------------------------
-mean of 2: MLP lr=.01            0.200  0.500   0.500  0.500  0.500   0.500
-  deviation over seeds           0.141  0.000   0.000  0.000  0.000   0.000
----------------------------------------------------------------------------
-random choice                    0.250  0.250   0.250  0.250  0.250   0.250
-default and random                   -      -       -  0.750      -       -
-
-top-k: (best of the k ranked first - best) / best.  Kaggle: 1 - top-5.
-default and random: XLA's default is the first choice, the others are random."""
-
-
 def test_a_line_for_each_run():
     # (.1 + .3) / 2 = .2; the deviation is .1 * sqrt(2).
     runs = {
@@ -168,7 +144,13 @@ def test_a_line_for_each_run():
         'b': _summary('MLP lr=.01 seed 1', 'MLP lr=.01', 0.3),
         'c': _summary('MLP lr=.1 seed 0', 'MLP lr=.1', None),
     }
-    assert comparison.format_runs(runs) == _RUNS
+    found = [line.split() for line in comparison.format_runs(runs).splitlines()]
+    assert found[3][-7:] == ['1,200', '0.100', *['0.500'] * 5]
+    assert [found[row][-6] for row in (3, 4, 5)] == ['0.100', '0.300', '-']
+    assert found[7][-6:] == ['0.200', *['0.500'] * 5]  # the mean
+    assert found[8][-6:] == ['0.141', *['0.000'] * 5]  # the deviation
+    assert found[10][-6:] == ['0.250'] * 6  # a random choice
+    assert found[11][-6:] == ['-', '-', '-', '0.750', '-', '-']  # the default
 
 
 def test_runs_on_other_data_have_no_mean():

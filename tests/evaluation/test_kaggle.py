@@ -40,13 +40,10 @@ def test_rows_that_the_published_code_filled_up(tmp_path, capsys):
         assert 'out\\n.csv: 1 row' in printed.out
 
 
-def test_unknown_ids_are_named():
+def test_unknown_and_repeated_ids_are_named(tmp_path):
     rows = [RankingRow(f'tile:xla:new{i}', (0,)) for i in range(5)]
     with pytest.raises(ValueError, match='5 of 6 .*new1, .*new2 and 2 more'):
         kaggle.merge_into_template(_KAGGLE, rows + [_KAGGLE[0]])
-
-
-def test_repeated_ids_are_named(tmp_path):
     one, two = str(tmp_path / 'one.csv'), str(tmp_path / 'two.csv')
     submission.write_predictions(one, _KAGGLE[:2])
     submission.write_predictions(two, _KAGGLE[1:])

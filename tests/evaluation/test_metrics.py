@@ -234,10 +234,7 @@ def test_bootstrap_of_many_graphs_is_the_normal_interval():
         ([1.0, 2.0], [1], '2 scores .*1 runtime'),
         ([1.0, np.nan], [1, 2], 'score 1 is nan'),
         ([1.0, 2.0, 3.0], [1, 2, 0], 'runtime 2 is 0'),
-        ([1.0, 2.0], [np.nan, 1], 'runtime 0 is nan'),
         ([], [], r'scores .*\(0,\)'),
-        (['a'], [1], 'scores .*<U1'),
-        ([1.0], [[1]], r'runtimes .*\(1, 1\)'),
     ],
 )
 def test_bad_graphs_are_named(scores, runtimes, message):

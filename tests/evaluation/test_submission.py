@@ -26,9 +26,7 @@ def test_tile_row_keeps_the_best_five():
     assert row.collection == 'tile:xla'
     # Fewer configurations than five: nothing is repeated.
     assert submission.make_row('tile:xla', 'a', [1, 0]).configs == (1, 0)
-
-
-def test_layout_row_keeps_all():
+    # Of layouts all are kept.
     row = submission.make_row('layout:nlp:random', 'bert.4x4', [2, 0, 1])
     assert row == RankingRow('layout:nlp:random:bert.4x4', (2, 0, 1))
     assert row.collection == 'layout:nlp:random'
@@ -38,13 +36,11 @@ def test_layout_row_keeps_all():
     'collection, graph_id, order, message',
     [
         ('tile:xla', 'a b', [0], "ID 'tile:xla:a b'"),
-        ('tile:xla', '', [0], "ID 'tile:xla:'"),
         ('layout:xla:best', 'a', [0], "ID 'layout:xla:best:a'"),
         ('tile:xla', 'a', [], 'tile:xla:a: no configuration'),
         ('tile:xla', 'a', [2, 1, 2], 'tile:xla:a: index 2 '),
         ('tile:xla', 'a', [0, -4], 'tile:xla:a: index -4 '),
         ('tile:xla', 'a', [0.5], 'float64'),
-        ('tile:xla', 'a', [[0]], r'\(1, 1\)'),
         ('layout:xla:random', 'a', [3, 0, 1], 'a: index 3 .* 2 '),
     ],
 )
@@ -146,11 +142,7 @@ def test_a_long_row_of_one_index_takes_no_minutes(tmp_path, collection, index):
         ('id;top\n', "line 1: is 'id;top'"),
         ('ID,TopConfigs\n', 'no row'),
         ('ID,TopConfigs\ntile:xla:a\n', "line 2: .*'tile:xla:a'"),
-        ('ID,TopConfigs\n\ntile:xla:a,1\n', "line 2: .*''"),
         ('ID,TopConfigs\ntile:xla:a,1;x\n', "line 2: tile:xla:a: 'x'"),
-        ('ID,TopConfigs\ntile:xla:a,1;\n', "''"),
-        ('ID,TopConfigs\n"tile:xla:a,1;0"\n', 'line 2: .*tile:xla:a,1;0'),
-        ('ID,TopConfigs\ntile:xla:a,1_0\n', "'1_0'"),
         ('ID,TopConfigs\ntile:xla:a,12345678901\n', "'12345678901'"),
         ('ID,TopConfigs\ntile:xla:a,1\ntile:xla:b,2;2\n', 'line 3: tile:xla:b: '),
         ('ID,TopConfigs\ntile:xla:a,1\ntile:xla:a,2\n', 'tile:xla:a .*line 2'),

@@ -9,19 +9,13 @@ from baselines.evaluation import tables
 _ROWS = [['tile:xla', 'top-1'], ['MLP a, b', '10%']]
 
 
-def test_tables_in_one_file(tmp_path):
+def test_tables_in_files(tmp_path):
     path = tmp_path / 'a.CSV'
     tables.write(str(path), [_ROWS, _ROWS], {})
     content = 'tile:xla,top-1\n"MLP a, b",10%\n'
     assert path.read_text() == f'{content}\n{content}'
-
-
-def test_json_has_everything(tmp_path):
     path = tmp_path / 'a.json'
     tables.write(str(path), [_ROWS], {'a': None})
     assert json.loads(path.read_text()) == {'a': None}
-
-
-def test_other_endings_are_refused():
     with pytest.raises(ValueError, match='--output a.xls'):
         tables.check_ending('a.xls')

@@ -33,7 +33,6 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import candidates
 from baselines.hlo import graph
 from baselines.hlo import layout_configs
-from baselines.hlo import modules
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile_configs
@@ -74,7 +73,7 @@ class Target(NamedTuple):
 
 # Functions that read files, or parse text, of nobody but the house and its user.
 OWN = {
-    'baselines.data.packed.columns.open_folder': 'the cache of this package',
+    'baselines.data.packed.packer.open_folder': 'the cache of this package',
     'baselines.runs.code_files.read': 'code that the user names, as bytes',
     'baselines.runs.code_files._ours': 'code of the package, as bytes',
     'tpugraphs.beam._read_result': 'results of its own workers',
@@ -218,7 +217,7 @@ def _show(path: str) -> None:
 
 
 def _read_module(path: str) -> None:
-    modules.read_source(path, 'show')
+    reading.read_source(path, 'show')
 
 
 def _extract(path: str) -> None:

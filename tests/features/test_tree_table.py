@@ -9,24 +9,6 @@ from tests.helpers import hlo_kernels
 from tests.helpers.hlo_kernels import configs
 
 
-def _kernels():
-    return hlo_kernels.store(
-        hlo_kernels.addition(
-            [64, 512], configs(([8, 4], []), ([1, 1], []), ([2, 2], []))
-        ),
-        hlo_kernels.product(([16, 2], [64, 2]), ([16, 2], [128, 2])),
-    )
-
-
-def test_trees_use_the_rows_of_a_graph_model():
-    store = _kernels()
-    shared = tile_table.TileTable(store, ['tile', 'estimate'])
-    alone, some = tree_table.TreeTable(store), tree_table.TreeTable(store, None, shared)
-    assert some.names == alone.names
-    rows = np.array([1, 0, 0]), np.array([1, 2, 0])
-    np.testing.assert_array_equal(some.rows(*rows), alone.rows(*rows))
-
-
 def test_what_trees_see():
     store = hlo_kernels.store(
         hlo_kernels.addition([20, 300], configs(([2, 2], []), ([1, 3], []))),

@@ -45,9 +45,6 @@ _TINY = {'num_gnns': 1, 'node_gnns': 1, 'head_blocks': 1, 'mlp_layers': 1}
 # These are tried by the quick tests, too.
 _QUICK = ('EarlyJoinSAGE', 'ResModel')
 
-_SAVING = 'saving and loading'  # takes seconds, and has a test of its own
-_RULES = [rule for rule in conformance.RULES if rule != _SAVING]
-
 
 def distinct(models: Mapping[str, type]) -> list[str]:
     """Returns names of the different classes; of two for one class the first."""
@@ -168,7 +165,7 @@ def assert_close(scores, expected, tolerance):
 class ModelSuite:
     """The tests; a subclass is parametrised with `name`."""
 
-    @pytest.mark.parametrize('rule', _RULES)
+    @pytest.mark.parametrize('rule', conformance.RULES)
     def test_keeps_the_contract(self, task, name, rule):
         conformance.RULES[rule](task.shared(name), task)
 

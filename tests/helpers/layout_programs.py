@@ -3,7 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
+from baselines.hlo import schema
 from baselines.layout import graphs
+from baselines.layout import shapes
 
 
 def random_program(
@@ -23,6 +25,21 @@ def random_program(
         group=np.arange(configs),
         runtimes=rng.random(configs) * 1e7,
     )
+
+
+def arrays_of(*nodes, roles=((0, 3), (0, 3), (2, 3)), window=1):
+    """Makes arrays of int32 of nodes (opcode, dims); all have the roles and window.
+
+    Roles are the batch and feature dimensions of a result, an input and a kernel.
+    """
+    rows = np.zeros((len(nodes), len(schema.NODE)), np.float32)
+    rows[:, schema.NODE.at('shape_element_type_is_s32')] = 1  # 4 bytes
+    for row, (_, dims) in zip(rows, nodes):
+        row[schema.DIMENSIONS][: len(dims)] = dims
+    rows[:, schema.NODE.at('window_size_product')] = window
+    ops = [schema.OPCODE_NUMBERS[opcode] for opcode, _ in nodes]
+    arrays = shapes.Arrays.read(np.array(ops), rows)
+    return arrays._replace(roles=np.tile(roles, (len(nodes), 1, 1)))
 
 
 def assert_close(scores, wanted):

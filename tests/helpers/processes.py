@@ -20,6 +20,18 @@ def command(name, *words):
     return commands.run(name, [str(word) for word in words])
 
 
+def python(*words, stdout=subprocess.PIPE, **environment):
+    """Runs Python in the repository's root: words are its arguments."""
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=_ROOT,
+        env={**os.environ, **environment},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 def start(script, *flags):
     """Starts a script of the repository's root."""
     environment = {**os.environ, 'PYTHONUNBUFFERED': '1'}

@@ -8,6 +8,8 @@ from baselines.hlo import tile_configs
 from tests.helpers import hlo_modules
 from tests.helpers.hlo_modules import tile_run
 
+_NO_MODULE = protos.ModuleTuningData(runs=[tile_run(default=True), tile_run()])
+
 
 def _extract(*runs, pad=0):
     return tile_configs.extract_configs(hlo_modules.tuning(runs=runs), pad)
@@ -57,18 +59,12 @@ def test_padding_fills_absent_bounds_but_not_sum_and_product():
     ]
 
 
-def _no_module():
-    return protos.ModuleTuningData(runs=[tile_run(default=True), tile_run()])
-
-
 @pytest.mark.parametrize(
     'runs, reason',
     [
         ([], 'no runs'),
         ([tile_run(default=True)], '1 run'),
         # Error runs count here, too.
-        ([tile_run(default=True), dict(op_config={})], 'tile sizes'),
-        ([tile_run(default=True), dict(error=True)], 'tile sizes'),
         ([tile_run(default=True), hlo_modules.layout_run([])], 'tile sizes'),
         (
             [tile_run(1, default=True), tile_run(default=True, error=True)],
@@ -78,19 +74,13 @@ def _no_module():
     ],
 )
 def test_modules_that_are_passed_over(runs, reason):
-    tuning = _no_module() if runs is None else hlo_modules.tuning(runs=runs)
+    tuning = _NO_MODULE if runs is None else hlo_modules.tuning(runs=runs)
     assert reason in tile_configs.why_unusable(tuning)
     with pytest.raises(ValueError, match=reason):
         tile_configs.extract_configs(tuning)
 
 
-def test_too_many_runs_are_refused(monkeypatch):
-    monkeypatch.setattr(tile_configs, 'MAX_CONFIGS', 2)
-    with pytest.raises(ValueError, match='3 .* 2'):
-        tile_configs.extract_configs(hlo_modules.good_tile())
-
-
-def test_candidates_need_no_measurement():
+def test_candidates_need_no_measurement(monkeypatch):
     found = tile_configs.extract_configs(
         hlo_modules.tuning(
             runs=[
@@ -110,6 +100,9 @@ def test_candidates_need_no_measurement():
     assert found.dropped == {'error': 1, 'no time': 0}
     assert found.default == 1
     assert found.normalizer is None
+    monkeypatch.setattr(tile_configs, 'MAX_CONFIGS', 2)
+    with pytest.raises(ValueError, match='3 .* 2'):
+        tile_configs.extract_configs(hlo_modules.good_tile())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +119,7 @@ def test_default_of_candidates_is_a_measured_one_if_there_is(runs, default, norm
 
 
 def test_modules_with_nothing_to_rank():
-    assert tile_configs.why_unusable(_no_module(), measured=False)
+    assert tile_configs.why_unusable(_NO_MODULE, measured=False)
     for errors, number in ((False, True), 'one run'), ((True, True), 'no run'):
         tuning = hlo_modules.tuning(runs=[tile_run(error=error) for error in errors])
         assert number in tile_configs.why_unusable(tuning, measured=False)

@@ -6,17 +6,7 @@ import pytest
 from baselines.hlo import schema
 from baselines.layout import padding
 from baselines.layout import shapes
-
-
-def _arrays(*nodes, roles=((0, 3), (0, 3), (2, 3)), window=1):
-    """Nodes as (opcode, dims); roles and the window are those of all."""
-    rows = np.zeros((len(nodes), len(schema.NODE)), np.float32)
-    for row, (_, dims) in zip(rows, nodes):
-        row[schema.DIMENSIONS][: len(dims)] = dims
-    rows[:, schema.NODE.at('window_size_product')] = window
-    ops = [schema.OPCODE_NUMBERS[opcode] for opcode, _ in nodes]
-    arrays = shapes.Arrays.read(np.array(ops), rows)
-    return arrays._replace(roles=np.tile(roles, (len(nodes), 1, 1)))
+from tests.helpers import layout_programs
 
 
 def _products(arrays, chosen, *operands):
@@ -32,7 +22,7 @@ def _padded(products, *fastest):
 
 def test_images():
     def products_of(images, features):
-        arrays = _arrays(
+        arrays = layout_programs.arrays_of(
             ('parameter', [images, 8, 8, 16]),
             ('parameter', [3, 3, 16, features]),
             ('convolution', [images, 8, 8, features]),
@@ -59,7 +49,7 @@ def test_images():
 )
 def test_gradients_of_windows(features, by_first, by_second):
     # 2 images of 64 x 64 pixels; 3 x 3 windows of 192 features.
-    arrays = _arrays(
+    arrays = layout_programs.arrays_of(
         ('parameter', [2, 64, 64, 192]),
         ('parameter', [2, 64, 64, features]),
         ('convolution', [3, 3, 192, features]),
@@ -73,7 +63,7 @@ def test_gradients_of_windows(features, by_first, by_second):
 
 
 def test_shares_are_of_multiply_adds():
-    arrays = _arrays(
+    arrays = layout_programs.arrays_of(
         ('parameter', [64, 32]),
         ('parameter', [32, 8]),
         ('dot', [64, 8]),  # 64 * 8 * 32

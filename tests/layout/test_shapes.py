@@ -4,16 +4,7 @@ import numpy as np
 
 from baselines.hlo import schema
 from baselines.layout import shapes
-
-
-def _arrays(*nodes):
-    """Nodes as (opcode, dims)."""
-    rows = np.zeros((len(nodes), len(schema.NODE)), np.float32)
-    rows[:, schema.NODE.at('shape_element_type_is_s32')] = 1  # 4 bytes
-    for row, (_, dims) in zip(rows, nodes):
-        row[schema.DIMENSIONS][: len(dims)] = dims
-    ops = [schema.OPCODE_NUMBERS[op] for op, _ in nodes]
-    return shapes.Arrays.read(np.array(ops), rows)
+from tests.helpers import layout_programs
 
 
 def test_missing_columns_count_as_zero():
@@ -24,14 +15,11 @@ def test_missing_columns_count_as_zero():
 
 
 def test_the_input_of_a_convolution_has_its_batch():
-    arrays = _arrays(
+    arrays = layout_programs.arrays_of(
         ('parameter', (3, 3, 5, 7)),
         ('parameter', (2, 9, 9, 5)),
         ('convolution', (2, 9, 9, 7)),
     )
-    roles = np.full((3, 3, 2), -1)
-    roles[2] = (0, 3), (0, 3), (2, 3)  # output, input, kernel
-    arrays = arrays._replace(roles=roles)
     operands = shapes.operands(arrays, np.array([2, 2]), np.array([0, 1]))
     assert arrays.elements[:2].tolist() == [315, 810]
     assert arrays.bytes[:2].tolist() == [4 * 315, 4 * 810]

@@ -62,7 +62,7 @@ def test_notes_of_another_file(saved, tmp_path, capsys):
 
     def refused(place):
         message = refusals.message_of(lambda: note(''))
-        assert f' M of --models_file={place}: ' in message
+        assert f'--models_file={place}' in message
         assert str(run.model_dir) in message and capsys.readouterr().err == ''
 
     assert note(path) == note(copy) == note([int]) == ''
@@ -71,7 +71,7 @@ def test_notes_of_another_file(saved, tmp_path, capsys):
         stream.write('y = 1\n')
     refused(copy)
     said = note(path)
-    assert path in said and f'--models_file={copy}' in said
+    assert f'--models_file={copy}' in said
 
 
 def test_notes_of_an_edited_models_py(tmp_path, monkeypatch, capsys):
@@ -92,13 +92,8 @@ def test_notes_of_an_edited_models_py(tmp_path, monkeypatch, capsys):
     ours.write_text('class Mine(Model):\n    x = 1\n')
     code_files.note_difference(run, '')
     said = capsys.readouterr().err
-    assert 'note: baselines/tiles/models.py ' in said
     assert f'--models_file={model_dir}/code/models.py' in said
     assert (model_dir / 'code/models.py').read_text().endswith('pass\n')
-    info['code']['package'] = '0.3.1'
-    code_files.note_difference(run, '')
-    said = capsys.readouterr().err
-    assert f'{model_dir} ' in said and ' 0.3.1; ' in said
 
 
 @pytest.mark.parametrize('entry', [5, {'flag': 'models_file'}, {'flag': 1}])

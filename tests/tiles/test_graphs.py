@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_gnn as tfgnn
 
 from baselines.data.tile import store as store_lib
 from baselines.features import normalizer as normalizer_lib
@@ -61,24 +60,23 @@ def _by_hand(records):
     return [tile_graphs.Kernel.of(record, nodes, configs) for record in records]
 
 
+def _names(graph):
+    """The features of each set, and the node sets that edges join."""
+    nodes = {name: set(part.features) for name, part in graph.node_sets.items()}
+    edges = {
+        name: (set(part.features), part.adjacency.source_name)
+        for name, part in graph.edge_sets.items()
+    }
+    targets = {n: part.adjacency.target_name for n, part in graph.edge_sets.items()}
+    return nodes, edges, targets
+
+
 def _assert_same_graph(ours, expected):
     """All contents and dtypes of two GraphTensors are equal."""
-    assert set(ours.node_sets) == set(expected.node_sets)
-    assert set(ours.edge_sets) == set(expected.edge_sets)
-    for name, wanted in expected.node_sets.items():
-        found = ours.node_sets[name]
-        _assert_equal(found.sizes, wanted.sizes)
-        assert set(found.features) == set(wanted.features)
-        for feature, value in wanted.features.items():
-            _assert_equal(found[feature], value)
-    for name, wanted in expected.edge_sets.items():
-        found = ours.edge_sets[name]
-        _assert_equal(found.sizes, wanted.sizes)
-        assert not found.features
-        for end in (tfgnn.SOURCE, tfgnn.TARGET):
-            _assert_equal(found.adjacency[end], wanted.adjacency[end])
-            names = [part.adjacency.node_set_name(end) for part in (found, wanted)]
-            assert names[0] == names[1]
+    assert _names(ours) == _names(expected)
+    tensors = (tf.nest.flatten(g, expand_composites=True) for g in (ours, expected))
+    for found, wanted in zip(*tensors, strict=True):
+        _assert_equal(found, wanted)
 
 
 def _assert_equal(ours, expected):

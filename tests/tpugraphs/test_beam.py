@@ -15,21 +15,18 @@ def runs(tmp_path_factory):
     """Two runs of a model that differ, and where their data are."""
     root = tmp_path_factory.mktemp('runs')
     tile_records.write_splits(root / 'data', 12)
-    return root, [made_runs.make_tile_run(root, seed=seed) for seed in (0, 1)]
-
-
-def _flags(root):
-    return f'--cache_dir={root}/cache', f'--data_root={root}/data'
+    data = f'--cache_dir={root}/cache', f'--data_root={root}/data'
+    return root, data, [made_runs.make_tile_run(root, seed=seed) for seed in (0, 1)]
 
 
 @pytest.mark.slow  # imports Apache Beam
 def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
-    root, made = runs
+    root, data, made = runs
     monkeypatch.setattr(tile.Tile, 'configs_at_once', 50)
     outputs = []
     for way in ((), _IN_MEMORY):
         output = tmp_path / f'{len(way)}.csv'
-        flags = ('--dirs', *made, *_flags(root), *way, f'--output={output}')
+        flags = ('--dirs', *made, *data, *way, f'--output={output}')
         assert command('predict', *flags) == 0, capsys.readouterr().err
         outputs.append([path.read_bytes() for path in sorted(tmp_path.glob('*_*'))])
         for path in tmp_path.glob('*_*'):
@@ -38,17 +35,10 @@ def test_a_runner_changes_nothing(runs, tmp_path, monkeypatch, capsys):
     assert not list((root / 'cache').glob('.results_*'))
 
 
-def test_options_without_a_runner_are_one_line(tmp_path, capsys):
-    made = made_runs.make_tile_run(tmp_path)
-    assert command('predict', '--dir', made, '--beam_options=--x=1') == 1
-    error = capsys.readouterr().err
-    assert '--beam_options' in error and '--runner' in error
-
-
 @pytest.mark.slow  # imports Apache Beam
 def test_a_runner_that_cannot_start_is_one_line(runs, capsys):
-    root, made = runs
-    flags = ('--dir', made[0], *_flags(root), '--runner=NoSuchRunner')
+    _, data, made = runs
+    flags = ('--dir', made[0], *data, '--runner=NoSuchRunner')
     assert command('predict', *flags) == 1
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith('error: ') and 'NoSuchRunner' in error

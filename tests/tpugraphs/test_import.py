@@ -1,25 +1,11 @@
 """What `import tpugraphs` does, and does not."""
 
 import builtins
-import os
-import subprocess
-import sys
 
 import pytest
 
-from tests.helpers import places
+from tests.helpers import processes
 import tpugraphs
-
-
-def _run(code, **environment):
-    return subprocess.run(
-        [sys.executable, '-c', code],
-        cwd=places.ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-    )
-
 
 _IMPORT = """
 import sys, threading
@@ -32,7 +18,7 @@ print(tpugraphs.__version__)
 
 
 def test_the_import_is_quiet_and_waits_for_nothing():
-    done = _run(_IMPORT)
+    done = processes.python('-c', _IMPORT)
     version = f'{tpugraphs.__version__}\n'
     assert (done.returncode, done.stdout, done.stderr) == (0, version, '')
 
@@ -49,7 +35,7 @@ sys.exit(code)
 
 
 def test_ranking_by_the_estimate_does_not_wait_for_tensorflow():
-    done = _run(_ESTIMATE)
+    done = processes.python('-c', _ESTIMATE)
     assert (done.returncode, done.stderr) == (0, '')
     assert done.stdout.startswith('4 modules with ')
 
@@ -70,15 +56,8 @@ for number in range(12):
 
 @pytest.mark.slow  # imports TensorFlow
 def test_ranking_waits_for_nothing_and_users_get_no_advice_about_our_code():
-    done = _run(_RANKING, TF_CPP_MIN_LOG_LEVEL='')
+    done = processes.python('-c', _RANKING, TF_CPP_MIN_LOG_LEVEL='')
     assert (done.returncode, done.stdout, done.stderr) == (0, 'set()\n', '')
-
-
-def test_every_public_name_is_there_and_described():
-    described = (places.ROOT / 'docs/guide/python.md').read_text()
-    for name in tpugraphs.__all__:
-        assert getattr(tpugraphs, name).__doc__, name
-        assert name in described, name
 
 
 def test_import_star_leaves_python_its_own_open():

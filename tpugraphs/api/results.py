@@ -13,9 +13,8 @@ import numpy as np
 from baselines.core import files
 from baselines.core import text
 from baselines.evaluation import choices
-from baselines.evaluation import choices_output
+from baselines.hlo import outcomes
 from baselines.runs import listing
-from tpugraphs.extract import outcomes
 
 if TYPE_CHECKING:
     import pandas
@@ -101,12 +100,12 @@ class Ranking(list[Ranked]):
             for graph in self._graphs
             for row in graph.rows()
         ]
-        return _import_pandas().DataFrame(rows, columns=choices_output.COLUMNS)
+        return _import_pandas().DataFrame(rows, columns=choices.COLUMNS)
 
     def _write(self, suffix: str, path: Path | None) -> str:
         """Returns text in the format of an ending, and writes it to `path`, if any."""
         stream, summary = io.StringIO(), choices.Summary()
-        writer = choices_output.WRITERS[suffix](stream, self._model_dir)
+        writer = choices.WRITERS[suffix](stream, self._model_dir)
         for graph in self._graphs:
             writer.add(graph)
             summary.add(graph)

@@ -16,10 +16,10 @@ from baselines.core import text
 from baselines.data import collections
 from baselines.data import raw as raw_lib
 from baselines.data import shares as shares_lib
+from baselines.hlo import outcomes
 from baselines.hlo import reading
 from tpugraphs import beam
 from tpugraphs.extract import extractor
-from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
 
 # Files from which Beam is used: its workers take a few seconds to start.

@@ -10,10 +10,10 @@ from baselines.core import text
 from baselines.data import graph_files
 from baselines.data import raw as raw_lib
 from baselines.hlo import graph
+from baselines.hlo import outcomes
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import tile_configs
-from tpugraphs.extract import outcomes
 from tpugraphs.extract import splitting
 
 _OPTIONAL = {'pad': npz.Field('iu', (), optional=True), **graph_files.EXTRA}

@@ -16,7 +16,6 @@ from baselines.data.layout import records as layout_records
 from baselines.data.layout import store as layout_store
 from baselines.data.tile import records
 from baselines.hlo import graph
-from baselines.hlo import modules
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
@@ -74,9 +73,9 @@ def load(path: str) -> list[Content]:
     """
     if is_npz(path):
         return [_npz_content(path)]
-    [path] = modules.find_files([path], 'show')
-    source = modules.read_source(path, 'show')
-    if isinstance(source, modules.Program):
+    [path] = reading.find_files([path], 'show')
+    source = reading.read_source(path, 'show')
+    if isinstance(source, reading.Program):
         return [describe_program(source)]
     return [_module_content(source.kind, tuning) for tuning in source.modules]
 
@@ -144,7 +143,7 @@ def _module_content(kind: str, tuning: protos.ModuleTuningData) -> Content:
     )
 
 
-def describe_program(program: modules.Program) -> Content:
+def describe_program(program: reading.Program) -> Content:
     """Describes a program without configurations; raises ValueError if damaged."""
     nodes = graph.extract_graph(program.module)
     opcodes = tuple(i.opcode for i in graph.list_instructions(program.module))

@@ -23,15 +23,15 @@ from baselines.data.tile import records as tile_records
 from baselines.evaluation import choices
 from baselines.evaluation import ensembles
 from baselines.hlo import candidates as candidates_lib
-from baselines.hlo import config_text
 from baselines.hlo import graph as graph_lib
+from baselines.hlo import layout_configs
+from baselines.hlo import outcomes
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile_configs
 from baselines.scoring import prediction
 from baselines.scoring import scorer as scorer_lib
-from tpugraphs.extract import outcomes
 
 # Nodes and configurations that are scored together, since every group costs a second of
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
@@ -65,7 +65,7 @@ class _Graph:
         """Ranks by the mean of the members' scores."""
         record, as_json = self.record, self.as_json
         is_tile = isinstance(record, tile_records.TileRecord)
-        as_text = config_text.tile_text if is_tile else config_text.layout_text
+        as_text = tile_configs.tile_text if is_tile else layout_configs.layout_text
         # Members are the graph model and the trees of a run; what their agreement tells
         # is known of tiles.
         both = is_tile and len(members) > 1
@@ -187,20 +187,20 @@ def _run_as_json(
 ) -> text.JsonObject:
     """Returns the configuration of a run, by its number, as a JSON object."""
     if isinstance(record, tile_records.TileRecord):
-        return config_text.tile_json(tuning.runs[run])
+        return tile_configs.tile_json(tuning.runs[run])
     default = None
     if configs.default is not None:
         default = tuning.runs[int(configs.run_index[configs.default])]
     ids = record.node_config_ids.tolist()
-    return config_text.layout_json(tuning.runs[run], ids, default)
+    return layout_configs.layout_json(tuning.runs[run], ids, default)
 
 
 def _row_as_json(record: _Record, row: int) -> text.JsonObject:
     """Returns a configuration of a record, by its row, as a JSON object."""
     if isinstance(record, tile_records.TileRecord):
-        return config_text.tile_row_json(record.config_feat[row], record.pad)
+        return tile_configs.tile_row_json(record.config_feat[row], record.pad)
     ids = record.node_config_ids.tolist()
-    return config_text.layout_row_json(record.node_config_feat[row], ids)
+    return layout_configs.layout_row_json(record.node_config_feat[row], ids)
 
 
 def rank_record(

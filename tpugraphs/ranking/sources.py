@@ -26,15 +26,13 @@ from baselines.core import text
 from baselines.data import hardware
 from baselines.data import raw as raw_lib
 from baselines.evaluation import choices
-from baselines.evaluation import choices_output
 from baselines.hlo import candidates as candidates_lib
 from baselines.hlo import forms
-from baselines.hlo import modules as modules_lib
+from baselines.hlo import outcomes
 from baselines.hlo import protos
 from baselines.hlo import reading
 from baselines.runs import finding
 from baselines.scoring import prediction
-from tpugraphs.extract import outcomes
 from tpugraphs.ranking import ranking
 
 Ranked = Iterator[choices.RankedModule]
@@ -45,23 +43,23 @@ class RawFiles:
 
     def find(self, patterns: list[str]) -> list[str]:
         """Returns the paths that arguments name; raises ValueError for none."""
-        return modules_lib.find_files(patterns, 'rank')
+        return reading.find_files(patterns, 'rank')
 
-    def read(self, path: str) -> modules_lib.Source:
+    def read(self, path: str) -> reading.Source:
         """Reads a path; raises ValueError or OSError if it is unusable."""
-        return modules_lib.read_source(path, 'rank')
+        return reading.read_source(path, 'rank')
 
-    def read_message(self, message: Any) -> modules_lib.Program:
+    def read_message(self, message: Any) -> reading.Program:
         """Reads a protobuf message with an HLO module; raises ValueError."""
         data = message.SerializeToString()
         form = forms.detect_form(data)
         if form not in forms.PROTOS:
             raise ValueError(f'to rank is an HloModuleProto or a record, not {form}')
         name = type(message).__name__
-        return modules_lib.read_message(data, form, 'program', name)
+        return reading.read_message(data, form, 'program', name)
 
     def modules(
-        self, source: modules_lib.Source, kind: str, outcome: outcomes.Outcome
+        self, source: reading.Source, kind: str, outcome: outcomes.Outcome
     ) -> Sequence[protos.ModuleTuningData]:
         """Returns the modules of a source, with their candidates.
 
@@ -72,7 +70,7 @@ class RawFiles:
         Raises:
             ValueError: it is of the other kind, or has no candidates.
         """
-        if isinstance(source, modules_lib.Program):
+        if isinstance(source, reading.Program):
             subject = (
                 f'is {source.form} without candidates: give --candidates; ranking it'
             )
@@ -87,7 +85,7 @@ class RawFiles:
 
     def load_default(
         self,
-        source: modules_lib.Source,
+        source: reading.Source,
         task: str,
         out_dir: str,
         options: prediction.Options,
@@ -139,7 +137,7 @@ def rank_sources(
     """
     if args.top is not None and args.top < 0:
         raise ValueError(f'--top must be at least 0, not {args.top}')
-    kind = choices_output.writer_of(args.output) if args.output else None
+    kind = choices.writer_of(args.output) if args.output else None
     paths = raw_files.find(args.modules)
     if kind:
         inputs = [*paths, args.candidates or '']
@@ -150,10 +148,10 @@ def rank_sources(
     outcome, summary = outcomes.Outcome(), choices.Summary()
     most_rows = 10 if args.top is None else args.top  # of a module's table
     json_output = io.StringIO()  # printed at the end, if nothing is wrong
-    writers: list[choices_output.Writer] = []
+    writers: list[choices.Writer] = []
     if args.json:
         most_rows = 0
-        writers.append(choices_output.Json(json_output, predictor.name, args.top))
+        writers.append(choices.Json(json_output, predictor.name, args.top))
     with contextlib.ExitStack() as stack:
         if kind:
             written = files.write_atomically(args.output, encoding='utf-8', newline='')
@@ -167,7 +165,7 @@ def rank_sources(
                 writer.add(ranked)
             if most_rows:
                 # A progress bar may be on the same terminal.
-                table = choices_output.module_table(ranked, most_rows)
+                table = choices.module_table(ranked, most_rows)
                 tqdm.tqdm.write(f'{table}\n')
         if not summary.modules:
             *others, last = outcome.failed or [outcome.why_nothing()]
@@ -179,8 +177,8 @@ def rank_sources(
     if args.json:
         print(json_output.getvalue(), end='')
     else:
-        print(choices_output.summary_table(summary.to_json()))
-    remarks = choices_output.remarks(outcome.skipped, outcome.unknown_opcodes)
+        print(choices.summary_table(summary.to_json()))
+    remarks = choices.remarks(outcome.skipped, outcome.unknown_opcodes)
     if args.output:
         remarks.append(f'written: {files.expand(args.output)}')
     for line in remarks:
@@ -211,7 +209,7 @@ def rank(
     outcome = outcomes.Outcome()
     if hasattr(source, 'SerializeToString'):
         source = raw_files.read_message(source)
-    if isinstance(source, modules_lib.Program):
+    if isinstance(source, reading.Program):
         kind = predictor.collection.task
         tunings = _tunings(source, kind, outcome, candidates is not None, raw_files)
         modules = ((source.source, tuning) for tuning in tunings)
@@ -243,7 +241,7 @@ def rank_files(
     module: str | None = None,
     candidates: ranking.Candidates = None,
     raw_files: RawFiles = RawFiles(),
-    sources: Mapping[str, modules_lib.Source] | None = None,
+    sources: Mapping[str, reading.Source] | None = None,
 ) -> Ranked:
     """Ranks the configurations of every module of raw files.
 
@@ -273,7 +271,7 @@ def _load_predictor(
     args: argparse.Namespace,
     raw_files: RawFiles,
     candidates: ranking.Candidates,
-    source: modules_lib.Source,
+    source: reading.Source,
 ) -> prediction.Predictor:
     """Loads the run of --dir, or one that suits the first source; notes which it is."""
     name, task = command_line.run_of(args) if args.dirs else '', ''
@@ -302,7 +300,7 @@ def _print_errors(messages: Sequence[str]) -> None:
         print(f'error: {message}', file=sys.stderr)
 
 
-def _task_of(source: modules_lib.Source, candidates: ranking.Candidates) -> str:
+def _task_of(source: reading.Source, candidates: ranking.Candidates) -> str:
     """Returns the task of candidates, or of a raw file; '' for a program."""
     if candidates:
         # Candidates of layouts name a list of them; those of tiles their bounds.
@@ -337,7 +335,7 @@ def _modules(
     outcome: outcomes.Outcome,
     whole: bool,
     raw_files: RawFiles,
-    sources: Mapping[str, modules_lib.Source],
+    sources: Mapping[str, reading.Source],
 ) -> Iterator[ranking.Module]:
     """Yields modules of files: all, or the one called `chosen`.
 
@@ -372,7 +370,7 @@ def _modules(
 
 
 def _tunings(
-    source: modules_lib.Source,
+    source: reading.Source,
     kind: str,
     outcome: outcomes.Outcome,
     whole: bool,
@@ -381,6 +379,6 @@ def _tunings(
     """Returns the modules of a source: with candidates, or without any if `whole`."""
     if not whole:
         return raw_files.modules(source, kind, outcome)
-    if isinstance(source, modules_lib.Program):
+    if isinstance(source, reading.Program):
         return [protos.ModuleTuningData(module=source.module)]
     return source.modules

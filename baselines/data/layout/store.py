@@ -18,7 +18,6 @@ import numpy as np
 
 from baselines.data.layout import encoding
 from baselines.data.layout import records
-from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
 from baselines.data.packed import splits
 
@@ -111,7 +110,7 @@ class LayoutStore(splits.PackedSplit):
 
     @classmethod
     def pack(
-        cls, writer: columns_lib.Writer, record: EncodedProgram
+        cls, writer: packer.Writer, record: EncodedProgram
     ) -> dict[str, np.ndarray]:
         configs = record.configs
         arrays = {

@@ -26,7 +26,7 @@ import numpy as np
 
 from baselines.core import files
 from baselines.core import text
-from baselines.data.packed import columns
+from baselines.data.packed import packer
 
 # Per source file its name, size and times.
 Listing = list[tuple[str | int, ...]]
@@ -39,7 +39,7 @@ def open_or_build(
     source: Sequence[str],
     listing: Listing,
     version: int,
-    build: Callable[[columns.Writer], text.JsonObject],
+    build: Callable[[packer.Writer], text.JsonObject],
 ) -> Packed:
     """Opens the packed folder of a source, building it if necessary.
 
@@ -76,19 +76,19 @@ def open_or_build(
             files.remove_leftovers(cache_dir, re.compile(rf'\.{re.escape(key)}\..*'))
             # An existing folder is damaged, or it would have been opened.
             with files.folder_atomically(final, replace=True) as folder:
-                with columns.Writer(folder) as writer:
+                with packer.Writer(folder) as writer:
                     writer.finish(build(writer))
             # The source's earlier folders go while the lock is held.
             for path in glob.glob(f'{glob.escape(os.path.join(cache_dir, key))}.*'):
                 if path != final and not path.endswith('.lock'):
                     shutil.rmtree(path, ignore_errors=True)
-            return columns.open_folder(final)
+            return packer.open_folder(final)
 
 
 def _open(folder: str) -> Packed | None:
     """Maps a finished folder; None if it is absent or damaged."""
     try:
-        return columns.open_folder(folder)
+        return packer.open_folder(folder)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

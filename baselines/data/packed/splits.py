@@ -15,7 +15,6 @@ from baselines.data import collections
 from baselines.data import graph_files
 from baselines.data import shipped
 from baselines.data.packed import cache
-from baselines.data.packed import columns as columns_lib
 from baselines.data.packed import packer
 from baselines.hlo import schema
 
@@ -142,7 +141,7 @@ class PackedSplit:
         names = [str(name) for name, *_ in listing]
         packed_now = False
 
-        def pack(writer: columns_lib.Writer) -> text.JsonObject:
+        def pack(writer: packer.Writer) -> text.JsonObject:
             """Packs the files of the split; returns entries of the manifest."""
             nonlocal packed_now
             packed_now = True
@@ -218,7 +217,7 @@ class PackedSplit:
         Args:
             records: at least one, all of one width, padding and column names.
         """
-        writer = columns_lib.Writer()
+        writer = packer.Writer()
         packing = packer.Packer(writer, cls)
         for record in records:
             packing.add(record)
@@ -235,7 +234,7 @@ class PackedSplit:
         return cls.record_class.read(path)
 
     @classmethod
-    def pack(cls, writer: columns_lib.Writer, record: Any) -> dict[str, np.ndarray]:
+    def pack(cls, writer: packer.Writer, record: Any) -> dict[str, np.ndarray]:
         """Appends a graph to the columns of its arrays; returns these.
 
         Their content is fingerprinted.

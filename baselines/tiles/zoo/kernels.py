@@ -2,7 +2,8 @@
 
 `baselines/tiles/models.py` has some of these layers, too.  It is a drop-in file, which
 users may replace, so nothing here is imported from it; and in the published tree it
-has to work alone, so it imports nothing from here.
+has to work alone, so it imports nothing from here.  tests/tiles/zoo/test_copies.py
+holds the copies equal.
 """
 
 from collections.abc import Callable, Sequence

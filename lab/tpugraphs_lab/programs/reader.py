@@ -14,7 +14,6 @@ from typing import NamedTuple
 from baselines.core import files
 from baselines.core import text
 from baselines.hlo import forms
-from baselines.hlo import modules
 from baselines.hlo import reading
 from tpugraphs_lab.programs import conversion
 from tpugraphs_lab.programs import extras
@@ -25,7 +24,7 @@ SAVED_MODEL = 'SavedModel'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Program(modules.Program):
+class Program(reading.Program):
     """A program; its form may be FUNCTION or SAVED_MODEL, too."""
 
     seconds: int | None = None  # CPU time that compiling may take, if it was given
@@ -77,7 +76,7 @@ def read_program(
             f'{type(x).__name__}'
         )
     return dataclasses.replace(
-        program, name=modules.clean_name(name or program.name), seconds=options.seconds
+        program, name=reading.clean_name(name or program.name), seconds=options.seconds
     )
 
 
@@ -183,9 +182,9 @@ def _from_bytes(
             module = reading.module_of(data, form)
         else:
             module, notes = conversion.module_of(
-                data, form, modules.clean_name(name), function, options.seconds
+                data, form, reading.clean_name(name), function, options.seconds
             )
-        modules.check_references(module)
+        reading.check_references(module)
     for note in notes:
         text.note(f'{source}: {note}')
     return Program('_'.join(filter(None, (name, function))), module, form, source)
@@ -200,7 +199,7 @@ def _from_tuning(data: bytes, name: str, source: str) -> Program:
             'one to take into a file of its own'
         )
     [tuning] = tunings
-    modules.check_references(tuning.module)
+    reading.check_references(tuning.module)
     return Program(name, tuning.module, forms.TUNING, source)
 
 
@@ -231,7 +230,7 @@ def _saved_model_of(source: str) -> tuple[str, str] | None:
     folder, _, name = source.rpartition(':')
     for path, signature in ((source, ''), (folder, name)):
         inside = (
-            os.path.join(files.expand(path), f) for f in modules.SAVED_MODEL_FILES
+            os.path.join(files.expand(path), f) for f in reading.SAVED_MODEL_FILES
         )
         if path and any(map(os.path.isfile, inside)):
             return files.expand(path), signature

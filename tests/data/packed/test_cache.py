@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from baselines.data.packed import cache
-from baselines.data.packed import columns
+from baselines.data.packed import packer
 from tests.helpers import places
 
 _ROOT = str(places.ROOT)
@@ -16,7 +16,7 @@ _ROOT = str(places.ROOT)
 
 def _pack(folder, *blocks, **manifest):
     folder.mkdir()
-    with columns.Writer(str(folder)) as writer:
+    with packer.Writer(str(folder)) as writer:
         for block in blocks:
             writer.append(**block)
         writer.finish(manifest)

@@ -54,12 +54,12 @@ def test_an_elementwise_kernel():
         footprint=[moved, moved / 4],
         time=[moved / 450 + 250, moved / 450 + 1000],
     )
-
-
-def test_what_is_absent_from_a_configuration_is_whole():
-    # Bounds of 0, or of -1 where raw files were extracted so; and too large.
+    # Bounds that are absent, 0 or -1, mean the whole; and those that are too large.
     rows = configs(([], []), ([-1, -1], []), ([9, 9], []))
     _check(hlo_kernels.addition([16, 256], rows), tiles=[1, 1, 1], padding=[1, 1, 1])
+    for dtype, size in (('bf16', 2), ('pred', 1)):
+        record = hlo_kernels.addition([8, 128], configs(([1, 1], [])), dtype=dtype)
+        _check(record, bytes=[3 * 1024 * size])
 
 
 def test_padding():
@@ -88,12 +88,6 @@ def test_the_layout_says_which_dimension_is_which(dims, layout, tile, trips):
     _check(
         hlo_kernels.addition(dims, configs((tile, [])), layout=layout), tiles=[trips]
     )
-
-
-@pytest.mark.parametrize('dtype, size', [('bf16', 2), ('pred', 1), ('s32', 4)])
-def test_element_types(dtype, size):
-    record = hlo_kernels.addition([8, 128], configs(([1, 1], [])), dtype=dtype)
-    _check(record, bytes=[3 * 1024 * size])
 
 
 @pytest.mark.parametrize('first', ['left', 'right'])

@@ -63,13 +63,22 @@ _WHOLE = [
 ]
 
 
-def test_several_collections(capsys):
+def test_several_collections(folder, capsys):
     # In any order; what counts is the template's.
     assert _combine('xla.csv', 'nlp.csv', 'tile.csv', '--sample', 'template.csv') == 0
     assert _written('submission.csv') == _WHOLE
     said, errors = capsys.readouterr()
     assert errors == '' and said.startswith('tile:xla: 2 predicted, 0 ')
     assert 'submission.csv: 4 rows written, 4 from predictions, 0 ' in said
+    # A gap in a collection is a warning; the template is looked for at home.
+    pathlib.Path('part.csv').write_text('ID,TopConfigs\ntile:xla:b,1;2;3;4;5\n')
+    home = folder / 'home/data/tpugraphs'
+    home.mkdir(parents=True)
+    (folder / 'template.csv').rename(home / 'sample_submission.csv')
+    assert _combine('part.csv', '--output', '~/out.csv') == 0
+    said = capsys.readouterr().err
+    assert said.startswith('warning: tile:xla: 1 of 2 ') and 'tile:xla:a\n' in said
+    assert len(_written('home/out.csv')) == 4
 
 
 def test_without_a_template(capsys):
@@ -108,22 +117,6 @@ def test_the_script_with_its_defaults(folder, capsys):
     assert _written('predictions_kaggle.csv')[2:] == _WHOLE[2:]
 
 
-def test_a_gap_in_a_collection_is_a_warning(capsys):
-    pathlib.Path('part.csv').write_text('ID,TopConfigs\ntile:xla:b,1;2;3;4;5\n')
-    assert _combine('part.csv', '--sample', 'template.csv') == 0
-    said = capsys.readouterr().err
-    assert said.startswith('warning: tile:xla: 1 of 2 ') and 'tile:xla:a\n' in said
-
-
-def test_the_template_is_looked_for_at_home(folder):
-    (folder / 'home/data/tpugraphs').mkdir(parents=True)
-    (folder / 'template.csv').rename(
-        folder / 'home/data/tpugraphs/sample_submission.csv'
-    )
-    assert _combine('tile.csv', '--output', '~/out.csv') == 0
-    assert len(_written('home/out.csv')) == 4
-
-
 @pytest.mark.parametrize(
     'run, words, message',
     [
@@ -132,7 +125,6 @@ def test_the_template_is_looked_for_at_home(folder):
         (_combine, ['tile.csv'], 'sample_submission.csv'),
         (_combine, ['tile.csv', '--no_template', '--output=./tile.csv'], './tile.csv'),
         (_script, ['--inputcsv=none.csv'], 'tiles_gen_predictions_csv.py'),
-        (_script, ['--inputcsv=,'], '--inputcsv'),
         (_script, ['--inputcsv=tile.csv'], '--sample'),
         (_script, ['my.csv'], "'my.csv'"),
     ],

@@ -23,17 +23,13 @@ pytestmark = pytest.mark.slow
 _EVIL = '"><script>alert(1)</script><img src=http://x/y onerror=alert(1)> $\\frac{1}$'
 
 
-def _curve(best):
-    score = [0.5, 0.6, 0.7, 0.8]
-    score[best] = 0.9
-    return {'train_loss': [4, 3, 2, 1.5], 'val_loss': [4, 3, 3, 3], 'val_opa': score}
-
-
 def _run(name, task, results, model=None, **info):
     args = {'model': 'MLP', 'lr': 0.01}
     if task == 'layout':
         args.update(source='xla', search='random')
-    info = {'args': args, 'train_curve': _curve(2), 'best_epoch': 2, **info}
+    curve = {'train_loss': [4, 3, 2, 1.5], 'val_loss': [4, 3, 3, 3]}
+    curve['val_opa'] = [0.5, 0.6, 0.9, 0.8]
+    info = {'args': args, 'train_curve': curve, 'best_epoch': 2, **info}
     run = run_files.RunFile(
         '/home/me/out/model_abc', {'finished': '2026-01-02T03:04', **info}
     )
@@ -42,10 +38,6 @@ def _run(name, task, results, model=None, **info):
     described['data'] = '/home/me/data/valid'
     summary = {**described, **report.summarise(task, results)}
     return measured.MeasuredRun(name, model or name, run, summary, results)
-
-
-def _model(*runs):
-    return measured.ReportedModel(runs[0].model, runs)
 
 
 def _kernels(seed, programs=3, kernels=2):
@@ -125,25 +117,19 @@ def _layouts(tmp_path_factory):
     return path
 
 
-def test_every_picture_is_in_the_page_and_has_a_text(tiles, layouts):
+def test_a_page_holds_its_pictures_and_nothing_runs(tiles, layouts):
     for path, count in ((tiles, 2 + 2 + 1), (layouts, 2 + 1 + 1)):
-        content = _Page(path)
-        assert content.tags['img'] == content.tags['figure'] == count
-        assert content.tags['figcaption'] == count
-        assert len(content.alts) == count and min(map(len, content.alts)) > 60
-        assert all('<script' not in picture for picture in content.pictures)
-
-
-def test_nothing_comes_from_elsewhere_and_nothing_runs(tiles, layouts):
-    for path in (tiles, layouts):
         found = _Page(path)
-        assert not found.tags['script'] + found.tags['link'] + found.tags['svg']
-        assert not found.tags['iframe'] + found.tags['object'] + found.tags['base']
+        for tag in ('img', 'figure', 'figcaption'):
+            assert found.tags[tag] == count
+        assert len(found.alts) == count and min(map(len, found.alts)) > 60
+        assert all('<script' not in picture for picture in found.pictures)
+        for tag in ('script', 'link', 'svg', 'iframe', 'object', 'base'):
+            assert not found.tags[tag]
         policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
         header = f'http-equiv="Content-Security-Policy" content="{policy}"'
-        assert header in found.content
-        assert '@import' not in found.content
-        # A stranger's address is text, and the only one.
+        assert header in found.content and '@import' not in found.content
+        # Addresses from the runs are text, and there are no others.
         for address in re.findall(r'.{9}https?://.{3}', found.content):
             assert address.endswith('src=http://x/y')
     assert 'http' not in _Page(layouts).content.replace('http-equiv', '')
@@ -164,9 +150,8 @@ def test_it_says_what_a_report_says(tiles):
 
 
 def test_layouts_have_a_ceiling(layouts):
-    found = _Page(layouts)
     noisy = report.summarise('layout', _programs())['overall']['noise']
-    [alt] = [alt for alt in found.alts if 'perfect model' in alt]
+    [alt] = [alt for alt in _Page(layouts).alts if 'perfect model' in alt]
     for key in ('tau_twice', 'tau_ceiling'):
         assert f' {noisy[key]:.2f}' in alt
 
@@ -206,28 +191,23 @@ def test_no_folder_of_the_machine_is_named(tmp_path):
 
 
 def test_strange_curves_are_no_error(tmp_path):
-    curve = {'val_opa': [None, 'x', 0.5, 0.25], 'train_loss': 7, 'val_loss': [None]}
+    curve = {'val_opa': [None, None, 0.5, 0.25], 'val_loss': [None]}
     odd = _run('odd', 'tile', _kernels(0), train_curve=curve, best_epoch='last')
     none = _run('none', 'tile', _kernels(0), train_curve={})
-    [scores] = figures.curves([_model(odd), _model(none)])
+    models = [measured.ReportedModel(run.model, [run]) for run in (odd, none)]
+    [scores] = figures.curves(models)
     assert 'odd: 4 epochs, best 0.500 at epoch 3.' in scores.alt
-    assert figures.curves([_model(none)]) == []
     page.write(str(tmp_path / 'none.html'), [none])
     assert _Page(tmp_path / 'none.html').tags['img'] == 3
 
 
-def _trees(name='Trees'):
-    """As a run file of trees alone: losses by tree, and no other curve."""
+def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
     curve = {'epoch': [0, 1, 2], 'val_opa': [None] * 3}
     curve.update(train_loss=[2, 1, 0.5], val_loss=[2, 1.5, 1])
     args = {'model': 'Trees', 'lr': 0.001, 'batch': 10, 'losses': 'MSE', 'seed': 3}
-    digest = {'trees': 'abc'}
-    more = {'args': args, 'train_curve': curve, 'digest': digest}
-    return _run(name, 'tile', _kernels(0), best_epoch=1, **more)
-
-
-def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
-    page.write(str(tmp_path / 'both.html'), [_trees(), _run('x', 'tile', _kernels(0))])
+    more = dict(args=args, train_curve=curve, digest={'trees': 'abc'}, best_epoch=1)
+    trees = _run('Trees', 'tile', _kernels(0), **more)
+    page.write(str(tmp_path / 'both.html'), [trees, _run('x', 'tile', _kernels(0))])
     found = _Page(tmp_path / 'both.html').text
     assert ' model Trees MLP ' in found and ' seed 3 0 ' in found
     assert ' lr - 0.01 ' in found and ' losses - ListMLELoss' in found

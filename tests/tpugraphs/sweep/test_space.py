@@ -62,13 +62,12 @@ def test_ranges_choices_and_conditions():
     assert 'trees' not in other.asked
 
 
-@pytest.mark.parametrize('later', ['lr', 'batch'])
-def test_a_condition_names_no_setting_that_is_drawn_later(later):
+def test_a_condition_names_no_setting_that_is_drawn_later():
     content = {
-        'lr': {'low': 1, 'high': 2, 'when': {later: 1}},
+        'lr': {'low': 1, 'high': 2, 'when': {'batch': 1}},
         'batch': {'low': 4, 'high': 10},
     }
-    with pytest.raises(ValueError, match=rf"\[lr\]: .*'{later}'"):
+    with pytest.raises(ValueError, match=r"\[lr\]: .*'batch'"):
         space.parse(content, config.TileConfig())
 
 
@@ -95,21 +94,14 @@ def test_defaults_are_tried_first_where_they_can_be_drawn():
     'changes, word',
     [
         ({'lrr': 1}, "'lr'"),
-        ({'fold': '1/2'}, 'fold'),
         ({'models_file': 'a.py'}, 'models_file'),
-        ({'losses': 'a.py:f:1'}, '--losses'),
         ({'lr': {'low': 1, 'high': 10**400}}, r'\[lr\]: .*1000'),
-        ({'lr': {'low': '1', 'high': 2}}, r"\[lr\]: .*'1'"),
         ({'lr': datetime.date(2020, 1, 1)}, 'lr .*datetime'),
         ({'lr': {'low': 1, 'hihg': 2}}, r"\[lr\]: .*'hihg'"),
         ({'lr': {'low': 2, 'high': 1}}, 'low <= high'),
         ({'lr': {'low': -1, 'high': 1}}, '--lr .*-1'),
-        ({'batch': {'low': 1, 'high': 3, 'step': 0}}, 'step > 0'),
         ({'batch': {'low': 1, 'high': 3, 'step': 0.5}}, 'step .*0.5'),
-        ({'warmup': {'low': 0, 'high': 1, 'log': True}}, 'low > 0'),
-        ({'lr': {'choices': []}}, 'choices'),
         ({'schedule': {'choices': ['cosin']}}, 'constant, cosine'),
-        ({'model_kwargs': 3}, 'model_kwargs'),
         ({'model_kwargs': {'a': [1]}}, r'model_kwargs.a: \[1\]'),
         *(
             ({'trees': {'choices': [True, False], 'when': when}}, word)

@@ -62,6 +62,7 @@ def trainings(monkeypatch):
     _TRAINED.clear()
     monkeypatch.setattr(run_training, 'train', _train)
     monkeypatch.setattr(cross_validation.finding, 'load', _load)
+    monkeypatch.setattr(cross_validation, '_measure', lambda run, config: {})
     return _TRAINED
 
 
