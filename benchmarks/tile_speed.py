@@ -9,7 +9,7 @@ kernels, packing included.  Training: 10 kernels x 10 configurations per step,
 sampling and packing included, after a first epoch.  The plain path makes one
 eager call per kernel (per step) with the same weights.
 
---profile prints which kinds of operations take the time of training steps.
+--profile prints which kinds of operations take the time of scoring and of training.
 """
 
 import collections
@@ -89,12 +89,12 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     model = task.make_model(model_class, {}, _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
     print(f'{name:16s}', end=' ')
-    measure_scoring(model, plain, graphs, repeats)
+    measure_scoring(model, plain, graphs, repeats, profile)
     print(f'{"":16s}', end=' ')
     measure_training(model, plain, graphs, repeats, profile)
 
 
-def measure_scoring(model, plain, graphs, repeats: int) -> None:
+def measure_scoring(model, plain, graphs, repeats: int, profile: bool) -> None:
     """Prints how fast all configurations are scored, and how exactly."""
     import numpy as np
     import tensorflow as tf
@@ -133,6 +133,8 @@ def measure_scoring(model, plain, graphs, repeats: int) -> None:
         f'{plain_best / best:5.1f} x, difference {difference:.1e}',
         flush=True,
     )
+    if profile:
+        print_shares(our_scores)
 
 
 def measure_training(model, plain, graphs, repeats: int, profile: bool) -> None:
