@@ -59,7 +59,10 @@ setuptools.setup(
     install_requires=_PINNED + _LIBRARIES + _RANKING,
     # pytest-xdist: the models' compilations take one core each.
     extras_require={
-        'test': ['pytest', 'pytest-xdist>=3.7', 'hypothesis', 'lightgbm>=4', *_SWEEP],
+        'test': [
+            *('pytest', 'pytest-xdist>=3.7', 'hypothesis', 'lightgbm>=4', *_SWEEP),
+            'pandas',  # the course's script
+        ],
         # Installed after ours, without its pins, pandas would bring NumPy 2.
         'notebook': ['jupyter', 'pandas'],
         'sweep': _SWEEP,

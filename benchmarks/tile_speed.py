@@ -153,7 +153,7 @@ def measure_training(model, plain, graphs, repeats: int, profile: bool) -> None:
     def epoch():
         chosen = np.stack([rng.permutation(_KERNELS)[:_BATCH] for _ in range(_STEPS)])
         drawn = sampling.draw_configs(rng, counts[chosen.reshape(-1)], _CONFIGS)
-        return graphs.training_items(chosen, drawn.reshape(_STEPS, _BATCH, -1))
+        return graphs.pack(chosen, drawn.reshape(_STEPS, _BATCH, -1))
 
     loss = losses.CombinedLoss('ListMLELoss:1,MSE:0.02')
     trainer = steps.Steps(

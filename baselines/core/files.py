@@ -212,31 +212,17 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
     is_device = path.startswith(('/dev/', '/proc/'))
     if not is_device:
         path = os.path.realpath(path)
+        is_device = os.path.exists(path) and not os.path.isfile(path)
     folder, name = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
-    prefix = f'.{name}.'
-    with _naming(path, os.path.join(folder, prefix)):
-        if is_device or os.path.exists(path) and not os.path.isfile(path):
+    # Named before it is there: Ctrl-C may come at any moment.
+    temporary = os.path.join(folder, f'.{name}.{secrets.token_hex(4)}')
+    try:
+        if is_device:
             # A folder is refused; standard output may be a file that has content.
             with open(path, mode.replace('w', 'a'), **options) as stream:
                 yield stream
-        else:
-            with _replacing(path, folder, prefix, mode, options) as stream:
-                yield stream
-            # Makes the rename durable, where folders can be synced.
-            real = os.path.realpath(folder)
-            with contextlib.suppress(OSError), _opened(real) as handle:
-                os.fsync(handle)
-
-
-@contextlib.contextmanager
-def _replacing(
-    path: str, folder: str, prefix: str, mode: str, options: dict[str, Any]
-) -> Iterator[IO]:
-    """Opens a hidden file in a folder that replaces `path` if the block succeeds."""
-    # Named before it is there: Ctrl-C may come at any moment.
-    temporary = os.path.join(folder, prefix + secrets.token_hex(4))
-    try:
+            return
         with _held(temporary, mode.replace('w', 'x'), options) as stream:
             if os.path.exists(path):
                 os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(path).st_mode))
@@ -244,10 +230,17 @@ def _replacing(
             stream.flush()
             os.fsync(stream.fileno())
             os.replace(temporary, path)  # while it is held
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+        # Errors about the hidden file, or about none, name `path` instead.
+        if isinstance(error, OSError) and error.errno is not None:
+            if error.filename in (None, temporary):
+                raise OSError(error.errno, error.strerror, path) from error
         raise
+    # Makes the rename durable, where folders can be synced.
+    with contextlib.suppress(OSError), _opened(folder) as handle:
+        os.fsync(handle)
 
 
 def _held(path: str, mode: str, options: dict[str, Any]) -> IO:
@@ -257,18 +250,6 @@ def _held(path: str, mode: str, options: dict[str, Any]) -> IO:
         if hold(stream.fileno()):
             return stream
         stream.close()
-
-
-@contextlib.contextmanager
-def _naming(path: str, temporary: str) -> Iterator[None]:
-    """Raises errors that name `temporary`, or no file, again with `path`."""
-    try:
-        yield
-    except OSError as error:
-        name = error.filename
-        if error.errno is None or name and not str(name).startswith(temporary):
-            raise
-        raise OSError(error.errno, error.strerror, path) from error
 
 
 @contextlib.contextmanager

@@ -91,6 +91,10 @@ class StoredPrograms(Sequence[ScaledProgram]):
     def __len__(self) -> int:
         return len(self.store)
 
+    def pack(self, *drawn: np.ndarray) -> Packed:
+        """Packs batches of programs; see the function of this name."""
+        return pack(self, *drawn)
+
     def __getitem__(  # type: ignore[override]  # one at a time, no slices
         self, number: int
     ) -> ScaledProgram:

@@ -141,13 +141,13 @@ def note_difference(run: run_files.RunFile, models_file: registry.Own) -> None:
         used = read(models_file, '')
     hashes = [entry['sha256'] for entry in stored]
     # A run of the published code has no hash to compare with.
-    if hashes == [file.sha256 for file in used] or (used and not stored):
+    if used and (not stored or hashes == [file.sha256 for file in used]):
         return
     for entry in stored:
         # The copy in the run counts where the user's file has changed since.
         path, copy = entry['path'], os.path.join(run.model_dir, entry['copy'])
-        is_there = [file.sha256 for file in read(path, '')] == hashes
-        named = path if is_there and named else copy
+        is_there = named and [file.sha256 for file in read(path, '')] == hashes
+        named = path if is_there else copy
     if not named:
         return
     message = (

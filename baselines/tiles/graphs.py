@@ -5,7 +5,7 @@ into a few long arrays with vectorised operations, handed to TensorFlow at once,
 and a compiled loop cuts one item after another out of them (`unpack`):
 
     graphs = TileGraphs(store, normalizer)
-    packed = graphs.training_items(kernels, configs)     # numpy
+    packed = graphs.pack(kernels, configs)     # numpy
     graph, labels = unpack(packed, 0, batch=10)          # GraphTensor, labels
 """
 
@@ -21,7 +21,7 @@ from baselines.data.tile import store as store_lib
 from baselines.features import normalizer as normalizer_lib
 from baselines.features import tile_table
 
-# Arrays of some items; b kernels in each.  See `TileGraphs.training_items`.
+# Arrays of some items; b kernels in each.  See `TileGraphs.pack`.
 Packed = dict[str, np.ndarray]
 # An edge set: sources and targets, each the name of a node set and int [edges],
 # numbers of nodes; and int [graphs], the number of edges of each graph.
@@ -203,7 +203,7 @@ class TileGraphs:
             table = tile_table.TileTable(store, list(normalizer.table_ranges))
         self.table = table
 
-    def training_items(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
+    def pack(self, kernels: np.ndarray, configs: np.ndarray) -> Packed:
         """Packs batches of kernels with the configurations drawn of each.
 
         Args:
@@ -274,7 +274,7 @@ class TileGraphs:
         configs_per_kernel: np.ndarray,
         group_of_item: np.ndarray | None = None,
     ) -> Packed:
-        """Packs the nodes, edges and configurations of items; see `training_items`.
+        """Packs the nodes, edges and configurations of items; see `pack`.
 
         A large kernel is scored in several items; these share its nodes and edges,
         which are packed once.  Hence groups, rows of kernels, as well as items.

@@ -75,7 +75,9 @@ def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObj
     if settings.test_mode == 'metrics':
         results = data.task.results(test, scored)
         errors['test'] = _measure_collections(collection, test, results)
-    by_name = _by_collection(collection, errors)
+    # By collection and split; None for a collection of a split not measured.
+    names = dict.fromkeys([collection.name, *(p.name for p in collection.parts)])
+    by_name = {n: {s: found.get(n) for s, found in errors.items()} for n in names}
     for line in _describe(collection, by_name):
         print(line)
     return {
@@ -192,18 +194,6 @@ def _measure_collections(
         chosen[part.name] = [results[number] for number in numbers]
     task = collection.task
     return {name: report.final_error(task, part) for name, part in chosen.items()}
-
-
-def _by_collection(
-    collection: collections.Collection, errors: Mapping[str, _Errors]
-) -> dict[str, text.JsonObject]:
-    """Returns the errors of splits by collection, as the run file keeps them.
-
-    Args:
-        errors: by split, 'val' and 'test'; {} for one that was not measured.
-    """
-    names = dict.fromkeys([collection.name, *(p.name for p in collection.parts)])
-    return {n: {s: found.get(n) for s, found in errors.items()} for n in names}
 
 
 def _describe(

@@ -171,16 +171,15 @@ class TaskData(abc.ABC):
             their configurations int64 [steps, batch, configs], and arrays of the task.
         """
 
-    @abc.abstractmethod
     def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
         """Packs steps that were drawn, or a share of each."""
+        return self.graphs['train'].pack(*drawn)
 
     def signature(self) -> dict[str, 'tf.TensorSpec']:
         """Returns the types of packed steps, of any number of graphs."""
         graph = np.zeros([1, 1], np.int64)
         return tiles.graphs.signature_of(self.pack(graph, graph[..., np.newaxis]))
 
-    @abc.abstractmethod
     def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
         """Cuts a step out of packed ones.
 
@@ -188,6 +187,10 @@ class TaskData(abc.ABC):
             The graph, labels [batch, configs], and the scores that the model's are
             added to: shaped like labels, or 0.
         """
+        graphs = {reading.TILE: tiles.graphs, reading.LAYOUT: layout.graphs}
+        unpack = graphs[self.task.name].unpack
+        prior = packed['prior'][step] if 'prior' in packed else 0.0
+        return (*unpack(packed, step, batch, self.settings.configs), prior)
 
     def describe(self) -> str:
         """Describes the training and validation graphs, as text to print."""
@@ -308,13 +311,6 @@ class TileData(TaskData):
             configs = tile_sampling.draw_configs(rng, counts, k)
             yield kernels, configs.reshape(*kernels.shape, k)
 
-    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
-        return self.graphs['train'].training_items(*drawn)
-
-    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
-        graph, labels = tiles.graphs.unpack(packed, step, batch, self.settings.configs)
-        return graph, labels, 0.0
-
     def _describe_chosen(self) -> str:
         configs = text.count(self.drawable[self.chosen].sum(), 'configuration')
         return f'{text.count(len(self.chosen), "kernel")} with {configs}'
@@ -354,13 +350,6 @@ class LayoutData(TaskData):
             keep = self.settings.keep_nodes
             kept = layout.graphs.draw_segments(rng, sizes[programs], keep)
             yield tuple(x[np.newaxis] for x in (programs, configs, kept))
-
-    def pack(self, *drawn: np.ndarray) -> Mapping[str, np.ndarray]:
-        return layout.graphs.pack(self.graphs['train'], *drawn)
-
-    def unpack(self, packed: '_Packed', step: '_Step', batch: int) -> '_Unpacked':
-        unpacked = layout.graphs.unpack(packed, step, batch, self.settings.configs)
-        return (*unpacked, packed['prior'][step])
 
     def _describe_chosen(self) -> str:
         collection = ':'.join(self.settings.collection.flags.values())

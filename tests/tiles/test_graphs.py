@@ -106,11 +106,11 @@ def _expected(split, kernels, configs):
 
 
 @pytest.mark.parametrize('batch, static_configs', [(1, True), (3, False)])
-def test_training_items_are_the_kernels_one_by_one(split, batch, static_configs):
+def test_pack_are_the_kernels_one_by_one(split, batch, static_configs):
     rng = np.random.default_rng(batch)
     items = np.stack([rng.permutation(_NUM_KERNELS)[:batch] for _ in range(5)])
     configs = _draw(rng, split, items.reshape(-1), 2).reshape(5, batch, 2)
-    packed = _tensors(split.graphs.training_items(items, configs))
+    packed = _tensors(split.graphs.pack(items, configs))
     for item in range(5):
         graph, labels = graphs_lib.unpack(
             packed, item, batch, 2 if static_configs else None
@@ -123,7 +123,7 @@ def test_training_items_are_the_kernels_one_by_one(split, batch, static_configs)
 def test_compiled_unpacking_has_one_trace_and_a_static_batch(split):
     batch, traces = 3, []
     one = np.zeros([1, 1], np.int64)
-    example = split.graphs.training_items(one, one[..., np.newaxis])
+    example = split.graphs.pack(one, one[..., np.newaxis])
 
     @tf.function(input_signature=graphs_lib.signature_of((example, np.int32(0))))
     def unpack(packed, item):
@@ -143,7 +143,7 @@ def test_compiled_unpacking_has_one_trace_and_a_static_batch(split):
         kernels = rng.integers(0, _NUM_KERNELS, (items, batch))
         configs = _draw(rng, split, kernels.reshape(-1), 2)
         configs = configs.reshape(items, batch, 2)
-        packed = split.graphs.training_items(kernels, configs)
+        packed = split.graphs.pack(kernels, configs)
         graph, labels = unpack(packed, items - 1)
         expected, expected_labels = _expected(split, kernels[-1], configs[-1])
         _assert_same_graph(graph, expected)
