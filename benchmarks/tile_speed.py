@@ -77,6 +77,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
 
     from baselines.data.tile import store as store_lib
     from baselines.features import normalizer as normalizer_lib
+    from baselines.scoring import scorer
     from baselines.tasks import lookup
     from baselines.tiles import graphs as graphs_lib
 
@@ -86,7 +87,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     tf.keras.utils.set_random_seed(0)
     model_class = registry.model_class(name, 'tile')
     task = lookup.TASKS['tile']
-    model = task.make_model(model_class, {}, _CONFIGS, 120, normalizer)
+    model = scorer.make_model(task, model_class, {}, _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)
     print(f'{name:16s}', end=' ')
     measure_scoring(model, plain, graphs, repeats, profile)

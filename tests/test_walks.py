@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from baselines import config
 from baselines.core import registry
+from baselines.scoring import scorer
 from baselines.tasks import lookup
 from baselines.training import loop
 from baselines.training import losses
@@ -108,7 +109,7 @@ def test_a_training_step_of_tiles(tmp_path):
     )
     data, task = task_data.open_data(settings), lookup.TASKS['tile']
     model_class = registry.model_class('MLP', 'tile')
-    model = task.make_model(model_class, {}, 10, data.num_ops, data.normalizer)
+    model = scorer.make_model(task, model_class, {}, 10, data.num_ops, data.normalizer)
     loss = losses.CombinedLoss(settings.losses, task.temperature)
 
     class Unused:
@@ -141,7 +142,7 @@ def test_a_prediction(run, tmp_path, capsys):
 
     predict('first')  # imports what is imported late
     walk = _Walk(lambda: predict('second'))
-    walk.assert_at_most(files=33, packages=10, returns=8)
+    walk.assert_at_most(files=32, packages=10, returns=7)
     assert walk.entrances['runs/run_files.py'] <= 4
     assert walk.entrances['runs/weights.py'] <= 4
 
@@ -153,7 +154,7 @@ def test_rank(run, capsys):
 
     rank()  # imports what is imported late
     walk = _Walk(rank)
-    walk.assert_at_most(files=45, packages=12, returns=16)
+    walk.assert_at_most(files=41, packages=12, returns=9)
 
 
 @pytest.mark.slow

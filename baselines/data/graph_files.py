@@ -117,11 +117,6 @@ class GraphRecord:
             check_runtimes(path, 'config_feat', arrays['config_runtime'])
 
     @classmethod
-    def keys(cls) -> list[str]:
-        """Names the arrays that every file of such a graph has."""
-        return [key for key, field in cls.schema.items() if not field.optional]
-
-    @classmethod
     def read(cls: type[_Record], path: str) -> _Record:
         """Reads and checks `<graph id>.npz`.
 

@@ -73,8 +73,8 @@ def record_of(
     fields: dict[str, Any] = dict(
         graph_id=name,
         node_feat=nodes.node_feat,
-        node_opcode=nodes.node_opcode,
-        edge_index=nodes.edge_index,
+        node_opcode=nodes.node_opcode.astype(np.int32),
+        edge_index=nodes.edge_index.astype(np.int32),
         config_runtime=configs.config_runtime,
         pad=nodes.pad,
         node_feat_extra=nodes.node_feat_extra,

@@ -42,12 +42,11 @@ class RankedModule:
     nodes: int  # number of nodes of its graph
     run_index: np.ndarray  # int64 [c], the position of each among the file's runs
     scores: np.ndarray  # float32 [c], ascending; lower = predicted faster
-    # from an entry of run_index to the configuration as text
-    config_text: Callable[[int], str]
     runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
     default: int | None  # the index of the compiler's default among the c, or None
-    # from an entry of run_index to what JSON says of the configuration
-    as_json: Callable[[int], text.JsonObject] = lambda run: {}
+    # from an entry of run_index to the configuration as a JSON object
+    as_json: Callable[[int], text.JsonObject]
+    as_text: Callable[[text.JsonObject], str]  # from that object to a short text
     # the share of pairs that the model's members order alike, see
     # `ensembles.agreement`; None of a model without members
     agreement: float | None = None
@@ -93,7 +92,7 @@ class RankedModule:
             'runtime_ns': time,
             'slowdown': time / self.fastest if time and self.fastest else None,
             'is_default': position == self.default,
-            'config': self.config_text(int(self.run_index[position])),
+            'config': self.as_text(self.as_json(int(self.run_index[position]))),
             **self.times.get(position, {}),
         }
 

@@ -9,17 +9,19 @@ import contextlib
 import itertools
 import math
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf import message
 import numpy as np
-import tensorflow as tf
-from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from baselines.core import files
 from baselines.core import registry
+from baselines.core import starting
 from baselines.core import text
 from baselines.runs import run_files
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 _OBJECT_GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 # Weights and variables that a model may have beyond its checkpoint, so that small
@@ -53,7 +55,7 @@ def size_limit(model_dir: str, options: text.JsonObject) -> registry.Size:
     return registry.Size(model_dir, 2 * len(shapes) + _FREE_VARIABLES, weights)
 
 
-def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
+def read(run: run_files.RunFile, model: 'tf.keras.Model') -> None:
     """Copies a run's weights into a built model, by position.
 
     Args:
@@ -78,6 +80,8 @@ def read(run: run_files.RunFile, model: tf.keras.Model) -> None:
         raise ValueError(_difference(run, stored, expected))
     for value, variable in zip(values, model.variables):
         variable.assign(value)
+    import tensorflow as tf
+
     versions = run.info.get('versions')
     trained_with = versions.get('tensorflow') if isinstance(versions, dict) else None
     release = tf.__version__.split('.')[:2]
@@ -106,6 +110,9 @@ def _integers(value: object) -> Iterator[int]:
 @contextlib.contextmanager
 def _opened(model_dir: str) -> Iterator[Any]:
     """Opens a checkpoint; turns errors into a ValueError that names the directory."""
+    starting.start_tensorflow()
+    import tensorflow as tf
+
     try:
         # TensorFlow would expand patterns in the path.
         with files.plain_path(model_dir) as folder:
@@ -145,6 +152,8 @@ def _variable_keys(reader: Any) -> list[str]:
     layer, but `scale/...` for one that the model itself keeps in an attribute.
     The checkpoint's table of objects says which is number 3.
     """
+    from tensorflow.core.protobuf import trackable_object_graph_pb2
+
     graph = trackable_object_graph_pb2.TrackableObjectGraph()
     if reader.has_tensor(_OBJECT_GRAPH):
         graph.ParseFromString(reader.get_tensor(_OBJECT_GRAPH))

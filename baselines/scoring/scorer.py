@@ -1,15 +1,14 @@
 """Scores graphs with a graph model, trees, both, or a fixed formula."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple, Optional, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, cast
 
 import numpy as np
 
 from baselines.core import arrays
 from baselines.core import registry
 from baselines.core import settings as settings_lib
-from baselines.core import starting
 from baselines.core import text
 from baselines.data import collections
 from baselines.data.packed import splits
@@ -18,6 +17,7 @@ from baselines.features import normalizer as normalizer_lib
 from baselines.hlo import schema
 from baselines.runs import code_files
 from baselines.runs import run_files
+from baselines.runs import weights
 from baselines.tasks import lookup
 from baselines.tasks import protocol
 
@@ -270,15 +270,44 @@ def _read_model(
 ) -> 'tf.keras.Model':
     """Makes the graph model of a run and reads its weights; raises ValueError."""
     code_files.note_difference(run, models_file)
-    starting.start_tensorflow()
-    model_class = registry.model_class(run.args['model'], run.task, models_file)
-    from baselines.runs import weights
-
     kwargs = settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
     # A run file may come from someone else: its options could ask for a huge model.
-    with registry.limited(weights.size_limit(run.model_dir, kwargs)):
-        model = task.make_model(
-            model_class, kwargs, run.configs, scaling.num_ops, scaling.normalizer
+    most = weights.size_limit(run.model_dir, kwargs)
+    model_class = registry.model_class(run.args['model'], run.task, models_file)
+    with registry.limited(most):
+        model = make_model(
+            task, model_class, kwargs, run.configs, scaling.num_ops, scaling.normalizer
         )
     weights.read(run, model)
     return model
+
+
+def make_model(
+    task: lookup.AnyTask,
+    model_class: type,
+    kwargs: Mapping[str, Any],
+    num_configs: int,
+    num_ops: int,
+    normalizer: normalizer_lib.Normalizer,
+) -> 'tf.keras.Model':
+    """Makes a graph model and its variables.
+
+    A model whose constructor takes `scaling` is given the normaliser, to undo it.
+
+    Args:
+        model_class: from `registry.model_class`.
+        kwargs: its options.
+        num_configs: configurations of a graph in a training step.
+
+    Raises:
+        ValueError: an option is unknown.
+    """
+    graph = task.make_example_graph(normalizer)
+    return registry.construct(
+        model_class,
+        num_configs,
+        num_ops,
+        kwargs,
+        normalizer.to_json(),
+        lambda model: model.forward(graph, 2),
+    )

@@ -1,13 +1,12 @@
 """The interface of a task for training, ranking and reports."""
 
 import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import itertools
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from baselines.core import registry
 from baselines.data import graph_files
 from baselines.data.packed import splits
 from baselines.features import normalizer as normalizer_lib
@@ -187,36 +186,6 @@ class Task(abc.ABC, Generic[_Split]):
         from baselines.evaluation import report
 
         return report.GROUPINGS[self.name].group_of(graph_id)
-
-    def make_model(
-        self,
-        model_class: type,
-        kwargs: Mapping[str, Any],
-        num_configs: int,
-        num_ops: int,
-        normalizer: normalizer_lib.Normalizer,
-    ) -> 'tf.keras.Model':
-        """Makes a graph model and its variables.
-
-        A model whose constructor takes `scaling` is given the normaliser, to undo it.
-
-        Args:
-            model_class: from `registry.model_class`.
-            kwargs: its options.
-            num_configs: configurations of a graph in a training step.
-
-        Raises:
-            ValueError: an option is unknown.
-        """
-        graph = self.make_example_graph(normalizer)
-        return registry.construct(
-            model_class,
-            num_configs,
-            num_ops,
-            kwargs,
-            normalizer.to_json(),
-            lambda model: model.forward(graph, 2),
-        )
 
     def results(
         self,

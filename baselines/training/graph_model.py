@@ -17,6 +17,7 @@ from baselines import config as config_lib
 from baselines.core import settings as settings_lib
 from baselines.core import text
 from baselines.runs import weights
+from baselines.scoring import scorer as scorer_lib
 from baselines.tasks import lookup
 from baselines.training import devices as devices_lib
 from baselines.training import loop
@@ -104,8 +105,9 @@ class GraphModel:
     def _maker(self, config: config_lib.AnyConfig) -> Callable[..., tf.keras.Model]:
         """Returns a function (num_ops, normaliser) -> model."""
         kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
-        make = self._task.make_model
-        return functools.partial(make, self._class, kwargs, config.configs)
+        return functools.partial(
+            scorer_lib.make_model, self._task, self._class, kwargs, config.configs
+        )
 
 
 def make_loss(

@@ -206,7 +206,8 @@ def _scores(
 
     def make(seed: int) -> tf.keras.Model:
         tf.keras.utils.set_random_seed(seed)
-        return task.make_model(
+        return scorer.make_model(
+            task,
             registry.model_class(settings.model, task.name, _MODELS[task.name]),
             settings_lib.parse_model_kwargs(settings.model_kwargs_json),
             settings.configs,

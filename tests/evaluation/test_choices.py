@@ -13,7 +13,8 @@ def _ranked(scores, runtimes, default=0, **changes):
         module='m',
         source='m.pb',
         nodes=3,
-        config_text=lambda run: 'abcdefghijkl'[run - 10],
+        as_json=lambda run: {},
+        as_text=str,
         run_index=10 + np.arange(len(scores)),
         runtimes=np.array(runtimes, np.int64),
         default=default,
@@ -26,7 +27,7 @@ def _ranked(scores, runtimes, default=0, **changes):
 def test_everything_follows_the_scores_and_ties_stay_in_order():
     ranked = _ranked([3, 1, 2, 1], [30, 11, 20, 10], default=2)
     assert ranked.scores.tolist() == [1, 1, 2, 3]
-    assert [row['config'] for row in ranked.rows()] == ['b', 'd', 'c', 'a']
+    assert [row['run_index'] for row in ranked.rows()] == [11, 13, 12, 10]
     assert ranked.runtimes.tolist() == [11, 10, 20, 30]
     assert (ranked.default, ranked.fastest) == (2, 10)
 

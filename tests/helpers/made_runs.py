@@ -16,6 +16,7 @@ from baselines.features import tile_table
 from baselines.hlo import graph
 from baselines.hlo import tile_configs
 from baselines.runs import run_files
+from baselines.scoring import scorer
 from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
@@ -58,8 +59,8 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes)
     normalizer = normalizer_lib.Normalizer.fit(store, table=table)
     tf.keras.utils.set_random_seed(seed)
     model_class = registry.model_class('EarlyJoinSAGE', 'tile')
-    model = lookup.TASKS['tile'].make_model(
-        model_class, json.loads(KWARGS), 2, num_ops, normalizer
+    model = scorer.make_model(
+        lookup.TASKS['tile'], model_class, json.loads(KWARGS), 2, num_ops, normalizer
     )
     info = {
         'args': {'model': 'EarlyJoinSAGE', 'model_kwargs_json': KWARGS, 'configs': 2},
@@ -102,5 +103,5 @@ def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
     args.update(source='xla', search='random', keep_nodes=5000)
     info = {'args': args, 'normalizer': normalizer.to_json(), 'num_ops': 121}
     model_class = registry.model_class(model, 'layout', code)
-    made = task.make_model(model_class, kwargs, 2, 121, normalizer)
+    made = scorer.make_model(task, model_class, kwargs, 2, 121, normalizer)
     return _write_run(folder, made, {**info, **changes})

@@ -27,6 +27,7 @@ import functools
 
 from baselines import command_line
 from baselines import config
+from baselines.core import exits
 from baselines.core import settings as settings_lib
 from tpugraphs import ranking
 
@@ -64,6 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         option(f'--{name}', '', f'{about}; {needed}normaliser')
 
 
+@exits.logged()
 def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
     return ranking.sources.rank_sources(args)

@@ -19,6 +19,7 @@ from baselines.core import text
 from baselines.data import hardware
 from baselines.data import raw as raw_lib
 from baselines.data.layout import records as layout_records
+from baselines.data.packed import packer
 from baselines.data.tile import records as tile_records
 from baselines.evaluation import choices
 from baselines.evaluation import ensembles
@@ -31,7 +32,6 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 from baselines.hlo import tile_configs
 from baselines.scoring import prediction
-from baselines.scoring import scorer as scorer_lib
 
 # Nodes and configurations that are scored together, since every group costs a second of
 # compiling.  Features of so many nodes take 600 MB, of configurations 100 MB.
@@ -45,43 +45,8 @@ _Record = raw_lib.Record
 RECORDS = tile_records.TileRecord, layout_records.LayoutRecord
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Graph:
-    """A graph whose c configurations are to be ranked."""
-
-    source: str  # the file that it is from
-    record: _Record
-    # from an entry of `run_index` to the configuration as a JSON object
-    as_json: Callable[[int], text.JsonObject]
-    run_index: np.ndarray  # int64 [c], the position of each among the file's runs
-    runtimes: np.ndarray  # int64 [c], nanoseconds; 0 where not measured
-    default: int | None = None  # the index of the compiler's default
-    # the HloModuleProto; None of a record
-    hlo: protos.HloModuleProto | None = None
-
-    def ranked(
-        self, members: tuple[np.ndarray, ...], scorer: scorer_lib.Scorer
-    ) -> choices.RankedModule:
-        """Ranks by the mean of the members' scores."""
-        record, as_json = self.record, self.as_json
-        is_tile = isinstance(record, tile_records.TileRecord)
-        as_text = tile_configs.tile_text if is_tile else layout_configs.layout_text
-        # Members are the graph model and the trees of a run; what their agreement tells
-        # is known of tiles.
-        both = is_tile and len(members) > 1
-        return choices.RankedModule(
-            scores=scorer.mean(members),
-            module=record.graph_id,
-            source=self.source,
-            nodes=record.num_nodes,
-            run_index=self.run_index,
-            config_text=lambda run: as_text(as_json(run)),
-            as_json=as_json,
-            runtimes=self.runtimes,
-            default=self.default,
-            hlo=self.hlo,
-            agreement=ensembles.agreement(members) if both else None,
-        )
+# Makes a RankedModule from its scores and what `_rank` knows.
+_Unscored = Callable[..., choices.RankedModule]
 
 
 def rank_modules(
@@ -96,85 +61,113 @@ def rank_modules(
         modules: pairs (file or program, ModuleTuningData).
         outcome: modules that cannot be ranked are added.
     """
+    if predictor.run:
+        other = hardware.difference(predictor.name, predictor.run.info)
+        if other:
+            text.note(other)
     kind = predictor.collection.task
     # A program of layouts may be larger than many kernels.
     most = _GROUP_ROWS if kind == reading.TILE else 0
-    group: list[_Graph] = []
-    rows = 0
-    release = hardware.installed_release()
+    group = _Group(predictor)
     for source, tuning in modules:
         if candidates is not None:
             tuning = candidates_lib.tuning_data(tuning, candidates, kind)
         with outcome.noting(source, tuning.module.name):
-            graph = _graph_of(source, tuning, predictor, outcome, release)
-            group.append(graph)
-            rows += graph.record.num_nodes + graph.record.num_configs
-        if rows > most:
-            yield from _score(predictor, source, group)
-            group, rows = [], 0
-    if group:
-        yield from _score(predictor, source, group)
+            group.add(source, tuning, outcome)
+        if group.rows > most:
+            yield from group.ranked(source)
+            group = _Group(predictor)
+    if group.rows:
+        yield from group.ranked(source)
 
 
-def _score(
-    predictor: prediction.Predictor, source: str, group: list[_Graph]
-) -> Iterator[choices.RankedModule]:
-    """Scores graphs together, and yields their rankings."""
-    records = [graph.record for graph in group]
-    store = predictor.task.store_class.from_records(source, records)
-    for members, graph in zip(predictor.score_members(store), group):
-        yield graph.ranked(members, predictor.scorer)
+class _Group:
+    """Graphs that are scored together.
+
+    Attributes:
+        rows: number of their nodes and configurations.
+    """
+
+    def __init__(self, predictor: prediction.Predictor):
+        self._predictor, self.rows = predictor, 0
+        self._release = hardware.installed_release()
+        self._packer = packer.Packer(packer.Writer(), predictor.task.store_class)
+        self._graphs: list[_Unscored] = []
+
+    def add(
+        self, source: str, tuning: protos.ModuleTuningData, outcome: outcomes.Outcome
+    ) -> None:
+        """Adds the graph of a module, or raises Skip if it has nothing to rank."""
+        kind, scorer = self._predictor.collection.task, self._predictor.scorer
+        if kind == reading.TILE:
+            reason = tile_configs.why_unusable(tuning, measured=False)
+            if reason:
+                raise outcomes.Skip(reason)
+        pad, extra = scorer.variant.pad, scorer.reads_extra
+        nodes = graph_lib.extract_graph(tuning.module, pad, extra)
+        count = len(nodes.node_opcode)
+        if not count:
+            raise outcomes.Skip('no instructions')
+        _count_unknown_opcodes(scorer.num_ops, nodes, tuning.module, outcome)
+        configs = raw_lib.configs_of(kind, tuning, nodes, measured=False)
+        if len(configs.run_index) < 2:
+            raise outcomes.Skip('only one run without error mark')
+        name = raw_lib.graph_id(tuning)
+        record = raw_lib.record_of(name, nodes, configs, xla_release=self._release)
+        self._packer.add(record)
+        self.rows += count + len(configs.run_index)
+        self._graphs.append(
+            functools.partial(
+                choices.RankedModule,
+                module=name,
+                source=source,
+                nodes=count,
+                run_index=configs.run_index,
+                runtimes=configs.config_runtime,
+                default=configs.default,
+                hlo=tuning.module,
+                as_json=_runs_as_json(tuning, configs),
+            )
+        )
+
+    def ranked(self, source: str) -> Iterator[choices.RankedModule]:
+        """Scores the graphs, and yields their rankings; `source` names the work."""
+        predictor = self._predictor
+        store = predictor.task.store_class.from_packer(source, self._packer)
+        for members, unscored in zip(predictor.score_members(store), self._graphs):
+            yield _rank(predictor, members, unscored)
 
 
-def _graph_of(
-    source: str,
-    tuning: protos.ModuleTuningData,
+def _rank(
     predictor: prediction.Predictor,
-    outcome: outcomes.Outcome,
-    xla_release: int,
-) -> _Graph:
-    """Returns the graph of a ModuleTuningData; raises Skip if none can be ranked."""
-    kind, variant = predictor.collection.task, predictor.scorer.variant
-    if kind == reading.TILE:
-        reason = tile_configs.why_unusable(tuning, measured=False)
-        if reason:
-            raise outcomes.Skip(reason)
-    extra = predictor.scorer.reads_extra
-    nodes = graph_lib.extract_graph(tuning.module, variant.pad, extra)
-    if not len(nodes.node_opcode):
-        raise outcomes.Skip('no instructions')
-    _count_unknown_opcodes(predictor, nodes, tuning.module, outcome)
-    configs = raw_lib.configs_of(kind, tuning, nodes, measured=False)
-    if len(configs.run_index) < 2:
-        raise outcomes.Skip('only one run without error mark')
-    name = raw_lib.graph_id(tuning)
-    record = raw_lib.record_of(name, nodes, configs, xla_release=xla_release)
-    # A file does not mix measured configurations with others; scores do not depend
-    # on it.
-    unmeasured = np.zeros_like(configs.config_runtime)
-    record = dataclasses.replace(record, config_runtime=unmeasured).checked()
-    return _Graph(
-        source,
-        record,
-        functools.partial(_run_as_json, tuning, record, configs),
-        run_index=configs.run_index,
-        runtimes=configs.config_runtime,
-        default=configs.default,
-        hlo=tuning.module,
+    members: tuple[np.ndarray, ...],
+    unscored: _Unscored,
+) -> choices.RankedModule:
+    """Ranks a graph's configurations by the mean of the members' scores."""
+    is_tile = predictor.collection.task == reading.TILE
+    # The members are the graph model and the trees of a run; what their agreement
+    # tells is known of tiles.
+    both = is_tile and len(members) > 1
+    return unscored(
+        scores=predictor.scorer.mean(members),
+        as_text=tile_configs.tile_text if is_tile else layout_configs.layout_text,
+        agreement=ensembles.agreement(members) if both else None,
     )
 
 
 def _count_unknown_opcodes(
-    predictor: prediction.Predictor,
+    num_ops: int,
     nodes: graph_lib.Graph,
     module: protos.HloModuleProto,
     outcome: outcomes.Outcome,
 ) -> None:
-    """Counts the nodes of a graph whose opcodes the model takes for the unknown one."""
+    """Counts the nodes of a graph whose opcodes the model takes for the unknown one.
+
+    Args:
+        num_ops: the model knows the opcodes below it.
+    """
     opcodes = nodes.node_opcode
-    is_unknown = (opcodes >= predictor.scorer.num_ops) | (
-        opcodes == schema.UNKNOWN_OPCODE
-    )
+    is_unknown = (opcodes >= num_ops) | (opcodes == schema.UNKNOWN_OPCODE)
     # In the order of the nodes, with the opcodes as text.
     instructions = graph_lib.list_instructions(module)
     for row in np.flatnonzero(is_unknown):
@@ -182,25 +175,26 @@ def _count_unknown_opcodes(
         outcome.unknown_opcodes[name] = outcome.unknown_opcodes.get(name, 0) + 1
 
 
-def _run_as_json(
-    tuning: protos.ModuleTuningData, record: _Record, configs: raw_lib.Configs, run: int
-) -> text.JsonObject:
-    """Returns the configuration of a run, by its number, as a JSON object."""
-    if isinstance(record, tile_records.TileRecord):
-        return tile_configs.tile_json(tuning.runs[run])
-    default = None
+def _runs_as_json(
+    tuning: protos.ModuleTuningData, configs: raw_lib.Configs
+) -> Callable[[int], text.JsonObject]:
+    """Returns a function from the number of a run to its configuration as JSON."""
+    runs = tuning.runs
+    if isinstance(configs, tile_configs.TileConfigs):
+        return lambda run: tile_configs.tile_json(runs[run])
+    ids, default = configs.node_config_ids.tolist(), None
     if configs.default is not None:
-        default = tuning.runs[int(configs.run_index[configs.default])]
-    ids = record.node_config_ids.tolist()
-    return layout_configs.layout_json(tuning.runs[run], ids, default)
+        default = runs[int(configs.run_index[configs.default])]
+    return lambda run: layout_configs.layout_json(runs[run], ids, default)
 
 
-def _row_as_json(record: _Record, row: int) -> text.JsonObject:
-    """Returns a configuration of a record, by its row, as a JSON object."""
+def _rows_as_json(record: _Record) -> Callable[[int], text.JsonObject]:
+    """Returns a function from a row of a record to its configuration as JSON."""
     if isinstance(record, tile_records.TileRecord):
-        return tile_configs.tile_row_json(record.config_feat[row], record.pad)
-    ids = record.node_config_ids.tolist()
-    return layout_configs.layout_row_json(record.node_config_feat[row], ids)
+        tiles, pad = record.config_feat, record.pad
+        return lambda row: tile_configs.tile_row_json(tiles[row], pad)
+    layouts, ids = record.node_config_feat, record.node_config_ids.tolist()
+    return lambda row: layout_configs.layout_row_json(layouts[row], ids)
 
 
 def rank_record(
@@ -210,14 +204,17 @@ def rank_record(
     if candidates is not None:
         record = with_configs(record, candidates)
     members = predictor.score_record_members(record)  # refuses what is no record
-    graph = _Graph(
-        '',
-        record,
-        functools.partial(_row_as_json, record),
+    unscored = functools.partial(
+        choices.RankedModule,
+        module=record.graph_id,
+        source='',
+        nodes=record.num_nodes,
         run_index=np.arange(record.num_configs),
         runtimes=record.config_runtime,
+        default=None,
+        as_json=_rows_as_json(record),
     )
-    return graph.ranked(members, predictor.scorer)
+    return _rank(predictor, members, unscored)
 
 
 def with_configs(record: _Record, configs: Any) -> _Record:

@@ -23,7 +23,6 @@ from baselines.core import files
 from baselines.core import phases
 from baselines.core import settings as settings_lib
 from baselines.core import text
-from baselines.data import hardware
 from baselines.data import raw as raw_lib
 from baselines.evaluation import choices
 from baselines.hlo import candidates as candidates_lib
@@ -287,10 +286,6 @@ def _load_predictor(
         from baselines.runs import listing
 
         text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
-    if predictor.run:
-        other = hardware.difference(name or predictor.name, predictor.run.info)
-        if other:
-            print(f'warning: {other}', file=sys.stderr)
     return predictor
 
 

@@ -62,7 +62,7 @@ class LayoutRecord(graph_files.GraphRecord):
     @staticmethod
     def check(path: str, arrays: dict[str, np.ndarray], whole: bool = True) -> None:
         """Checks the graph, its segments and all features; see the base class."""
-        _check_program(path, arrays)
+        _check_program(path, arrays, whole)
         check_config_values(path, arrays['node_config_feat'])
 
 
@@ -165,8 +165,8 @@ def check_config_values(path: str, features: np.ndarray, first: int = 0) -> None
     )
 
 
-def _check_program(path: str, arrays: dict[str, Any]) -> None:
-    """Checks a program's arrays beyond their schema; reshapes node_splits to [1, s]."""
+def _check_program(path: str, arrays: dict[str, Any], whole: bool = True) -> None:
+    """Checks arrays as `LayoutRecord.check`; reshapes node_splits to [1, s]."""
     graph_files.check_graph(path, arrays)
     nodes = len(arrays['node_feat'])
     ids, counts = np.unique(arrays['node_config_ids'], return_counts=True)
@@ -180,7 +180,8 @@ def _check_program(path: str, arrays: dict[str, Any]) -> None:
             f'{path}: node_config_ids has node {ids[counts > 1][0]} '
             f'{counts[counts > 1][0]} times; a node is configured once'
         )
-    graph_files.check_runtimes(path, 'config_runtime', arrays['config_runtime'])
+    if whole:
+        graph_files.check_runtimes(path, 'config_runtime', arrays['config_runtime'])
     splits = arrays['node_splits']
     if splits.ndim != 1 and splits.shape[:-1] != (1,):
         raise ValueError(

@@ -21,10 +21,6 @@ from baselines.data.layout import records
 from baselines.data.packed import packer
 from baselines.data.packed import splits
 
-_ARRAYS = (
-    *('node_feat', 'node_opcode', 'edge_index'),
-    *('node_config_ids', 'config_runtime'),
-)
 # A program's codes begin at a multiple, whatever their width.
 _ALIGNMENT = 8
 # A label is a runtime in nanoseconds divided by this, as published.
@@ -50,14 +46,6 @@ def _encode(
     for block in blocks:
         encoder.add(block)
     return EncodedProgram(**vars(program), configs=encoder.finish())
-
-
-def encoded(record: records.LayoutRecord) -> EncodedProgram:
-    """Checks a program that is in memory, and encodes its configurations."""
-    record = record.checked()
-    features = record.node_config_feat
-    parts = -(-len(features) // _AT_ONCE)
-    return _encode(record, np.array_split(features, parts))
 
 
 class LayoutStore(splits.PackedSplit):
@@ -89,6 +77,10 @@ class LayoutStore(splits.PackedSplit):
     collection = 'layout'
     noun = 'program'
     record_class = records.LayoutRecord
+    record_arrays = (
+        *('node_feat', 'node_opcode', 'edge_index'),
+        *('node_config_ids', 'config_runtime'),
+    )
     version = 3
     columns = {
         **splits.PackedSplit.columns,
@@ -110,11 +102,16 @@ class LayoutStore(splits.PackedSplit):
 
     @classmethod
     def pack(
-        cls, writer: packer.Writer, record: EncodedProgram
+        cls, writer: packer.Writer, record: records.LayoutRecord
     ) -> dict[str, np.ndarray]:
+        if not isinstance(record, EncodedProgram):  # in memory
+            record = record.checked()
+            features = record.node_config_feat
+            parts = -(-len(features) // _AT_ONCE)
+            record = _encode(record, np.array_split(features, parts))
         configs = record.configs
         arrays = {
-            **{key: getattr(record, key) for key in _ARRAYS},
+            **{key: getattr(record, key) for key in cls.record_arrays},
             'node_splits': record.node_splits[0],
             'config_group': configs.group,
             'config_vectors': configs.vectors,
@@ -132,12 +129,6 @@ class LayoutStore(splits.PackedSplit):
         padding = -configs.codes.nbytes % _ALIGNMENT
         writer.append(config_codes=np.zeros(padding, np.uint8))
         return {**arrays, 'config_codes': configs.codes}
-
-    @classmethod
-    def from_records(
-        cls, source: str, records: Iterable[records.LayoutRecord]
-    ) -> 'LayoutStore':
-        return super().from_records(source, map(encoded, records))
 
     @property
     def group_counts(self) -> np.ndarray:
@@ -183,7 +174,7 @@ class LayoutStore(splits.PackedSplit):
 
     def record(self, graph: int) -> records.LayoutRecord:
         """Returns the record of a graph, with all features: it may be large."""
-        fields = self._fields(graph, (*_ARRAYS, 'node_splits'))
+        fields = self._fields(graph, (*self.record_arrays, 'node_splits'))
         vectors = self.vectors(graph).astype(np.float32)
         codes = self.group_codes(graph)[self.part('config_group', graph)]
         return records.LayoutRecord(

@@ -168,7 +168,7 @@ class Packer:
     """Appends graphs to a writer, and records the offsets of their rows."""
 
     def __init__(self, writer: Writer, kind: SplitClass):
-        self._writer, self._kind = writer, kind
+        self.writer, self._kind = writer, kind
         # A column of each whose rows are counted.
         self._counted = {
             owner: name for name, owner in kind.columns.items() if owner != 'graph'
@@ -193,16 +193,16 @@ class Packer:
                     f'{name}: {value}, but {expected} in {self._graph_ids[0]}.npz; '
                     'all files of a split must agree'
                 )
-        content = self._kind.pack(self._writer, record)
+        content = self._kind.pack(self.writer, record)
         if 'xla_release' in self._kind.columns:
             release = np.array([record.xla_release], np.int64)
-            self._writer.append(xla_release=release)
+            self.writer.append(xla_release=release)
             if record.xla_release:  # fingerprints of other data stay what they were
                 content['xla_release'] = release
         extra = _NO_EXTRA
         if record.node_feat_extra is not None:
             content['node_feat_extra'] = extra = record.node_feat_extra
-        self._writer.append(node_feat_extra=extra)
+        self.writer.append(node_feat_extra=extra)
         self._end(record.graph_id, record.config_runtime)
         return content
 
@@ -212,7 +212,7 @@ class Packer:
         Args:
             rows: the graph's rows of each column.
         """
-        self._writer.append(**rows)
+        self.writer.append(**rows)
         self._end(graph_id, rows['config_runtime'])
 
     def _end(self, graph_id: str, runtimes: np.ndarray) -> None:
@@ -220,12 +220,12 @@ class Packer:
         self._graph_ids.append(graph_id)
         self._has_runtimes |= bool(runtimes.any())
         for owner, name in self._counted.items():
-            self._offsets[owner].append(self._writer.num_rows(name))
+            self._offsets[owner].append(self.writer.num_rows(name))
 
     def finish(self) -> text.JsonObject:
         """Packs the offsets of the graphs' rows; returns entries for the manifest."""
         for owner, offsets in self._offsets.items():
-            self._writer.append(**{f'{owner}_offsets': np.array(offsets, np.int64)})
+            self.writer.append(**{f'{owner}_offsets': np.array(offsets, np.int64)})
         return {
             **self._format,
             'graph_ids': self._graph_ids,

@@ -57,12 +57,14 @@ class PackedSplit:
         collection: 'tile' or 'layout'; starts the name of a packed folder.
         noun: 'kernel' or 'program', for messages.
         record_class: the class of a graph in memory: `TileRecord` or `LayoutRecord`.
+        record_arrays: the arrays of a record that are columns, too.
         version: to be raised when columns, their meaning or the checks change.
     """
 
     collection: str
     noun: str
     record_class: type[graph_files.GraphRecord]
+    record_arrays: Sequence[str]
     version: int
 
     node_feat: np.ndarray
@@ -215,13 +217,20 @@ class PackedSplit:
         """Packs graphs in memory, in the given order.
 
         Args:
-            records: at least one, all of one width, padding and column names.
+            records: at least one, all of one width, padding and column names, with
+                the dtypes of their schema; see `GraphRecord.checked`.
         """
-        writer = packer.Writer()
-        packing = packer.Packer(writer, cls)
+        packing = packer.Packer(packer.Writer(), cls)
         for record in records:
             packing.add(record)
-        return cls(source, packing.finish(), writer.arrays())
+        return cls.from_packer(source, packing)
+
+    @classmethod
+    def from_packer(
+        cls: type[SplitType], source: str, packing: packer.Packer
+    ) -> SplitType:
+        """Takes the graphs that were packed into memory, at least one."""
+        return cls(source, packing.finish(), packing.writer.arrays())
 
     @classmethod
     def read(cls, path: str) -> graph_files.GraphRecord:
@@ -239,7 +248,7 @@ class PackedSplit:
 
         Their content is fingerprinted.
         """
-        arrays = {key: getattr(record, key) for key in cls.record_class.keys()}
+        arrays = {name: getattr(record, name) for name in cls.record_arrays}
         writer.append(**arrays, **packer.extremes(record, record.config_feat))
         return arrays
 

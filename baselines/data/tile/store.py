@@ -31,6 +31,10 @@ class TileStore(splits.PackedSplit):
     collection = 'tile'
     noun = 'kernel'
     record_class = records.TileRecord
+    record_arrays = (
+        *('node_feat', 'node_opcode', 'edge_index', 'config_feat'),
+        *('config_runtime', 'config_runtime_normalizers'),
+    )
     version = 4
     columns = {
         **splits.PackedSplit.columns,
@@ -42,6 +46,6 @@ class TileStore(splits.PackedSplit):
 
     def record(self, index: int) -> records.TileRecord:
         """Returns kernel `index` as views into the packed arrays; see `rows`."""
-        fields = self._fields(index, records.TileRecord.keys())
+        fields = self._fields(index, self.record_arrays)
         release = int(self.xla_release[index])
         return records.TileRecord(**fields, xla_release=release)

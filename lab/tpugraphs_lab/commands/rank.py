@@ -19,6 +19,7 @@ Raw files are ranked as by `tpugraphs rank`, whose help describes the output.  W
 import argparse
 
 from baselines import command_line
+from baselines.core import exits
 from tpugraphs.commands import rank
 from tpugraphs_lab import program_ranking
 from tpugraphs_lab.commands import _reading
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--measure', int, about, metavar='N')
 
 
+@exits.logged()
 def run(args: argparse.Namespace) -> int:
     """Ranks the configurations, prints and writes them."""
     return program_ranking.rank_sources(args)

@@ -6,6 +6,7 @@ import pytest
 from baselines.core import registry
 from baselines.data.layout import store as store_lib
 from baselines.features import normalizer as normalizer_lib
+from baselines.scoring import scorer
 from baselines.tasks import lookup
 from tests.helpers import conformance
 from tests.helpers import layout_files
@@ -31,8 +32,13 @@ def _scaled(tmp_path_factory):
 @pytest.mark.parametrize('name', conformance.distinct(registry.models('layout')))
 def test_every_model_scores_them(scaled, name):
     normalizer, program = scaled
-    model = lookup.TASKS['layout'].make_model(
-        registry.model_class(name, 'layout'), {}, 12, 120, normalizer
+    model = scorer.make_model(
+        lookup.TASKS['layout'],
+        registry.model_class(name, 'layout'),
+        {},
+        12,
+        120,
+        normalizer,
     )
     graph, _ = layout_programs.merged([program], range(program.num_configs))
     assert np.isfinite(model.forward(graph, program.num_configs)).all()

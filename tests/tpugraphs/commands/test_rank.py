@@ -142,7 +142,9 @@ def test_ten_rows_and_the_default_or_as_many_as_asked_for(raw, capsys):
     text = capsys.readouterr().out
     assert 'copy_2' in text and 'fusion_1' not in text
     # The default stands last where it is not among the first.
-    about = dict(module='m', source='', nodes=1, config_text=str, default=3)
+    about = dict(
+        module='m', source='', nodes=1, as_json=lambda run: {}, as_text=str, default=3
+    )
     arrays = dict(run_index=np.arange(12), runtimes=np.arange(1, 13))
     scores = np.arange(12.0)[::-1]
     ranked = choices.RankedModule(scores=scores, **about, **arrays)
