@@ -136,7 +136,7 @@ class Trainer:
             MisfitError: the state is of another model.
         """
         settings, state = self._settings, state or progress.State()
-        steps, validator = self.steps(data), self.validator(data)
+        steps, validator = self.steps(data), Validator(data, self._loss, self.scorer)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
         # In epochs; few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
@@ -205,10 +205,6 @@ class Trainer:
             self._settings.epochs * data.steps_per_epoch,
             self._devices,
         )
-
-    def validator(self, data: task_data.TaskData) -> Validator:
-        """Prepares to measure the model after each epoch."""
-        return Validator(data, self._loss, self.scorer)
 
     def _validate(self, validator: Validator) -> progress.Validation:
         """Measures the current model, in the chief for all processes."""
