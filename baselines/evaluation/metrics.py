@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 import scipy  # loads `stats`, which takes a second, on first use
 
 from baselines.core import arrays
-from baselines.core import text
 
 Interval = tuple[float, float] | tuple[None, None]
 
@@ -347,9 +346,7 @@ def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.nda
     scores, runtimes = arrays.checked_scores(scores), _checked_runtimes(runtimes)
     if scores.shape != runtimes.shape:
         raise ValueError(
-            f'{text.count(len(scores), "score")} for '
-            f'{text.count(len(runtimes), "runtime")}: each configuration needs one of '
-            'both'
+            f'{len(scores)} scores must be as many as the runtimes, {len(runtimes)}'
         )
     return scores, runtimes
 

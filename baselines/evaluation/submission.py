@@ -103,8 +103,7 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
         ranked = set(configs)
         missing = next(i for i in range(len(configs)) if i not in ranked)
         raise ValueError(
-            f'{row.id}: index {max(configs)} is ranked but {missing} is not: a '
-            'layout row ranks every configuration'
+            f'{row.id}: index {max(configs)} is ranked, so {missing} must be, too'
         )
 
 

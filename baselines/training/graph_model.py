@@ -139,7 +139,7 @@ def begin_at_zero(model: tf.keras.Model) -> None:
     readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
     if not readouts:
         raise ValueError(
-            f'--estimate: {type(model).__name__} has no matrix of one column, which '
-            'would make its scores, and cannot begin with the formula; drop --estimate'
+            f'--estimate needs a model with a last matrix of one column, which '
+            f'{type(model).__name__} does not have'
         )
     readouts[-1].assign(tf.zeros_like(readouts[-1]))

@@ -136,7 +136,7 @@ class Trainer:
             MisfitError: the state is of another model.
         """
         settings, state = self._settings, state or progress.State()
-        steps, validator = self.steps(data), Validator(data, self._loss, self.scorer)
+        steps, validator = self.steps(data), self.validator(data)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
         # In epochs; few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
@@ -206,6 +206,10 @@ class Trainer:
             self._devices,
         )
 
+    def validator(self, data: task_data.TaskData) -> Validator:
+        """Prepares to measure the model after each epoch."""
+        return Validator(data, self._loss, self.scorer)
+
     def _validate(self, validator: Validator) -> progress.Validation:
         """Measures the current model, in the chief for all processes."""
         measured = _UNMEASURED
@@ -242,7 +246,9 @@ class Trainer:
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
-                    self._check_scores(data, np.unique(drawn[0]))
+                    graphs = np.unique(drawn[0])
+                    with text.located('the loss is not finite'):
+                        list(self.scorer.scores(data.graphs['train'], graphs))
                     raise
                 added = zip((loss, correct, total), sums)
                 loss, correct, total = (a + b for a, b in added)
@@ -250,17 +256,3 @@ class Trainer:
                 opa = correct / total if total else None
                 progress.show_step(bar, count, loss / done, opa)
         return loss / done, opa
-
-    def _check_scores(self, data: task_data.TaskData, graphs: np.ndarray) -> None:
-        """Raises ValueError if the model gives a training graph no finite scores."""
-        store = data.stores['train']
-        for graph, nodes in zip(graphs, np.diff(store.node_offsets)[graphs]):
-            try:
-                list(self.scorer.scores(data.graphs['train'], np.array([graph])))
-            except ValueError as error:
-                raise ValueError(
-                    f'the loss is not finite: {store.graph_ids[graph]}, with '
-                    f'{text.count(nodes, "node")}, has a score that is not finite; '
-                    'look in the code of the model, if it is your own, or at this '
-                    f"{store.noun}'s features"
-                ) from error

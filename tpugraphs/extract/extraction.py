@@ -45,9 +45,7 @@ def extract(inputs: list[str], options: extractor.ExtractionOptions) -> int:
     paths = reading.find_files(inputs)
     output = files.expand(options.output)
     if os.path.exists(output) and not os.path.isdir(output):
-        raise ValueError(
-            f'{output}: is a file; the last argument is the folder for the npz files'
-        )
+        raise ValueError(f'{output}: the last argument must be a folder, not a file')
     options = dataclasses.replace(
         options, output=output, kind=options.kind or _first_kind(paths)
     )
@@ -103,9 +101,8 @@ def _check_split(
     others = [path for name, path in there.items() if name not in mine]
     if others:
         raise ValueError(
-            f'--split: {options.output} has {text.count(len(others), "npz file")} of '
-            f'other modules, such as {others[0]}: name an empty folder, or give their '
-            'raw files, too'
+            f'--split: {options.output} must have no npz files of modules that are not '
+            f'given; it has {len(others)}, such as {others[0]}'
         )
 
 

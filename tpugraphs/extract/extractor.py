@@ -117,6 +117,5 @@ def _check_existing(target: str, options: ExtractionOptions) -> None:
     if pad != options.pad or missing:
         how = 'without --extra' if missing else f'with --pad={pad}'
         raise OSError(
-            f'{target}: is there already, extracted {how}; use another '
-            'folder, or --overwrite'
+            f'{target}: was extracted {how}; use another folder, or --overwrite'
         )

@@ -83,9 +83,8 @@ def draw_graph(content: contents.Content, path: str) -> None:
         drawings.append(_Runtimes(content))
     if not drawings:
         raise ValueError(
-            f'{text.printable(content.name)}: has '
-            f'{len(content.opcodes):,} nodes, of which '
-            f'{layers.MOST} are drawn, and no runtimes'
+            f'{text.printable(content.name)}: has no runtimes to draw, and must have '
+            f'up to {layers.MOST} nodes, not {len(content.opcodes):,}'
         )
     widths, heights = zip(*(drawing.size for drawing in drawings))
     picture.set_size_inches(sum(widths), max(heights))
