@@ -152,8 +152,8 @@ def check_ids(predicted: Collection[str], template: Container[str]) -> None:
     unknown = [row_id for row_id in predicted if row_id not in template]
     if unknown:
         raise ValueError(
-            f'{len(unknown)} of {len(predicted)} predicted IDs are not in the template: '
-            f'{text.listed(unknown, 3)}; it is of another data set or split'
+            f'{len(unknown)} of {len(predicted)} predicted IDs are not in the template'
+            f': {text.listed(unknown, 3)}; it is of another data set or split'
         )
 
 

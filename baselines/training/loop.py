@@ -173,12 +173,8 @@ class Trainer:
                     call(state)
                 shown.epoch(state.curve, is_better)
         if state.best_weights:
-            measure = 'tau' if state.curve.get('val_tau') else 'OPA'
             is_early = state.epochs_done < settings.epochs
-            since = patience if is_early else 0
-            write(
-                progress.last_line(state.best_epoch, state.best_score, measure, since)
-            )
+            write(progress.last_line(state, patience if is_early else 0))
             steps.set_weights(state.best_weights)
         self._take_weights()
         return state

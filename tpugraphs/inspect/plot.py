@@ -115,9 +115,7 @@ class _Graph:
         self._groups = [
             _GROUP_OF.get(opcode, 'elementwise') for opcode in content.opcodes
         ]
-        longest = [
-            max(len(part) for part in label.split('\n')) for label in self._labels
-        ]
+        longest = [max(map(len, label.split('\n'))) for label in self._labels]
         # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
         with text.located(text.printable(content.name)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,17 +59,18 @@ def _losses(
 ) -> list[pictures.Picture]:
     """Draws one kind of loss, which no other kind can be compared with."""
     lines = {'train_loss': '-', 'val_loss': '--'}
-
-    def is_of(run: measured.MeasuredRun) -> bool:
-        return measured.loss_of(run) == loss
-
-    runs = [run for model in models for run in model.runs if is_of(run)]
+    # Models without such a run stay, and so does the colour of each.
+    models = [
+        model._replace(runs=[r for r in model.runs if measured.loss_of(r) == loss])
+        for model in models
+    ]
+    runs = [run for model in models for run in model.runs]
     if not any(np.isfinite(_curve(run, name)).any() for run in runs for name in lines):
         return []
     what = f'({text.printable(loss.name)}) by {loss.step}'
     return [
         pictures.draw_picture(
-            lambda axes: _plot_curves(axes, models, lines, loss.name, loss.step, is_of),
+            lambda axes: _plot_curves(axes, models, lines, loss.name, loss.step),
             f'Line chart of the loss {what}, in training and on validation.',
             f'The loss {what}: solid in training, dashed on validation.',
         )
@@ -82,13 +83,12 @@ def _plot_curves(
     lines: Mapping[str, str],
     title: str,
     step: str = 'epoch',
-    is_shown: Callable[[measured.MeasuredRun], bool] = lambda run: True,
 ) -> None:
     """Plots curves, in a style by name, with a star at the best epoch of a score."""
     for number, model in enumerate(models):
         style = {'color': pictures.colour(number)}
         label = model.name
-        for run in filter(is_shown, model.runs):
+        for run in model.runs:
             for name, line in lines.items():
                 values = _curve(run, name)
                 if not np.isfinite(values).any():
