@@ -226,7 +226,7 @@ def test_bootstrap_of_many_graphs_is_the_normal_interval():
 @pytest.mark.parametrize(
     'scores, runtimes, message',
     [
-        ([1.0, 2.0], [1], '2 scores .*1 runtime'),
+        ([1.0, 2.0], [1], '2 scores .*, 1'),
         ([1.0, np.nan], [1, 2], 'score 1 is nan'),
         ([1.0, 2.0, 3.0], [1, 2, 0], 'runtime 2 is 0'),
         ([], [], r'scores .*\(0,\)'),

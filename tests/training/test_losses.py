@@ -109,7 +109,7 @@ def test_weights_are_shares():
         ('ListMLE', ["'ListMLE'", "'ListMLELoss'?"]),
         ('MSE:1,', ["''"]),
         ('MSE:1,MSE:2', ["'MSE'", 'twice']),
-        ('MSE:x', ["'MSE:x'", "'x'"]),
+        ('MSE:x', ["'MSE'", "'x'"]),
         ('MSE:0', ["'0'"]),
         ('none.py:gap:1', ['none.py']),
         ('mine.py:gip:1', ["'gip'", "'gap'?"]),

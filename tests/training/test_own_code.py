@@ -109,7 +109,7 @@ def _settings(**changes):
     'model, message',
     [
         (Flat, 'float32 (3, 10)'),
-        (Constant, 'forward has to score'),
+        (Constant, 'forward must score'),
         (Lazy, f'({_place(Lazy.forward, 2)})'),
         (Cut, 'variable dense'),
         (Listed, 'not list'),
