@@ -18,16 +18,16 @@ from tests.helpers import tile_records
 
 @pytest.mark.parametrize('task', ['tile', 'layout'])
 def test_a_fold_holds_its_graphs_as_they_were(tmp_path, task):
-    kind, files, make = {
-        'tile': (tile_store.TileStore, tile_records, tile_records.make_records),
-        'layout': (layout_store.LayoutStore, layout_files, layout_files.make_programs),
+    kind, files = {
+        'tile': (tile_store.TileStore, tile_records),
+        'layout': (layout_store.LayoutStore, layout_files),
     }[task]
     cache_dir = str(tmp_path / 'cache')
     stores = {}
     for seed, name in enumerate(('train', 'valid')):
         graphs = [
             dataclasses.replace(graph, graph_id=f'{name}{number}_0')
-            for number, graph in enumerate(make(4, seed=seed))
+            for number, graph in enumerate(files.make_records(4, seed=seed))
         ]
         files.write_split(tmp_path / name, graphs)
         stores[name] = kind.open(str(tmp_path / name), cache_dir)

@@ -18,7 +18,7 @@ def _record(task, **changes):
     rng = np.random.default_rng(0)
     if task == 'tile':
         return tile_records.make_record(rng, 'graph', nodes=9, configs=7, **changes)
-    return layout_files.make_program(
+    return layout_files.make_record(
         rng, 'graph', nodes=9, configurable=3, configs=7, **changes
     )
 

@@ -73,19 +73,17 @@ def test_a_layout_run_on_tile_data(layouts, tiles, refused, tmp_path):
 def test_opcodes_without_a_row_are_the_unknown_one(task, tmp_path, capsys):
     rng, op = np.random.default_rng(0), np.array([2, 3, 2, 5, 2], np.int32)
     if task == 'tile':
-        made, make = made_runs.make_tile_run(tmp_path), tile_records.make_record
+        made, files = made_runs.make_tile_run(tmp_path), tile_records
         folder, unit = tmp_path / 'data' / 'test', 'kernels'
-        write = tile_records.write_split
     else:
-        made, make = made_runs.make_layout_run(tmp_path), layout_files.make_program
+        made, files = made_runs.make_layout_run(tmp_path), layout_files
         folder, unit = tmp_path / 'data' / 'xla' / 'random' / 'test', 'programs'
-        write = layout_files.write_split
-    old = make(rng, 'old', nodes=5, node_opcode=op)
+    old = files.make_record(rng, 'old', nodes=5, node_opcode=op)
     others = [
         dataclasses.replace(old, graph_id=name, node_opcode=np.where(op == 5, code, op))
         for name, code in (('known', 0), ('new', 200))
     ]
-    write(folder, [old, *others])
+    files.write_split(folder, [old, *others])
     options = prediction.Options(str(tmp_path / 'data'), str(tmp_path / 'cache'))
     predictor = prediction.load(made, options)
     store = predictor.open_split('test')

@@ -11,7 +11,6 @@ from baselines.evaluation import ensembles
 from baselines.runs import run_files
 from baselines.scoring import measuring
 from baselines.scoring import prediction
-from baselines.training import run_training
 from tests.helpers import finished_runs
 from tests.helpers import made_runs
 from tests.helpers import processes
@@ -52,14 +51,9 @@ def _root(tmp_path_factory):
     return root
 
 
-def _settings(root, out, **changes):
-    fields = dict(tile_runs.TINY, epochs=2, batch=2, lr=0.1, clip_norm=1.0)
-    changes = {**fields, **changes, 'out_dir': str(root / out)}
-    return tile_runs.settings(root, **changes)
-
-
 def _train(root, out, **changes):
-    return finished_runs.quietly(run_training.train, _settings(root, out, **changes))
+    fields = dict(tile_runs.TINY, epochs=2, batch=2, lr=0.1, clip_norm=1.0)
+    return tile_runs.train(root, **{**fields, **changes, 'out_dir': str(root / out)})
 
 
 @pytest.fixture(name='plain', scope='module')

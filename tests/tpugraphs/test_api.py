@@ -207,7 +207,7 @@ def test_raw_files_and_modules(tmp_path):
 @pytest.mark.slow
 def test_layouts(tmp_path):
     run = tpugraphs.load(made_runs.make_layout_run(tmp_path / 'out'))
-    program = layout_files.make_program(np.random.default_rng(0), 'p', nodes=9)
+    program = layout_files.make_record(np.random.default_rng(0), 'p', nodes=9)
     layout_files.write_split(tmp_path / 'xla' / 'random' / 'valid', [program])
     root = tmp_path / 'xla' / 'random'
     [record] = tpugraphs.open(root, 'valid', cache_dir=str(tmp_path / 'cache'))

@@ -55,7 +55,7 @@ def layout_root(tmp_path_factory):
     root = tmp_path_factory.mktemp('layout')
     folder = root / 'data' / 'xla' / 'random'
     layout_runs.write_splits(folder)
-    small = layout_files.make_program(
+    small = layout_files.make_record(
         np.random.default_rng(9),
         'small',
         configs=10,

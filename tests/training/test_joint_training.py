@@ -32,7 +32,7 @@ _DESCENDING = '2;4;6;0;5;3;1'
 def _program(name):
     """Makes a program of one configurable node, slower for larger values."""
     features = np.repeat(_VALUES[:, None, None] - 1.0, 18, axis=2)
-    return layout_files.make_program(
+    return layout_files.make_record(
         np.random.default_rng(0),
         name,
         configurable=1,

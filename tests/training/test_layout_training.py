@@ -28,11 +28,11 @@ def _root(layout_root):
     return layout_root
 
 
-class _Seen:
+class _Draws:
     """What a training would draw."""
 
     def __init__(self, root, **changes):
-        self.programs = {}  # number -> list of (configs, segment, labels)
+        self.draws = []  # (number of a program, configs, segment, labels)
         self.steps = []
         settings = layout_runs.settings(root, **{**layout_runs.TINY, **changes})
         data = task_data.open_data(settings)
@@ -44,19 +44,7 @@ class _Seen:
                 packed = data.pack(programs[None], configs[None], segments[None])
                 for i, number in enumerate(programs):
                     drawn = configs[i], tuple(segments[i]), packed['runtimes'][0, i]
-                    self.programs.setdefault(int(number), []).append(drawn)
-
-    def draws(self):
-        """All (number, configs, labels)."""
-        return [
-            (number, configs, labels)
-            for number, steps in self.programs.items()
-            for configs, _, labels in steps
-        ]
-
-    def segments(self):
-        """All segments that were drawn."""
-        return {segment for steps in self.programs.values() for _, segment, _ in steps}
+                    self.draws.append((int(number), *drawn))
 
 
 def _means(number):
@@ -69,7 +57,7 @@ def _means(number):
 
 
 def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path):
-    seen = _Seen(root, batch=4, out_dir=str(tmp_path))
+    seen = _Draws(root, batch=4, out_dir=str(tmp_path))
     # Six programs are a step and a half: two come twice.  `small` never does.
     assert [len(step) for step in seen.steps] == [4] * 6
     for first, second in zip(seen.steps[::2], seen.steps[1::2]):
@@ -78,11 +66,11 @@ def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path)
         assert sorted(counts.values()) == [1, 1, 1, 1, 2, 2]
     assert seen.steps[:2] != seen.steps[2:4]
     # The same again, as a resumed training wants them.
-    again = _Seen(root, batch=4, out_dir=str(tmp_path))
+    again = _Draws(root, batch=4, out_dir=str(tmp_path))
     assert again.steps == seen.steps
-    for one, other in zip(again.draws(), seen.draws()):
+    for one, other in zip(again.draws, seen.draws):
         np.testing.assert_array_equal(one[1], other[1])
-    for number, configs, labels in seen.draws():
+    for number, configs, _, labels in seen.draws:
         means, group = _means(number)
         assert len(set(group[configs])) == len(configs) == 16
         np.testing.assert_allclose(labels, means[configs], rtol=1e-6)
@@ -158,10 +146,10 @@ def test_a_model_that_cannot_begin_with_the_formula():
 )
 def test_segments_and_a_fixed_subset(root, tmp_path, keep_nodes, expected):
     changes = dict(keep_nodes=keep_nodes, max_configs=16, epochs=6)
-    seen = _Seen(root, out_dir=str(tmp_path), **changes)
-    assert seen.segments() == expected
+    seen = _Draws(root, out_dir=str(tmp_path), **changes)
+    assert {segment for _, _, segment, _ in seen.draws} == expected
     for number in range(6):
-        drawn = [sorted(c) for n, c, _ in seen.draws() if n == number]
+        drawn = [sorted(c) for n, c, _, _ in seen.draws if n == number]
         assert len(drawn) == 6 and all(configs == drawn[0] for configs in drawn)
 
 
@@ -170,7 +158,7 @@ def test_validation_chooses_by_tau(tmp_path):
     def program(name, runtimes):
         features = np.zeros((len(runtimes), 4, 18), np.float32)
         features[:, 0, 3] = np.arange(len(runtimes))
-        return layout_files.make_program(
+        return layout_files.make_record(
             np.random.default_rng(0),
             name,
             configs=len(runtimes),

@@ -16,7 +16,7 @@ from tests.helpers import layout_programs
 def _scaled(tmp_path_factory):
     """A normaliser, and a program that it has scaled."""
     folder = tmp_path_factory.mktemp('high_ranks')
-    program = layout_files.make_program(np.random.default_rng(0))
+    program = layout_files.make_record(np.random.default_rng(0))
     program.node_config_feat[::2, 0] = np.arange(18) % 9
     layout_files.write_split(folder / 'valid', [program])
     store = store_lib.LayoutStore.open(str(folder / 'valid'), str(folder / 'cache'))

@@ -41,10 +41,16 @@ def _trained(tmp_path_factory):
     return pathlib.Path(run_training.train(settings))
 
 
+@pytest.fixture(scope='module', name='variables')
+def _variables(trained):
+    return conformance.load_as_a_grader(str(trained))
+
+
 @pytest.fixture(name='check')
-def _check(trained, tmp_path, monkeypatch, capsys):
+def _check(trained, variables, tmp_path, monkeypatch, capsys):
     """Checks a copy of the run; its models are tried by other tests."""
     monkeypatch.setattr(conformance, 'check', lambda *unused: iter(()))
+    monkeypatch.setattr(conformance, 'load_as_a_grader', lambda unused: variables)
 
     def check(*words, models='', info=lambda info: None):
         """Returns the exit code and the lines, or those of an error."""

@@ -92,7 +92,6 @@ _ROWS = {
         head='try:\n  import no_such\nexcept KeyError:\n  pass',
     ),
     'Syntax': Row(_FAILS, 'SyntaxError', head='def f(:'),
-    'Unnamed': Row(_FAILS, "NameError: name 'no_such'", head='no_such'),
     'Quits': Row(_FAILS, 'SystemExit: 0', head='import sys\nsys.exit(0)'),
     # How it is made.
     'Renamed': Row(
@@ -109,7 +108,6 @@ _ROWS = {
         body='def __init__(self, num_configs, num_ops, width):\n  pass',
     ),
     'Broken': Row(_FAILS, 'line 25', init='tf.keras.layers.Dense(1, no_such=True)'),
-    'Exits': Row(_FAILS, 'SystemExit: 0', init='sys.exit(0)'),
     'Kept': Row(
         _RANKS,
         init='self.more = None',
@@ -127,7 +125,6 @@ _ROWS = {
     ),
     # How it scores.
     'Typo': Row(_FAILS, "no attribute 'scroes'", scores='self.scroes(graph, n)'),
-    'Missing': Row(_FAILS, 'not callable', body='forward = None'),
     'Leaves': Row(_FAILS, 'SystemExit: 0', scores='sys.exit(0)'),
     'Fixed': Row(_FAILS, 'any number of', scores='self.scores(graph, self.n)'),
     'Edges': Row(
