@@ -6,7 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-from baselines.scoring import measuring
 from baselines.scoring import prediction
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -33,34 +32,25 @@ def _tiles(tmp_path_factory):
     return root, made_runs.make_tile_run(root)
 
 
-@pytest.fixture(name='refused')
-def _refused_by(tmp_path):
-    """Makes sure that a run neither ranks data nor measures on them."""
-
-    def refused(model_dir, data_root, *words):
-        options = prediction.Options(str(data_root), str(tmp_path / 'cache'))
-        output = tmp_path / 'p.csv'
-        refusals.assert_refused(
-            lambda: prediction.write_predictions([model_dir], options, str(output)),
-            *words,
-        )
-        assert not output.exists()
-        predictor = prediction.load(model_dir, options)
-        refusals.assert_refused(lambda: measuring.measure(predictor, 'test'), *words)
-
-    return refused
+def _assert_refused(model_dir, data_root, tmp_path, *words):
+    """Makes sure that a run opens no split of a folder, to rank or to measure it."""
+    options = prediction.Options(str(data_root), str(tmp_path / 'cache'))
+    predictor = prediction.load(model_dir, options)
+    refusals.assert_refused(lambda: predictor.open_split('test'), *words)
 
 
-def test_a_tile_run_on_layout_data(layouts, tiles, refused):
+def test_a_tile_run_on_layout_data(layouts, tiles, tmp_path):
     root = layouts[0] / 'data'
-    refused(tiles[1], root, f'{root}/test: ', '--data_root')
+    _assert_refused(tiles[1], root, tmp_path, f'{root}/test: ', '--data_root')
     root = root / 'xla' / 'random'
-    refused(tiles[1], root, f'{root}/test/program_0.npz: ', 'config_feat')
+    words = f'{root}/test/program_0.npz: ', 'config_feat'
+    _assert_refused(tiles[1], root, tmp_path, *words)
 
 
-def test_a_layout_run_on_tile_data(layouts, tiles, refused, tmp_path):
+def test_a_layout_run_on_tile_data(layouts, tiles, tmp_path):
     root = tiles[0] / 'data'
-    refused(layouts[1], root, f'{root}/test/program_0_0000.npz: ', 'node_config_ids')
+    words = f'{root}/test/program_0_0000.npz: ', 'node_config_ids'
+    _assert_refused(layouts[1], root, tmp_path, *words)
     root = tmp_path / 'data'
     shutil.copytree(tiles[0] / 'data', root / 'xla' / 'random')
     refusals.assert_refused(

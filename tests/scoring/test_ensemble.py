@@ -172,7 +172,7 @@ def test_what_is_no_ensemble(plain, folded, run_command, tmp_path, capsys):
     for argv, word in (
         ([plain[0]], 'two or more'),
         ([plain[0], layout_dir], layout_dir),
-        ([*plain, '--weights', '1'], '--weights: 1 '),
+        ([*plain, '--weights', '1'], '--weights'),
         ([*plain, '--evaluate'], 'runtimes'),
         ([*folded, '--split', 'valid'], '--split=test'),
         ([*plain, '--output', tmp_path], f'{tmp_path}'),

@@ -137,7 +137,7 @@ def test_a_model_that_cannot_begin_with_the_formula():
     model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
     model.build([None, 3])
     refusals.assert_refused(
-        lambda: graph_model.begin_at_zero(model), *('--estimate: ', 'Sequential')
+        lambda: graph_model.begin_at_zero(model), '--estimate', 'Sequential'
     )
 
 
