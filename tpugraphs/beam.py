@@ -45,11 +45,10 @@ def check_arguments(args: argparse.Namespace) -> None:
         raise ValueError('--beam_options is for a Beam runner: add --runner')
 
 
-def scoring_of(args: argparse.Namespace) -> Callable[..., Iterator[np.ndarray]] | None:
-    """Returns `scores` with the runner of a command's options; None without one."""
+def scoring_of(args: argparse.Namespace) -> Callable[..., Iterator[np.ndarray]]:
+    """Returns `scores` with the runner of a command's options; raises ValueError."""
     check_arguments(args)
-    chosen = {'runner': args.runner, 'beam_options': args.beam_options}
-    return functools.partial(scores, **chosen) if args.runner else None
+    return functools.partial(scores, runner=args.runner, beam_options=args.beam_options)
 
 
 def map_items(

@@ -42,9 +42,8 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     names = command_line.runs_of(args) if has_runs else []
     predictors = prediction.find_all(names, options)
     if args.predictions:
-        collection = collections.collection_by_name(
-            args.collection or collections.NAMES[0]
-        )
+        name = args.collection or collections.NAMES[0]
+        collection = collections.collection_by_name(name)
         predictors[args.predictions] = prediction.Predictor(
             collection, options, name=args.predictions
         )

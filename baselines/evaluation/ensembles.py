@@ -17,7 +17,6 @@ import scipy  # loads `special` on first use
 
 from baselines.evaluation import metrics
 
-WAYS = ('scores', 'ranks', 'standard')
 WEIGHTS = (1.0, 0.5, 0.0)  # of a member in the mean of two
 _PARTS = 10  # of the configurations of a single program
 
@@ -57,6 +56,9 @@ def ranks(scores: ArrayLike) -> np.ndarray:
     if places.min() == places.max():
         return np.zeros(len(places))
     return places / (len(places) - 1)
+
+
+WAYS = {'scores': min_max, 'ranks': ranks, 'standard': standard}
 
 
 def normal_scores(scores: ArrayLike) -> np.ndarray:
@@ -132,8 +134,7 @@ def average(
             )
         if not np.isfinite(scores).all():
             raise ValueError('a score is not finite')
-    scale = {'scores': min_max, 'ranks': ranks, 'standard': standard}[by]
-    return np.sum([w * scale(s) for w, s in zip(shares, arrays)], axis=0)
+    return np.sum([w * WAYS[by](s) for w, s in zip(shares, arrays)], axis=0)
 
 
 def chosen_weights(

@@ -343,16 +343,12 @@ def _ascending_pairs(ranks: np.ndarray) -> tuple[int, np.ndarray]:
 
 def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Returns scores and as many runtimes as arrays; raises ValueError otherwise."""
-    scores, runtimes = arrays.checked_scores(scores), _checked_runtimes(runtimes)
+    scores = arrays.checked_scores(scores)
+    why = 'must be positive (files of the test split have no runtimes, only 0)'
+    is_valid = lambda x: np.isfinite(x) & (x > 0)
+    runtimes = arrays.checked_numbers(runtimes, 'runtime', is_valid, why)
     if scores.shape != runtimes.shape:
         raise ValueError(
             f'{len(scores)} scores must be as many as the runtimes, {len(runtimes)}'
         )
     return scores, runtimes
-
-
-def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
-    why = 'must be positive (files of the test split have no runtimes, only 0)'
-    return arrays.checked_numbers(
-        runtimes, 'runtime', lambda x: np.isfinite(x) & (x > 0), why
-    )

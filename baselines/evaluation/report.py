@@ -442,9 +442,8 @@ def _remarks(summary: text.JsonObject) -> list[str]:
     remarks += others
     if left_out and overall['opa_pooled'] is not None:
         remarks.append(
-            f'OPA and tau leave out {left_out} of '
-            f'{text.count(overall["graphs"], grouping.graph)}, whose runtimes are all '
-            'equal.'
+            f'OPA and tau leave out {left_out} of {overall["graphs"]:,} '
+            f'{grouping.graph}s, whose runtimes are all equal.'
         )
     return ['', *remarks]
 

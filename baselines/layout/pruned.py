@@ -110,10 +110,9 @@ class PrunedScorer:
             if len(codes) > 1 and self._bytes(plan, states) > self._budget:
                 most = max(len(codes) // 2, 1)
                 continue
-            scores[done : done + len(codes)] = self._score_slice(
-                program, plan, codes, states
-            )
-            done += len(codes)
+            end = done + len(codes)
+            scores[done:end] = self._score_slice(program, plan, codes, states)
+            done = end
         return scores
 
     def _plan(self, program: graphs_lib.ScaledProgram) -> _Plan:

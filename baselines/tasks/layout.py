@@ -50,13 +50,11 @@ class Layout(protocol.Task[layout_store.LayoutStore]):
     ) -> records.LayoutRecord:
         """Makes a random program of a few nodes, two of them configurable."""
         features = (configs, 2, len(schema.LAYOUT))
-        from baselines.tasks import examples
-
         return records.LayoutRecord(
             node_config_ids=np.array([1, 3]),
             node_config_feat=rng.integers(-1, 6, features).astype('f4'),
-            node_splits=np.array([[0, examples.NODES]]),
-            **examples.graph_fields(rng, configs),
+            node_splits=np.array([[0, protocol.EXAMPLE_NODES]]),
+            **self.make_example_fields(rng, configs),
         )
 
     def graphs(

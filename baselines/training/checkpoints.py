@@ -228,15 +228,9 @@ class Unfinished:
         """
         if not self._config.resume:
             if os.path.exists(self._path):
-                print(
-                    'note: a run of these settings was interrupted; --resume would '
-                    'go on with it.\nStarting over'
-                )
+                print('note: starting over; --resume continues the interrupted run')
         elif not self._resumes:
-            print(
-                'note: --resume: there is no interrupted run of these settings in\n'
-                f'{self._config.out_dir}; starting over'
-            )
+            print(f'note: --resume: no such run in {self._folder}; starting over')
         else:
             self._keeps = True
             print(f'resuming after epoch {self._state.epochs_done}')

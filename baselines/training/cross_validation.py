@@ -152,9 +152,7 @@ def _cross_validate(
     name = hashlib.sha256(' '.join(run.hash for run in runs).encode()).hexdigest()[:32]
     path = os.path.join(files.expand(config.out_dir), f'folds_{name}')
     _write_scores(f'{path}.npz', pooled)
-    averaged = [
-        ensembles.average(scores) for scores in zip(*(f.test_scores for f in scored))
-    ]
+    averaged = map(ensembles.average, zip(*(fold.test_scores for fold in scored)))
     ids, collection = scored[0].test_ids, config.collection
     rows = submission.make_rows(collection.name, ids, averaged)
     submission.write_predictions(f'{path}.csv', rows)
@@ -239,11 +237,8 @@ def _table(
     rules = [1, 1 + len(figures)]
     if whole:
         rules.append(1 + len(rows))
-        for name, key in (
-            ('out of fold', 'mean'),
-            ('95 % from', 'low'),
-            ('to', 'high'),
-        ):
+        fields = {'out of fold': 'mean', '95 % from': 'low', 'to': 'high'}
+        for name, key in fields.items():
             rows[name] = np.array([whole[m.key][key] for m in measures], float)
     table = [[noun, *(measure.title for measure in measures)]]
     for name, row in rows.items():

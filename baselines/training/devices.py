@@ -102,12 +102,14 @@ class Devices:
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Turns TensorFlow's error for a lost worker into a ValueError of one line."""
+        lost = (
+            tf.errors.UnavailableError,
+            tf.errors.AbortedError,
+            tf.errors.CancelledError,
+        )
         try:
             yield
-        except tf.errors.OpError as error:
-            lost = (tf.errors.UnavailableError, tf.errors.AbortedError)
-            if not isinstance(error, (*lost, tf.errors.CancelledError)):
-                raise
+        except lost as error:
             raise ValueError(
                 '--strategy=workers: a worker has ended; start all again with --resume'
             ) from error

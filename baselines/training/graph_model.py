@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from baselines import config as config_lib
 from baselines.core import settings as settings_lib
-from baselines.core import text
 from baselines.runs import weights
 from baselines.tasks import lookup
 from baselines.training import devices as devices_lib
@@ -70,9 +69,8 @@ class GraphModel:
         if data.batch < config.batch:
             noun = data.stores['train'].noun
             print(
-                f'note: only {text.count(data.batch, f"training {noun}")} with at '
-                f'least {config.configs} configurations,\nfewer than '
-                f'--batch={config.batch}; training on batches of {data.batch}'
+                f'note: --batch={data.batch}, not {config.batch}: there is no other '
+                f'training {noun} with\n--configs={config.configs} configurations'
             )
         self._devices.batch(data.batch)  # refuses a size that cannot be divided
         kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)

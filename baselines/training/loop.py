@@ -229,7 +229,7 @@ class Trainer:
         self, steps: steps_lib.Steps, data: task_data.TaskData, epoch: int
     ) -> tuple[float, float | None]:
         """Takes the steps of an epoch; returns its mean loss and its OPA."""
-        loss, correct, total, done = 0.0, 0.0, 0.0, 0
+        added, done = np.zeros(3), 0  # loss, pairs in the right order, pairs
         # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
         title = f'epoch {epoch + 1}/{self._settings.epochs}'
@@ -238,7 +238,7 @@ class Trainer:
                 count = len(drawn[0])
                 packed = data.pack(*self._devices.share(*drawn))
                 try:
-                    sums = steps.run_chunk(packed, count)
+                    added += steps.run_chunk(packed, count)
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
@@ -246,8 +246,7 @@ class Trainer:
                     with text.located('the loss is not finite'):
                         list(self.scorer.scores(data.graphs['train'], graphs))
                     raise
-                added = zip((loss, correct, total), sums)
-                loss, correct, total = (a + b for a, b in added)
+                loss, correct, total = added.tolist()
                 done += count
                 opa = correct / total if total else None
                 progress.show_step(bar, count, loss / done, opa)

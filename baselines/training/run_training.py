@@ -117,8 +117,8 @@ def _prepare(
     code = code_files.read(models, config.losses, config.model, task)
     # The user's code first, as packing may take minutes; else data and folders, which
     # are refused before TensorFlow is imported.
-    graph_model = None
-    if models or own_losses or config.model_kwargs_json != '{}':
+    tries_first = bool(models or own_losses) or config.model_kwargs_json != '{}'
+    if tries_first:
         graph_model = _graph_model(config, models, own_losses)
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
@@ -127,7 +127,7 @@ def _prepare(
     files.check_writable(config.out_dir)
     for path in _csv_paths(config).values() if config.results_csv else ():
         files.check_file_writable(path, 'results_csv', [submission.HEADER])
-    if graph_model is None:
+    if not tries_first:
         graph_model = _graph_model(config, models, own_losses)
     together: contextlib.AbstractContextManager = contextlib.nullcontext()
     trainer, is_chief, parts = None, True, []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 import contextlib
-import math
 import os
 import threading
 from typing import Any
@@ -137,10 +136,9 @@ class Run:
         best = self.info.get('best_epoch')
         for panel, (title, labels) in zip(axes, _CURVES.items()):
             for name, label in labels.items():
-                values = self.curve.get(name) or ()
-                points = [math.nan if value is None else value for value in values]
-                if points:
-                    panel.plot(range(1, len(points) + 1), points, label=label)
+                values = np.array(self.curve.get(name, []), float)  # NaN for None
+                if len(values):
+                    panel.plot(range(1, len(values) + 1), values, label=label)
             if best is not None and best >= 0:
                 panel.axvline(best + 1, color='grey', linestyle=':', label='best')
             step = 'epoch' if self._file.has_model else 'tree'

@@ -27,9 +27,7 @@ def main() -> int:
         gc.freeze()  # the process ends: its million objects need not be gone through
         return code
     if name == '--version':
-        version = (
-            baselines.version('tpugraphs') or 'is not installed; this is a checkout'
-        )
+        version = baselines.version('tpugraphs') or 'is not installed: a checkout'
         return exits.guarded(lambda: print(f'tpugraphs {version}'))
     if name == 'collect':  # a command of versions before 0.5
         line = extensions.in_laboratory('tpugraphs collect', 'collect')

@@ -35,10 +35,8 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(text.to_json([row._asdict() for row in rows]))
         return
-    print(
-        f'{run_file.model_dir}: {text.count(trees.count, "tree")}, '
-        f'{text.count(len(rows), "column")}'
-    )
+    columns = text.count(len(rows), 'column')
+    print(f'{run_file.model_dir}: {text.count(trees.count, "tree")}, {columns}')
     if trees.prior:
         prior = trees.prior
         print(f'they correct {prior.weight:g} x the ranks of {prior.column}')

@@ -50,10 +50,10 @@ def describe(
     """
     graphs = contents.load(path)
     path = files.expand(path)
-    if module is not None:
-        graphs = [_choose(path, graphs, module)]
     if not graphs:
         raise ValueError(f'{path}: has no modules')
+    if module is not None:
+        graphs = [_choose(path, graphs, module)]
     if all(graph.problem and not graph.opcodes for graph in graphs):
         raise ValueError(f'{path}: {graphs[0].problem}')
     if picture:
@@ -77,8 +77,7 @@ def _choose(path: str, graphs: list[contents.Content], module: str) -> contents.
     for content in graphs:
         if content.name == safe or content.name.rpartition('_')[0] == safe:
             return content
-    near = difflib.get_close_matches(safe, names, n=1, cutoff=0.3) or names[:1]
+    near = difflib.get_close_matches(safe, names, n=1, cutoff=0.3) or names
     raise ValueError(
-        f'{path}: has no module {module!r}; it has {len(names)}'
-        + (f', such as {near[0]}' if near else '')
+        f'{path}: has no module {module!r}; it has {len(names)}, such as {near[0]}'
     )

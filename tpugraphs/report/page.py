@@ -116,12 +116,9 @@ def _sections(models: Sequence[measured.ReportedModel]) -> list[Section]:
 def _results(models: Sequence[measured.ReportedModel]) -> list[list[str]]:
     """Returns a table with its head: a measure in each row, a model in each column."""
     first = models[0].runs[0].summary
-    rows = [
-        ['', *(model.name for model in models), 'at random', 'default first'],
-        ['runs', *(str(len(model.runs)) for model in models), '', ''],
-    ]
-    if all(len(model.runs) == 1 for model in models):
-        rows.pop()
+    rows = [['', *(model.name for model in models), 'at random', 'default first']]
+    if any(len(model.runs) > 1 for model in models):
+        rows.append(['runs', *(str(len(model.runs)) for model in models), '', ''])
     for measure in metrics.MEASURES[first['task']]:
         estimates = [model.estimate(measure.key) for model in models]
         untrained = [first['overall'][measure.key][k] for k in ('random', 'default')]

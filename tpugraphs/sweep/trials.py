@@ -55,6 +55,7 @@ class SweepOptions:
 
 def retry(study: optuna.Study, trial: FrozenTrial) -> None:
     """Queues the settings of a lost trial, unless they were lost twice before."""
+    # Made here, as its constructor warns on import.
     optuna.storages.RetryHeartbeatStaleTrialCallback(max_retry=2)(study, trial)
 
 
