@@ -77,7 +77,7 @@ class Operand(NamedTuple):
     exists: np.ndarray  # bool [n]
 
 
-def operands(
+def find_operands(
     arrays: Arrays, consumer: np.ndarray, producer: np.ndarray
 ) -> list[Operand]:
     """Returns the input and the kernel of every node: its first two operands.

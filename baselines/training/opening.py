@@ -72,7 +72,7 @@ def _open_collection(
     open_split = task.store_class.open_collection
     stores = {split: open_split(collection, settings, split) for split in present}
     if len(stores) == 1:
-        stores = _with_stand_ins(stores['train'])
+        stores = _add_stand_ins(stores['train'])
     if settings.fold:
         cache_dir = settings.cache_dir
         stores = folds.with_fold(settings.fold, stores, task.program_of, cache_dir)
@@ -95,7 +95,7 @@ def _open_collection(
     return stores
 
 
-def _with_stand_ins(train: splits.PackedSplit) -> dict[str, splits.PackedSplit]:
+def _add_stand_ins(train: splits.PackedSplit) -> dict[str, splits.PackedSplit]:
     """Returns a training split, and copies without runtimes as `valid` and `test`.
 
     Without runtimes, no kernel of the training is validated on.  Prints a note.

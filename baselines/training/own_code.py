@@ -59,7 +59,7 @@ class Graphs:
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
         store = task.store_class.from_records('made up', records)
         plain = type(settings)(batch=len(nodes), configs=settings.configs)
-        self._data = task_data.make(plain, {'train': store})
+        self._data = task_data.make_data(plain, {'train': store})
         self.normalizer = self._data.normalizer
 
     @functools.cache  # noqa: B019  lives as long as a check

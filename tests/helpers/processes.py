@@ -77,5 +77,5 @@ def interrupt(out_dir, script, *flags):
 def curve_kept(out_dir):
     """Reads the curve in the state of an unfinished training."""
     for path in out_dir.glob('unfinished_*.npz'):
-        return checkpoints.read(str(path))[1]['curve']
+        return checkpoints.read_state(str(path))[1]['curve']
     return {'epoch': []}

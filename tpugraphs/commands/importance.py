@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
             f'{run_file.model_dir} must have trees (--model=Trees, --trees)'
         )
     trees = booster.Trees.read(run_file.trees_file)
-    rows = trees.importances()
+    rows = trees.compute_importances()
     if args.json:
         print(text.to_json([row._asdict() for row in rows]))
         return

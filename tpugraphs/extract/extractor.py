@@ -72,7 +72,7 @@ def _extract_module(
         if reason:
             raise outcomes.Skip(reason)
     stem = raw_lib.graph_id(tuning)
-    target = splitting.path_of(options.output, stem)
+    target = splitting.find_path(options.output, stem)
     # Two modules of one file: the first one is kept.
     if stem in outcome.written:
         raise outcomes.Skip('name and fingerprint of an earlier module')

@@ -24,16 +24,16 @@ class Description:
     def to_text(self) -> str:
         """Describes one graph in lines, or lists several in a table."""
         if len(self.graphs) > 1:
-            return description.table(self.graphs)
-        return '\n'.join([description.describe(self.graphs[0]), *self.lines])
+            return description.list_graphs(self.graphs)
+        return '\n'.join([description.describe_graph(self.graphs[0]), *self.lines])
 
     def to_json(self) -> text.JsonObject:
         """Returns the object of `tpugraphs show --json`."""
-        modules = [description.to_json(graph) for graph in self.graphs]
+        modules = [description.graph_to_json(graph) for graph in self.graphs]
         return {'modules': modules, 'program': self.kernels}
 
 
-def describe(
+def describe_file(
     path: str, module: str | None = None, picture: str | None = None
 ) -> Description:
     """Describes the graphs and configurations of a file, and draws one on request.
@@ -48,7 +48,7 @@ def describe(
             which one is to be drawn.
         OSError: a file cannot be read or written.
     """
-    graphs = contents.load(path)
+    graphs = contents.read_contents(path)
     path = files.expand(path)
     if not graphs:
         raise ValueError(f'{path}: has no modules')
