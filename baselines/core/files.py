@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 import contextlib
 import fcntl
 import os
-import pathlib
 import re
 from re import Pattern
 import secrets
@@ -305,11 +304,3 @@ def plain_path(folder: str) -> Iterator[str]:
         link = os.path.join(temporary, 'link')
         os.symlink(os.path.abspath(folder), link)
         yield link
-
-
-def environment() -> dict[str, str]:
-    """Returns the variables of a process that is to import this package."""
-    root = str(pathlib.Path(__file__).resolve().parents[2])
-    # An empty entry would be the current folder.
-    given = filter(None, os.environ.get('PYTHONPATH', '').split(os.pathsep))
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join([root, *given])}

@@ -303,7 +303,7 @@ def _parsed_header(
     try:
         shape, fortran, dtype = read(io.BytesIO(header))
     except Exception as error:  # of Python's parser, which NumPy lets through
-        raise ValueError(f'an npy header is damaged: {text.cause_of(error)}') from None
+        raise ValueError(f'an npy header is damaged: {text.one_line(error)}') from None
     if not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError(f'an npy header claims the shape {shape}')
     return shape, fortran, dtype

@@ -14,15 +14,12 @@ WIDTH = 100  # characters of a line
 TERMINAL = 80  # of a training, which is watched
 _MOST = 200  # characters that are shown of a text from a file
 _MOST_LINE = 1000  # of a message, which may quote several
-_MOST_CAUSE = 400  # of another library's error, which may quote a path and a text
 _NAMED = 5
 _NO_LINE = re.compile(r'[^\n\t]+')
 # JSON as `json.dumps` takes it, and `json.loads` returns it.
 JsonObject = dict[str, Any]
 # The folders of an absolute path, where a path may begin.
 _FOLDERS = re.compile(r"""(^|[\s='":;,(\[{])~?/(?!/)(?:[^\s'"]*/)?""")
-
-_NAMED_ERROR = re.compile(r'[\w.]*(Error|Exit|Exception): ')
 # Errors of the system on a user's path -> advice.
 _ADVICE = {
     errno.ENOENT: 'check the path',
@@ -195,11 +192,6 @@ def most_common(counts: Mapping[str, int]) -> str:
     return listed([f'{quoted(name)} {number}' for name, number in ordered])
 
 
-def counted(counts: Mapping[str, int]) -> str:
-    """Lists reasons with their counts, in one line: 'too small (3), too large (1)'."""
-    return ', '.join(f'{reason} ({n:,})' for reason, n in sorted(counts.items()))
-
-
 def list_skipped(skipped: Mapping[str, Sequence[str]]) -> str:
     """Lists omissions, reason -> names, in one line."""
     parts = [f'{listed(names)}: {reason}' for reason, names in skipped.items()]
@@ -230,22 +222,6 @@ def message_of(error: BaseException) -> str | None:
         return str(error)
     except Exception:  # the class of a user's own error can be faulty
         return None
-
-
-def cause_of(error: BaseException) -> str:
-    """Returns the line of an error that states its cause, with its type.
-
-    Libraries write the location before the cause, and advice after it.
-    """
-    lines = [line.strip() for line in (message_of(error) or '').strip().splitlines()]
-    if not lines:
-        return type(error).__name__
-    named = [line for line in lines if _NAMED_ERROR.match(line)]
-    if named:
-        return printable(named[-1], _MOST_CAUSE)
-    if isinstance(error, ValueError):
-        return printable(lines[0], _MOST_CAUSE)
-    return printable(f'{type(error).__name__}: {lines[0]}', _MOST_CAUSE)
 
 
 def without_folders(content: str) -> str:

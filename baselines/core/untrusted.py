@@ -16,7 +16,6 @@ import contextlib
 import errno
 import json
 import os
-import re
 import stat
 import struct
 import tokenize
@@ -207,17 +206,3 @@ def check(fields: object, rules: Mapping[str, Rule]) -> None:
 def is_int(value: object, least: int = 0) -> bool:
     """Returns whether a value is an integer >= `least` that JSON's readers agree on."""
     return type(value) is int and least <= value < _MOST_NUMBER
-
-
-def is_number(value: Any, least: float = -_MOST_NUMBER) -> bool:
-    """Returns whether a value is a finite number, at least `least`."""
-    return type(value) in (int, float) and least <= value < _MOST_NUMBER
-
-
-def matches(pattern: str) -> Callable[[object], bool]:
-    """Returns a test of values: text that a pattern matches as a whole."""
-    return lambda value: isinstance(value, str) and bool(re.fullmatch(pattern, value))
-
-
-NAME = matches(r'\w[\w.-]{0,199}'), 'a name of letters, digits, ".", "_" and "-"'
-OBJECT = (lambda value: isinstance(value, dict)), 'an object'
