@@ -70,7 +70,7 @@ BASIC = (
 
 
 def define_flags(
-    config_class: type, only: Sequence[str] = (), values: flags.FlagValues | None = None
+    config_class: type, only: Sequence[str] = (), values: flags.FlagValues = flags.FLAGS
 ) -> None:
     """Defines one absl flag for each setting; for the running script only.
 
@@ -79,7 +79,6 @@ def define_flags(
         only: the names of those wanted; all by default, and --config.
         values: absl's `FlagValues` to define them in; by default the process's.
     """
-    values = flags.FLAGS if values is None else values
     define = {
         bool: flags.DEFINE_bool,
         int: flags.DEFINE_integer,
@@ -123,7 +122,7 @@ def train_script(config_class: type, doc: str | None) -> None:
 
 
 def train(
-    config_class: type, argv: Sequence[str], values: flags.FlagValues | None = None
+    config_class: type, argv: Sequence[str], values: flags.FlagValues = flags.FLAGS
 ) -> int:
     """Trains as parsed flags say; returns the exit code.
 
@@ -135,7 +134,7 @@ def train(
     exits.refuse_arguments(argv)
 
     def work():
-        settings = from_flags(config_class, flags.FLAGS if values is None else values)
+        settings = from_flags(config_class, values)
         refuse_wrong_names(settings)
         from baselines.training import cross_validation
         from baselines.training import run_training

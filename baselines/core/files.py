@@ -274,7 +274,7 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         with _opened(parent) as handle:
             # Another process must not take a new folder for left before it is held.
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            hold(handle)
             remove_leftovers(parent, re.compile(rf'\.{re.escape(name)}\.\w{{8}}'))
             temporary = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
             hold(stack.enter_context(_opened(stack.enter_context(temporary))))

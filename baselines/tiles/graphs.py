@@ -319,9 +319,8 @@ class TileGraphs:
 
     def _configs(self, rows: np.ndarray) -> np.ndarray:
         """Scales configuration features; the table's columns come last."""
-        raw = self.store.config_feat[rows]  # read from the page cache, once for both
-        scaled = self._normalizer.configs(raw)
+        scaled = self._normalizer.configs(self.store.config_feat[rows])
         if self.table is None or not self.table.sets:
             return scaled
-        columns = self._normalizer.table(self.table.rows(rows, raw))
+        columns = self._normalizer.table(self.table.rows(rows))
         return np.concatenate([scaled, columns], axis=1)
