@@ -123,9 +123,8 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     ]
     if not found:
         raise ValueError(
-            f'--data_root {options.data_root}: has no collection; it should have '
-            'tile/xla or layout/xla/random, with train, valid and test; `tpugraphs '
-            'download --collection all` fetches them'
+            f'--data_root {options.data_root} must have tile/xla or layout/xla/random, '
+            'with all splits; `tpugraphs download --collection all` fetches them'
         )
     unused = sorted(given.keys() - found)
     if unused:
@@ -170,8 +169,7 @@ def _by_collection(runs: Sequence[str]) -> dict[str, str]:
             if name in given:
                 raise ValueError(
                     f'--dir: {given[name]} and {model_dir} are both of {name}; name '
-                    'one run for a collection, or average them with `tpugraphs '
-                    'ensemble`'
+                    'one, or average them with `tpugraphs ensemble`'
                 )
             given[name] = model_dir
     return given

@@ -97,8 +97,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         models = sorted({labels[model_dir].group for model_dir in side})
         if len(models) > 1:
             raise ValueError(
-                f'--compare: {name!r} names runs of different settings: '
-                f'{", ".join(models)}; name those of one'
+                f'--compare: {name!r} must be of one model, not {", ".join(models)}'
             )
     with finding.as_flag('--compare'):
         scored = ensemble.score(predictors, args.split, must_measure=True)
@@ -134,8 +133,8 @@ def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
         raise ValueError('--compare names runs: leave --dir and --predictions out')
     if args.runs:
         raise ValueError(
-            f'--compare takes two names, and {len(args.compare) + len(args.runs)} were '
-            'given: a shared --run_id, or the name of a model, stands for all its seeds'
+            f'--compare must have two names, not {len(args.compare) + len(args.runs)}; '
+            'the name of a model, or a shared --run_id, is of all its seeds'
         )
     if args.protocol == report.PUBLISHED:
         raise ValueError('--compare is on all configurations: leave --protocol out')
@@ -146,9 +145,7 @@ def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
         ]
     shared = [model_dir for model_dir in sides[0] if model_dir in sides[1]]
     if shared:
-        raise ValueError(
-            f'--compare: {shared[0]} is on both sides; name two different models'
-        )
+        raise ValueError(f'--compare: {shared[0]} is on both sides; name two models')
     return sides
 
 

@@ -105,13 +105,11 @@ def rows_of_test(result: text.JsonObject) -> list[list[str]]:
         test = tests[measure.key]
         low, high = (text.cell(test[name], '+.3f') for name in ('low', 'high'))
         verdict = test['seen'] if test['seen'] == NOT_SEEN else f'A is {test["seen"]}'
+        sides = [_with_spread(test, name, measure.show) for name in ('ours', 'theirs')]
         rows.append(
             [
                 measure.title,
-                *(
-                    _with_spread(test, name, measure.show)
-                    for name in ('ours', 'theirs')
-                ),
+                *sides,
                 text.cell(test['gain'], '+.3f'),
                 f'{low} to {high}',
                 f'{test["won"]} of {test["won"] + test["lost"]}',

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 import scipy  # loads `special` on first use
 
-from baselines.core import text
 from baselines.evaluation import metrics
 
 WAYS = ('scores', 'ranks', 'standard')
@@ -129,8 +128,7 @@ def average(
     for scores in arrays:
         if scores.ndim != 1 or not scores.size or len(scores) != len(arrays[0]):
             raise ValueError(
-                f'scores have shapes {", ".join(str(s.shape) for s in arrays)}:'
-                ' each model gives one to each of the same configurations'
+                f'scores must be of one shape [c], not {[s.shape for s in arrays]}'
             )
         if not np.isfinite(scores).all():
             raise ValueError('a score is not finite')
@@ -223,13 +221,9 @@ def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
         raise ValueError('an ensemble needs at least one model')
     weights = np.ones(count) if weights is None else np.asarray(weights, np.float64)
     if weights.shape != (count,):
-        raise ValueError(
-            f'--weights: {text.count(weights.size, "weight")} for '
-            f'{text.count(count, "run")}'
-        )
+        raise ValueError(f'--weights must be {count}, one per run, not {weights.size}')
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError(
-            '--weights should be numbers of at least 0, not all 0, not '
-            + ' '.join(f'{weight:g}' for weight in weights)
+            f'--weights must be at least 0, and not all 0, not {weights.tolist()}'
         )
     return weights / weights.sum()

@@ -152,9 +152,8 @@ def check_ids(predicted: Collection[str], template: Container[str]) -> None:
     unknown = [row_id for row_id in predicted if row_id not in template]
     if unknown:
         raise ValueError(
-            f'{len(unknown)} of {len(predicted)} predicted IDs are not in the '
-            f'template: {text.listed(unknown, 3)}: they belong to another data set '
-            'or split'
+            f'{len(unknown)} of {len(predicted)} predicted IDs are not in the template'
+            f': {text.listed(unknown, 3)}; it is of another data set or split'
         )
 
 
@@ -166,8 +165,7 @@ def _read_all(paths: Sequence[str]) -> list[submission.RankingRow]:
         for row in submission.read_predictions(path):
             if row.id in origin:
                 raise ValueError(
-                    f'{row.id} is predicted in both {origin[row.id]} and {path}: '
-                    'give one file per collection'
+                    f'{row.id} must be in one file, not in {origin[row.id]} and {path}'
                 )
             origin[row.id] = path
             rows.append(row)
@@ -181,8 +179,7 @@ def _find_template() -> str:
         if os.path.isfile(files.expand(path)):
             return path
     raise ValueError(
-        f'{TEMPLATE_NAME} is neither in the current folder nor in '
-        f'{TEMPLATE_FOLDERS[1]}: {_ADVICE}'
+        f'{TEMPLATE_NAME} is neither here nor in {TEMPLATE_FOLDERS[1]}: {_ADVICE}'
     )
 
 

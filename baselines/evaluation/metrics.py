@@ -7,6 +7,7 @@ divided by their normalizers first).  This module does not use models or files.
 """
 
 from collections.abc import Callable
+import functools
 import math
 from typing import Any, NamedTuple
 import warnings
@@ -16,7 +17,6 @@ from numpy.typing import ArrayLike
 import scipy  # loads `stats`, which takes a second, on first use
 
 from baselines.core import arrays
-from baselines.core import text
 
 Interval = tuple[float, float] | tuple[None, None]
 
@@ -247,8 +247,9 @@ class Measure(NamedTuple):
     title: str  # the head of its column
     # (scores, runtimes) -> the figure; NaN where it is not defined
     of_graph: Callable[[np.ndarray, np.ndarray], float]
-    # runtimes -> what random scores are expected to get
-    of_random: Callable[[np.ndarray], float]
+    # what random scores are expected to get; None: as equal scores, of which `of_graph`
+    # takes the expectation over all orders
+    random: float | None = None
     legend: str = ''  # what the title means; measures may share one
     final: str = ''  # its name among the final errors of a training; '' if it is none
     # how many of the configurations ranked first it looks at; None: at all
@@ -261,6 +262,12 @@ class Measure(NamedTuple):
         """1 if more is better, else -1."""
         return 1 if self.more_is_better else -1
 
+    def of_random(self, runtimes: np.ndarray) -> float:
+        """Computes the figure that random scores are expected to get."""
+        if self.random is not None:
+            return self.random
+        return self.of_graph(np.zeros(len(runtimes)), runtimes)
+
 
 def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
     """Returns Kendall's tau; 0 for constant scores, so that they lower a mean."""
@@ -268,57 +275,44 @@ def _tau_or_chance(scores: np.ndarray, runtimes: np.ndarray) -> float:
     return 0.0 if np.isnan(tau) and np.min(runtimes) < np.max(runtimes) else tau
 
 
-def _top_k_measure(k: int) -> Measure:
-    """Returns the measure of `top_k_error`."""
-    return Measure(
+_TOP_K = [
+    Measure(
         f'top_{k}_error',
         f'top-{k}',
-        lambda scores, runtimes: top_k_error(scores, runtimes, k),
-        lambda runtimes: random_top_k_error(runtimes, k),
-        'top-k: (best of the k ranked first - best) / best.',
+        functools.partial(top_k_error, k=k),
+        legend='top-k: (best of the k ranked first - best) / best.',
         final=str(k),
         first=k,
     )
-
-
-def _slowdown_measure(k: int) -> Measure:
-    """Returns the measure of `slowdown`."""
-    return Measure(
+    for k in (1, 5, 10)
+]
+_SLOWDOWNS = [
+    Measure(
         f'slowdown_{k}',
         f'slowd@{k}',
-        lambda scores, runtimes: slowdown(scores, runtimes, k),
-        lambda runtimes: 1.0 + random_top_k_error(runtimes, k),
-        'slowd@k: best of the k ranked first / best.',
+        functools.partial(slowdown, k=k),
+        legend='slowd@k: best of the k ranked first / best.',
         final=str(k),
         first=k,
     )
-
-
-_OPA = Measure(
-    'opa', 'OPA', ordered_pair_accuracy, lambda runtimes: 0.5, more_is_better=True
-)
-_TAU = Measure(
-    'kendall_tau', 'tau', _tau_or_chance, lambda runtimes: 0.0, more_is_better=True
-)
+    for k in (1, 10, 100)
+]
+_OPA = Measure('opa', 'OPA', ordered_pair_accuracy, random=0.5, more_is_better=True)
+_TAU = Measure('kendall_tau', 'tau', _tau_or_chance, random=0.0, more_is_better=True)
 _KAGGLE = Measure(
     'kaggle_score',
     'Kaggle',
     # Five choices that all take more than twice the best runtime count negative.
     lambda scores, runtimes: 2.0 - slowdown(scores, runtimes, 5),
-    lambda runtimes: 1.0 - random_top_k_error(runtimes, 5),
-    'Kaggle: 1 - top-5.',
+    legend='Kaggle: 1 - top-5.',
     first=5,
     more_is_better=True,
 )
 
 # What is reported, in order.  Add a new measure here.
 MEASURES: dict[str, list[Measure]] = {
-    'tile': [*map(_top_k_measure, (1, 5, 10)), _OPA, _TAU, _KAGGLE],
-    'layout': [
-        _TAU._replace(final='kendall_tau'),
-        *map(_slowdown_measure, (1, 10, 100)),
-        _OPA,
-    ],
+    'tile': [*_TOP_K, _OPA, _TAU, _KAGGLE],
+    'layout': [_TAU._replace(final='kendall_tau'), *_SLOWDOWNS, _OPA],
 }
 
 
@@ -352,9 +346,7 @@ def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.nda
     scores, runtimes = arrays.checked_scores(scores), _checked_runtimes(runtimes)
     if scores.shape != runtimes.shape:
         raise ValueError(
-            f'{text.count(len(scores), "score")} for '
-            f'{text.count(len(runtimes), "runtime")}: each configuration needs one of '
-            'both'
+            f'{len(scores)} scores must be as many as the runtimes, {len(runtimes)}'
         )
     return scores, runtimes
 

@@ -36,6 +36,13 @@ class GraphResult(NamedTuple):
     # None: all
     first: int | None = None
 
+    def rank_default_first(self) -> np.ndarray:
+        """Returns scores, int64 [c], of the default as the first choice.
+
+        The others are equal, and so in a random order.
+        """
+        return (np.arange(len(self.runtimes)) != self.default).astype(int)
+
 
 class Grouping(NamedTuple):
     """The nouns for a graph and for a group of them, and the group of a graph's id."""
@@ -203,9 +210,8 @@ def measure_reference(task_name: str, result: GraphResult) -> text.JsonObject:
             figure['estimate'] = of_estimate
         figure['default'] = np.nan
         if measure.first and result.default is not None:
-            # Scores that are equal but for the default: the others are random.
-            others = (np.arange(len(runtimes)) != result.default).astype(int)
-            figure['default'] = measure.of_graph(others, runtimes)
+            default_first = result.rank_default_first()
+            figure['default'] = measure.of_graph(default_first, runtimes)
     if result.configurations is not None:
         figures['noise'] = noise.estimate_noise(runtimes, result.configurations)
     return figures

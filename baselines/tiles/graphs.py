@@ -244,7 +244,7 @@ class TileGraphs:
             slices = -(-counts // most)
         # Equal slices: the first `counts % slices` of a kernel get one more.
         of_item = np.repeat(np.arange(len(kernels)), slices)
-        number = np.arange(len(of_item)) - np.repeat(np.cumsum(slices) - slices, slices)
+        number = arrays.ranges(np.zeros_like(slices), slices)  # of an item's kernel
         share, rest = counts // slices, counts % slices
         per_item = share[of_item] + (number < rest[of_item])
         rows = arrays.ranges(store.config_offsets[kernels], counts)
@@ -287,19 +287,16 @@ class TileGraphs:
         """
         store = self.store
         groups, batch = kernels.shape
-        flat = kernels.reshape(-1)  # [groups * b], as are the sizes
-        node_sizes = np.diff(store.node_offsets)[flat]
-        edge_sizes = np.diff(store.edge_offsets)[flat]
+        flat = kernels.reshape(-1)  # [groups * b]
+        node_sizes = np.diff(store.node_offsets)[kernels]  # [groups, b]
+        edge_sizes = np.diff(store.edge_offsets)[kernels]  # [groups, b]
         # [nodes], [edges]: rows of the split, kernel by kernel.
-        nodes = arrays.ranges(store.node_offsets[flat], node_sizes)
-        edges = arrays.ranges(store.edge_offsets[flat], edge_sizes)
+        nodes = arrays.ranges(store.node_offsets[flat], node_sizes.reshape(-1))
+        edges = arrays.ranges(store.edge_offsets[flat], edge_sizes.reshape(-1))
         # Edges number nodes from the first of their graph; an item joins b graphs, so
         # each edge is shifted by the nodes of the item's earlier graphs.
-        before = np.cumsum(node_sizes.reshape(groups, batch), axis=1)  # [groups, b]
-        before = before.reshape(-1) - node_sizes
-        shift = np.repeat(before, edge_sizes)  # [edges]
-        node_sizes = node_sizes.reshape(groups, batch)
-        edge_sizes = edge_sizes.reshape(groups, batch)
+        before = np.cumsum(node_sizes, axis=1) - node_sizes
+        shift = np.repeat(before, edge_sizes.reshape(-1))  # [edges]
         item = np.arange(groups) if group_of_item is None else group_of_item
         return {
             'op': self._op[nodes],

@@ -192,8 +192,7 @@ class Unfinished:
         if longest is None and shorter is not None and flags:
             raise exits.UsageError(
                 f'--resume: {shorter.model_dir} has --epochs={shorter.args["epochs"]}, '
-                f'and {" ".join(flags)} shapes every step by their number; without '
-                '--resume the training starts over'
+                f'by which {" ".join(flags)} shapes every step; drop --resume'
             )
         return longest
 

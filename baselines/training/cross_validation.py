@@ -96,9 +96,7 @@ def train_all(
         else:
             run = train(one)
             if run.validation_score is None:
-                raise ValueError(
-                    'nothing to compare: the validation split has no runtimes'
-                )
+                raise ValueError('nothing to compare: validation has no runtimes')
             score = run.validation_score[1]
             measured = _measure(run, config) if config.seeds > 1 else {}
         scores.append(score)
@@ -176,9 +174,7 @@ def _best_epochs(runs: Sequence[run_files.RunFile]) -> int:
     # [epochs that all runs have, runs].
     scores = np.array([*zip(*curves)], np.float64)
     if np.isnan(scores).any():
-        raise ValueError(
-            '--fold_epochs needs validation scores: see --validate_batches'
-        )
+        raise ValueError('--fold_epochs needs validation: see --validate_batches')
     return int(scores.mean(axis=1).argmax()) + 1
 
 

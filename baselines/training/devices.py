@@ -54,8 +54,7 @@ class Devices:
         """Returns how many graphs of a batch each replica takes; raises ValueError."""
         if size % self.replicas:
             raise ValueError(
-                f'a batch of {size} cannot be divided among {self.replicas} replicas; '
-                'choose another --batch'
+                f'--batch must be divisible by the {self.replicas} replicas, not {size}'
             )
         return size // self.replicas
 
@@ -110,8 +109,7 @@ class Devices:
             if not isinstance(error, (*lost, tf.errors.CancelledError)):
                 raise
             raise ValueError(
-                '--strategy=workers: another worker has ended; start all of them again '
-                'with --resume'
+                '--strategy=workers: a worker has ended; start all again with --resume'
             ) from error
 
 
@@ -187,14 +185,11 @@ def parse_cluster(variable: str) -> int:
         ports = [int(address.rpartition(':')[2]) for address in addresses]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
-            f'--strategy=workers needs the variable TF_CONFIG, such as {example}; it '
-            f'is {variable!r}'
+            f'--strategy=workers needs TF_CONFIG, such as {example}, not {variable!r}'
         ) from None
     # Parameter servers and evaluators, which TensorFlow also knows, have no role here.
     if list(content['cluster']) != ['worker'] or kind != 'worker':
-        raise ValueError(
-            'TF_CONFIG: a cluster has tasks of type worker here, and no other'
-        )
+        raise ValueError('TF_CONFIG: all tasks of the cluster must be of type worker')
     if len(set(addresses)) < len(addresses) or not all(0 < p < 1 << 16 for p in ports):
         raise ValueError(f'TF_CONFIG: workers need an address each, not {addresses}')
     if not 0 <= rank < len(addresses):

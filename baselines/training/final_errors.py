@@ -1,6 +1,6 @@
 """Measures a finished training on validation, and ranks the test split."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 import numpy as np
@@ -78,8 +78,7 @@ def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObj
     # By collection and split; None for a collection of a split not measured.
     names = dict.fromkeys([collection.name, *(p.name for p in collection.parts)])
     by_name = {n: {s: found.get(n) for s, found in errors.items()} for n in names}
-    for line in _describe(collection, by_name):
-        print(line)
+    _print_errors(collection, by_name)
     return {
         'final_error': by_name.pop(collection.name),
         **({'final_error_by_collection': by_name} if by_name else {}),
@@ -155,11 +154,10 @@ def choose_weights(
     task = scorer.task
     # Judged by the same measure as the best epoch.
     quality = metrics.measure_of(task.name, task.judged_by).of_graph
+    runtimes = [task.labels(store, number) for number in range(len(scored))]
     graphs = [
-        ensembles.ScoredGraph(
-            task.program_of(name), members, task.labels(store, number)
-        )
-        for number, (name, members) in enumerate(zip(store.graph_ids, scored))
+        ensembles.ScoredGraph(task.program_of(name), members, times)
+        for name, members, times in zip(store.graph_ids, scored, runtimes)
         if len(members) > 1
     ]
     weights = ensembles.chosen_weights(graphs, quality)
@@ -167,7 +165,6 @@ def choose_weights(
     if formula is not None:
         # A model that starts from the formula must beat it on validation graphs.
         learned = list(map(scorer.mean, scored))
-        runtimes = [task.labels(store, n) for n in range(len(scored))]
         if not ensembles.is_better(learned, formula, runtimes, quality):
             print(
                 'note: nothing learned ranks validation better than the formula of '
@@ -196,16 +193,16 @@ def _measure_collections(
     return {name: report.final_error(task, part) for name, part in chosen.items()}
 
 
-def _describe(
+def _print_errors(
     collection: collections.Collection, by_name: Mapping[str, text.JsonObject]
-) -> Iterator[str]:
-    """Yields the lines to print: one for each split, and for each collection."""
-    for name, splits_of in by_name.items():
+) -> None:
+    """Prints a line for each split that was measured, and for each collection."""
+    for name, by_split in by_name.items():
         where = '' if name == collection.name else f'{name} '
-        for split, errors in splits_of.items():
+        for split, errors in by_split.items():
             if errors:
                 about = report.format_final_error(collection.task, errors)
-                yield f'{where}{split} {about}'
+                print(f'{where}{split} {about}')
 
 
 def _validation_score(

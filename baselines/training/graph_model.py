@@ -49,7 +49,7 @@ class GraphModel:
         config: config_lib.AnyConfig,
         model_class: type,
         own_losses: Mapping[str, Callable[..., tf.Tensor]],
-        is_own: bool = False,
+        is_own: bool,
     ):
         self._task = lookup.TASKS[config.collection.task]
         self._class = model_class
@@ -75,15 +75,17 @@ class GraphModel:
                 f'--batch={config.batch}; training on batches of {data.batch}'
             )
         self._devices.batch(data.batch)  # refuses a size that cannot be divided
-        make = self._maker(config)
-        model, replica = make(data.num_ops, data.normalizer), None
+        kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
+        arguments = kwargs, config.configs, data.num_ops, data.normalizer
+        make = functools.partial(self._task.make_model, self._class, *arguments)
+        model, replica = make(), None
         if data.start is not None:
             weights.read(data.start, model)
         elif data.has_prior:
             begin_at_zero(model)
         if self._devices.is_distributed:
             with self._devices.strategy.scope():
-                replica = make(data.num_ops, data.normalizer)
+                replica = make()
                 # Before averages of the weights begin.
                 replica.set_weights(model.get_weights())
         budget = getattr(config, 'memory_budget', 0)  # kernels need none
@@ -100,12 +102,6 @@ class GraphModel:
             yield
             # A worker that has ended would stop the chief.
             self._devices.agree([0.0])
-
-    def _maker(self, config: config_lib.AnyConfig) -> Callable[..., tf.keras.Model]:
-        """Returns a function (num_ops, normaliser) -> model."""
-        kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
-        make = self._task.make_model
-        return functools.partial(make, self._class, kwargs, config.configs)
 
 
 def make_loss(
@@ -143,7 +139,7 @@ def begin_at_zero(model: tf.keras.Model) -> None:
     readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
     if not readouts:
         raise ValueError(
-            f'--estimate: {type(model).__name__} has no matrix of one column, which '
-            'would make its scores, and cannot begin with the formula; drop --estimate'
+            f'--estimate needs a model with a last matrix of one column, which '
+            f'{type(model).__name__} does not have'
         )
     readouts[-1].assign(tf.zeros_like(readouts[-1]))

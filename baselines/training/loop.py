@@ -173,12 +173,8 @@ class Trainer:
                     call(state)
                 shown.epoch(state.curve, is_better)
         if state.best_weights:
-            measure = 'tau' if state.curve.get('val_tau') else 'OPA'
             is_early = state.epochs_done < settings.epochs
-            since = patience if is_early else 0
-            write(
-                progress.last_line(state.best_epoch, state.best_score, measure, since)
-            )
+            write(progress.last_line(state, patience if is_early else 0))
             steps.set_weights(state.best_weights)
         self._take_weights()
         return state
@@ -246,7 +242,9 @@ class Trainer:
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
-                    self._check_scores(data, np.unique(drawn[0]))
+                    graphs = np.unique(drawn[0])
+                    with text.located('the loss is not finite'):
+                        list(self.scorer.scores(data.graphs['train'], graphs))
                     raise
                 added = zip((loss, correct, total), sums)
                 loss, correct, total = (a + b for a, b in added)
@@ -254,17 +252,3 @@ class Trainer:
                 opa = correct / total if total else None
                 progress.show_step(bar, count, loss / done, opa)
         return loss / done, opa
-
-    def _check_scores(self, data: task_data.TaskData, graphs: np.ndarray) -> None:
-        """Raises ValueError if the model gives a training graph no finite scores."""
-        store = data.stores['train']
-        for graph, nodes in zip(graphs, np.diff(store.node_offsets)[graphs]):
-            try:
-                list(self.scorer.scores(data.graphs['train'], np.array([graph])))
-            except ValueError as error:
-                raise ValueError(
-                    f'the loss is not finite: {store.graph_ids[graph]}, with '
-                    f'{text.count(nodes, "node")}, has a score that is not finite; '
-                    'look in the code of the model, if it is your own, or at this '
-                    f"{store.noun}'s features"
-                ) from error

@@ -325,8 +325,7 @@ def _parse(spec: str) -> list[tuple[str, float]]:
             weight = math.nan
         if not (0 < weight < math.inf):
             raise ValueError(
-                f'--losses: the weight of {name!r} in {spec!r} should be a '
-                f'positive number, not {text!r}'
+                f'--losses: the weight of {name!r} must be above 0, not {text!r}'
             )
         if name in parts:
             raise ValueError(f'--losses: {name!r} stands twice in {spec!r}')

@@ -55,9 +55,8 @@ def _check_folders(source_of: Mapping[str, str]) -> None:
     for first, second in itertools.combinations(source_of, 2):
         if source_of[first] == source_of[second]:
             raise ValueError(
-                f'--source and --search choose {first} and {second}, but there is one '
-                f'folder for both, {source_of[first]}: --data_root should have a '
-                'folder for each, xla/random, xla/default, nlp/random, nlp/default'
+                f'--data_root must have a folder each for {first} and {second}, such '
+                f'as xla/random and nlp/default, not {source_of[first]} for both'
             )
 
 
@@ -92,8 +91,7 @@ def _open_collection(
         _check_validation_runtimes(stores['valid'])
     if settings.test_mode == 'metrics' and not test.has_runtimes:
         raise ValueError(
-            f'--test_mode=metrics: all runtimes in {test.source} are 0, as they '
-            'are in the published test files; use --test_mode=predictions'
+            f'--test_mode=metrics: all runtimes in {test.source} are 0; drop the flag'
         )
     return stores
 
@@ -122,6 +120,5 @@ def _check_validation_runtimes(store: splits.PackedSplit) -> None:
     if len(zeros):
         graph = np.searchsorted(store.config_offsets, zeros[0], 'right') - 1
         raise ValueError(
-            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0, with which '
-            'nothing can be compared; leave its file out'
+            f'{store.source}: {store.graph_ids[graph]} has a runtime of 0; remove it'
         )

@@ -165,8 +165,8 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
         model(graphs.graph(graphs.names), training=True)
     if made:
         raise ValueError(
-            f'call makes the variable {made[0]}, and forward has not: make layers in '
-            '__init__, and use them in forward, which alone builds a model that scores'
+            f'call makes the variable {made[0]}: make layers in __init__, and use all '
+            'in forward, which alone builds a model that scores'
         )
     if not model.trainable_variables:
         raise ValueError('there is no trainable variable')
@@ -197,8 +197,7 @@ def check_any_number(
         except (Exception, SystemExit) as error:
             wrong = registry.describe_error(error, registry.file_of(type(model)))
             raise ValueError(
-                f'forward has to score any number of configurations, and raised for '
-                f'{count}: {wrong}'
+                f'forward must score any number of configurations; {count}: {wrong}'
             ) from None
         require_scores(f'forward, for {count} configurations,', scores, (1, count))
         scored.append((chosen, scores))
@@ -212,8 +211,7 @@ def require_scores(method: str, scores: Any, shape: tuple[int, int]) -> None:
         given = f'{scores.dtype.name} {tuple(scores.shape)}'
     if given != f'float32 {shape}':
         raise ValueError(
-            f'{method} should return float32 {shape}, [graphs, configurations], not '
-            f'{given}'
+            f'{method} must return float32 {shape}, [graphs, configs], not {given}'
         )
     if not np.isfinite(scores).all():
         raise ValueError(f'{method} returned a score that is not finite')

@@ -221,19 +221,17 @@ def _is_huge(loss: float | None) -> bool:
     return loss is not None and abs(loss) > _MOST_LOSS
 
 
-def last_line(epoch: int, score: float, measure: str, patience: int) -> str:
+def last_line(state: State, patience: int) -> str:
     """Writes the line below the table: the best epoch, and why training stopped.
 
     Args:
-        epoch: the best one, from 0; -1 for the initial weights.
-        score: its validation score; not finite if there is none.
-        measure: its name, 'OPA' or 'tau'.
         patience: epochs without a better one after which training was stopped; 0 if
             it was not.
     """
-    best = f'epoch {epoch + 1}' if epoch >= 0 else 'the start'
-    if math.isfinite(score):
-        best += f' (val {measure} {score:.3f})'.replace('0.', '.', 1)
+    measure = 'tau' if state.curve.get('val_tau') else 'OPA'
+    best = f'epoch {state.best_epoch + 1}' if state.best_epoch >= 0 else 'the start'
+    if math.isfinite(state.best_score):  # else nothing was validated
+        best += f' (val {measure} {state.best_score:.3f})'.replace('0.', '.', 1)
     if not patience:
         return f'best: {best}'
     since = text.count(patience, 'epoch')

@@ -149,8 +149,7 @@ def _check(config: config_lib.AnyConfig) -> None:
     config_lib.checked(config)
     if config.folds or config.seeds > 1:
         raise ValueError(
-            '--folds and --seeds are several trainings: `tpugraphs train`, or '
-            '`cross_validation.train_all`'
+            '--folds and --seeds are several trainings: use `tpugraphs train`'
         )
     grows = config.model == registry.TREES or config.trees
     if grows and not starting.has_lightgbm():
@@ -158,11 +157,8 @@ def _check(config: config_lib.AnyConfig) -> None:
         raise ValueError(f"{flag} needs LightGBM: pip install -e '.[trees]'")
     if config.fold and folds.parse(config.fold):
         number = len(config.collection.parts)
-        if number > 1:
-            raise ValueError(
-                f'--fold is for one collection, not for {number}: one program may be '
-                'in several of them'
-            )
+        if number > 1:  # one program may be in several of them
+            raise ValueError(f'--fold must be of one collection, not of {number}')
     if config.strategy and config.model == registry.TREES:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
 

@@ -83,8 +83,7 @@ class Steps:
         loss, correct, total = (float(x) for x in self._compiled(packed, steps))
         if not np.isfinite(loss):
             raise LossError(
-                'the loss is not finite: lower --lr, or look for extreme '
-                'runtimes in the training split'
+                'the loss is not finite: lower --lr, or look for extreme runtimes'
             )
         return loss, correct, total
 

@@ -1,6 +1,7 @@
-"""Grows gradient-boosted trees on packed splits, with LightGBM.
+"""Grows gradient-boosted trees with LightGBM.
 
-trees, losses = grow(task, train, valid, TreeOptions())
+rows = draw_rows(rng, task, store, table, graphs, most=1000)
+trees, losses = fit(table.names, TreeOptions(), rows, None, seed=0)
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +21,6 @@ from baselines.tasks import protocol
 from baselines.trees import booster as trees_lib
 from baselines.trees import nodes
 from baselines.trees import tree_scores
-
-_CELLS = 1 << 27  # of a table to train on: 512 MB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,44 +82,6 @@ class Rows(NamedTuple):
     weights: np.ndarray | None = None  # float64 [rows]; None: all 1
     # float64 [rows], normal scores of the prior's column; None without one
     prior: np.ndarray | None = None
-
-
-def grow(
-    task: protocol.Task[Any],
-    train: splits.PackedSplit,
-    chosen: np.ndarray,
-    weights: float | np.ndarray,
-    valid: splits.PackedSplit,
-    valid_configs: int,
-    options: TreeOptions,
-    seed: int,
-    graphs: Mapping[str, Any],
-) -> tuple[trees_lib.Trees, dict[str, list[float]]]:
-    """Grows trees on a split until another one says that they get no better.
-
-    Args:
-        chosen: int64, numbers of its graphs to learn from.
-        weights: float64, the weight of each of these; a number: all alike.
-        valid: the split that decides when to stop, if its runtimes are known.
-        valid_configs: number of its configurations to use, per graph on average.
-        graphs: both splits as a graph model reads them, 'train' and 'valid'.
-
-    Returns:
-        The trees, and the losses by tree; see `fit`.
-    """
-    starting.return_memory()  # the table is often the largest array of a training
-    rng = np.random.default_rng([seed, 2**31])
-    table = task.table(train, None, graphs['train'])
-    most = min(options.rows, _CELLS // len(table.names))
-    rows = draw_rows(rng, task, train, table, chosen, most, weights)
-    checked = None
-    if valid.has_runtimes:
-        most = valid_configs * len(valid)
-        of_valid = task.table(valid, None, graphs['valid'])
-        checked = draw_rows(rng, task, valid, of_valid, np.arange(len(valid)), most)
-    grown = fit(table.names, options, rows, checked, seed, task.prior)
-    starting.return_memory()  # what LightGBM took
-    return grown
 
 
 def draw_rows(

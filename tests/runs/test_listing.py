@@ -168,14 +168,6 @@ def test_a_running_training_is_not_called_interrupted(folder, capsys):
     assert f'{folder}: {process}' in capsys.readouterr().out
 
 
-def test_a_damaged_run_file_is_named_and_left_out(folder, capsys):
-    (folder / 'run_ccccddddee.jsonz').write_bytes(b'')
-    assert processes.command('runs', '--out_dir', folder) == 0
-    captured = capsys.readouterr()
-    assert len(captured.out.splitlines()) == 5
-    assert 'run_ccccddddee.jsonz ' in captured.err
-
-
 def test_no_runs(tmp_path, capsys):
     assert processes.command('runs', '--out_dir', tmp_path, '--json') == 0
     assert capsys.readouterr() == ('[]\n', '')

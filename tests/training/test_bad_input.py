@@ -133,12 +133,6 @@ def test_a_collection_of_too_few_to_divide(train, refused, data, tmp_path, capsy
     assert ranking.count('\n') == 1 + len([*(data / 'train').iterdir()])
 
 
-def test_a_loss_that_overflows(refused, data):
-    assert data.exists()
-    changes = dict(tile_runs.TINY, lr=1e30, batch=1)
-    refused('--lr', **changes)
-
-
 _BLIND = """
 from tests.helpers import tiny_models
 import tensorflow as tf

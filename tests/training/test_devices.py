@@ -41,7 +41,7 @@ def test_one_device_takes_all():
 
 
 def test_a_batch_has_to_be_divided():
-    with pytest.raises(ValueError, match=' 10 .* 4 '):
+    with pytest.raises(ValueError, match='--batch .* 4 .* 10'):
         _devices(4, 2, 0).batch(10)
 
 

@@ -119,7 +119,7 @@ def test_importance_as_a_command(trees, tmp_path, capsys):
     (model_dir / 'variables').mkdir()
     (model_dir / 'variables' / 'variables.index').touch()
     assert commands.run('importance', [str(model_dir)]) == 1
-    assert 'no trees' in capsys.readouterr().err
+    assert '--trees' in capsys.readouterr().err
 
 
 def test_scores_are_those_of_lightgbm(tmp_path):

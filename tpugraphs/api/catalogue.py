@@ -32,22 +32,18 @@ def models(task: str = 'tile') -> Catalogue:
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
     classes = registry.distinct(registry.models(registry.FOLDERS[task]))
-    return _described({**classes, registry.TREES: booster.Trees})
+    return _first_lines({**classes, registry.TREES: booster.Trees})
 
 
 def columns() -> Catalogue:
     """Returns the column sets of --columns, and the first lines of their docstrings."""
-    return _described(column_sets.find())
+    return _first_lines(column_sets.find())
 
 
-def _described(described: Mapping[str, Any]) -> Catalogue:
-    """Returns names with the first lines of the docstrings of what has them."""
-    return Catalogue(
-        {
-            name: (inspect.getdoc(x) or '').partition('\n')[0]
-            for name, x in described.items()
-        }
-    )
+def _first_lines(described: Mapping[str, Any]) -> Catalogue:
+    """Returns the first lines of docstrings, by the names of what has them."""
+    docs = {name: inspect.getdoc(x) or '' for name, x in described.items()}
+    return Catalogue({name: doc.partition('\n')[0] for name, doc in docs.items()})
 
 
 def losses() -> Catalogue:

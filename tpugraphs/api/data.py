@@ -45,7 +45,7 @@ class Records(Sequence):
         if isinstance(which, str):
             if which not in self.ids:
                 raise KeyError(f'no graph {which!r}{registry.suggest(which, self.ids)}')
-            return self._store.record(self.ids.index(which))
+            which = self.ids.index(which)
         return self._store.record(range(len(self))[which])
 
     def __repr__(self) -> str:
@@ -54,8 +54,9 @@ class Records(Sequence):
     def _repr_html_(self) -> str:
         offsets, counts = self._store.node_offsets, self._store.config_counts
         nodes = offsets[1:] - offsets[:-1]
-        sizes = ([f'{n:,}', f'{c:,}'] for n, c in zip(nodes, counts))
-        rows = [[name, *size] for name, size in zip(self.ids, sizes)]
+        rows = [
+            [name, f'{n:,}', f'{c:,}'] for name, n, c in zip(self.ids, nodes, counts)
+        ]
         head = ['graph', 'nodes', 'configurations']
         return text.html_table([head, *rows], _MOST_ROWS)
 

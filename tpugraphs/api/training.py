@@ -152,7 +152,7 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
     for callback in callbacks:
         if not callable(getattr(callback, 'on_epoch', None)):
             raise ValueError(
-                f'callbacks: {callback!r} has no method on_epoch(run, metrics)'
+                f'callbacks: {callback!r} must have on_epoch(run, metrics)'
             )
 
 

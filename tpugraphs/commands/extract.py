@@ -61,6 +61,4 @@ def run(args: argparse.Namespace) -> int:
     """Extracts the files, and prints a summary."""
     tpugraphs.beam.check_arguments(args)
     options = settings_lib.from_options(extract.extractor.ExtractionOptions, args)
-    return extract.extraction.extract(
-        args.inputs, options, args.runner, args.beam_options, args.split, args.by
-    )
+    return extract.extraction.extract(args.inputs, options)

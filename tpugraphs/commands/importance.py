@@ -28,8 +28,7 @@ def run(args: argparse.Namespace) -> None:
     run_file = finding.load(command_line.run_of(args))
     if not run_file.has_trees:
         raise ValueError(
-            f'{run_file.model_dir} has no trees: importances are of runs of '
-            '--model=Trees, --trees or --recipe=strong'
+            f'{run_file.model_dir} must have trees (--model=Trees, --trees)'
         )
     trees = booster.Trees.read(run_file.trees_file)
     rows = trees.importances()

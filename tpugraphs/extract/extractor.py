@@ -28,6 +28,12 @@ class ExtractionOptions:
     pad: int = 0  # the value of absent list entries, 0 or -1
     extra: bool = False  # whether to write `node_feat_extra`, too
     overwrite: bool = False  # whether to replace existing files
+    # an installed Beam runner, whose workers see the inputs and the output; '' for
+    # Beam's own, and only for many files
+    runner: str = ''
+    beam_options: str = ''  # command-line options of the runner
+    split: str = ''  # shares of train, valid and test, as '80/10/10'; '' for one folder
+    by: str = splitting.BY[0]  # the unit that stays together in a split
 
 
 def extract_file(path: str, options: ExtractionOptions) -> outcomes.Outcome:
@@ -111,6 +117,5 @@ def _check_existing(target: str, options: ExtractionOptions) -> None:
     if pad != options.pad or missing:
         how = 'without --extra' if missing else f'with --pad={pad}'
         raise OSError(
-            f'{target}: is there already, extracted {how}; use another '
-            'folder, or --overwrite'
+            f'{target}: was extracted {how}; use another folder, or --overwrite'
         )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +20,7 @@ from baselines.hlo import reading
 from baselines.hlo import schema
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Content:
+class Content(NamedTuple):
     """One graph and its configurations.
 
     Attributes:
@@ -46,13 +44,9 @@ class Content:
     kind: str
     opcodes: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
-    edges: np.ndarray = dataclasses.field(
-        default_factory=lambda: np.zeros((0, 2), np.int64)
-    )
+    edges: np.ndarray = np.zeros((0, 2), np.int64)
     config_groups: np.ndarray | None = None
-    runtimes: np.ndarray = dataclasses.field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )
+    runtimes: np.ndarray = np.zeros(0, np.int64)
     default: int | None = None
     configurable: int = 0
     feature_count: int = 0
@@ -133,9 +127,8 @@ def _module_content(kind: str, tuning: protos.ModuleTuningData) -> Content:
     try:
         configs = raw.configs_of(kind, tuning, nodes)
     except ValueError as error:
-        return dataclasses.replace(content, problem=str(error))
-    return dataclasses.replace(
-        content,
+        return content._replace(problem=str(error))
+    return content._replace(
         runtimes=configs.config_runtime,
         default=configs.normalizer,
         dropped=sum(configs.dropped.values()),

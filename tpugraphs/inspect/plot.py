@@ -83,9 +83,8 @@ def draw_graph(content: contents.Content, path: str) -> None:
         drawings.append(_Runtimes(content))
     if not drawings:
         raise ValueError(
-            f'{text.printable(content.name)}: has '
-            f'{len(content.opcodes):,} nodes, of which '
-            f'{layers.MOST} are drawn, and no runtimes'
+            f'{text.printable(content.name)}: has no runtimes to draw, and must have '
+            f'up to {layers.MOST} nodes, not {len(content.opcodes):,}'
         )
     widths, heights = zip(*(drawing.size for drawing in drawings))
     picture.set_size_inches(sum(widths), max(heights))
@@ -116,9 +115,7 @@ class _Graph:
         self._groups = [
             _GROUP_OF.get(opcode, 'elementwise') for opcode in content.opcodes
         ]
-        longest = [
-            max(len(part) for part in label.split('\n')) for label in self._labels
-        ]
+        longest = [max(map(len, label.split('\n'))) for label in self._labels]
         # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
         with text.located(text.printable(content.name)):

@@ -64,9 +64,7 @@ def describe(
 def draw_only_graph(path: str, graphs: list[contents.Content], picture: str) -> None:
     """Draws the only graph of a file; raises ValueError for several."""
     if len(graphs) > 1:
-        raise ValueError(
-            f'{path}: has {len(graphs)} modules; choose the one to draw with --module'
-        )
+        raise ValueError(f'{path}: has {len(graphs)} modules; --module must name one')
     plot.draw_graph(graphs[0], files.expand(picture))
 
 

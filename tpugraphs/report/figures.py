@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,17 +59,18 @@ def _losses(
 ) -> list[pictures.Picture]:
     """Draws one kind of loss, which no other kind can be compared with."""
     lines = {'train_loss': '-', 'val_loss': '--'}
-
-    def is_of(run: measured.MeasuredRun) -> bool:
-        return measured.loss_of(run) == loss
-
-    runs = [run for model in models for run in model.runs if is_of(run)]
+    # Models without such a run stay, and so does the colour of each.
+    models = [
+        model._replace(runs=[r for r in model.runs if measured.loss_of(r) == loss])
+        for model in models
+    ]
+    runs = [run for model in models for run in model.runs]
     if not any(np.isfinite(_curve(run, name)).any() for run in runs for name in lines):
         return []
     what = f'({text.printable(loss.name)}) by {loss.step}'
     return [
         pictures.draw_picture(
-            lambda axes: _plot_curves(axes, models, lines, loss.name, loss.step, is_of),
+            lambda axes: _plot_curves(axes, models, lines, loss.name, loss.step),
             f'Line chart of the loss {what}, in training and on validation.',
             f'The loss {what}: solid in training, dashed on validation.',
         )
@@ -83,13 +83,12 @@ def _plot_curves(
     lines: Mapping[str, str],
     title: str,
     step: str = 'epoch',
-    is_shown: Callable[[measured.MeasuredRun], bool] = lambda run: True,
 ) -> None:
     """Plots curves, in a style by name, with a star at the best epoch of a score."""
     for number, model in enumerate(models):
         style = {'color': pictures.colour(number)}
         label = model.name
-        for run in filter(is_shown, model.runs):
+        for run in model.runs:
             for name, line in lines.items():
                 values = _curve(run, name)
                 if not np.isfinite(values).any():
@@ -226,22 +225,28 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
     points = [k for k in _KS if k <= most]
-    lines, bands = [], []  # by model, [points] and [points, 2]
+    program_of = report.GROUPINGS[runs[0].summary['task']].group_of
+    lines, bands = {}, {}  # by model, [points] and [points, 2]
     for model in models:
-        # [graphs of all runs, points]; programs are the units of an interval.
-        errors = np.concatenate([_errors_by_k(run, points) for run in model.runs])
-        programs = [name for run in model.runs for name in _programs(run)]
-        lines.append(errors.mean(axis=0))
+        graphs = [graph for run in model.runs for graph in run.results]
+        errors = _errors_by_k(graphs, points)
+        # Programs are the units of an interval.
+        programs = [program_of(graph.graph_id) for graph in graphs]
         ends = [metrics.grouped_interval(column, programs) for column in errors.T]
-        bands.append(np.array(ends, np.float64))
-    untrained = _untrained_by_k(runs[0], points)
+        lines[model.name] = errors.mean(axis=0)
+        bands[model.name] = np.array(ends, np.float64)
+    untrained = {
+        name: _errors_by_k(graphs, points).mean(axis=0)
+        for name, graphs in _untrained(runs[0].results).items()
+    }
 
     def plot(axes: Any) -> None:
-        for number, (model, line, band) in enumerate(zip(models, lines, bands)):
+        for number, (name, line) in enumerate(lines.items()):
             hue = pictures.colour(number)
             marker = pictures.marker(number)
-            axes.plot(points, line, marker=marker, color=hue, label=model.name)
-            axes.fill_between(points, *band.T, color=hue, alpha=0.15, linewidth=0)
+            axes.plot(points, line, marker=marker, color=hue, label=name)
+            band = bands[name].T
+            axes.fill_between(points, *band, color=hue, alpha=0.15, linewidth=0)
         for (name, line), style in zip(untrained.items(), ('--', ':')):
             axes.plot(points, line, style, color=pictures.FAINT, label=name)
         axes.set_xscale('log')
@@ -253,10 +258,7 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
         pictures.add_legend(axes, _COMPARED_WITH)
 
     sentences = []
-    for name, line in {
-        **dict(zip((m.name for m in models), lines)),
-        **untrained,
-    }.items():
+    for name, line in (lines | untrained).items():
         means = [
             f'{x:.1%} at k = {k}' for x, k in zip(line, points) if k in _KS_IN_TEXT
         ]
@@ -270,36 +272,25 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     )
 
 
-def _errors_by_k(run: measured.MeasuredRun, points: Sequence[int]) -> np.ndarray:
+def _errors_by_k(
+    graphs: Sequence[report.GraphResult], points: Sequence[int]
+) -> np.ndarray:
     """Computes the top-k errors of each graph: float64 [graphs, points]."""
     rows = [
         [metrics.top_k_error(graph.scores, graph.runtimes, k) for k in points]
-        for graph in run.results
+        for graph in graphs
     ]
     return np.array(rows, np.float64)
 
 
-def _untrained_by_k(
-    run: measured.MeasuredRun, points: Sequence[int]
-) -> dict[str, np.ndarray]:
-    """Returns the errors of random choice and, where known, with the default first."""
-    rows: dict[str, list[list[float]]] = {_RANDOM: [], _DEFAULT: []}
-    for graph in run.results:
-        times = graph.runtimes
-        rows[_RANDOM].append([metrics.random_top_k_error(times, k) for k in points])
-        if graph.default is not None:
-            # Scores [configurations] that rank the default first and tie the rest.
-            others = (np.arange(len(times)) != graph.default).astype(int)
-            errors = [metrics.top_k_error(others, times, k) for k in points]
-            rows[_DEFAULT].append(errors)
-    of_all = {name: r for name, r in rows.items() if len(r) == len(run.results)}
-    return {name: np.mean(r, axis=0) for name, r in of_all.items()}
-
-
-def _programs(run: measured.MeasuredRun) -> list[str]:
-    """Returns the program of each graph."""
-    group_of = report.GROUPINGS[run.summary['task']].group_of
-    return [group_of(graph.graph_id) for graph in run.results]
+def _untrained(
+    graphs: Sequence[report.GraphResult],
+) -> dict[str, list[report.GraphResult]]:
+    """Scores graphs at random and, where all defaults are known, with these first."""
+    scored = {_RANDOM: [g._replace(scores=np.zeros(len(g.runtimes))) for g in graphs]}
+    if all(graph.default is not None for graph in graphs):
+        scored[_DEFAULT] = [g._replace(scores=g.rank_default_first()) for g in graphs]
+    return scored
 
 
 def _set_percents(axis: Any) -> None:
@@ -329,12 +320,8 @@ def _worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str
 
 
 def _curve(run: measured.MeasuredRun, name: str) -> np.ndarray:
-    """Returns a curve of a run file as float64; entries that are no numbers are NaN."""
-    values = run.run.curve.get(name)
-    numbers = values if isinstance(values, list) else []
-    return np.array(
-        [v if isinstance(v, (int, float)) else math.nan for v in numbers], np.float64
-    )
+    """Returns a curve of a run file, float64 [epochs]; NaN where it has None."""
+    return np.array(run.run.curve.get(name, []), np.float64)
 
 
 def _best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> int | None:

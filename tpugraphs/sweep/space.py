@@ -166,9 +166,7 @@ def _parse_conditions(
         values = wanted if isinstance(wanted, list) else [wanted]
         conditions[name] = [typed(name, value) for value in values]
         if parameter and not all(map(parameter.contains, conditions[name])):
-            raise ValueError(
-                f'when wants {name} = {text.quoted(wanted)}, which it cannot be'
-            )
+            raise ValueError(f'when: {name} cannot be {text.quoted(wanted)}')
     return conditions
 
 
@@ -181,8 +179,7 @@ def _parse_options(
         return 'categorical', {'choices': [typed(name, value) for value in choices]}
     if not {'low', 'high'} <= table.keys() <= {'low', 'high', 'log', 'step'}:
         raise ValueError(
-            'needs low and high, and perhaps log, step, when; or choices, a list; not '
-            f'{table}'
+            f'must have low and high (log, step, when), or choices, not {table}'
         )
     options = {**table, **{key: typed(name, table[key]) for key in ('low', 'high')}}
     # A bound with a decimal point makes the range one of floats.

@@ -81,10 +81,14 @@ _ROWS = {
         _FAILS, 'baselines.tiles.implicit', head='from baselines.tiles import implicit'
     ),
     'Sibling': Row(_FAILS, 'tiles.graphs', head='from . import graphs'),
-    'Absent': Row(_FAILS, 'line 1 imports no_such', head='import no_such'),
+    'Absent': Row(
+        _FAILS,
+        'line 1: the published tree does not have no_such',
+        head='import no_such',
+    ),
     'Handled': Row(
         _FAILS,
-        'imports no_such',
+        'does not have no_such',
         head='try:\n  import no_such\nexcept KeyError:\n  pass',
     ),
     'Syntax': Row(_FAILS, 'SyntaxError', head='def f(:'),

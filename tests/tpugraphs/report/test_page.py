@@ -216,9 +216,11 @@ def test_settings_that_trees_ignore_are_none_of_theirs(tmp_path):
 def test_the_default_first_then_at_random():
     """Of runtimes 1, 2, 4 with the default 2: one lost at first, then 1 or 0."""
     graph = report.GraphResult('p_0', np.zeros(3), np.array([1.0, 2.0, 4.0]), default=1)
-    run = measured.MeasuredRun('m', 'm', None, {'task': 'tile'}, [graph])
-    found = figures._untrained_by_k(run, [1, 2, 3])
-    np.testing.assert_allclose(found['at random'], [4 / 3, 1 / 3, 0])
-    np.testing.assert_allclose(found['default first'], [1, 1 / 2, 0])
-    unknown = run._replace(results=[graph._replace(default=None)])
-    assert list(figures._untrained_by_k(unknown, [1])) == ['at random']
+    found = figures._untrained([graph])
+    for name, errors in {
+        'at random': [4 / 3, 1 / 3, 0],
+        'default first': [1, 1 / 2, 0],
+    }.items():
+        [shown] = figures._errors_by_k(found[name], [1, 2, 3])
+        np.testing.assert_allclose(shown, errors)
+    assert list(figures._untrained([graph._replace(default=None)])) == ['at random']
