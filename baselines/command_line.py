@@ -156,15 +156,15 @@ def add_run_arguments(parser: argparse.ArgumentParser, split: str = 'test') -> N
     about = 'keep packed splits in this folder (default: ~/data/tpugraphs/cache)'
     option(parser, '--cache_dir', '', about)
     add_models_file(parser)
-    about = f'{settings_lib.help_of(config.LayoutConfig, "memory_budget")} of layouts'
+    about = f'{settings_lib.get_help(config.LayoutConfig, "memory_budget")} of layouts'
     most = config.LayoutConfig.memory_budget
     option(parser, '--memory_budget', most, about, metavar='MB')
-    about = settings_lib.help_of(config.TileConfig, 'sample_data')
+    about = settings_lib.get_help(config.TileConfig, 'sample_data')
     switch(parser, '--sample_data', about)
     of_run = "(default: as in the run's training, if no data are named)"
     about = f'use only the first few files of each split {of_run}'
     add_negatable(parser, 'toy_data', about)
-    about = f'{settings_lib.help_of(config.TileConfig, "skip_bad_files")} {of_run}'
+    about = f'{settings_lib.get_help(config.TileConfig, "skip_bad_files")} {of_run}'
     add_negatable(parser, 'skip_bad_files', about)
 
 
@@ -184,7 +184,7 @@ def add_collection(parser: argparse.ArgumentParser, estimate: bool = True) -> No
 
 def add_models_file(parser: argparse.ArgumentParser) -> None:
     """Declares where a command finds the user's own models."""
-    about = settings_lib.help_of(config.TileConfig, 'models_file')
+    about = settings_lib.get_help(config.TileConfig, 'models_file')
     option(parser, '--models_file', '', about)
 
 

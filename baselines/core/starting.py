@@ -13,7 +13,7 @@ from typing import Any
 from baselines.core import text
 
 
-def submodules(package: str) -> Callable[[str], types.ModuleType]:
+def import_on_use(package: str) -> Callable[[str], types.ModuleType]:
     """Returns a `__getattr__` (PEP 562) that imports a package's modules on first use.
 
     So a command imports the package alone, and its --help waits for nothing else.
@@ -31,7 +31,7 @@ def submodules(package: str) -> Callable[[str], types.ModuleType]:
     return load
 
 
-def core_count() -> int:
+def count_cores() -> int:
     """Returns the number of cores that this process may use."""
     if hasattr(os, 'sched_getaffinity'):
         return len(os.sched_getaffinity(0))
@@ -40,7 +40,7 @@ def core_count() -> int:
 
 def describe_cpu() -> str:
     """Describes the processor for messages: 'CPU, 2 cores'."""
-    return f'CPU, {text.count(core_count(), "core")}'
+    return f'CPU, {text.count(count_cores(), "core")}'
 
 
 def start_tensorflow() -> None:
@@ -76,7 +76,7 @@ def start_tensorflow() -> None:
         )
     if not is_ours:
         return
-    number, threading = core_count(), tf.config.threading
+    number, threading = count_cores(), tf.config.threading
     # Threads cannot be set any more after the first operation, so this comes here.
     if not os.environ.get('TF_NUM_INTRAOP_THREADS'):
         threading.set_intra_op_parallelism_threads(max(1, number // 2))

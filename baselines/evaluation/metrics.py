@@ -34,7 +34,7 @@ def places(scores: ArrayLike) -> np.ndarray:
     As scores they give the same ranking without ties, which is the published rule for
     equal scores.
     """
-    return np.argsort(arrays.best_first(scores))  # the inverse of a permutation
+    return np.argsort(arrays.order_by_score(scores))  # the inverse of a permutation
 
 
 def expected_best(
@@ -61,7 +61,7 @@ def expected_best(
         ValueError: no score, not 1-D, or a NaN among them.
     """
     # Shapes: all [c] until `order` keeps the candidates, cheapest first.
-    scores, costs = arrays.checked_scores(scores), np.asarray(costs)
+    scores, costs = arrays.check_scores(scores), np.asarray(costs)
     values = np.asarray(costs if values is None else values, np.float64)
     k = min(k, len(scores))
     last = np.partition(scores, k - 1)[k - 1]
@@ -343,7 +343,7 @@ def _ascending_pairs(ranks: np.ndarray) -> tuple[int, np.ndarray]:
 
 def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Returns scores and as many runtimes as arrays; raises ValueError otherwise."""
-    scores, runtimes = arrays.checked_scores(scores), _checked_runtimes(runtimes)
+    scores, runtimes = arrays.check_scores(scores), _checked_runtimes(runtimes)
     if scores.shape != runtimes.shape:
         raise ValueError(
             f'{len(scores)} scores must be as many as the runtimes, {len(runtimes)}'
@@ -353,6 +353,6 @@ def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.nda
 
 def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
     why = 'must be positive (files of the test split have no runtimes, only 0)'
-    return arrays.checked_numbers(
+    return arrays.check_numbers(
         runtimes, 'runtime', lambda x: np.isfinite(x) & (x > 0), why
     )

@@ -105,7 +105,7 @@ class TileTable:
         counts = store.config_counts[kernels]
         # Ragged: the rows of all kernels, end to end.
         taken = np.minimum(counts, _DRAWN)
-        place = arrays.ranges(np.zeros_like(taken), taken)
+        place = arrays.concatenate_ranges(np.zeros_like(taken), taken)
         step = np.repeat((counts - 1) / np.maximum(taken - 1, 1), taken)
         rows = np.repeat(store.config_offsets[kernels], taken)
         columns = self.rows(rows + (place * step).astype(np.int64))

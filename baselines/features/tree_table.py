@@ -51,7 +51,7 @@ class TreeTable:
         kernel_names = _kernel_names(store)
         if names is None:
             # Sets for a TPU read bounds as registers; those for a CPU may be missing.
-            fitting = registry.column_sets(column_sets.machine_of(store))
+            fitting = registry.find_column_sets(column_sets.machine_of(store))
             sets = column_sets.find(fitting or ['tile'])
             names = [name for columns in sets.values() for name in columns.names]
             if 'tile' in sets:

@@ -66,7 +66,7 @@ def save(
     # The run file appears first, then the directory is renamed: listings ask for
     # both, so a kill between the two leaves nothing that looks finished.
     try:
-        with files.folder_atomically(final) as folder:
+        with files.make_folder_atomically(final) as folder:
             if model:
                 save_model(model, folder)
             if trees:

@@ -19,7 +19,7 @@ def test_errors_notes_and_tables_are_cut(capsys):
     assert line.startswith('f.pb: a \\x1b[2Jxxx') and len(line) == 1000 + len('f.pb: ')
     text.note(_LONG)
     assert len(capsys.readouterr().err) == len('note: \n') + 1000
-    assert text.table([['name'], [_LONG]])[1] == _SHOWN
+    assert text.format_table([['name'], [_LONG]])[1] == _SHOWN
 
 
 def test_names_of_modules(tmp_path, capsys):

@@ -162,7 +162,7 @@ def test_a_running_training_is_not_called_interrupted(folder, capsys):
     (folder / 'unfinished_0123.npz').touch()
     assert processes.command('runs', '--out_dir', folder) == 0
     assert f'{folder}/unfinished_0123.npz: ' in capsys.readouterr().out
-    with files.locked(lock, 'taken'):
+    with files.hold_lock(lock, 'taken'):
         assert processes.command('runs', '--out_dir', folder) == 0
     process = f'process {os.getpid()} on {socket.gethostname()}'
     assert f'{folder}: {process}' in capsys.readouterr().out

@@ -78,7 +78,7 @@ def test_our_models_in_the_published_tree(tmp_path):
     )
     expected, tolerance = {}, {}
     # Only the drop-in file travels; models of the zoo stay here.
-    models = registry.models_in(importlib.import_module('baselines.tiles.models'))
+    models = registry.list_models_in(importlib.import_module('baselines.tiles.models'))
     for name in conformance.distinct(models):
         model = models[name](5, tile_graphs.NUM_OPS)
         model(graph)
@@ -90,7 +90,9 @@ def test_our_models_in_the_published_tree(tmp_path):
     np.savez(tmp_path / 'inputs.npz', **inputs)
     layout = {}
     program, _ = layout_programs.merged([layout_programs.random_program(0)], range(5))
-    for name, model_class in registry.distinct(registry.models('layout')).items():
+    for name, model_class in registry.drop_aliases(
+        registry.find_models('layout')
+    ).items():
         layout[name] = model_class(5, 10)
         layout[name](program)
         # Without the calls, which take seconds to trace.
@@ -130,7 +132,7 @@ def save(model, path):  # what is read; a whole SavedModel takes seconds
 
 saved.save_model = save
 run_training.train(config.TileConfig(**json.loads(sys.argv[1])))
-models = registry.models('layout')
+models = registry.find_models('layout')
 print('GCN is', models['GCN'].__module__, 'next to', models['ChebNet'].__module__)
 """
 

@@ -159,13 +159,13 @@ def show(study: optuna.Study, as_json: bool) -> None:
         return
     rows = [['trial', 'state', 'score', 'seconds', 'settings']]
     rows += map(_row, study.trials)
-    print(*text.table(rows, '><>><', rules=[1]), _best(study), sep='\n')
+    print(*text.format_table(rows, '><>><', rules=[1]), _best(study), sep='\n')
 
 
 def _row(trial: FrozenTrial) -> list[str]:
     """Returns the cells of a trial in the table of all."""
     number, state, score, seconds, settings, reason = _to_json(trial).values()
-    figures = text.cell(score, '.3f'), text.cell(seconds, '.1f')
+    figures = text.format_value(score, '.3f'), text.format_value(seconds, '.1f')
     shown = f'{differences.format_settings(settings)}; {reason}'.rstrip('; ')
     return [str(number), state, *figures, shown]
 
@@ -282,14 +282,14 @@ def run(
             best['score'] = study.best_value
             recipes.write(best_file, base.collection.name, settings, best)
 
-    kept = f'kept the trials in {files.shown(base.out_dir)}'
+    kept = f'kept the trials in {files.format_path(base.out_dir)}'
     output = sys.stderr if options.json else sys.stdout
     with using(storage):
         study = create(storage, name, definition, epochs)
         if not study.trials:
             study.enqueue_trial(space.defaults())
         enough = optuna.study.MaxTrialsCallback(options.trials, _ENOUGH)
-        with text.interruptible(kept), contextlib.redirect_stdout(output):
+        with text.mark_interrupts(kept), contextlib.redirect_stdout(output):
             study.optimize(
                 lambda trial: _score(trial, space, best_file),
                 max(options.trials - len(study.get_trials(states=_ENOUGH)), 0),

@@ -83,7 +83,7 @@ def open_folder(
     os.makedirs(output, exist_ok=True)
     try:
         refusal = f'{output}: another collect measures into it; wait for it to end'
-        with files.locked(os.path.join(output, _LOCK), refusal):
+        with files.hold_lock(os.path.join(output, _LOCK), refusal):
             for part, _, _ in os.walk(output):
                 files.remove_leftovers(part, _LEFTOVERS)
             folder = CollectionFolder(sources, options)
@@ -206,8 +206,8 @@ class CollectionFolder:
                 'it, or use another folder'
             )
         content = read_sidecar(output)
-        with text.located(os.path.join(output, hardware.SIDECAR)):
-            untrusted.check(content, {'collection': _OBJECT, **_MINUTES})
+        with text.locate_errors(os.path.join(output, hardware.SIDECAR)):
+            untrusted.check_fields(content, {'collection': _OBJECT, **_MINUTES})
         before = content['collection']
         other = [key for key in self._about if before.get(key) != self._about[key]]
         if other:
@@ -268,9 +268,9 @@ def read_sidecar(folder: str) -> text.JsonObject:
         )
     try:
         content = untrusted.loads(untrusted.read(path, hardware.MOST_SIDECAR))
-        untrusted.check(content, {'kernels': _OBJECT})
+        untrusted.check_fields(content, {'kernels': _OBJECT})
         for name, kernel in content['kernels'].items():
-            with text.located(text.shortened(name, _WIDTH)):
+            with text.locate_errors(text.shorten(name, _WIDTH)):
                 _check_kernel(name, kernel)
     except ValueError as error:
         raise ValueError(f'{path}: damaged ({error}); collect again') from None
@@ -332,8 +332,8 @@ _MINUTES = dict.fromkeys(('minutes', 'worker_cpu_minutes'), (_is_number, 'a numb
 
 def _check_kernel(name: object, kernel: text.JsonObject) -> None:
     """Raises ValueError unless the entry of a kernel has all its fields."""
-    untrusted.check({'name': name}, {'name': _NAME})
-    untrusted.check(kernel, _RULES)
+    untrusted.check_fields({'name': name}, {'name': _NAME})
+    untrusted.check_fields(kernel, _RULES)
     count = len(kernel['halves'][0])
     is_place = lambda value: untrusted.is_int(value) and 0 <= value < count
     are_configs = lambda value: isinstance(value, list) and len(value) == count
@@ -349,4 +349,4 @@ def _check_kernel(name: object, kernel: text.JsonObject) -> None:
     # Shipped archives lack the first two; files of earlier versions the others, and
     # their default is the first configuration.
     optional = {'configs': [{}] * count, 'dropped': {}, 'default': 0, 'once': []}
-    untrusted.check({**optional, **kernel}, rules)
+    untrusted.check_fields({**optional, **kernel}, rules)

@@ -13,7 +13,7 @@ def name_cause(error: BaseException) -> str:
 
     Libraries write the location before the cause, and advice after it.
     """
-    lines = [line.strip() for line in (text.message_of(error) or '').splitlines()]
+    lines = [line.strip() for line in (text.get_message(error) or '').splitlines()]
     lines = list(filter(None, lines))
     if not lines:
         return type(error).__name__

@@ -188,7 +188,7 @@ def trace_saved_model(
     import tensorflow as tf
 
     try:
-        with files.plain_path(folder) as path:
+        with files.make_plain_path(folder) as path:
             loaded = tf.saved_model.load(path)  # owns the variables
         signatures = dict(loaded.signatures)
     except Exception as error:
