@@ -84,7 +84,7 @@ def measure(name: str, folder: str, repeats: int, profile: bool) -> None:
     normalizer = normalizer_lib.Normalizer.fit(store)
     graphs = graphs_lib.TileGraphs(store, normalizer)
     tf.keras.utils.set_random_seed(0)
-    model_class = registry.model_class(name, 'tile')
+    model_class = registry.find_model_class(name, 'tile')
     task = lookup.TASKS['tile']
     model = task.make_model(model_class, {}, _CONFIGS, 120, normalizer)
     plain = plain_models.TileModel(model)

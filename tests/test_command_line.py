@@ -46,7 +46,7 @@ def _raise(error):
     ],
 )
 def test_user_errors_are_one_line(capsys, error, words):
-    assert exits.guarded(lambda: _raise(error)) == 1
+    assert exits.run_guarded(lambda: _raise(error)) == 1
     printed, line = capsys.readouterr()
     assert printed == '' and line.startswith('error: ') and line.count('\n') == 1
     assert all(word in line for word in words)
@@ -54,19 +54,19 @@ def test_user_errors_are_one_line(capsys, error, words):
 
 def test_untrusted_text_does_not_reach_the_terminal_raw(capsys):
     stored = 'a\x1b[2Jb\rc\u202ed\x9b'
-    assert exits.guarded(lambda: print(stored, 'two\n\tlines \u00e9')) == 0
+    assert exits.run_guarded(lambda: print(stored, 'two\n\tlines \u00e9')) == 0
     shown = capsys.readouterr().out
     assert shown == 'a\\x1b[2Jb\\rc\\u202ed\\x9b two\n\tlines \u00e9\n'
 
 
 def test_our_own_defects_keep_their_traceback(monkeypatch):
-    assert exits.guarded(lambda: None) == 0
-    assert exits.guarded(lambda: 3) == 3
+    assert exits.run_guarded(lambda: None) == 0
+    assert exits.run_guarded(lambda: 3) == 3
     with pytest.raises(TypeError):
-        exits.guarded(lambda: _raise(TypeError('ours')))
+        exits.run_guarded(lambda: _raise(TypeError('ours')))
     monkeypatch.setenv('TPUGRAPHS_DEBUG', '1')
     with pytest.raises(ValueError, match='^bad$'):
-        exits.guarded(lambda: _raise(ValueError('bad')))
+        exits.run_guarded(lambda: _raise(ValueError('bad')))
 
 
 def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
@@ -76,7 +76,7 @@ def test_ctrl_c_and_a_library_that_fails_as_it_cleans_up(capsys):
         finally:
             threading.Lock().release()
 
-    assert exits.guarded(work) == 130
+    assert exits.run_guarded(work) == 130
     assert capsys.readouterr() == ('', '\ninterrupted\n')
 
 
@@ -97,13 +97,13 @@ def test_ctrl_c_says_how_to_go_on(started, wanted, monkeypatch, capsys):
     found = {'tpugraphs': '/bin/tpugraphs'}
     monkeypatch.setattr(exits.shutil, 'which', found.get)
     stop = text.Interrupted('kept 6 epochs', '--resume')
-    assert exits.guarded(lambda: _raise(stop)) == 130
+    assert exits.run_guarded(lambda: _raise(stop)) == 130
     assert capsys.readouterr().err.endswith(f': {wanted or started} --resume\n')
 
 
 _PRINTS = (
     'import sys; from baselines.core import exits; '
-    'sys.exit(exits.guarded(lambda: print("x" * int(sys.argv[1]))))'
+    'sys.exit(exits.run_guarded(lambda: print("x" * int(sys.argv[1]))))'
 )
 
 
@@ -126,7 +126,7 @@ def work():
     with open(sys.argv[1], 'wb'):
         os.write(1, b'output')
         os.write(2, b'log')
-sys.exit(exits.guarded(work))
+sys.exit(exits.run_guarded(work))
 """
 
 

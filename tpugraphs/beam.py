@@ -160,7 +160,7 @@ def score_split(
     opened = predictor.name, options, predictor.split, store.fingerprint
     work = functools.partial(score_part, opened=opened)
     # Graphs that follow one another, with about so many configurations together.
-    parts = arrays.groups(store.config_counts, predictor.task.configs_at_once)
+    parts = arrays.group_pieces(store.config_counts, predictor.task.configs_at_once)
     items = [[int(part[0]), int(part[-1]) + 1] for part in parts]
     results = map_items(work, items, options.cache_dir, runner, beam_options)
     return (np.array(s, np.float32) for part in results for s in part)

@@ -78,16 +78,16 @@ class Results:
             interval = '-'
             if entry.low is not None and entry.high is not None:
                 interval = f'{entry.low:.3f} to {entry.high:.3f}'
-            mean, csv = f'{entry.mean:.3f}', files.shown(entry.csv)
+            mean, csv = f'{entry.mean:.3f}', files.format_path(entry.csv)
             measure = _TITLES[entry.measure]
             rows.append([entry.collection, measure, mean, interval, csv])
         count = f'{len(self.entries)} of {len(collections.KAGGLE_NAMES)} collections'
         return '\n'.join(
             [
-                *text.table(rows, '<<>><', rules=[1]),
+                *text.format_table(rows, '<<>><', rules=[1]),
                 '',
                 f'estimated Kaggle score: {self.score:.3f}, the mean of {count}',
-                f'submission: {files.shown(self.submission)}',
+                f'submission: {files.format_path(self.submission)}',
             ]
         )
 
@@ -137,8 +137,8 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     path = os.path.join(files.expand(options.out_dir), _SUBMISSION)
     samples = [options.sample] * bool(options.sample)
     files.check_file_writable(path, 'out_dir', [submission.HEADER], samples)
-    kept = f'kept the trainings in {files.shown(options.out_dir)}'
-    with text.interruptible(kept), contextlib.redirect_stdout(sys.stderr):
+    kept = f'kept the trainings in {files.format_path(options.out_dir)}'
+    with text.mark_interrupts(kept), contextlib.redirect_stdout(sys.stderr):
         entries = [_make_entry(name, options, given.get(name, '')) for name in found]
         count = kaggle.combine([e.csv for e in entries], path, options.sample or None)
     if count != _ROWS:

@@ -37,7 +37,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     summaries: text.JsonObject = {}
-    options = settings_lib.from_options(prediction.Options, args)
+    options = settings_lib.make_from_options(prediction.Options, args)
     has_runs = args.runs or args.dirs or not args.predictions
     names = command_line.runs_of(args) if has_runs else []
     predictors = prediction.find_all(names, options)
@@ -87,7 +87,7 @@ def compare_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     sides = _find_compared_runs(args)
-    options = settings_lib.from_options(prediction.Options, args)
+    options = settings_lib.make_from_options(prediction.Options, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options, fewest=2)
@@ -176,7 +176,7 @@ def average_runs(args: argparse.Namespace) -> None:
         OSError: a file cannot be written.
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
-    options = settings_lib.from_options(prediction.Options, args)
+    options = settings_lib.make_from_options(prediction.Options, args)
     predictors = ensemble.load(command_line.runs_of(args), options, fewest=2)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json

@@ -103,14 +103,14 @@ def make_test_rows(result: text.JsonObject) -> list[list[str]]:
     rows = [['', 'A', 'B', 'gain of A', interval, 'won', 'p', '']]
     for measure in metrics.MEASURES[task]:
         test = tests[measure.key]
-        low, high = (text.cell(test[name], '+.3f') for name in ('low', 'high'))
+        low, high = (text.format_value(test[name], '+.3f') for name in ('low', 'high'))
         verdict = test['seen'] if test['seen'] == NOT_SEEN else f'A is {test["seen"]}'
         sides = [_show_spread(test, name, measure.show) for name in ('ours', 'theirs')]
         rows.append(
             [
                 measure.title,
                 *sides,
-                text.cell(test['gain'], '+.3f'),
+                text.format_value(test['gain'], '+.3f'),
                 f'{low} to {high}',
                 f'{test["won"]} of {test["won"] + test["lost"]}',
                 f'{test["p"]:.3f}',
@@ -130,7 +130,7 @@ def format_test(result: text.JsonObject) -> str:
         f'{text.count(result["graphs"], report.GROUPINGS[task].graph)} of '
         f'{text.count(result["programs"], "program")}',
         '',
-        *text.table(make_test_rows(result), '<>>>>>><', rules=[1]),
+        *text.format_table(make_test_rows(result), '<>>>>>><', rules=[1]),
         '',
         'Over programs: gains of A are positive where it is better.  A difference is '
         'seen where',
@@ -156,7 +156,7 @@ def format_test(result: text.JsonObject) -> str:
 def _show_spread(test: text.JsonObject, name: str, show: str) -> str:
     """Returns a mean, and its deviation over seeds where there are several."""
     spread = test[f'{name}_over_seeds']
-    mean = text.cell(test[name], show)
+    mean = text.format_value(test[name], show)
     return mean if spread is None else f'{mean} +-{format(spread, show)}'
 
 
@@ -187,7 +187,7 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
             rules.append(len(rows))
             for title, field in report.list_references(first).items():
                 rows.append([title, '', *_show_cells(measures, [first], field=field)])
-        lines = [*titles, *text.table(rows, rules=rules, width=text.WIDTH)]
+        lines = [*titles, *text.format_table(rows, rules=rules, width=text.WIDTH)]
         if len(graphs) > len(titles):
             lines.append(
                 'The runs were measured on different graphs: figures of different '
@@ -260,11 +260,13 @@ def format_ensemble(result: text.JsonObject) -> str:
         (f'  {metrics.CONFIDENCE:.0%} interval, from', 'low'),
         (f'  {metrics.CONFIDENCE:.0%} interval, to', 'high'),
     ):
-        cells = [text.cell(gains[m.key][field], '+.3f') for m in measures]
+        cells = [text.format_value(gains[m.key][field], '+.3f') for m in measures]
         rows.append([title, *cells])
     lines = [
         report.data_title(summary),
-        *text.table(rows, rules=[1, len(rows) - 4, len(rows) - 3], width=text.WIDTH),
+        *text.format_table(
+            rows, rules=[1, len(rows) - 4, len(rows) - 3], width=text.WIDTH
+        ),
         '',
         'Gain: positive where the ensemble is better; its interval draws programs as a '
         'whole.',
@@ -283,5 +285,5 @@ def _show_cells(
     for measure in measures:
         means = [summary['overall'][measure.key][field] for summary in summaries]
         value = None if None in means else float(combine(means))
-        cells.append(text.cell(value, measure.show))
+        cells.append(text.format_value(value, measure.show))
     return cells

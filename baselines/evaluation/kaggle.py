@@ -141,7 +141,7 @@ def merge_into_template(
         if count and missing:
             warnings.append(
                 f'{name}: {len(missing)} of {len(ids)} IDs have no prediction and '
-                f"keep the template's row: {text.listed(missing, 3)}"
+                f"keep the template's row: {text.list_names(missing, 3)}"
             )
     merged = [_fill_to_five(predictions.get(row.id, row)) for row in template]
     return Merged(merged, notes, warnings)
@@ -153,7 +153,7 @@ def check_ids(predicted: Collection[str], template: Container[str]) -> None:
     if unknown:
         raise ValueError(
             f'{len(unknown)} of {len(predicted)} predicted IDs are not in the template'
-            f': {text.listed(unknown, 3)}; it is of another data set or split'
+            f': {text.list_names(unknown, 3)}; it is of another data set or split'
         )
 
 

@@ -34,7 +34,7 @@ def rank_without_ties(scores: ArrayLike) -> np.ndarray:
     As scores they give the same ranking without ties, which is the published rule for
     equal scores.
     """
-    return np.argsort(arrays.best_first(scores))  # the inverse of a permutation
+    return np.argsort(arrays.order_by_score(scores))  # the inverse of a permutation
 
 
 def expected_best(
@@ -61,7 +61,7 @@ def expected_best(
         ValueError: no score, not 1-D, or a NaN among them.
     """
     # Shapes: all [c] until `order` keeps the candidates, cheapest first.
-    scores, costs = arrays.checked_scores(scores), np.asarray(costs)
+    scores, costs = arrays.check_scores(scores), np.asarray(costs)
     values = np.asarray(costs if values is None else values, np.float64)
     k = min(k, len(scores))
     last = np.partition(scores, k - 1)[k - 1]
@@ -344,10 +344,10 @@ def _count_ascending(ranks: np.ndarray) -> tuple[int, np.ndarray]:
 
 def _check_graph(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, ...]:
     """Returns scores and as many runtimes as arrays; raises ValueError otherwise."""
-    scores = arrays.checked_scores(scores)
+    scores = arrays.check_scores(scores)
     why = 'must be positive (files of the test split have no runtimes, only 0)'
     is_valid = lambda x: np.isfinite(x) & (x > 0)
-    runtimes = arrays.checked_numbers(runtimes, 'runtime', is_valid, why)
+    runtimes = arrays.check_numbers(runtimes, 'runtime', is_valid, why)
     if scores.shape != runtimes.shape:
         raise ValueError(
             f'{len(scores)} scores must be as many as the runtimes, {len(runtimes)}'

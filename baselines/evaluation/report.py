@@ -121,7 +121,7 @@ def summarise(
     # Measure each graph once; groups and the overall figures are means of these.
     figures, groups = [], []
     for result, reference in itertools.zip_longest(results, references):
-        with text.located(text.printable(result.graph_id)):
+        with text.locate_errors(text.printable(result.graph_id)):
             reference = reference or measure_reference(task_name, result)
             figures.append(_measure_graph(task_name, result, protocol, reference))
         groups.append(GROUPINGS[task_name].group_of(result.graph_id))
@@ -340,11 +340,11 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
     noisy = overall.get('noise')
 
     def cells(group: text.JsonObject, field: str = 'mean') -> list[str]:
-        figures = [text.cell(group[m.key][field], m.show) for m in measures]
+        figures = [text.format_value(group[m.key][field], m.show) for m in measures]
         if noisy:
             limits = field == 'mean' and group['noise'] or {}
             taus = [limits.get('tau_twice'), limits.get('tau_ceiling')]
-            figures[1:1] = [text.cell(tau, '.3f') for tau in taus]
+            figures[1:1] = [text.format_value(tau, '.3f') for tau in taus]
         return figures
 
     titles = [m.title for m in measures]
@@ -362,7 +362,7 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
     for title, field in list_references(summary).items():
         foot.append([title, '', '', *cells(overall, field)])
     rules = sorted({1, 1 + len(body)})
-    lines = text.table([head, *body, *foot], rules=rules, width=text.WIDTH)
+    lines = text.format_table([head, *body, *foot], rules=rules, width=text.WIDTH)
     others = len(summary['groups']) - len(groups)
     if others and by_group:
         of_all = text.count(len(summary['groups']), grouping.group)
@@ -413,7 +413,7 @@ def _select_worst(summary: text.JsonObject) -> text.JsonObject:
 
 def _format_as_published(overall: text.JsonObject) -> list[str]:
     """Returns the figures in the form in which the published script prints them."""
-    tau = text.cell(overall['kendall_tau']['mean'], '.4f')
+    tau = text.format_value(overall['kendall_tau']['mean'], '.4f')
     slowdowns = [overall[f'slowdown_{k}']['mean'] - 1 for k in (1, 10, 100)]
     return [
         'As published, on 1,000 listed configurations of each graph, where slowdown@k '
@@ -427,7 +427,7 @@ def _format_as_published(overall: text.JsonObject) -> list[str]:
 def _format_remarks(summary: text.JsonObject) -> list[str]:
     """Returns the lines below a table, which explain its figures."""
     grouping, overall = GROUPINGS[summary['task']], summary['overall']
-    pooled = text.cell(overall['opa_pooled'], '.3f')
+    pooled = text.format_value(overall['opa_pooled'], '.3f')
     legend, *others = explain_titles(summary)
     remarks = [
         legend,
@@ -450,8 +450,8 @@ def _format_remarks(summary: text.JsonObject) -> list[str]:
 
 def _format_noise(noisy: text.JsonObject) -> list[str]:
     """Returns the lines on the noise of repeated measurements."""
-    agree = text.cell(noisy['tau_twice'], '.2f')
-    ceiling = text.cell(noisy['tau_ceiling'], '.2f')
+    agree = text.format_value(noisy['tau_twice'], '.2f')
+    ceiling = text.format_value(noisy['tau_ceiling'], '.2f')
     return [
         f'Noise: {text.count(noisy["repeated"], "configuration")} of '
         f'{text.count(noisy["graphs"], "graph")} measured again, '

@@ -56,7 +56,7 @@ def make_row(collection: str, graph_id: str, order: ArrayLike) -> RankingRow:
 
     Args:
         collection: such as 'layout:xla:random'.
-        order: configuration indices, best first (`arrays.best_first(scores)`);
+        order: configuration indices, best first (`arrays.order_by_score(scores)`);
             of a kernel the best five are kept.
     """
     row = RankingRow(f'{collection}:{graph_id}', tuple(np.asarray(order).tolist()))
@@ -74,7 +74,7 @@ def make_rows(
         scored: scores of each graph, [configurations]; lower is faster.
     """
     return [
-        make_row(collection, graph_id, arrays.best_first(scores))
+        make_row(collection, graph_id, arrays.order_by_score(scores))
         for graph_id, scores in zip(graph_ids, scored)
     ]
 
@@ -199,7 +199,7 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     seen: dict[str, int] = {}
     filled = 0
     for number, line in enumerate(lines[1:], 2):
-        with text.located(f'{path}, line {number}'):
+        with text.locate_errors(f'{path}, line {number}'):
             parsed = _parse_line(line)
             row = _drop_zeros(parsed)
             check_row(row, padded)

@@ -289,7 +289,7 @@ def pack(
     # rows of `vectors`, which all items share.
     distinct, which = np.unique(numbers, return_inverse=True)
     tables = [programs[number].vectors for number in distinct]
-    table_start = arrays.starts(np.array([len(t) for t in tables]))
+    table_start = arrays.find_starts(np.array([len(t) for t in tables]))
     table_start = table_start[which.reshape(-1)]  # [items * b]
     # `group` maps configurations to distinct ones, whose codes are [distinct, k].
     codes = [
@@ -313,9 +313,9 @@ def pack(
         ).astype(np.int32),
         'codes': np.concatenate(codes),
         'vectors': np.concatenate(tables),
-        'node_start': arrays.starts(nodes.sum(1)),
-        'edge_start': arrays.starts(edges.sum(1)),
-        'config_start': arrays.starts(configurable.sum(1)),
+        'node_start': arrays.find_starts(nodes.sum(1)),
+        'edge_start': arrays.find_starts(edges.sum(1)),
+        'config_start': arrays.find_starts(configurable.sum(1)),
         'node_sizes': nodes,
         'edge_sizes': edges,
         'config_sizes': configurable,

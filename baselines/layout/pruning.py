@@ -167,7 +167,7 @@ class Structure:
 
         for layer, (state, group) in enumerate(zip(states, self.group)):
             sizes = state.counts[group]  # [a_l], cells of each node
-            starts.append(arrays.starts(sizes))
+            starts.append(arrays.find_starts(sizes))
             node = np.repeat(np.arange(len(group), dtype=np.int32), sizes)
             # [cells]: state of each, numbered across groups as in `state.start`.
             number = np.arange(len(node)) + np.repeat(
@@ -183,7 +183,9 @@ class Structure:
                 # Equal states of a row imply equal states of what it depends on, so
                 # any configuration with that state finds the column's cell.
                 many = sizes[m.rows]  # [entries]
-                rows = arrays.ranges(starts[layer][m.rows], many).astype(np.int32)
+                rows = arrays.concatenate_ranges(starts[layer][m.rows], many).astype(
+                    np.int32
+                )
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(SparseMatrix(rows, cols, np.repeat(m.values, many)))
             cells = {

@@ -219,7 +219,7 @@ class Task(abc.ABC, Generic[_Split]):
         A model whose constructor takes `scaling` is given the normaliser, to undo it.
 
         Args:
-            model_class: from `registry.model_class`.
+            model_class: from `registry.find_model_class`.
             kwargs: its options.
             num_configs: configurations of a graph in a training step.
 
@@ -227,7 +227,7 @@ class Task(abc.ABC, Generic[_Split]):
             ValueError: an option is unknown.
         """
         graph = self.make_example_graph(normalizer)
-        return registry.construct(
+        return registry.construct_model(
             model_class,
             num_configs,
             num_ops,

@@ -73,7 +73,7 @@ class TileScorer:
         if numbers is None:
             numbers = np.arange(len(store))
         counts = store.config_counts[numbers]
-        for members in arrays.groups(counts, CONFIGS_PER_GROUP):
+        for members in arrays.group_pieces(counts, CONFIGS_PER_GROUP):
             kernels = numbers[members]
             if self._in_lists:
                 yield from self._score_lists(graphs, kernels)

@@ -107,7 +107,7 @@ class Unfinished:
             f'--out_dir {self._folder}: another training of these settings writes '
             'there; wait for it, or choose another --seed or --out_dir'
         )
-        self._lock.enter_context(files.locked(lock, refusal))
+        self._lock.enter_context(files.hold_lock(lock, refusal))
         if not os.path.isdir(self._model_dir):
             # `saved.save` writes the run file before it renames the directory, so this
             # one is left over from an interruption.

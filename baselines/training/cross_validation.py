@@ -160,8 +160,8 @@ def _cross_validate(
     whole = summarise(pooled)['overall']
     of_folds = {f.run.args['fold']: summarise(f.results)['overall'] for f in scored}
     print('\n'.join(_format_table(collection.task, 'fold', of_folds, whole)))
-    print(f'out-of-fold scores: {files.shown(path)}.npz')
-    print(f'ranking of test, by the mean of the folds: {files.shown(path)}.csv')
+    print(f'out-of-fold scores: {files.format_path(path)}.npz')
+    print(f'ranking of test, by the mean of the folds: {files.format_path(path)}.csv')
     print(last)
     return whole
 
@@ -243,4 +243,4 @@ def _format_table(
     table = [[noun, *(measure.title for measure in measures)]]
     for name, row in rows.items():
         table.append([name, *('-' if np.isnan(x) else f'{x:.3f}' for x in row)])
-    return text.table(table, '<>', rules=rules)
+    return text.format_table(table, '<>', rules=rules)

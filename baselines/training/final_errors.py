@@ -66,7 +66,7 @@ def measure_run(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.Jso
             print(f'val {score["measure"]} of all models: {score["value"]:.3f}')
         _note_random(results)
         if data.task.has_default:
-            print(text.wrapped(f'val: {report.format_gain(results)}', indent=2))
+            print(text.wrap_line(f'val: {report.format_gain(results)}', indent=2))
     test = stores['test']
     members = _score_split(data, scorer, 'test', 'ranking test')
     scored = list(
@@ -118,7 +118,7 @@ def _explain_error(
     if scorer.keras_model is not None:
         import tensorflow as tf
 
-        code = registry.file_of(type(scorer.keras_model))
+        code = registry.find_file(type(scorer.keras_model))
         store, graphs = data.stores[split], data.graphs[split]
         tf.config.run_functions_eagerly(True)  # compiled code knows no lines
         try:
@@ -229,7 +229,7 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
     taus = [metrics.kendall_tau(result.scores, result.runtimes) for result in results]
     mean = float(np.nan_to_num(taus).mean())
     # Scores that are all equal have a note of their own.
-    depends = not all(arrays.are_equal(result.scores) for result in results)
+    depends = not all(arrays.are_scores_equal(result.scores) for result in results)
     if mean <= 0 and depends:
         print(
             "note: on validation it ranks no better than random choice (Kendall's tau "
@@ -245,7 +245,7 @@ def _rank_graphs(
     """Ranks the graphs of a split: ID, in its own collection -> best first."""
     names = [part.name for part in collection.parts]
     rows = [
-        submission.make_row(names[part], graph_id, arrays.best_first(scores))
+        submission.make_row(names[part], graph_id, arrays.order_by_score(scores))
         for part, graph_id, scores in zip(store.collection_of, store.graph_ids, scored)
     ]
     return {row.id: list(row.configs) for row in rows}

@@ -1,6 +1,6 @@
 """The graph model of a training: checked and made, on one device or several.
 
-graph_model = GraphModel(settings, registry.model_class('MLP', 'tile'), {})
+graph_model = GraphModel(settings, registry.find_model_class('MLP', 'tile'), {})
 trainer = graph_model.trainer(data)
 state = trainer.fit(data)
 

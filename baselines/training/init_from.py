@@ -76,4 +76,4 @@ def _select_comparable(name: str, value: Any) -> Any:
     """
     if name != 'columns':
         return value
-    return sorted({*str(value).split(',')} & {*registry.column_sets('tpu')})
+    return sorted({*str(value).split(',')} & {*registry.find_column_sets('tpu')})

@@ -68,7 +68,7 @@ class Validator:
         scored = progress.make_bar('validating', len(self._labels), self._score())
         pairs = list(zip(scored, self._labels))
         self.ignores_configs = len(self._with_choice) > 0 and all(
-            arrays.are_equal(pairs[graph][0]) for graph in self._with_choice
+            arrays.are_scores_equal(pairs[graph][0]) for graph in self._with_choice
         )
         return dataclasses.replace(
             self._data.measure_validation(pairs), loss=self._get_loss(pairs)
@@ -245,7 +245,7 @@ class Trainer:
                     steps.set_weights(weights)
                     self._take_weights()
                     graphs = np.unique(drawn[0])
-                    with text.located('the loss is not finite'):
+                    with text.locate_errors('the loss is not finite'):
                         list(self.scorer.scores(data.graphs['train'], graphs))
                     raise
                 loss, correct, total = added.tolist()

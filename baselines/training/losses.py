@@ -256,7 +256,7 @@ def _find_loss(name: str, choices: Mapping[str, _Loss]) -> _Loss:
     if not path and name.startswith(_RANKING):
         return _make_ranking_loss(name[len(_RANKING) :])
     if not path:
-        of_ranking = registry.ranking_losses()
+        of_ranking = registry.find_ranking_losses()
         if name not in choices and name in of_ranking:
             return _make_ranking_loss(name)
         listed: dict[str, _Loss | None] = dict(choices)
@@ -277,7 +277,7 @@ def _make_ranking_loss(name: str) -> _Loss:
 
     A high score is a good one there.  The temperature is ours, not the loss's own.
     """
-    choices = registry.ranking_losses()
+    choices = registry.find_ranking_losses()
     if not choices:
         raise ValueError(
             f'--losses: {_RANKING}{name} is of TensorFlow Ranking, which is not '

@@ -94,7 +94,7 @@ def check_loss(name: str, loss: Loss) -> None:
         try:
             values = tf.cast(inspect.unwrap(loss)(labels, scores), tf.float32)
         except Exception as error:
-            wrong = registry.describe_error(error, registry.file_of(loss))
+            wrong = registry.describe_error(error, registry.find_file(loss))
             raise ValueError(f'{call} raised {wrong}') from error
         mean = tf.reduce_mean(values)
     gradient = tape.gradient(mean, scores)
@@ -117,7 +117,7 @@ def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -
         ValueError: the model raises, its scores are not [graphs, configurations] or
             not finite, or a variable has no finite gradient.
     """
-    name, path = model_class.__name__, registry.file_of(model_class)
+    name, path = model_class.__name__, registry.find_file(model_class)
     try:
         inspect.signature(model_class).bind_partial(num_configs=1, num_ops=1)
     except TypeError as error:
@@ -129,7 +129,7 @@ def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -
     count = min(settings.batch, _MOST_GRAPHS)
     names = [f'graph {number}' for number in range(count)]
     graphs = Graphs(settings, dict.fromkeys(names, protocol.EXAMPLE_NODES))
-    model = registry.construct(
+    model = registry.construct_model(
         model_class,
         settings.configs,
         graphs.num_ops,
@@ -152,7 +152,7 @@ def check_variables(model: tf.keras.Model, graphs: Graphs) -> None:
     Raises:
         ValueError: says what to change, as in all rules.
     """
-    path, made = registry.file_of(type(model)), []
+    path, made = registry.find_file(type(model)), []
 
     def note(create: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
         frames = traceback.extract_stack()
@@ -196,7 +196,7 @@ def check_any_number(
         try:
             scores = model.forward(graph, count)
         except (Exception, SystemExit) as error:
-            wrong = registry.describe_error(error, registry.file_of(type(model)))
+            wrong = registry.describe_error(error, registry.find_file(type(model)))
             raise ValueError(
                 f'forward must score any number of configurations; {count}: {wrong}'
             ) from None

@@ -178,7 +178,7 @@ def _make_graph_model(
         from baselines.training import graph_model
 
         task = config.collection.task
-        model_class = registry.model_class(config.model, task, models)
+        model_class = registry.find_model_class(config.model, task, models)
         if not is_alone:
             is_own = bool(models) or not registry.is_shipped(task)
             return graph_model.GraphModel(config, model_class, own_losses, is_own)
@@ -270,7 +270,7 @@ def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None
         submission.write_rankings(path, collection, predictions)
     places = [('model:', run.model_dir), ('run:', run.file)]
     for name, path in [*places, *zip(itertools.repeat('ranking:'), paths.values())]:
-        print(f'{name:<8} {files.shown(files.expand(path))}')
+        print(f'{name:<8} {files.format_path(files.expand(path))}')
 
 
 def _list_csv_paths(config: config_lib.AnyConfig, started: int = 0) -> dict[str, str]:

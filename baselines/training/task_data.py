@@ -404,9 +404,9 @@ def fit_recipe(
     changes: dict[str, Any] = {}
     if isinstance(settings, config_lib.TileConfig):
         given = settings.column_sets
-        takes = 'tile' in given and not {*given} & {*registry.column_sets('cpu')}
+        takes = 'tile' in given and not {*given} & {*registry.find_column_sets('cpu')}
         if takes and column_sets.machine_of(train) == 'cpu':
-            sets = column_sets.find(registry.column_sets('cpu')).items()
+            sets = column_sets.find(registry.find_column_sets('cpu')).items()
             added = [name for name, columns in sets if columns.is_useful(train)]
             if added:
                 changes['columns'] = ','.join([*given, *added])

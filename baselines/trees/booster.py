@@ -123,7 +123,7 @@ class Trees:
         if not os.path.lexists(path):
             raise ValueError(f'{path} is missing; copy directory and run file again')
         content = untrusted.read(path, _MAX_BYTES)
-        with text_lib.located(f'{path}: the trees cannot be read'):
+        with text_lib.locate_errors(f'{path}: the trees cannot be read'):
             return cls(content.decode('ascii'))
 
     def predict(self, columns: np.ndarray) -> np.ndarray:

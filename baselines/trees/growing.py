@@ -55,8 +55,8 @@ class TreeOptions:
         """
         names = [field.name for field in dataclasses.fields(self)]
         registry.check_options(registry.TREES, kwargs, names)
-        with text.located('--model_kwargs_json'):
-            changes = settings_lib.typed(type(self), kwargs)
+        with text.locate_errors('--model_kwargs_json'):
+            changes = settings_lib.convert_types(type(self), kwargs)
             options = dataclasses.replace(self, **changes)
             settings_lib.check_ranges(options)
         return options

@@ -66,7 +66,7 @@ class Nodes(NamedTuple):
             ValueError: they are no trees that split by numbers; says where.
         """
         for number, tree in enumerate(trees):
-            with text_lib.located(f'tree {number}'):
+            with text_lib.locate_errors(f'tree {number}'):
                 _check_lengths(tree)
         feature, kind, left, right = (
             _read_numbers(trees, key, _INT, int)

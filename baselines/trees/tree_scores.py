@@ -23,10 +23,13 @@ def scores(
     """
     if numbers is None:
         numbers = np.arange(len(table.counts))
-    for group in arrays.groups(table.counts[numbers], _ROWS):
+    for group in arrays.group_pieces(table.counts[numbers], _ROWS):
         graphs = numbers[group]
         sizes = table.counts[graphs]
-        rows = np.repeat(graphs, sizes), arrays.ranges(np.zeros_like(sizes), sizes)
+        rows = (
+            np.repeat(graphs, sizes),
+            arrays.concatenate_ranges(np.zeros_like(sizes), sizes),
+        )
         ends = np.cumsum(sizes)[:-1]
         predicted, of_prior = [], []
         for columns in read_slices(table, *rows):

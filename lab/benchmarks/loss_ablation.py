@@ -207,7 +207,7 @@ def _scores(
     def make(seed: int) -> tf.keras.Model:
         tf.keras.utils.set_random_seed(seed)
         return task.make_model(
-            registry.model_class(settings.model, task.name, _MODELS[task.name]),
+            registry.find_model_class(settings.model, task.name, _MODELS[task.name]),
             settings_lib.parse_model_kwargs(settings.model_kwargs_json),
             settings.configs,
             data.num_ops,

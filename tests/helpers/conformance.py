@@ -10,7 +10,9 @@ covered without a line:
     def task(tmp_path_factory):
         return TileTask(tmp_path_factory.mktemp('tile'))
 
-    @pytest.mark.parametrize('name', conformance.parameters(registry.models('tiles')))
+    models = registry.find_models('tiles')
+
+    @pytest.mark.parametrize('name', conformance.parameters(models))
     class TestTileModels(conformance.ModelSuite):
         ...                             # what only this task asks of its models
 
@@ -48,7 +50,7 @@ _QUICK = ('EarlyJoinSAGE', 'ResModel')
 
 def distinct(models: Mapping[str, type]) -> list[str]:
     """Returns names of the different classes; of two for one class the first."""
-    return list(registry.distinct(models))
+    return list(registry.drop_aliases(models))
 
 
 def parameters(models: Mapping[str, type]) -> list[Any]:
@@ -102,7 +104,7 @@ class Task:
     def make(self, name: str, **kwargs) -> tf.keras.Model:
         """Makes a model, always the same; drops keywords that it lacks."""
         model_class = self.models()[name]
-        options = registry.options(model_class)
+        options = registry.list_options(model_class)
         kwargs = {key: v for key, v in kwargs.items() if key in options}
         return conformance.build_model(model_class, kwargs, self)
 

@@ -107,12 +107,10 @@ def test_a_run_is_a_pair(model_dir):
 
 
 def test_load_and_read_weights(model_dir, monkeypatch):
-    monkeypatch.chdir(os.path.dirname(model_dir))
     monkeypatch.setenv('HOME', os.path.dirname(model_dir))
-    for path in (model_dir, f'{model_dir}/', './model_abc//', '~/model_abc'):
-        run = finding.load(path)
-        assert run.model_dir == model_dir
-        assert _without_digest(run.info) == _INFO and run.args == _INFO['args']
+    run = finding.load('~/model_abc/')
+    assert run.model_dir == model_dir
+    assert _without_digest(run.info) == _INFO and run.args == _INFO['args']
     model = _model(start=100)
     weights.read(run, model)
     for ours, stored in zip(model.variables, _model().variables):
@@ -335,14 +333,9 @@ def test_another_number_of_weights(run):
     assert ' 2 variables' in message and ' 4' in message
 
 
-def _variables(run, name):
-    return run[0] / 'variables' / name
-
-
 def test_a_damaged_checkpoint(run):
-    os.truncate(_variables(run, 'variables.data-00000-of-00001'), 9)
-    message = _weights_message(run)
-    assert message.startswith(f'{run[0]}: ')
+    os.truncate(run[0] / 'variables/variables.data-00000-of-00001', 9)
+    assert _weights_message(run).startswith(f'{run[0]}: ')
 
 
 _ARRAYS = {'now_0000': np.arange(3.0), 'now_0001': np.array(7, np.int64)}

@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from baselines.runs import finding
 from baselines.scoring import exporting
 from baselines.scoring import prediction
 from baselines.training import init_from
 from baselines.training import run_training
+from tests.helpers import exported
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -146,12 +146,7 @@ def test_a_graph_in_memory_is_of_the_named_collection(trained, model_dir):
 def test_an_exported_model_has_the_flags_inside(trained, model_dir):
     served, run = str(trained / 'served'), finding.load(str(model_dir))
     exporting.export(run, served, tiny_layout_models.__file__, _NLP)
-    program = _program('new')
-    kinds = {'node_feat': np.float32, 'node_config_feat': np.float32}
-    names = ('node_opcode', 'edge_index', 'node_config_ids', *kinds)
-    inputs = {n: getattr(program, n).astype(kinds.get(n, np.int32)) for n in names}
-    model = tf.saved_model.load(served).signatures['serving_default']
-    scores = model(**{name: tf.constant(x) for name, x in inputs.items()})['scores']
+    scores = exported.load(served)(**exported.inputs(_program('new')))
     np.testing.assert_allclose(scores, -18 * _VALUES / 6, rtol=1e-5, atol=1e-5)
 
 

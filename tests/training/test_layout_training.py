@@ -14,6 +14,7 @@ from baselines.tasks import layout
 from baselines.tasks import lookup
 from baselines.training import graph_model
 from baselines.training import task_data
+from tests.helpers import exported
 from tests.helpers import finished_runs
 from tests.helpers import layout_files
 from tests.helpers import layout_runs
@@ -105,19 +106,13 @@ def test_a_training_begins_with_the_formula(tmp_path):
     np.testing.assert_array_equal(np.sign(scores), np.sign(formula - formula.mean()))
     served, own = str(tmp_path / 'served'), options.models_file
     assert '  prior [?]' in exporting.export(predictor.run, served, own)
-    kinds = {'node_feat': np.float32, 'node_config_feat': np.float32}
-    names = ('node_opcode', 'edge_index', 'node_config_ids', *kinds)
-    inputs = {
-        name: tf.constant(getattr(record, name).astype(kinds.get(name, np.int32)))
-        for name in names
-    }
     prior = layout.prior(predictor.open_split('valid'), 0)
     assert len(prior) == 4 and np.ptp(prior) > 0
-    score = tf.saved_model.load(served).signatures['serving_default']
-    found = score(prior=tf.constant(prior), **inputs)['scores']
+    score, inputs = exported.load(served), exported.inputs(record)
+    found = score(prior=prior, **inputs)
     np.testing.assert_allclose(found, scores, atol=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match='prior: '):
-        score(prior=tf.constant(prior[1:]), **inputs)
+        score(prior=prior[1:], **inputs)
 
 
 def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):

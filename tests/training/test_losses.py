@@ -11,18 +11,13 @@ import tensorflow as tf
 
 from baselines.training import losses
 from baselines.training import steps
-from tests.helpers import places
+from tests.helpers import goldens
 from tests.helpers import refusals
-
-_GOLDENS = places.SHARED / 'parity' / 'losses.npz'
 
 
 @pytest.fixture(name='golden', scope='module')
 def _golden():
-    if not _GOLDENS.exists():
-        pytest.skip(f'no goldens: {_GOLDENS} is missing')
-    with np.load(_GOLDENS, allow_pickle=False) as stored:
-        return {key: stored[key] for key in stored.files}
+    return goldens.read(goldens.LOSSES)
 
 
 def _value_and_gradient(loss, labels, scores):

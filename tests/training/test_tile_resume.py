@@ -122,7 +122,7 @@ def test_more_epochs_than_every_step_was_shaped_by(root, tmp_path, flag):
     def refuse():
         raise refused.value
 
-    assert exits.guarded(refuse) == 2
+    assert exits.run_guarded(refuse) == 2
     again, printed = tile_runs.train(root, **changes, epochs=1, resume=True)
     assert again == short and 'is finished already' in printed
 

@@ -47,14 +47,6 @@ def test_a_report_of_a_run(root, run, tmp_path, capsys):
     assert 'is a folder' in capsys.readouterr().err
 
 
-def test_evaluate_without_runtimes(root, run, capsys):
-    output = run.parent / 'none.json'
-    words = ['--dir', run, '--split', 'test', '--output', output]
-    assert processes.command('evaluate', *words, '--cache_dir', root / 'cache') == 1
-    assert f'{root}/data/test: ' in capsys.readouterr().err
-    assert not output.exists()
-
-
 def test_no_code_of_a_run_is_executed(data, run, capsys):
     # Only the checkpoint inside the SavedModel is read.
     for name in ('saved_model.pb', 'keras_metadata.pb'):

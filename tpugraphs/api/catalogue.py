@@ -17,10 +17,10 @@ class Catalogue(dict[str, str]):
     """A dict of names and one-line descriptions that is displayed as a table."""
 
     def __repr__(self) -> str:
-        return '\n'.join(text.table([list(item) for item in self.items()], '<<'))
+        return '\n'.join(text.format_table([list(item) for item in self.items()], '<<'))
 
     def _repr_html_(self) -> str:
-        return text.html_table([['name', 'what it is'], *map(list, self.items())])
+        return text.make_html_table([['name', 'what it is'], *map(list, self.items())])
 
 
 def models(task: str = 'tile') -> Catalogue:
@@ -31,7 +31,7 @@ def models(task: str = 'tile') -> Catalogue:
     """
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
-    classes = registry.distinct(registry.models(registry.FOLDERS[task]))
+    classes = registry.drop_aliases(registry.find_models(registry.FOLDERS[task]))
     return _describe_by_docstrings({**classes, registry.TREES: booster.Trees})
 
 

@@ -58,7 +58,7 @@ class Records(Sequence):
             [name, f'{n:,}', f'{c:,}'] for name, n, c in zip(self.ids, nodes, counts)
         ]
         head = ['graph', 'nodes', 'configurations']
-        return text.html_table([head, *rows], _MOST_ROWS)
+        return text.make_html_table([head, *rows], _MOST_ROWS)
 
 
 def open_records(

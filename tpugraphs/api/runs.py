@@ -118,7 +118,7 @@ class Run:
     def _repr_html_(self) -> str:
         names, values = listing.cells([listing.row(self._file)])
         pairs = dict(zip(names, values), run=self.dir)
-        return text.html_table([list(pair) for pair in pairs.items()])
+        return text.make_html_table([list(pair) for pair in pairs.items()])
 
     def plot(self, axes: Sequence[Any] | None = None) -> Sequence[Any]:
         """Draws the curves by epoch with matplotlib.

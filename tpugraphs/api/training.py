@@ -107,7 +107,7 @@ def train(
     flags = {**settings, **data_lib.make_data_settings(data)}
     if 'model_kwargs' in flags:
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
-    flags = settings_lib.typed(kind, flags)  # before TensorFlow is waited for
+    flags = settings_lib.convert_types(kind, flags)  # before TensorFlow is waited for
     models: runs_lib.Own = [model] if isinstance(model, type) else ''
     flags.update(_model_flags(model, task))
     models = models or flags.get('models_file', '')
@@ -163,5 +163,5 @@ def _model_flags(model: type | str | None, task: str) -> dict[str, str]:
     if isinstance(model, type):
         return {'model': model.__name__}
     if isinstance(model, str):
-        return registry.named_model(model, task)
+        return registry.split_model_name(model, task)
     raise ValueError(f'model should be a name, a file or a class, not {model!r}')

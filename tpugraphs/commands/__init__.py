@@ -58,7 +58,7 @@ class _Parser(argparse.ArgumentParser):
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """Exits once what was printed is written."""
-        super().exit(exits.guarded(lambda: status), message)
+        super().exit(exits.run_guarded(lambda: status), message)
 
 
 def make_parser(
@@ -83,4 +83,4 @@ def run(
 ) -> int:
     """Runs a command with `argv`, by default the process's; returns its exit code."""
     args = make_parser(name, package, prog).parse_args(argv)
-    return exits.guarded(functools.partial(import_command(name, package).run, args))
+    return exits.run_guarded(functools.partial(import_command(name, package).run, args))

@@ -28,17 +28,17 @@ def main() -> int:
         return code
     if name == '--version':
         version = baselines.version('tpugraphs') or 'is not installed: a checkout'
-        return exits.guarded(lambda: print(f'tpugraphs {version}'))
+        return exits.run_guarded(lambda: print(f'tpugraphs {version}'))
     if name == 'collect':  # a command of versions before 0.5
         line = extensions.in_laboratory('tpugraphs collect', 'collect')
         print(f'error: {line}', file=sys.stderr)
         return 2
     rows = [[name, commands.read_summary(name, package)] for name in names]
     rows += [[name, commands.read_summary('', path)] for name, path in packages.items()]
-    code = exits.guarded(lambda: _list(prog, rows))
+    code = exits.run_guarded(lambda: _list(prog, rows))
     if code or name in ('-h', '--help', 'help'):
         return code
-    meant = registry.did_you_mean(name, [*names, *packages])
+    meant = registry.suggest_nearest(name, [*names, *packages])
     print(f'\nerror: no command is called {name!r}{meant}', file=sys.stderr)
     return 2
 
@@ -47,7 +47,7 @@ def _list(prog: str, rows: list[list[str]]) -> None:
     """Prints the usage, and a table of the commands."""
     print(f'usage: {prog} COMMAND [--help] ...\n       tpugraphs --version')
     print('\ncommands:')
-    print('\n'.join(text.table(rows, '<<', indent=2)))
+    print('\n'.join(text.format_table(rows, '<<', indent=2)))
 
 
 if __name__ == '__main__':

@@ -41,9 +41,11 @@ def run(args: argparse.Namespace) -> None:
         prior = trees.prior
         print(f'they correct {prior.weight:g} x the ranks of {prior.column}')
     cells = [
-        [row.column, text.cell(row.gain, '.1%'), f'{row.splits:,}']
+        [row.column, text.format_value(row.gain, '.1%'), f'{row.splits:,}']
         for row in rows[: args.top]
     ]
-    print(*text.table([['column', 'gain', 'splits'], *cells], rules=[1]), sep='\n')
+    print(
+        *text.format_table([['column', 'gain', 'splits'], *cells], rules=[1]), sep='\n'
+    )
     if len(rows) > args.top:
         print(f'{len(rows) - args.top:,} more: --top')

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.option(parser, '--output', output, 'write this HTML file')
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Measures the runs and writes the report.
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
-    options = settings_lib.from_options(scoring.prediction.Options, args)
+    options = settings_lib.make_from_options(scoring.prediction.Options, args)
     predictors = scoring.ensemble.load(command_line.runs_of(args), options)
     labels = scoring.ensemble.labels_of(predictors)
     drawn = []

@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     command_line.add_json(parser, 'text')
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Prints the graphs of a file, and draws one on request."""
     described = inspect.showing.describe_file(args.file, args.module, args.plot)

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     values = scripts.parse_flags([kind, own], title, __doc__, words, basic)
     if values is None:
         return
-    options = settings_lib.from_options(own, values)
+    options = settings_lib.make_from_options(own, values)
     settings_lib.check_ranges(options, '--')
     if args.target == 'show':
         storage = options.storage or trials.make_default_storage(values.out_dir)

@@ -162,7 +162,7 @@ def check_copy(model: tf.keras.Model, graphs: Graphs, other: tf.keras.Model) -> 
                 'attribute once, and each layer to one attribute'
             )
     copy_variables(loaded, other)
-    kept = text.listed([v.name for v in model.non_trainable_variables]) or 'random'
+    kept = text.list_names([v.name for v in model.non_trainable_variables]) or 'random'
     change = f'the trainable variables, all that a grader copies, are not all ({kept})'
     _require_close(model, graphs, other(batch).numpy(), expected, change)
 
@@ -225,7 +225,7 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
         model_class: class of a tile model.
         kwargs: arguments of its constructor.
     """
-    name, path = model_class.__name__, registry.file_of(model_class)
+    name, path = model_class.__name__, registry.find_file(model_class)
     graphs = _make_graphs()
     models: list[tf.keras.Model] = []
 

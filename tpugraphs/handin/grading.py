@@ -98,10 +98,10 @@ def check(hand_in: verdict.HandIn) -> Lines:
         if imports.ok:  # else that line has said it
             yield verdict.Line('FIX', hand_in.file, str(error))
         return
-    models, trained = registry.models_in(module), run.args['model'] if run else ''
+    models, trained = registry.list_models_in(module), run.args['model'] if run else ''
     if hasattr(module, trained):  # a class may be private there, or imported
         models[trained] = getattr(module, trained)
-    names = [n for n in (name, trained) if n] or [*registry.distinct(models)]
+    names = [n for n in (name, trained) if n] or [*registry.drop_aliases(models)]
     for model in dict.fromkeys(names or ['*']):
         if model not in models:
             suggested = registry.suggest(model, models)
@@ -150,7 +150,7 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
                 f'{differing} of {total} differ: hand in the models.py of the training'
             )
         note = '' if expected else ': its run file has no ranking to compare with'
-        best = {name: arrays.best_first(row) for name, row in scores.items()}
+        best = {name: arrays.order_by_score(row) for name, row in scores.items()}
         if differing := count_differing(as_course, best) if as_course else 0:
             note += f', and the script otherwise for {differing}, as it scales features'
             note += ' by all training kernels, and takes whole lists; this is fine'
@@ -232,7 +232,7 @@ def score_as_course(
             kernel, configs = _make_kernel(graphs, number)
             scored[graph_id] = np.asarray(model.forward(kernel, configs))[0]
         except (Exception, SystemExit) as error:
-            wrong = registry.describe_error(error, registry.file_of(model_class))
+            wrong = registry.describe_error(error, registry.find_file(model_class))
             raise ValueError(f'kernel {graph_id}: {wrong}') from error
     return scored
 
@@ -258,7 +258,7 @@ def make_model(
     kwargs = read_model_kwargs(run)
     loaded = conformance.load_as_a_grader(run.model_dir)
     # A run file may come from someone else, and ask for a huge model.
-    with registry.limited(weights.size_limit(run.model_dir, kwargs)):
+    with registry.limit_size(weights.size_limit(run.model_dir, kwargs)):
         model = model_class(num_configs=run.configs, num_ops=scaling.num_ops, **kwargs)
         model.forward(*_make_kernel(graphs, 0))
     conformance.copy_variables(loaded, model)

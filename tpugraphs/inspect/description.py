@@ -65,7 +65,7 @@ def graph_to_json(content: contents.Content) -> text.JsonObject:
 def list_graphs(graphs: Sequence[contents.Content]) -> str:
     """Lists the graphs of a file, one to a line, and counts the opcodes of all."""
     shown = graphs[:_MAX_ROWS]
-    lines = text.table([_HEAD, *map(_format_row, shown)])
+    lines = text.format_table([_HEAD, *map(_format_row, shown)])
     for number, content in enumerate(shown, 1):
         if content.config_groups is None:
             lines[number] += f'  {content.problem}'
@@ -92,7 +92,7 @@ def _format_row(content: contents.Content) -> list[str]:
         f'{len(content.runtimes):,}',
         f'{repeated:,}',
         f'{content.dropped:,}',
-        text.duration(fastest),
+        text.format_duration(fastest),
         f'{content.default / fastest:.2f}x' if content.default else '-',
         f'{content.runtimes.max() / fastest:.2f}x',
     ]
@@ -135,7 +135,7 @@ def _draw_histogram(names: Sequence[str]) -> list[str]:
     if len(counts) > _TOP_OPCODES:
         rest = sum(count for _, count in counts[_TOP_OPCODES:])
         rows.append([text.count(len(counts) - _TOP_OPCODES, 'other'), f'{rest:,}', ''])
-    return text.table(rows, '<><', indent=4) if rows else []
+    return text.format_table(rows, '<><', indent=4) if rows else []
 
 
 def _describe_configs(content: contents.Content, groups: np.ndarray) -> list[str]:
@@ -168,9 +168,9 @@ def _describe_runtimes(content: contents.Content) -> list[str]:
     if content.default is not None:
         marks.insert(0, ('default', content.default))
     return [
-        f'  runtime         fastest {text.duration(fastest)}',
+        f'  runtime         fastest {text.format_duration(fastest)}',
         *(
-            f'                  {name} {text.duration(value)} '
+            f'                  {name} {text.format_duration(value)} '
             f'({value / fastest:.3g} x the fastest)'
             for name, value in marks
         ),

@@ -118,7 +118,7 @@ class _Graph:
         longest = [max(map(len, label.split('\n'))) for label in self._labels]
         # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
-        with text.located(text.printable(content.name)):
+        with text.locate_errors(text.printable(content.name)):
             self._layer = layers.compute_layers(len(room), content.edges)
         self._x, self._paths = layers.place_nodes(self._layer, content.edges, room)
         # At least as high as the histogram next to it.
@@ -183,7 +183,7 @@ class _Runtimes:
             axes.axvline(at, color=colour, linestyle=style, label=label)
         axes.legend(fontsize=8, frameon=False)
         axes.set_title(text.count(len(self._slowdowns), 'configuration'), fontsize=10)
-        axes.set_xlabel(f'runtime / fastest ({text.duration(self._fastest)})')
+        axes.set_xlabel(f'runtime / fastest ({text.format_duration(self._fastest)})')
         axes.set_ylabel('configurations')
         axes.spines[['top', 'right']].set_visible(False)
         axes.set_box_aspect(0.8)

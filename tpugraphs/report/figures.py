@@ -122,8 +122,8 @@ def draw_groups(
     if noisy:
         limit = (
             f' Two measurements of one configuration agree at '
-            f'{text.cell(noisy["tau_twice"], ".2f")}, a perfect model would reach '
-            f'about {noisy["tau_ceiling"]:.2f}.'
+            f'{text.format_value(noisy["tau_twice"], ".2f")}, a perfect model would '
+            f'reach about {noisy["tau_ceiling"]:.2f}.'
         )
     elif key == 'kendall_tau':
         limit = ' No configuration was measured again: the ceiling is not known.'
@@ -186,8 +186,7 @@ def _plot_groups(
         axes.set_xlim(left=0)
         _set_percents(axes.xaxis)
     axes.set_yticks(
-        range(len(names)),
-        [text.shortened(text.printable(name), _NAME) for name in names],
+        range(len(names)), [text.shorten(text.printable(name), _NAME) for name in names]
     )
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel(title)

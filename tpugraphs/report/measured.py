@@ -42,7 +42,7 @@ def find_loss(run: MeasuredRun) -> Loss:
     if not run.run.has_model:
         return Loss('squared error', 'tree')
     losses = differences.settings_of(run.run)['losses']
-    return Loss(text.without_folders(str(losses)), 'epoch')
+    return Loss(text.hide_folders(str(losses)), 'epoch')
 
 
 class MeanMeasure(NamedTuple):
@@ -57,7 +57,7 @@ class MeanMeasure(NamedTuple):
 
     def format(self, show: str) -> str:
         """Returns '0.12 (0.10 to 0.15)', or of several runs '0.12 ± 0.02'."""
-        mean = text.cell(self.mean, show)
+        mean = text.format_value(self.mean, show)
         if self.mean is None or self.low is None or self.high is None:
             return mean
         if self.runs > 1:
@@ -102,7 +102,7 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
     """
     groups: dict[tuple[str, str], list[MeasuredRun]] = {}
     for run in sorted(runs, key=lambda run: run.name):
-        shown = run._replace(name=text.without_folders(run.name))
+        shown = run._replace(name=text.hide_folders(run.name))
         key = run.model, os.path.dirname(run.summary['data'])
         groups.setdefault(key, []).append(shown)
     counts = collections.Counter(name for name, _ in groups)
@@ -110,8 +110,8 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
     for (name, data), members in groups.items():
         if counts[name] > 1:
             number = 1 + sum(model.runs[0].model == name for model in models)
-            name = f'{name} on data {number} ({text.without_folders(data)})'
-        models.append(ReportedModel(text.without_folders(name), members))
+            name = f'{name} on data {number} ({text.hide_folders(data)})'
+        models.append(ReportedModel(text.hide_folders(name), members))
     task = runs[0].summary['task']
     measure, _ = report.ORDERED_BY[task]
     sign = metrics.find_measure(task, measure).sign

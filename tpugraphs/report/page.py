@@ -46,7 +46,7 @@ def write_page(path: str, runs: Sequence[measured.MeasuredRun]) -> None:
     first = runs[0].summary
     data = dict.fromkeys(os.path.dirname(run.summary['data']) for run in runs)
     splits = dict.fromkeys(report.data_title(run.summary) for run in runs)
-    measured_on = f'{"; ".join(splits)} ({"; ".join(map(text.without_folders, data))})'
+    measured_on = f'{"; ".join(splits)} ({"; ".join(map(text.hide_folders, data))})'
     page = environment.get_template('page.html').render(
         title=_make_title(models, first['collection']),
         data=text.printable(measured_on),
@@ -126,7 +126,7 @@ def _make_results(models: Sequence[measured.ReportedModel]) -> list[list[str]]:
             [
                 measure.title,
                 *(estimate.format(measure.show) for estimate in estimates),
-                *(text.cell(value, measure.show) for value in untrained),
+                *(text.format_value(value, measure.show) for value in untrained),
             ]
         )
     if not any(row[-1].strip('-') for row in rows[1:]):  # layouts have no default
@@ -143,7 +143,9 @@ def _make_settings(runs: Sequence[measured.MeasuredRun]) -> dict[str, list[list[
         settings_of_runs.append(
             {
                 'finished': f'{run.run.finished:%Y-%m-%d %H:%M}',
-                'minutes': text.cell(run.run.seconds and run.run.seconds / 60, '.1f'),
+                'minutes': text.format_value(
+                    run.run.seconds and run.run.seconds / 60, '.1f'
+                ),
                 'directory': os.path.basename(run.run.model_dir),
                 'command': info.get('command', '-'),
                 **differences.settings_of(run.run),
@@ -166,4 +168,4 @@ def _format_value(value: object) -> str:
     if value is None:
         return '-'
     plain = value if isinstance(value, str) else json.dumps(value)
-    return text.shortened(text.without_folders(plain), _LONGEST) or '-'
+    return text.shorten(text.hide_folders(plain), _LONGEST) or '-'

@@ -118,7 +118,7 @@ def read_space(
     own = os.path.join(os.path.dirname(__file__), 'spaces')
     path = path or os.path.join(own, f'{base.collection.task}.toml')
     content = settings_lib.read_toml(path, 'space')
-    with text.located(f'--space {path}'):
+    with text.locate_errors(f'--space {path}'):
         return parse_space(content, base, given)
 
 
@@ -139,7 +139,7 @@ def parse_space(
     # None until it is read: a condition names what is drawn earlier.
     found: dict[str, Parameter | None] = {n: None for n in entries if n not in fixed}
     for name in found:
-        with text.located(f'[{name}]'):
+        with text.locate_errors(f'[{name}]'):
             when = _parse_conditions(entries[name].pop('when', {}), found, typed)
             found[name] = Parameter(
                 name, *_parse_options(name, entries[name], typed), when
@@ -205,7 +205,7 @@ def _check_value(config_class: type, name: str, value: Any) -> Any:
                 f'{name}: {text.quoted(value)} is no number, text, true or false'
             )
         return value
-    settings = settings_lib.typed(config_class, {name: value})
+    settings = settings_lib.convert_types(config_class, {name: value})
     if recipes.is_local(name, value):
         raise ValueError(f'{name}: a space cannot name a file: use --{name}')
     config_lib.checked(config_class(**settings))

@@ -161,13 +161,13 @@ def show_trials(study: optuna.Study, as_json: bool) -> None:
         return
     rows = [['trial', 'state', 'score', 'seconds', 'settings']]
     rows += map(_format_row, study.trials)
-    print(*text.table(rows, '><>><', rules=[1]), _format_best(study), sep='\n')
+    print(*text.format_table(rows, '><>><', rules=[1]), _format_best(study), sep='\n')
 
 
 def _format_row(trial: FrozenTrial) -> list[str]:
     """Returns the cells of a trial in the table of all."""
     number, state, score, seconds, settings, reason = _describe_trial(trial).values()
-    figures = text.cell(score, '.3f'), text.cell(seconds, '.1f')
+    figures = text.format_value(score, '.3f'), text.format_value(seconds, '.1f')
     shown = f'{differences.format_settings(settings)}; {reason}'.rstrip('; ')
     return [str(number), state, *figures, shown]
 
@@ -284,14 +284,14 @@ def run_sweep(
             best['score'] = study.best_value
             recipes.write(best_file, base.collection.name, settings, best)
 
-    kept = f'kept the trials in {files.shown(base.out_dir)}'
+    kept = f'kept the trials in {files.format_path(base.out_dir)}'
     output = sys.stderr if options.json else sys.stdout
     with translate_errors(storage):
         study = create_study(storage, name, definition, epochs)
         if not study.trials:
             study.enqueue_trial(space.find_defaults())
         enough = optuna.study.MaxTrialsCallback(options.trials, _ENOUGH)
-        with text.interruptible(kept), contextlib.redirect_stdout(output):
+        with text.mark_interrupts(kept), contextlib.redirect_stdout(output):
             study.optimize(
                 lambda trial: _run_trial(trial, space, best_file),
                 max(options.trials - len(study.get_trials(states=_ENOUGH)), 0),

@@ -3,14 +3,12 @@
 import concurrent.futures
 import functools
 import json
-import multiprocessing
 import os
 import pathlib
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import types
@@ -21,7 +19,8 @@ from baselines import config
 from baselines.training import cross_validation
 from baselines.training import progress
 from baselines.training import run_training
-from tests.helpers import places
+from tests.faults import calls
+from tests.helpers import processes
 from tests.helpers import shapes
 from tests.helpers import tile_records
 from tests.helpers import tile_runs
@@ -231,8 +230,7 @@ def storage(request, tmp_path):
 
 @pytest.mark.slow
 def test_processes_share_a_sweep(tmp_path, storage):
-    spawn = multiprocessing.get_context('spawn')
-    with concurrent.futures.ProcessPoolExecutor(2, spawn) as pool:
+    with concurrent.futures.ProcessPoolExecutor(2, calls.FORKS) as pool:
         joined = [pool.submit(_join, storage, str(tmp_path / n)) for n in 'ab']
         for one in joined:
             one.result()
@@ -297,16 +295,11 @@ def test_ctrl_c_leaves_no_running_trial_and_no_part_of_a_run(tmp_path):
     out = tmp_path / 'sweep'
     names = [n for n in config.to_json(tiny) if n != 'out_dir']
     flags = [*config.as_flags(tiny, names), '--early_stop=100000', '--trials=1']
-    words = [sys.executable, '-m', 'tpugraphs', 'sweep', 'tile', f'--out_dir={out}']
-    process = subprocess.Popen(
-        [*words, *flags], cwd=places.ROOT, stderr=subprocess.PIPE, text=True
-    )
-    while not list(out.glob('trial_0000/unfinished_*')):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
-    assert process.returncode == 130 and f'{out}; go on with: ' in error
+    sweep = calls.Call(tmp_path, ['sweep', 'tile', f'--out_dir={out}', *flags])
+    processes.wait_for_epochs(sweep, out / 'trial_0000', 1)
+    sweep.send(signal.SIGINT)
+    done = sweep.done()
+    assert done.code == 130 and '~/sweep; go on with: ' in done.err
     found = trials_lib.load_study(trials_lib.make_default_storage(str(out)), '').trials
     assert [trial.state.name for trial in found] == ['FAIL', 'WAITING']
     left = [path.name for path in (out / 'trial_0000').iterdir()]
