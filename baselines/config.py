@@ -36,7 +36,7 @@ def _help_on_losses() -> str:
 def _help_on_columns() -> str:
     return (
         'add these sets of columns, computed from configurations, separated by '
-        f'commas: {", ".join(sorted(registry.column_sets()))} (`tpugraphs models '
+        f'commas: {", ".join(sorted(registry.find_column_sets()))} (`tpugraphs models '
         '--columns` describes them); a recipe adds those that fit the data'
     )
 
@@ -349,7 +349,10 @@ def checked(config: _AnyConfig) -> _AnyConfig:
     if isinstance(config, TileConfig):
         for name in config.column_sets:
             registry.resolve(
-                name, registry.column_sets(), '--columns', extensions.more_columns()
+                name,
+                registry.find_column_sets(),
+                '--columns',
+                extensions.more_columns(),
             )
     is_default = files.expand(config.data_root) == files.expand(type(config).data_root)
     settings.check_data('' if is_default else config.data_root, config.sample_data)
@@ -370,8 +373,8 @@ def with_recipe(config: _AnyConfig, chosen: Collection[str]) -> _AnyConfig:
     if not config.recipe:
         return config
     changes = recipes.settings(config.recipe, config.collection.name, chosen, print)
-    with text.located(f'--recipe {config.recipe}'):
-        changes = settings.typed(type(config), changes)
+    with text.locate_errors(f'--recipe {config.recipe}'):
+        changes = settings.convert_types(type(config), changes)
     return checked(dataclasses.replace(config, **changes))
 
 

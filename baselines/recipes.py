@@ -124,7 +124,7 @@ def settings(
     if not starting.has_lightgbm():
         without_trees = changes.pop('trees', False)
     flags = [f'--{name}={value}' for name, value in changes.items()]
-    say(text.wrapped(' '.join([f'--recipe={recipe}:', *flags]), 2))
+    say(text.wrap_line(' '.join([f'--recipe={recipe}:', *flags]), 2))
     if without_trees:
         say("note: the graph model alone; with trees: pip install -e '.[trees]'")
     return changes

@@ -70,7 +70,7 @@ BASIC = (
 
 
 def define_flags(
-    config_class: type, only: Sequence[str] = (), values: flags.FlagValues | None = None
+    config_class: type, only: Sequence[str] = (), values: flags.FlagValues = flags.FLAGS
 ) -> None:
     """Defines one absl flag for each setting; for the running script only.
 
@@ -79,7 +79,6 @@ def define_flags(
         only: the names of those wanted; all by default, and --config.
         values: absl's `FlagValues` to define them in; by default the process's.
     """
-    values = flags.FLAGS if values is None else values
     define = {
         bool: flags.DEFINE_bool,
         int: flags.DEFINE_integer,
@@ -89,7 +88,7 @@ def define_flags(
     for field in dataclasses.fields(config_class):
         if only and field.name not in only:
             continue
-        about = settings_lib.help_of(config_class, field.name)
+        about = settings_lib.get_help(config_class, field.name)
         define[type(field.default)](
             field.name, field.default, about, flag_values=values
         )
@@ -105,7 +104,7 @@ def run_script(main: Callable[[Sequence[str]], int], doc: str | None) -> None:
     if any(word in _HELP_WORDS for word in argv):
         key_flags = flags.FLAGS.get_key_flags_for_module(sys.argv[0])
         shown = help_text(doc or '', key_flags, '', () if HELP_ALL in argv else BASIC)
-        sys.exit(exits.guarded(lambda: print(shown)))
+        sys.exit(exits.run_guarded(lambda: print(shown)))
 
     def parse(words: Sequence[str]) -> list[str]:
         try:
@@ -123,7 +122,7 @@ def train_script(config_class: type, doc: str | None) -> None:
 
 
 def train(
-    config_class: type, argv: Sequence[str], values: flags.FlagValues | None = None
+    config_class: type, argv: Sequence[str], values: flags.FlagValues = flags.FLAGS
 ) -> int:
     """Trains as parsed flags say; returns the exit code.
 
@@ -135,13 +134,13 @@ def train(
     exits.refuse_arguments(argv)
 
     def work():
-        settings = from_flags(config_class, flags.FLAGS if values is None else values)
+        settings = from_flags(config_class, values)
         refuse_wrong_names(settings)
         from baselines.training import cross_validation
         from baselines.training import run_training
 
-        command, model_dir = exits.this_command(), ''
-        with exits.logged(short=True):
+        command, model_dir = exits.format_command(), ''
+        with exits.log_progress(short=True):
             if settings.folds or settings.seeds > 1:
                 cross_validation.train_all(settings, command)
             else:
@@ -149,7 +148,7 @@ def train(
         if model_dir:  # of one training, and there of the chief alone
             print(next_steps(settings, model_dir))
 
-    return exits.guarded(work)
+    return exits.run_guarded(work)
 
 
 def refuse_wrong_names(settings: config.AnyConfig) -> None:
@@ -163,7 +162,7 @@ def refuse_wrong_names(settings: config.AnyConfig) -> None:
         registry.resolve(settings.model, names, 'model')
     if settings.models_file:
         registry.check_code_file(settings.models_file)
-    of_ranking = registry.ranking_losses()
+    of_ranking = registry.find_ranking_losses()
     for entry in settings.losses.split(','):
         name = entry.strip().partition(':')[0]
         if name.endswith('.py'):
@@ -196,7 +195,7 @@ def next_steps(settings: config.AnyConfig, model_dir: str) -> str:
         commands.insert(0, ['evaluate', *latest])
         if task == 'tile':
             own = ['--models_file', settings.models_file] * bool(settings.models_file)
-            words = [_PREDICT, '--dir', files.shown(model_dir), *own]
+            words = [_PREDICT, '--dir', files.format_path(model_dir), *own]
             lines.append('python ' + ' '.join(map(_quoted, words)))
         elif not settings.sample_data and not others:
             commands.insert(0, ['predict', *latest])  # its CSV is for Kaggle's
@@ -265,7 +264,7 @@ def _parsed(values: flags.FlagValues, words: Sequence[str]) -> list[str]:
         return values([words[0], *as_absl(words[1:], values)])
     except flags.UnrecognizedFlagError as error:
         flag = error.flagname
-        nearest = registry.did_you_mean(flag, values)
+        nearest = registry.suggest_nearest(flag, values)
         raise ValueError(f'there is no flag --{flag}{nearest}') from None
     except flags.IllegalFlagValueError as error:
         # 'flag --NAME=VALUE: what the type of the flag says of the value'
@@ -305,7 +304,7 @@ def from_flags(config_class: type[_AnyConfig], values: flags.FlagValues) -> _Any
             chosen[field.name] = flag.value
     if '.py' in chosen.get('model', ''):  # models.py:MyModel
         [task] = [t for t, kind in config.CONFIGS.items() if kind is config_class]
-        named = registry.named_model(chosen['model'], task)
+        named = registry.split_model_name(chosen['model'], task)
         if chosen.get('models_file', named['models_file']) != named['models_file']:
             raise ValueError(
                 f'--model={chosen["model"]} names a file, and --models_file another'
@@ -323,8 +322,8 @@ def from_toml(config_class: type, path: str) -> text.JsonObject:
         OSError: it cannot be read.
     """
     content = settings_lib.read_toml(path, 'config')
-    with text.located(f'--config: {path}'):
-        return settings_lib.typed(config_class, content, 'flag')
+    with text.locate_errors(f'--config: {path}'):
+        return settings_lib.convert_types(config_class, content, 'flag')
 
 
 # Of one training alone; and the settings of a recipe stand for themselves.

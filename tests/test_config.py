@@ -113,7 +113,7 @@ def test_bad_model_kwargs(kwargs):
 
 def test_every_setting_has_help_and_cannot_be_changed():
     for kind, name in _NAMES:
-        assert settings_flags.is_option_text(settings_lib.help_of(kind, name)), name
+        assert settings_flags.is_option_text(settings_lib.get_help(kind, name)), name
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(kind(), name, 1.0)
 
@@ -215,6 +215,6 @@ def test_a_file_is_a_recipe_for_its_collection(tmp_path, capsys):
 
 @pytest.mark.parametrize('kind', [config.TileConfig, config.LayoutConfig])
 def test_help_lists_every_loss(kind):
-    about = settings_lib.help_of(kind, 'losses')
+    about = settings_lib.get_help(kind, 'losses')
     for name in (*losses.LOSSES, '`tpugraphs losses`'):
         assert name in about

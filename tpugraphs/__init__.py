@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
     """Imports the module of a name on first use, or one of the package (PEP 562)."""
     name = 'open_records' if name == 'open' else name
     if name not in _MODULES:
-        return starting.submodules(__name__)(name)
+        return starting.import_on_use(__name__)(name)
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 

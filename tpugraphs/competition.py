@@ -78,16 +78,16 @@ class Results:
             interval = '-'
             if entry.low is not None and entry.high is not None:
                 interval = f'{entry.low:.3f} to {entry.high:.3f}'
-            mean, csv = f'{entry.mean:.3f}', files.shown(entry.csv)
+            mean, csv = f'{entry.mean:.3f}', files.format_path(entry.csv)
             measure = _TITLES[entry.measure]
             rows.append([entry.collection, measure, mean, interval, csv])
         count = f'{len(self.entries)} of {len(collections.KAGGLE_NAMES)} collections'
         return '\n'.join(
             [
-                *text.table(rows, '<<>><', rules=[1]),
+                *text.format_table(rows, '<<>><', rules=[1]),
                 '',
                 f'estimated Kaggle score: {self.score:.3f}, the mean of {count}',
-                f'submission: {files.shown(self.submission)}',
+                f'submission: {files.format_path(self.submission)}',
             ]
         )
 
@@ -112,8 +112,8 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
             are of one collection.
         OSError: a file cannot be read or written.
     """
-    given = _by_collection(runs)
-    folders = {n: _folder(options, n) for n in collections.KAGGLE_NAMES}
+    given = _group_by_collection(runs)
+    folders = {n: _find_folder(options, n) for n in collections.KAGGLE_NAMES}
     found = [
         name
         for name, folder in folders.items()
@@ -137,9 +137,9 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     path = os.path.join(files.expand(options.out_dir), _SUBMISSION)
     samples = [options.sample] * bool(options.sample)
     files.check_file_writable(path, 'out_dir', [submission.HEADER], samples)
-    kept = f'kept the trainings in {files.shown(options.out_dir)}'
-    with text.interruptible(kept), contextlib.redirect_stdout(sys.stderr):
-        entries = [_entry(name, options, given.get(name, '')) for name in found]
+    kept = f'kept the trainings in {files.format_path(options.out_dir)}'
+    with text.mark_interrupts(kept), contextlib.redirect_stdout(sys.stderr):
+        entries = [_make_entry(name, options, given.get(name, '')) for name in found]
         count = kaggle.combine([e.csv for e in entries], path, options.sample or None)
     if count != _ROWS:
         text.note(f'Kaggle takes {_ROWS} rows, not {count}: --sample adds the others')
@@ -152,7 +152,7 @@ def _check_sample(
     """Raises ValueError, before trainings, for test graphs that --sample lacks."""
     ids = []
     for collection in found:
-        folder = os.path.join(_folder(options, collection.name), 'test')
+        folder = os.path.join(_find_folder(options, collection.name), 'test')
         names = sorted(name for name in os.listdir(folder) if name.endswith('.npz'))
         limit = collection.toy_files if options.toy_data else None
         ids += [f'{collection.name}:{name[: -len(".npz")]}' for name in names[:limit]]
@@ -160,7 +160,7 @@ def _check_sample(
     kaggle.check_ids(ids, template)
 
 
-def _by_collection(runs: Sequence[str]) -> dict[str, str]:
+def _group_by_collection(runs: Sequence[str]) -> dict[str, str]:
     """Returns model directories by collection; raises ValueError for two of one."""
     given: dict[str, str] = {}
     for model_dir in finding.find_all(runs) if runs else ():
@@ -175,12 +175,12 @@ def _by_collection(runs: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def _folder(options: CompetitionOptions, name: str) -> str:
+def _find_folder(options: CompetitionOptions, name: str) -> str:
     """Returns the folder with the splits of a collection."""
     return os.path.join(files.expand(options.data_root), *name.split(':'))
 
 
-def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
+def _make_entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     """Trains on a collection, or takes a run; ranks test and measures valid."""
     collection = collections.collection_by_name(name)
     print(f'\n{name}')

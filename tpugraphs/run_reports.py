@@ -37,14 +37,13 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     """
     _check_output(args)
     summaries: text.JsonObject = {}
-    options = settings_lib.from_options(prediction.Options, args)
+    options = settings_lib.make_from_options(prediction.Options, args)
     has_runs = args.runs or args.dirs or not args.predictions
     names = command_line.runs_of(args) if has_runs else []
     predictors = prediction.find_all(names, options)
     if args.predictions:
-        collection = collections.collection_by_name(
-            args.collection or collections.NAMES[0]
-        )
+        name = args.collection or collections.NAMES[0]
+        collection = collections.collection_by_name(name)
         predictors[args.predictions] = prediction.Predictor(
             collection, options, name=args.predictions
         )
@@ -69,7 +68,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
         for model_dir, summary in shown.items():
             _print_summary(summary, model_dir, args.by_program)
     content = summary if len(summaries) == 1 else summaries
-    _write(content, comparison.runs_tables(summaries), args)
+    _write_results(content, comparison.make_run_tables(summaries), args)
 
 
 def compare_runs(args: argparse.Namespace) -> None:
@@ -87,8 +86,8 @@ def compare_runs(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     _check_output(args)
-    sides = _compared_runs(args)
-    options = settings_lib.from_options(prediction.Options, args)
+    sides = _find_compared_runs(args)
+    options = settings_lib.make_from_options(prediction.Options, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
         predictors = ensemble.load([*sides[0], *sides[1]], options, fewest=2)
@@ -119,10 +118,10 @@ def compare_runs(args: argparse.Namespace) -> None:
     }
     if not args.json:
         print(comparison.format_test(test))
-    _write(test, [comparison.rows_of_test(test)], args)
+    _write_results(test, [comparison.make_test_rows(test)], args)
 
 
-def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
+def _find_compared_runs(args: argparse.Namespace) -> list[list[str]]:
     """Returns the model directories of the two models of --compare.
 
     Raises:
@@ -156,7 +155,7 @@ def _check_output(args: argparse.Namespace) -> None:
         files.check_file_writable(args.output, 'output', tables.BEGINNINGS)
 
 
-def _write(
+def _write_results(
     content: text.JsonObject,
     rows_of_tables: Sequence[tables.Table],
     args: argparse.Namespace,
@@ -165,7 +164,7 @@ def _write(
     if args.json:
         print(text.to_json(content))
     if args.output:
-        tables.write(args.output, rows_of_tables, content)
+        tables.write_tables(args.output, rows_of_tables, content)
 
 
 def average_runs(args: argparse.Namespace) -> None:
@@ -177,7 +176,7 @@ def average_runs(args: argparse.Namespace) -> None:
         OSError: a file cannot be written.
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
-    options = settings_lib.from_options(prediction.Options, args)
+    options = settings_lib.make_from_options(prediction.Options, args)
     predictors = ensemble.load(command_line.runs_of(args), options, fewest=2)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json

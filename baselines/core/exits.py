@@ -29,7 +29,7 @@ def refuse_arguments(argv: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
-def logged(short: bool = False) -> Iterator[None]:
+def log_progress(short: bool = False) -> Iterator[None]:
     """Prints the progress of long work in lines on stderr, while the block runs.
 
     On a terminal it has bars instead.
@@ -52,7 +52,7 @@ def logged(short: bool = False) -> Iterator[None]:
 
 
 class _Output:
-    """Standard output: passes on `text.printable_lines`.
+    """Standard output: passes on `text.escape_lines`.
 
     Attributes:
         is_lost: whether something could not be written.
@@ -65,7 +65,7 @@ class _Output:
     def write(self, content: str) -> int:
         """Writes text; returns its number of characters."""
         self.is_lost |= self._is_closed
-        self._stream.write(text.printable_lines(content))
+        self._stream.write(text.escape_lines(content))
         return len(content)
 
     def __getattr__(self, name: str) -> Any:
@@ -82,11 +82,11 @@ class _Messages(_Output):
             self._stream.flush()
         except OSError as error:
             self.is_lost |= not isinstance(error, BrokenPipeError)
-            _discard(self._stream)
+            _discard_output(self._stream)
         return len(content)
 
 
-def guarded(work: Callable[[], int | None]) -> int:
+def run_guarded(work: Callable[[], int | None]) -> int:
     """Runs `work` and returns an exit code; user errors become one line.
 
     Its output may quote an untrusted file: control characters are escaped,
@@ -97,13 +97,13 @@ def guarded(work: Callable[[], int | None]) -> int:
     messages = _Messages(sys.stderr, 'stderr' in closed)
     with contextlib.redirect_stdout(cast(TextIO, output)):
         with contextlib.redirect_stderr(cast(TextIO, messages)):
-            code = _run(work)
+            code = _run_work(work)
             if output.is_lost:
                 text.note('standard output is closed')
     return code or int(output.is_lost or messages.is_lost)
 
 
-def _run(work: Callable[[], int | None]) -> int:
+def _run_work(work: Callable[[], int | None]) -> int:
     """Runs `work` and returns its exit code; user errors become one line."""
     try:
         if hasattr(sys.stdout, 'reconfigure'):
@@ -113,13 +113,13 @@ def _run(work: Callable[[], int | None]) -> int:
         return code
     except BrokenPipeError:
         # The reader (`head`, a pager) has left; nothing is wrong.
-        _discard(sys.stdout)
+        _discard_output(sys.stdout)
         return 141
     except (KeyboardInterrupt, Exception) as error:
         if text.is_interrupt(error):
             message = 'interrupted'
             if isinstance(error, text.Interrupted):
-                message = f'{error}; go on with: {this_command(*error.flags)}'
+                message = f'{error}; go on with: {format_command(*error.flags)}'
             print(f'\n{message}', file=sys.stderr)
             return 130
         is_of_user = isinstance(error, (ValueError, OSError))
@@ -150,7 +150,7 @@ def _open_closed_streams() -> list[str]:
     return closed
 
 
-def this_command(*flags: str) -> str:
+def format_command(*flags: str) -> str:
     """Returns the command line of this process, quoted, with flags that it lacks."""
     started = sys.orig_argv
     # A console script is run by Python, but its user has typed its name.
@@ -165,10 +165,10 @@ def _flush_output() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        _discard(sys.stdout)
+        _discard_output(sys.stdout)
         raise
 
 
-def _discard(stream: TextIO) -> None:
+def _discard_output(stream: TextIO) -> None:
     """Prevents Python from writing, and failing, again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 import contextlib
 import fcntl
 import os
-import pathlib
 import re
 from re import Pattern
 import secrets
@@ -25,7 +24,7 @@ def expand(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def shown(path: str) -> str:
+def format_path(path: str) -> str:
     """Returns an absolute path as users would write it: the home folder is `~`.
 
     Line breaks and the like in names are escaped.
@@ -50,7 +49,7 @@ def check_writable(folder: str, flag: str = 'out_dir') -> None:
             probe.flush()
     except OSError as error:
         raise ValueError(
-            f'--{flag} {folder} cannot be written: {text.with_advice(error)}'
+            f'--{flag} {folder} cannot be written: {text.add_advice(error)}'
         ) from None
 
 
@@ -102,12 +101,12 @@ def remove_leftovers(folder: str, names: Pattern) -> None:
     Args:
         folder: where; it may be missing.
         names: a pattern of names that only our files and folders have.  Those that a
-            living process holds with `hold` or `locked` stay.
+            living process holds with `mark_in_use` or `hold_lock` stay.
     """
     with contextlib.suppress(OSError):
         for name in filter(names.fullmatch, os.listdir(folder)):
             path = os.path.join(folder, name)
-            with contextlib.suppress(OSError), _opened(path) as handle:
+            with contextlib.suppress(OSError), _open_descriptor(path) as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if stat.S_ISDIR(os.fstat(handle).st_mode):
                     shutil.rmtree(path, ignore_errors=True)
@@ -116,7 +115,7 @@ def remove_leftovers(folder: str, names: Pattern) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: str, refusal: str) -> Iterator[None]:
+def hold_lock(path: str, refusal: str) -> Iterator[None]:
     """Holds a lock file, released at the end of the block or of the process.
 
     Raises:
@@ -152,9 +151,9 @@ def locked(path: str, refusal: str) -> Iterator[None]:
         os.close(handle)
 
 
-def holder(path: str) -> str:
-    """Returns which process holds a file of `locked`: 'process 7 on host'; '': none."""
-    with contextlib.suppress(OSError), _opened(path) as handle:
+def find_holder(path: str) -> str:
+    """Returns the holder of a file of `hold_lock`: 'process 7 on host'; '' for none."""
+    with contextlib.suppress(OSError), _open_descriptor(path) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -165,12 +164,12 @@ def holder(path: str) -> str:
 def warn_without_locks(path: str) -> None:
     """Warns that the file system of a path has no locks."""
     text.note(
-        f'{shown(path)}: this file system has no locks; let no other process write '
-        'there meanwhile'
+        f'{format_path(path)}: this file system has no locks; let no other process '
+        'write there meanwhile'
     )
 
 
-def hold(handle: int) -> bool:
+def mark_in_use(handle: int) -> bool:
     """Marks an open file or folder as in use, until it is closed.
 
     Returns:
@@ -183,7 +182,7 @@ def hold(handle: int) -> bool:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[int]:
+def _open_descriptor(path: str) -> Iterator[int]:
     """Opens a file or folder for a block; yields its descriptor."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
@@ -223,7 +222,7 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
             with open(path, mode.replace('w', 'a'), **options) as stream:
                 yield stream
             return
-        with _held(temporary, mode.replace('w', 'x'), options) as stream:
+        with _make_held(temporary, mode.replace('w', 'x'), options) as stream:
             if os.path.exists(path):
                 os.fchmod(stream.fileno(), stat.S_IMODE(os.stat(path).st_mode))
             yield stream
@@ -239,21 +238,21 @@ def write_atomically(path: str, mode: str = 'w', **options: Any) -> Iterator[IO]
                 raise OSError(error.errno, error.strerror, path) from error
         raise
     # Makes the rename durable, where folders can be synced.
-    with contextlib.suppress(OSError), _opened(folder) as handle:
+    with contextlib.suppress(OSError), _open_descriptor(folder) as handle:
         os.fsync(handle)
 
 
-def _held(path: str, mode: str, options: dict[str, Any]) -> IO:
+def _make_held(path: str, mode: str, options: dict[str, Any]) -> IO:
     """Makes a file that `remove_leftovers` leaves alone, unless it came before."""
     while True:
         stream = open(path, mode, **options)
-        if hold(stream.fileno()):
+        if mark_in_use(stream.fileno()):
             return stream
         stream.close()
 
 
 @contextlib.contextmanager
-def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
+def make_folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     """Makes a temporary folder that is renamed to `path` when the block succeeds.
 
     When the block raises (also on Ctrl-C), the folder is removed and whatever stood
@@ -273,12 +272,14 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
     parent, name = os.path.split(path)
     os.makedirs(parent, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        with _opened(parent) as handle:
+        with _open_descriptor(parent) as handle:
             # Another process must not take a new folder for left before it is held.
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            mark_in_use(handle)
             remove_leftovers(parent, re.compile(rf'\.{re.escape(name)}\.\w{{8}}'))
             temporary = tempfile.TemporaryDirectory(prefix=f'.{name}.', dir=parent)
-            hold(stack.enter_context(_opened(stack.enter_context(temporary))))
+            mark_in_use(
+                stack.enter_context(_open_descriptor(stack.enter_context(temporary)))
+            )
         building = os.path.join(temporary.name, 'new')
         os.mkdir(building)
         yield building
@@ -293,7 +294,7 @@ def folder_atomically(path: str, replace: bool = False) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def plain_path(folder: str) -> Iterator[str]:
+def make_plain_path(folder: str) -> Iterator[str]:
     """Yields a path to a folder without characters of patterns, by a link if need be.
 
     For libraries that expand patterns in paths.
@@ -305,11 +306,3 @@ def plain_path(folder: str) -> Iterator[str]:
         link = os.path.join(temporary, 'link')
         os.symlink(os.path.abspath(folder), link)
         yield link
-
-
-def environment() -> dict[str, str]:
-    """Returns the variables of a process that is to import this package."""
-    root = str(pathlib.Path(__file__).resolve().parents[2])
-    # An empty entry would be the current folder.
-    given = filter(None, os.environ.get('PYTHONPATH', '').split(os.pathsep))
-    return {**os.environ, 'PYTHONPATH': os.pathsep.join([root, *given])}

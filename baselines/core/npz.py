@@ -134,7 +134,7 @@ def read_blocks(
     """
     with untrusted.open_archive(path, max_bytes) as archive:
         if f'{key}.npy' not in archive.namelist():
-            raise _missing(key, archive.namelist())
+            raise _describe_missing(key, archive.namelist())
         info = archive.getinfo(f'{key}.npy')
         _check_total([info], max_bytes)
         with archive.open(info) as member:
@@ -164,16 +164,16 @@ def check_arrays(
     """
     checked: dict[str, np.ndarray] = {}
     lengths: Lengths = {}
-    with text.located(path):
+    with text.locate_errors(path):
         for key, field in schema.items():
             if key in arrays:
                 array = arrays[key]
                 _check_kind(key, array.dtype, field)
                 _check_shape(key, array.shape, field.shape, lengths)
                 _check_range(key, array, field, lengths)
-                checked[key] = _converted(key, array, field.dtype)
+                checked[key] = _convert_array(key, array, field.dtype)
             elif not field.optional:
-                raise _missing(key, arrays)
+                raise _describe_missing(key, arrays)
     return checked
 
 
@@ -217,7 +217,7 @@ def _read_members(
     _check_total(members.values(), max_bytes)
     arrays = {}
     for key, info in members.items():
-        content = _unpacked(archive, info)
+        content = _unpack_member(archive, info)
         if content is None:
             with archive.open(info) as member:
                 content = _read_exactly(member, info.file_size)
@@ -228,7 +228,7 @@ def _read_members(
     return arrays
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | None:
+def _unpack_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | None:
     """Unpacks a small member as `zipfile` does, which takes four times as long.
 
     Packing the 5,491 sample kernels for training takes 3.2 s of processor time with it,
@@ -279,7 +279,7 @@ def _read_header(
         raise ValueError(f'npy version {version} is not known')
     length = member.read(_HEADER_LENGTHS[version])
     text_of_header = member.read(int.from_bytes(length, 'little'))
-    shape, fortran, dtype = _parsed_header(version[0], length + text_of_header)
+    shape, fortran, dtype = _parse_header(version[0], length + text_of_header)
     if dtype.hasobject:
         raise untrusted.FieldError(
             f'{key} holds pickled Python objects, which are never loaded; save it as '
@@ -295,7 +295,7 @@ def _read_header(
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def _parsed_header(
+def _parse_header(
     version: int, header: bytes
 ) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Parses a header; thousands of files have the same few, and NumPy takes 0.1 ms."""
@@ -303,7 +303,7 @@ def _parsed_header(
     try:
         shape, fortran, dtype = read(io.BytesIO(header))
     except Exception as error:  # of Python's parser, which NumPy lets through
-        raise ValueError(f'an npy header is damaged: {text.cause_of(error)}') from None
+        raise ValueError(f'an npy header is damaged: {text.one_line(error)}') from None
     if not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError(f'an npy header claims the shape {shape}')
     return shape, fortran, dtype
@@ -317,7 +317,7 @@ def _read_exactly(member: IO[bytes], size: int) -> bytes:
     return content
 
 
-def _missing(key: str, keys: Iterable[str]) -> untrusted.FieldError:
+def _describe_missing(key: str, keys: Iterable[str]) -> untrusted.FieldError:
     """Returns the error for a file that lacks a key."""
     names = ', '.join(sorted(name.removesuffix('.npy') for name in keys))
     return untrusted.FieldError(
@@ -371,7 +371,7 @@ def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) ->
             )
 
 
-def _converted(key: str, array: np.ndarray, dtype: type | None) -> np.ndarray:
+def _convert_array(key: str, array: np.ndarray, dtype: type | None) -> np.ndarray:
     """Returns the array in `dtype`; its floats are finite there."""
     if dtype is not None and dtype != array.dtype:
         with np.errstate(over='ignore'):

@@ -42,7 +42,7 @@ def loose_setting(default: Any, about: str, **rules: Any) -> Any:
     return setting(default, about, shapes=False, **rules)
 
 
-def help_of(config_class: Any, name: str) -> str:
+def get_help(config_class: Any, name: str) -> str:
     """Returns the help text of one setting."""
     about = config_class.__dataclass_fields__[name].metadata['help']
     return about() if callable(about) else about
@@ -58,7 +58,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
         value, rule = getattr(settings, field.name), field.metadata
         # `accepted` says in words what the rule takes; a value that fits goes on.
         if rule.get('several'):
-            accepted = _accepted_values(value.split(','), rule['choices'])
+            accepted = _describe_accepted(value.split(','), rule['choices'])
             if not accepted:
                 continue
         elif 'choices' in rule and value not in rule['choices']:
@@ -77,14 +77,14 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
         )
 
 
-def _accepted_values(values: Sequence[str], choices: Sequence[str]) -> str:
+def _describe_accepted(values: Sequence[str], choices: Sequence[str]) -> str:
     """Describes the values that a list setting accepts; '' if it accepts these."""
     if not {*values} <= {*choices}:
         return f'one of {", ".join(choices)}, or several, separated by commas'
     return 'values that differ' if len({*values}) < len(values) else ''
 
 
-def typed(
+def convert_types(
     config_class: type, values: Mapping[str, Any], noun: str = 'setting'
 ) -> text.JsonObject:
     """Converts values of settings to their types: 1 to 1.0, paths to text.
@@ -99,7 +99,7 @@ def typed(
     result = {}
     for name, value in values.items():
         if name not in defaults:
-            meant = registry.did_you_mean(name, defaults)
+            meant = registry.suggest_nearest(name, defaults)
             raise ValueError(f'there is no {noun} {text.quoted(name)}{meant}')
         kind: type = type(defaults[name])  # exactly: True is no whole number here
         if name == 'model_kwargs_json' and isinstance(value, dict):
@@ -119,7 +119,7 @@ def typed(
     return result
 
 
-def from_options(kind: Any, options: Any, **others: Any) -> Any:
+def make_from_options(kind: Any, options: Any, **others: Any) -> Any:
     """Makes a dataclass of the parsed options that have the names of its fields.
 
     Args:
@@ -141,9 +141,9 @@ def read_toml(path: str, flag: str) -> text.JsonObject:
         import tomllib
     else:
         import tomli as tomllib
-    with text.located(f'--{flag}'):
+    with text.locate_errors(f'--{flag}'):
         content = untrusted.read(files.expand(path), _MAX_TOML_BYTES)
-    with text.located(f'--{flag} {path} is not TOML'):
+    with text.locate_errors(f'--{flag} {path} is not TOML'):
         try:
             return tomllib.loads(content.decode())
         except RecursionError:

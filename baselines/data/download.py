@@ -130,7 +130,7 @@ def fetch(url: str, path: str) -> None:
     part, note = pathlib.Path(f'{path}.part'), f'{path}.part.json'
     os.makedirs(os.path.dirname(path), exist_ok=True)
     refusal = f'{path} is being downloaded by another process'
-    with files.locked(f'{path}.lock', refusal), open(part, 'ab') as out:
+    with files.hold_lock(f'{path}.lock', refusal), open(part, 'ab') as out:
         while True:
             before = out.tell()
             try:

@@ -4,7 +4,7 @@
     columns = sets['tile'](nodes)(kernels, configs)  # [rows, len(sets['tile'].names)]
 
 A set is a module with a class `Columns`: `<name>_columns` of `features.tpu`, or an
-entry point of another distribution; `registry.column_sets` lists them.
+entry point of another distribution; `registry.find_column_sets` lists them.
 """
 
 import abc
@@ -63,7 +63,7 @@ def find(names: Iterable[str] | None = None) -> dict[str, type[ColumnSet]]:
     Raises:
         ValueError: there is no such set.
     """
-    modules, more = registry.column_sets(), extensions.more_columns()
+    modules, more = registry.find_column_sets(), extensions.more_columns()
     found = {}
     for name in modules if names is None else names:
         module = registry.resolve(name, modules, 'column set', more)

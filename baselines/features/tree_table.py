@@ -51,7 +51,7 @@ class TreeTable:
         kernel_names = _kernel_names(store)
         if names is None:
             # Sets for a TPU read bounds as registers; those for a CPU may be missing.
-            fitting = registry.column_sets(column_sets.machine_of(store))
+            fitting = registry.find_column_sets(column_sets.machine_of(store))
             sets = column_sets.find(fitting or ['tile'])
             names = [name for columns in sets.values() for name in columns.names]
             if 'tile' in sets:
@@ -96,8 +96,7 @@ class TreeTable:
             configs: int64 [r], the configuration of the kernel in the same place.
         """
         rows = self._store.config_offsets[graphs] + configs
-        raw = self._store.config_feat[rows]
-        parts = raw, self._table.rows(rows, raw)
+        parts = self._store.config_feat[rows], self._table.rows(rows)
         table = np.empty((len(self.names), len(rows)), np.float32)
         for place, columns, part in zip(self._places, self._columns, parts):
             table[place] = part.T[columns]

@@ -145,7 +145,7 @@ def read_tuning(path: str, kind: str | None = None) -> RawFile:
         OSError: it cannot be read.
     """
     data = read_bytes(path)
-    with text.located(path):
+    with text.locate_errors(path):
         return parse_tuning(data, kind)
 
 
@@ -285,7 +285,7 @@ def read_source(path: str, command: str) -> Source:
         OSError: it cannot be read.
     """
     data = read_bytes(path)
-    with text.located(path):
+    with text.locate_errors(path):
         form = forms.detect_form(data)
         if form == forms.TUNING:
             return parse_tuning(data)

@@ -42,15 +42,6 @@ ELEMENT_TYPES = (
     ElementType('opaque_type', 14, 0),
     ElementType('token', 17, 0),
 )
-# Newer types, which have no columns; XLA numbers them from 19 on.  Some take less than
-# a byte, packed.
-_NEWER = (
-    'f8e5m2 f8e4m3fn s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 '
-    's1 u1 f4e2m1fn f8e8m0fnu'
-)
-NEWER_TYPES = tuple(
-    ElementType(name, number, 1) for number, name in enumerate(_NEWER.split(), 19)
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

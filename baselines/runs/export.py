@@ -83,7 +83,7 @@ def export(
     except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
         first = str(error).strip().partition('\n')[0]
         raise ValueError(f'{name} cannot be traced for any size: {first}') from error
-    with files.folder_atomically(output) as folder:
+    with files.make_folder_atomically(output) as folder:
         try:
             tf.saved_model.save(module, folder, signatures=signature)
         except tf.errors.OpError as error:
@@ -113,7 +113,7 @@ def export_trees(run: run_files.RunFile, output: str) -> booster.Trees:
         'prior': trees.prior and trees.prior._asdict(),
         'outputs': {'scores': {'dtype': 'float64', 'meaning': _SCORES}},
     }
-    with files.folder_atomically(files.expand(output)) as folder:
+    with files.make_folder_atomically(files.expand(output)) as folder:
         shutil.copyfile(run.trees_file, os.path.join(folder, 'trees.txt'))
         _write_json(os.path.join(folder, 'metadata.json'), described)
     return trees

@@ -115,11 +115,11 @@ def table(rows: Sequence[RunRow]) -> list[str]:
     folders = {os.path.dirname(run.path) for run in rows}
     above = []
     if len(folders) == 1 and not folders <= {*finding.default_folders()}:
-        above = [f'{files.shown(*folders)}/', '']
+        above = [f'{files.format_path(*folders)}/', '']
     head, *others = cells(rows)
     lines = [line for row in others for line in _wrapped(head, row)]
     align = ''.join('>' if name in _NUMBERS else '<' for name in head)
-    return above + text.table([head, *lines], align, rules=[1])
+    return above + text.format_table([head, *lines], align, rules=[1])
 
 
 def _wrapped(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
@@ -137,7 +137,7 @@ def in_words(run: run_files.RunFile) -> str:
     """Returns what a run is of, when it was finished, and where it is."""
     described = row(run)
     when = described.when[:16].replace('T', ' ')
-    path = files.shown(described.path)
+    path = files.format_path(described.path)
     return f'{described.model} on {described.collection}, {when}: {path}'
 
 
@@ -148,9 +148,9 @@ def unfinished(folders: Sequence[str]) -> Iterator[str]:
         matches = filter(None, map(_UNFINISHED.fullmatch, names))
         for key in sorted({match[2] or match[3] for match in matches}):
             path = os.path.join(folder, f'unfinished_{key}.npz')
-            process = files.holder(run_files.lock_file(folder, key))
+            process = files.find_holder(run_files.lock_file(folder, key))
             if process:
-                yield f'still training in {files.shown(folder)}: {process}'
+                yield f'still training in {files.format_path(folder)}: {process}'
             elif os.path.exists(path):
                 yield f'unfinished: {_interrupted(path)}'
 
@@ -164,7 +164,7 @@ def _interrupted(path: str) -> str:
         command = text.printable(described.get('command') or '', 1000)
     except (OSError, *untrusted.DAMAGE) as error:
         return text.one_line(error, path)
-    where = f'{epochs} in {files.shown(os.path.dirname(path))}'
+    where = f'{epochs} in {files.format_path(os.path.dirname(path))}'
     if not command:  # of an older version
         return f'{where}; the command that trained it continues with --resume'
     if command.endswith(')') and 'resume=' not in command:  # a call from Python
@@ -205,8 +205,10 @@ def cells(rows: Sequence[RunRow]) -> list[list[str]]:
                 *([seed] * has_seeds),
                 differs,
                 score,
-                text.cell(run.minutes, '.1f'),
-                name if folder in plain else os.path.join(files.shown(folder), name),
+                text.format_value(run.minutes, '.1f'),
+                name
+                if folder in plain
+                else os.path.join(files.format_path(folder), name),
             ]
         )
     return lines

@@ -216,7 +216,7 @@ def read(model_dir: str) -> RunFile:
         raise ValueError(
             f'the run file {path} is damaged: {error}; copy it again'
         ) from None
-    with text.located(f'the run file {path}'):
+    with text.locate_errors(f'the run file {path}'):
         return RunFile(model_dir, info)
 
 

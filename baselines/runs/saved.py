@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import errno
 import gzip
 import json
-import logging
 import os
 import re
 from typing import TYPE_CHECKING, Optional
@@ -67,7 +66,7 @@ def save(
     # The run file appears first, then the directory is renamed: listings ask for
     # both, so a kill between the two leaves nothing that looks finished.
     try:
-        with files.folder_atomically(final) as folder:
+        with files.make_folder_atomically(final) as folder:
             if model:
                 save_model(model, folder)
             if trees:
@@ -115,9 +114,7 @@ def save_model(model: 'tf.keras.Model', path: str) -> None:
 
     # TF-GNN logs each of its types, and Keras that the model was not compiled; both
     # are expected.
-    logger, verbosity = tf.get_logger(), absl_logging.get_verbosity()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    verbosity = absl_logging.get_verbosity()
     absl_logging.set_verbosity(absl_logging.ERROR)
     try:
         with warnings.catch_warnings():
@@ -126,5 +123,4 @@ def save_model(model: 'tf.keras.Model', path: str) -> None:
     except (tf.errors.OpError, OSError) as error:
         raise OSError(f'{path}: the model cannot be saved: {error}') from None
     finally:
-        logger.setLevel(level)
         absl_logging.set_verbosity(verbosity)

@@ -37,7 +37,7 @@ def size_limit(model_dir: str, options: text.JsonObject) -> registry.Size:
 
     The model's options are untrusted.  Widths occur in shapes of the checkpoint, and
     each layer has variables there, so larger numbers are refused before anything is
-    built; `registry.limited` refuses variables before memory is allocated.
+    built; `registry.limit_size` refuses variables before memory is allocated.
 
     Raises:
         ValueError: the checkpoint is damaged, or no model of its size has such a
@@ -108,7 +108,7 @@ def _opened(model_dir: str) -> Iterator[Any]:
     """Opens a checkpoint; turns errors into a ValueError that names the directory."""
     try:
         # TensorFlow would expand patterns in the path.
-        with files.plain_path(model_dir) as folder:
+        with files.make_plain_path(model_dir) as folder:
             yield tf.train.load_checkpoint(os.path.join(folder, run_files.WEIGHTS))
     except (
         tf.errors.OpError,

@@ -81,7 +81,7 @@ def export(
         lines.append(f'  {name} {shape}'.replace('None', '?'))
     lines.append('  -> scores [?]')
     if run.has_trees:
-        lines.append(text.wrapped(_cost_without_trees(predictor), 2))
+        lines.append(text.wrap_line(_cost_without_trees(predictor), 2))
     return lines
 
 

@@ -122,7 +122,7 @@ class Predictor:
         run, columns = self.run, self.collection.config_columns
         if run is None:
             return scorer_lib.Scorer(self.task, splits.Variant(config_features=columns))
-        with text.located(run.file):
+        with text.locate_errors(run.file):
             variant = splits.Variant.from_json(run.info, columns)
             scaling = normalizer_lib.Scaling.from_json(run.info)
         return scorer_lib.read(

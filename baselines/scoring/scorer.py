@@ -203,7 +203,7 @@ def noting_ties(
     tied = []
     for number, scores in enumerate(scored, 1):
         if len(scores) > 1:
-            tied.append(arrays.are_equal(scores))
+            tied.append(arrays.are_scores_equal(scores))
         # Before the last scores: a `zip` with the graphs' names asks for no more.
         if number == len(store) and tied and all(tied):
             text.note(
@@ -271,12 +271,12 @@ def _read_model(
     """Makes the graph model of a run and reads its weights; raises ValueError."""
     code_files.note_difference(run, models_file)
     starting.start_tensorflow()
-    model_class = registry.model_class(run.args['model'], run.task, models_file)
+    model_class = registry.find_model_class(run.args['model'], run.task, models_file)
     from baselines.runs import weights
 
     kwargs = settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
     # A run file may come from someone else: its options could ask for a huge model.
-    with registry.limited(weights.size_limit(run.model_dir, kwargs)):
+    with registry.limit_size(weights.size_limit(run.model_dir, kwargs)):
         model = task.make_model(
             model_class, kwargs, run.configs, scaling.num_ops, scaling.normalizer
         )

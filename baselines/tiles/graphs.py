@@ -123,7 +123,7 @@ def make_graph(
     )
 
 
-def signature_of(arrays: Any) -> Any:
+def make_signature(arrays: Any) -> Any:
     """Returns specs of nested arrays for a tf.function that is traced once.
 
     All axes may change their length, but not the columns of float32 matrices.
@@ -139,13 +139,13 @@ def signature_of(arrays: Any) -> Any:
     return tf.nest.map_structure(spec, arrays)
 
 
-def traced_once(function: Callable) -> Callable:
+def trace_once(function: Callable) -> Callable:
     """Makes a tf.function that is traced once, for all sizes of its arguments."""
     compiled: list[Callable] = []
 
     def call(*args: Any):
         if not compiled:
-            specs = signature_of(args)
+            specs = make_signature(args)
             compiled.append(tf.function(function, input_signature=specs))
         return compiled[0](*args)
 
@@ -222,7 +222,7 @@ class TileGraphs:
         per_kernel = np.full(len(kernels), configs.shape[-1], np.int32)
         return self._pack(kernels, rows.reshape(-1), per_kernel)
 
-    def scoring_items(
+    def pack_all(
         self, kernels: np.ndarray, pairs: int | None = PAIRS_PER_ITEM
     ) -> Packed:
         """Packs every configuration of kernels, a kernel in one or more items.
@@ -244,17 +244,17 @@ class TileGraphs:
             slices = -(-counts // most)
         # Equal slices: the first `counts % slices` of a kernel get one more.
         of_item = np.repeat(np.arange(len(kernels)), slices)
-        number = arrays.ranges(np.zeros_like(slices), slices)  # of an item's kernel
+        number = arrays.concatenate_ranges(
+            np.zeros_like(slices), slices
+        )  # of an item's kernel
         share, rest = counts // slices, counts % slices
         per_item = share[of_item] + (number < rest[of_item])
-        rows = arrays.ranges(store.config_offsets[kernels], counts)
+        rows = arrays.concatenate_ranges(store.config_offsets[kernels], counts)
         return self._pack(
             kernels[:, np.newaxis], rows, per_item.astype(np.int32), of_item
         )
 
-    def chosen_items(
-        self, kernels: np.ndarray, configs: Sequence[np.ndarray]
-    ) -> Packed:
+    def pack_chosen(self, kernels: np.ndarray, configs: Sequence[np.ndarray]) -> Packed:
         """Packs the chosen configurations of kernels, a kernel in an item.
 
         Args:
@@ -291,8 +291,12 @@ class TileGraphs:
         node_sizes = np.diff(store.node_offsets)[kernels]  # [groups, b]
         edge_sizes = np.diff(store.edge_offsets)[kernels]  # [groups, b]
         # [nodes], [edges]: rows of the split, kernel by kernel.
-        nodes = arrays.ranges(store.node_offsets[flat], node_sizes.reshape(-1))
-        edges = arrays.ranges(store.edge_offsets[flat], edge_sizes.reshape(-1))
+        nodes = arrays.concatenate_ranges(
+            store.node_offsets[flat], node_sizes.reshape(-1)
+        )
+        edges = arrays.concatenate_ranges(
+            store.edge_offsets[flat], edge_sizes.reshape(-1)
+        )
         # Edges number nodes from the first of their graph; an item joins b graphs, so
         # each edge is shifted by the nodes of the item's earlier graphs.
         before = np.cumsum(node_sizes, axis=1) - node_sizes
@@ -302,23 +306,22 @@ class TileGraphs:
             'op': self._op[nodes],
             'feats': self._feats[nodes],
             'edges': self._edges[edges] + shift[:, np.newaxis],
-            'config_feats': self._configs(config_rows),
+            'config_feats': self._scale_configs(config_rows),
             'runtimes': store.config_runtime[config_rows].astype(np.float64),
             'normalizers': store.config_runtime_normalizers[config_rows],
-            'node_start': arrays.starts(node_sizes.sum(1), np.int64)[item],
-            'edge_start': arrays.starts(edge_sizes.sum(1), np.int64)[item],
-            'config_start': arrays.starts(configs_per_kernel * batch, np.int64),
+            'node_start': arrays.find_starts(node_sizes.sum(1), np.int64)[item],
+            'edge_start': arrays.find_starts(edge_sizes.sum(1), np.int64)[item],
+            'config_start': arrays.find_starts(configs_per_kernel * batch, np.int64),
             'node_sizes': node_sizes[item],
             'edge_sizes': edge_sizes[item],
             'configs_per_kernel': configs_per_kernel,
             'tile_ids': self._ids[kernels][item],
         }
 
-    def _configs(self, rows: np.ndarray) -> np.ndarray:
+    def _scale_configs(self, rows: np.ndarray) -> np.ndarray:
         """Scales configuration features; the table's columns come last."""
-        raw = self.store.config_feat[rows]  # read from the page cache, once for both
-        scaled = self._normalizer.configs(raw)
+        scaled = self._normalizer.configs(self.store.config_feat[rows])
         if self.table is None or not self.table.sets:
             return scaled
-        columns = self._normalizer.table(self.table.rows(rows, raw))
+        columns = self._normalizer.table(self.table.rows(rows))
         return np.concatenate([scaled, columns], axis=1)

@@ -207,7 +207,7 @@ def _scores(
     def make(seed: int) -> tf.keras.Model:
         tf.keras.utils.set_random_seed(seed)
         return task.make_model(
-            registry.model_class(settings.model, task.name, _MODELS[task.name]),
+            registry.find_model_class(settings.model, task.name, _MODELS[task.name]),
             settings_lib.parse_model_kwargs(settings.model_kwargs_json),
             settings.configs,
             data.num_ops,
@@ -224,12 +224,12 @@ def _scores(
     moments = [np.zeros_like(x) for x in steps.optimizer.get_weights()]
     for seed in seeds:
         weights = make(seed).get_weights()
-        steps.restore([*weights, *moments, *weights])  # the last are the averages
+        steps.restore_state([*weights, *moments, *weights])  # the last are the averages
         data.settings = dataclasses.replace(settings, seed=seed)  # of the draws
         for epoch in range(settings.epochs):
-            for drawn in data.draws(epoch):
+            for drawn in data.draw_steps(epoch):
                 steps.run_chunk(data.pack(*drawn), len(drawn[0]))
-        with steps.averaged():
+        with steps.use_averages():
             scores = list(scorer.scores(data.graphs['test']))
         yield dict(zip(data.stores['test'].graph_ids, scores))
 

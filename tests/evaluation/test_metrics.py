@@ -44,10 +44,10 @@ def test_slowdown_by_hand():
 
 
 def test_a_ranking_keeps_equal_scores_in_index_order():
-    assert arrays.best_first([2.0, 1.0, 2.0, 1.0]).tolist() == [1, 3, 0, 2]
-    assert metrics.places([2.0, 1.0, 2.0, 1.0]).tolist() == [2, 0, 3, 1]
+    assert arrays.order_by_score([2.0, 1.0, 2.0, 1.0]).tolist() == [1, 3, 0, 2]
+    assert metrics.rank_without_ties([2.0, 1.0, 2.0, 1.0]).tolist() == [2, 0, 3, 1]
     # Longer than where unstable sorts still happen to be stable.
-    assert arrays.best_first(np.zeros(1000)).tolist() == list(range(1000))
+    assert arrays.order_by_score(np.zeros(1000)).tolist() == list(range(1000))
 
 
 def test_equal_scores_count_as_any_order_of_them():
@@ -101,7 +101,7 @@ def test_100000_equal_scores():
 def test_top_k_goldens(golden, j):
     scores = golden[f'topk_scores_{j}']
     runtimes = golden[f'topk_runtime_{j}'] / golden[f'topk_normalizer_{j}']
-    order = arrays.best_first(scores)
+    order = arrays.order_by_score(scores)
     np.testing.assert_array_equal(order, golden[f'topk_order_{j}'])
     errors = [metrics.top_k_error(scores, runtimes, k) for k in golden['topk_k']]
     np.testing.assert_allclose(

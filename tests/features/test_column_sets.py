@@ -43,8 +43,8 @@ def _other(monkeypatch):
 def test_sets_are_found_by_name_in_one_order():
     assert list(column_sets.find()) == ['tile', 'estimate']
     assert list(column_sets.find(['estimate', 'tile'])) == ['tile', 'estimate']
-    assert {*registry.column_sets('tpu')} == {'tile', 'estimate'}
-    assert not registry.column_sets('cpu')
+    assert {*registry.find_column_sets('tpu')} == {'tile', 'estimate'}
+    assert not registry.find_column_sets('cpu')
     counts = [len(columns.names) for columns in column_sets.find().values()]
     assert counts == [35, 7]
     with pytest.raises(ValueError, match="'loop'.*pip install ./lab$"):
@@ -52,7 +52,7 @@ def test_sets_are_found_by_name_in_one_order():
 
 
 def test_sets_of_other_distributions(other):
-    assert registry.column_sets('cpu') == {'other': 'other_columns'}
+    assert registry.find_column_sets('cpu') == {'other': 'other_columns'}
     assert list(column_sets.find()) == ['tile', 'estimate', 'other']
     with pytest.raises(ValueError, match="'loop'; .* other, tile$"):
         column_sets.find(['loop'])

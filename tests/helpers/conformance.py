@@ -10,7 +10,9 @@ covered without a line:
     def task(tmp_path_factory):
         return TileTask(tmp_path_factory.mktemp('tile'))
 
-    @pytest.mark.parametrize('name', conformance.parameters(registry.models('tiles')))
+    models = registry.find_models('tiles')
+
+    @pytest.mark.parametrize('name', conformance.parameters(models))
     class TestTileModels(conformance.ModelSuite):
         ...                             # what only this task asks of its models
 
@@ -48,7 +50,7 @@ _QUICK = ('EarlyJoinSAGE', 'ResModel')
 
 def distinct(models: Mapping[str, type]) -> list[str]:
     """Returns names of the different classes; of two for one class the first."""
-    return list(registry.distinct(models))
+    return list(registry.drop_aliases(models))
 
 
 def parameters(models: Mapping[str, type]) -> list[Any]:
@@ -102,9 +104,9 @@ class Task:
     def make(self, name: str, **kwargs) -> tf.keras.Model:
         """Makes a model, always the same; drops keywords that it lacks."""
         model_class = self.models()[name]
-        options = registry.options(model_class)
+        options = registry.list_options(model_class)
         kwargs = {key: v for key, v in kwargs.items() if key in options}
-        return conformance.build(model_class, kwargs, self)
+        return conformance.build_model(model_class, kwargs, self)
 
     @functools.cache
     def shared(self, name: str) -> tf.keras.Model:
@@ -116,7 +118,7 @@ class Task:
         """Bounds how far apart evaluations of the shared model's scores may be."""
         model = self.shared(name)
         graphs = [self.graph((piece,)) for piece in self.pieces]
-        return max(conformance.rounding(model, graph) for graph in graphs)
+        return max(conformance.bound_error(model, graph) for graph in graphs)
 
     @functools.cached_property
     def representatives(self) -> set[str]:
@@ -148,7 +150,7 @@ class ModelSuite:
         graph = task.graph((key,))
         alone = model.forward(task.graph((key,), (0,)), 1).numpy()
         most = np.abs(alone - model(graph).numpy()[:, :1]).max()
-        same = most <= conformance.rounding(model, graph)
+        same = most <= conformance.bound_error(model, graph)
         assert same != conformance.depends_on_list(model)
 
     def test_training_does_not_change_scores(self, task, name):

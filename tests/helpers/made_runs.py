@@ -59,7 +59,7 @@ def make_tile_run(folder, pad=0, num_ops=121, estimate=False, seed=0, **changes)
     table = tile_table.TileTable(store, ['estimate']) if estimate else None
     normalizer = normalizer_lib.Normalizer.fit(store, table=table)
     tf.keras.utils.set_random_seed(seed)
-    model_class = registry.model_class('EarlyJoinSAGE', 'tile')
+    model_class = registry.find_model_class('EarlyJoinSAGE', 'tile')
     model = lookup.TASKS['tile'].make_model(
         model_class, json.loads(KWARGS), 2, num_ops, normalizer
     )
@@ -95,6 +95,6 @@ def make_layout_run(folder, model='ResModel', kwargs=None, code='', **changes):
     args = {'model': model, 'model_kwargs_json': json.dumps(kwargs), 'configs': 2}
     args.update(source='xla', search='random', keep_nodes=5000)
     info = {'args': args, 'normalizer': normalizer.to_json(), 'num_ops': 121}
-    model_class = registry.model_class(model, 'layout', code)
+    model_class = registry.find_model_class(model, 'layout', code)
     made = task.make_model(model_class, kwargs, 2, 121, normalizer)
     return _write_run(folder, made, {**info, **changes})

@@ -149,7 +149,7 @@ def test_the_same_as_json(folder, capsys):
 )
 def test_an_interrupted_training_is_listed(tmp_path, capsys, command, continuing):
     described = {'curve': {'epoch': [0, 1]}, 'command': command}
-    checkpoints.write(str(tmp_path / 'unfinished_0123.npz'), {}, described)
+    checkpoints.write_state_file(str(tmp_path / 'unfinished_0123.npz'), {}, described)
     assert processes.command('runs', '--out_dir', tmp_path) == 0
     line, errors = capsys.readouterr()
     assert f'2 epochs in {tmp_path}; ' in line and continuing in line and not errors
@@ -162,7 +162,7 @@ def test_a_running_training_is_not_called_interrupted(folder, capsys):
     (folder / 'unfinished_0123.npz').touch()
     assert processes.command('runs', '--out_dir', folder) == 0
     assert f'{folder}/unfinished_0123.npz: ' in capsys.readouterr().out
-    with files.locked(lock, 'taken'):
+    with files.hold_lock(lock, 'taken'):
         assert processes.command('runs', '--out_dir', folder) == 0
     process = f'process {os.getpid()} on {socket.gethostname()}'
     assert f'{folder}: {process}' in capsys.readouterr().out

@@ -21,7 +21,7 @@ class TileTask(conformance.Task):
     num_ops = tile_graphs.NUM_OPS
 
     def models(self):
-        return registry.models('tiles')
+        return registry.find_models('tiles')
 
     def make_pieces(self):
         rng = np.random.default_rng(0)
@@ -64,7 +64,7 @@ def _graphs(tmp_path_factory):
     return graphs_lib.TileGraphs(store, normalizer_lib.Normalizer.fit(store))
 
 
-@pytest.mark.parametrize('name', conformance.parameters(registry.models('tiles')))
+@pytest.mark.parametrize('name', conformance.parameters(registry.find_models('tiles')))
 class TestTileModels(conformance.ModelSuite):
     @pytest.mark.slow
     def test_in_slices_as_whole(self, task, name, graphs, monkeypatch):

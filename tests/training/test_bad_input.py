@@ -67,7 +67,7 @@ def _train(tmp_path):
 
             run_training.train(config.checked(settings))
 
-        return exits.guarded(work)
+        return exits.run_guarded(work)
 
     return train
 

@@ -37,7 +37,7 @@ class _Draws:
         settings = layout_runs.settings(root, **{**layout_runs.TINY, **changes})
         data = task_data.open_data(settings)
         for epoch in range(settings.epochs):
-            draws = list(data.draws(epoch))
+            draws = list(data.draw_steps(epoch))
             assert len(draws) == data.steps_per_epoch
             for [programs], [configs], [segments] in draws:
                 self.steps.append(programs.tolist())

@@ -62,7 +62,7 @@ class _NoTerminal(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def silence() -> Iterator[None]:
+def silence_output() -> Iterator[None]:
     """Silences stdout and progress bars; notes on stderr are still printed."""
     quiet = contextlib.redirect_stdout(io.StringIO())
     with quiet, contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
@@ -104,10 +104,10 @@ def train(
     """
     _check_callbacks(callbacks)
     kind = registry.resolve(task, config.CONFIGS, 'task')
-    flags = {**settings, **data_lib.data_settings(data)}
+    flags = {**settings, **data_lib.make_data_settings(data)}
     if 'model_kwargs' in flags:
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
-    flags = settings_lib.typed(kind, flags)  # before TensorFlow is waited for
+    flags = settings_lib.convert_types(kind, flags)  # before TensorFlow is waited for
     models: runs_lib.Own = [model] if isinstance(model, type) else ''
     flags.update(_model_flags(model, task))
     models = models or flags.get('models_file', '')
@@ -123,7 +123,7 @@ def train(
 
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
     output = sys.stdout
-    with contextlib.nullcontext() if verbose else silence():
+    with contextlib.nullcontext() if verbose else silence_output():
         chosen = config.with_recipe(kind(**flags), flags)
         training = Training(config.to_json(chosen))
 
@@ -163,5 +163,5 @@ def _model_flags(model: type | str | None, task: str) -> dict[str, str]:
     if isinstance(model, type):
         return {'model': model.__name__}
     if isinstance(model, str):
-        return registry.named_model(model, task)
+        return registry.split_model_name(model, task)
     raise ValueError(f'model should be a name, a file or a class, not {model!r}')

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.switch(parser, '--keep_archives', about)
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Downloads split after split."""
     names = [name.strip() for name in args.collection.split(',')]

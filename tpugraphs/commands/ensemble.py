@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     command_line.add_json(parser)
 
 
-@exits.logged()
+@exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Writes the ranking and prints the measurements."""
     tpugraphs.run_reports.average_runs(args)

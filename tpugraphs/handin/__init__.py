@@ -9,4 +9,4 @@ verdict           the lines of the report, and the last one
 
 from baselines.core import starting
 
-__getattr__ = starting.submodules(__name__)
+__getattr__ = starting.import_on_use(__name__)

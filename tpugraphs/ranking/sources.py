@@ -278,7 +278,9 @@ def _load_predictor(
     # These names are of runs of both tasks: the files tell which one is meant.
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
         task = _task_of(source, candidates)
-    options = settings_lib.from_options(prediction.Options, args, task=task, once=True)
+    options = settings_lib.make_from_options(
+        prediction.Options, args, task=task, once=True
+    )
     if name:
         predictor = prediction.load(name, options)
     else:

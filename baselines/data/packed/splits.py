@@ -373,8 +373,8 @@ class Variant:
             used = scaled.get(f'{part}_used')
             width = len(used) if isinstance(used, list) else width
             fields[f'{part}_features'] = info.get(f'{part}_features', width)
-        with text.located('the run file'):
-            untrusted.check(fields, _RULES)
+        with text.locate_errors('the run file'):
+            untrusted.check_fields(fields, _RULES)
         return cls(**fields)
 
     def to_json(self) -> text.JsonObject:

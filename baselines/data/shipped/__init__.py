@@ -32,7 +32,7 @@ def folder(task: str, root: str = ROOT) -> str:
     digest = zlib.crc32(archive.read_bytes())
     target = os.path.join(files.expand(root), f'{archive.stem}_{digest:08x}')
     if not os.path.isdir(target):
-        with files.folder_atomically(target) as building:
+        with files.make_folder_atomically(target) as building:
             try:
                 with zipfile.ZipFile(archive) as packed:
                     packed.extractall(building)

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option('--core', -1, 'measure on this core (default: the last)')
 
 
-@exits.logged(short=True)
+@exits.log_progress(short=True)
 def run(args: argparse.Namespace) -> int:
     """Measures and writes; returns 1 if a named program cannot be used."""
     sources = args.programs
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             raise ValueError(f'--{name} is {getattr(args, name)}; it counts {name}')
     if args.passes == 1:
         raise ValueError('--passes is 1; halves of them are compared: at least 2')
-    options = settings_lib.from_options(
+    options = settings_lib.make_from_options(
         measure.CollectionOptions,
         args,
         output=files.expand(args.output),

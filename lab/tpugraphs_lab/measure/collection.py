@@ -61,7 +61,7 @@ def collect(
     ends = options.began + options.minutes * 60
     kept = f'kept what was measured in {options.output}'
     with (
-        text.interruptible(kept, '--resume'),
+        text.mark_interrupts(kept, '--resume'),
         folder_lib.open_folder(sources, options) as folder,
         session_lib.Session(options.core, options.platform, ends) as session,
     ):
