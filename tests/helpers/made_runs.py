@@ -21,23 +21,14 @@ from baselines.tasks import lookup
 from tests.helpers import finished_runs
 from tests.helpers import hlo_modules
 from tests.helpers import layout_files
-from tests.helpers.hlo_modules import tile_run
 
 KWARGS = '{"hidden_dim": 8, "op_embed_dim": 4, "num_gnns": 1}'
 _LAYOUT_KWARGS = {'hidden_dim': 8, 'num_gnns': 1, 'mlp_layers': 1}  # of ResModel
 
 
-def kernel(name, times, fingerprint=1, **changes):
-    """Makes a module of len(times) runs, each with another kernel bound."""
-    all_runs = [
-        tile_run(time, default=i == 0, kernel_bounds=[i + 1, 8 * i])
-        for i, time in enumerate(times)
-    ]
-    return hlo_modules.tuning(hlo_modules.chain(name), all_runs, fingerprint, **changes)
-
-
-FIRST = kernel('fusion.1', [40, 10, 20], 0xA)
-SECOND = kernel('copy.2', [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4], 0xB)
+FIRST = hlo_modules.good_tile('fusion.1', 0xA, [40, 10, 20])
+_TIMES = [5, 5, 7, 9, 5, 6, 7, 8, 9, 7, 8, 4]
+SECOND = hlo_modules.good_tile('copy.2', 0xB, _TIMES)
 
 
 def kernel_records(modules, pad):

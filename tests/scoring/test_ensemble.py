@@ -172,11 +172,7 @@ def test_what_is_no_ensemble(plain, folded, run_command, tmp_path, capsys):
     for argv, word in (
         ([plain[0]], 'two or more'),
         ([plain[0], layout_dir], layout_dir),
-<<<<<<< HEAD
         ([*plain, '--weights', '1'], '--weights'),
-=======
-        ([*plain, '--weights', '1'], '--weights must be 2'),
->>>>>>> main
         ([*plain, '--evaluate'], 'runtimes'),
         ([*folded, '--split', 'valid'], '--split=test'),
         ([*plain, '--output', tmp_path], f'{tmp_path}'),

@@ -23,11 +23,6 @@ from tests.helpers import refusals
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('weights_alone')]
 
 
-@pytest.fixture(name='root', scope='module')
-def _root(layout_root):
-    return layout_root
-
-
 class _Draws:
     """What a training would draw."""
 
@@ -56,8 +51,8 @@ def _means(number):
     return np.array([runtimes[group == g].mean() for g in group]), group
 
 
-def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path):
-    seen = _Draws(root, batch=4, out_dir=str(tmp_path))
+def test_an_epoch_is_every_program_with_different_configurations(layout_root, tmp_path):
+    seen = _Draws(layout_root, batch=4, out_dir=str(tmp_path))
     # Six programs are a step and a half: two come twice.  `small` never does.
     assert [len(step) for step in seen.steps] == [4] * 6
     for first, second in zip(seen.steps[::2], seen.steps[1::2]):
@@ -66,7 +61,7 @@ def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path)
         assert sorted(counts.values()) == [1, 1, 1, 1, 2, 2]
     assert seen.steps[:2] != seen.steps[2:4]
     # The same again, as a resumed training wants them.
-    again = _Draws(root, batch=4, out_dir=str(tmp_path))
+    again = _Draws(layout_root, batch=4, out_dir=str(tmp_path))
     assert again.steps == seen.steps
     for one, other in zip(again.draws, seen.draws):
         np.testing.assert_array_equal(one[1], other[1])
@@ -144,9 +139,9 @@ def test_a_model_that_cannot_begin_with_the_formula():
 @pytest.mark.parametrize(
     'keep_nodes, expected', [(7, {(0, 7), (7, 12)}), (-1, {(0, 12)})]
 )
-def test_segments_and_a_fixed_subset(root, tmp_path, keep_nodes, expected):
+def test_segments_and_a_fixed_subset(layout_root, tmp_path, keep_nodes, expected):
     changes = dict(keep_nodes=keep_nodes, max_configs=16, epochs=6)
-    seen = _Draws(root, out_dir=str(tmp_path), **changes)
+    seen = _Draws(layout_root, out_dir=str(tmp_path), **changes)
     assert {segment for _, _, segment, _ in seen.draws} == expected
     for number in range(6):
         drawn = [sorted(c) for n, c, _, _ in seen.draws if n == number]
@@ -200,7 +195,7 @@ def test_validation_chooses_by_tau(tmp_path):
     assert 'test tau: -1.0000; ' in printed and ' 2.0000 / 1.0000 / 1.0' in printed
 
 
-def test_validation_keeps_its_configurations(root, tmp_path):
+def test_validation_keeps_its_configurations(layout_root, tmp_path):
     # A model that does not move is measured the same in every epoch.
     changes = dict(
         layout_runs.TINY,
@@ -209,6 +204,8 @@ def test_validation_keeps_its_configurations(root, tmp_path):
         out_dir=str(tmp_path),
         model_kwargs_json='{"start": 1.0}',
     )
-    curve = finished_runs.info_of(layout_runs.train(root, **changes)[0])['train_curve']
+    curve = finished_runs.info_of(layout_runs.train(layout_root, **changes)[0])[
+        'train_curve'
+    ]
     assert len(set(curve['val_tau'])) == len(set(curve['val_opa'])) == 1
     assert curve['val_loss'] == [None] * 3  # 7 are fewer than --configs
