@@ -75,10 +75,9 @@ def test_a_run_with_further_columns_reads_them_and_no_other_run_does():
 
 def test_a_run_with_further_columns_refuses_data_without():
     variant = splits.Variant.from_store(_with_extra(2).with_extra())
-    refusals.assert_refused(
-        lambda: variant.check(_with_extra(1), 'the model was trained on'),
-        *('/data/train: --extra', 'program_1_0001', '1 of 2'),
-    )
+    check = lambda: variant.check(_with_extra(1), 'the model was trained on')
+    words = '/data/train: --extra', 'program_1_0001', '1 of 2'
+    refusals.assert_refused(check, *words)
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,8 @@ def test_a_layout_run_on_tile_data(layouts, tiles, tmp_path):
     _assert_refused(layouts[1], root, tmp_path, *words)
     root = tmp_path / 'data'
     shutil.copytree(tiles[0] / 'data', root / 'xla' / 'random')
-    refusals.assert_refused(
-        lambda: layout_runs.train(tmp_path, **layout_runs.TINY),
-        f'{root}/xla/random/train/program_0_0000.npz: ',
-    )
+    train = lambda: layout_runs.train(tmp_path, **layout_runs.TINY)
+    refusals.assert_refused(train, f'{root}/xla/random/train/program_0_0000.npz: ')
 
 
 @pytest.mark.parametrize('task', ['tile', 'layout'])

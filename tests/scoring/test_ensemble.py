@@ -113,11 +113,6 @@ def test_evaluation_is_on_the_fold(folded, data):
 # Ensembles --------------------------------------------------------------------
 
 
-def _rows(path):
-    with open(path, newline='') as stream:
-        return {row['ID']: row['TopConfigs'] for row in csv.DictReader(stream)}
-
-
 def test_an_ensemble_ranks_by_the_mean(
     plain, folded, data, run_command, tmp_path, capsys
 ):
@@ -130,13 +125,13 @@ def test_an_ensemble_ranks_by_the_mean(
         predictor = prediction.load(model_dir, data)
         store = predictor.open_split('test')
         scores.append(dict(zip(store.graph_ids, predictor.score(store))))
-    for graph_id, order in _rows(output).items():
+    for graph_id, order in finished_runs.read_ranking(output).items():
         one, two = (s[graph_id.rpartition(':')[2]] for s in scores)
         mean = (ensembles.scale_to_range(one) + ensembles.scale_to_range(two)) / 2
         assert order == ';'.join(map(str, np.argsort(mean, kind='stable')[:5]))
     # Of folds, too.
     assert run_command('ensemble', '--dirs', *folded, '--output', output) == 0
-    assert len(_rows(output)) == 3
+    assert len(finished_runs.read_ranking(output)) == 3
 
 
 def test_an_ensemble_is_measured_beside_its_members(

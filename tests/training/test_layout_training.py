@@ -131,9 +131,8 @@ def test_the_formula_scores_alone_where_nothing_learned_is_better(tmp_path):
 def test_a_model_that_cannot_begin_with_the_formula():
     model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
     model.build([None, 3])
-    refusals.assert_refused(
-        lambda: graph_model.begin_at_zero(model), '--estimate', 'Sequential'
-    )
+    begin = lambda: graph_model.begin_at_zero(model)
+    refusals.assert_refused(begin, '--estimate', 'Sequential')
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,6 @@ def test_trees_see_the_flags_last(store):
 def test_parts_of_other_columns():
     wide = layout_files.make_record(_RNG, node_features=141)
     other = layout_store.LayoutStore.from_records('wide', [wide])
-    refusals.assert_refused(
-        lambda: joint.JointStore({_XLA: _PARTS[_XLA], _NLP: other}, [_XLA, _NLP]),
-        *('wide: ', '141', '140', _XLA),
-    )
+    parts = {_XLA: _PARTS[_XLA], _NLP: other}
+    join = lambda: joint.JointStore(parts, [_XLA, _NLP])
+    refusals.assert_refused(join, 'wide: ', '141', '140', _XLA)

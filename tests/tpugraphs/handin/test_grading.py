@@ -187,11 +187,8 @@ def test_the_published_code_has_what_this_package_lacks(check, trained, tmp_path
     code, lines = check(*words, models=theirs)
     assert code == 0 and 'metrics' in lines[0]
     code, lines = check(*words, models='\nimport baselines\n')
-    assert (
-        code == 1
-        and 'ModuleNotFoundError' in lines[0]
-        and 'models.py, line' in lines[0]
-    )
+    assert code == 1 and 'ModuleNotFoundError' in lines[0]
+    assert 'models.py, line' in lines[0]
 
 
 @pytest.mark.parametrize(
