@@ -131,7 +131,7 @@ def targets() -> dict[str, Target]:
     shown = 'tpugraphs.inspect.contents.task_of', 'tpugraphs.inspect.contents.is_npz'
     state = (
         'baselines.core.npz.read_all',
-        'baselines.runs.listing._interrupted',
+        'baselines.runs.listing._describe_interrupted',
         'baselines.training.checkpoints.read',
     )
     measured = 'baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'
@@ -274,8 +274,8 @@ def _read_weights(path: str) -> None:
     folder = str(variables.parent)
     run = run_files.RunFile(folder, {'args': {'model': 'Tiny'}})
     finding.check_weights(run)
-    weights.size_limit(folder, {})
-    weights.read(run, _linear())
+    weights.compute_size_limit(folder, {})
+    weights.read_weights(run, _linear())
 
 
 def _read_candidates(path: str) -> None:
@@ -285,11 +285,11 @@ def _read_candidates(path: str) -> None:
 
 def _read_recipe(path: str) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        config.with_recipe(config.TileConfig(recipe=path), {})
+        config.apply_recipe(config.TileConfig(recipe=path), {})
 
 
 def _read_config(path: str) -> None:
-    scripts.from_toml(config.TileConfig, path)
+    scripts.read_toml(config.TileConfig, path)
 
 
 def _read_space(path: str) -> None:
@@ -317,7 +317,7 @@ def _load_run(path: str) -> None:
     index.parent.mkdir(parents=True, exist_ok=True)
     index.touch()
     with contextlib.redirect_stderr(io.StringIO()):
-        listing.rows([os.path.dirname(path)])
+        listing.read_rows([os.path.dirname(path)])
     finding.load(str(index.parents[1]))
 
 
@@ -330,7 +330,7 @@ def _unfinished() -> bytes:
 
 
 def _read_unfinished(path: str) -> Any:
-    assert '\n' not in listing._interrupted(path)
+    assert '\n' not in listing._describe_interrupted(path)
     arrays, described = checkpoints.read(path)
     return _lists(arrays), described
 
