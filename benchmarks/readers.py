@@ -135,11 +135,11 @@ READERS = {
     'run.jsonz': (_run, _read_run),
     'state.npz': (
         lambda n: _written(
-            lambda path: checkpoints.write(
+            lambda path: checkpoints.write_state_file(
                 path, {f'now_{i:04d}': np.zeros(20) for i in range(n // 20)}, {}
             )
         ),
-        checkpoints.read,
+        checkpoints.read_state,
     ),
     'trees.txt': (_trees, booster.Trees.read),
     'archive.tar': (

@@ -28,7 +28,7 @@ from tpugraphs.commands import __main__ as main
 _ROOT = places.ROOT
 _NO_FLAGS = ('setup.py', 'echo_download_commands.py')
 _SCRIPTS = sorted(p.name for p in _ROOT.glob('*.py') if p.name not in _NO_FLAGS)
-_COMMANDS = commands.names()
+_COMMANDS = commands.list_commands()
 
 
 def _raise(error):
@@ -144,24 +144,24 @@ def test_runs_are_plain_arguments_or_of_dir():
         ('--dir a b', ['a', 'b']),
         ('--dir=a --dirs b c/d --out_dir out', ['out/a', 'out/b', 'c/d']),
     ):
-        args = commands.parser('predict').parse_args(words.split())
+        args = commands.make_parser('predict').parse_args(words.split())
         assert command_line.get_run_names(args) == names
 
 
 def test_one_run_beside_files():
-    args = commands.parser('rank').parse_args(['--dir', 'a', 'x.pb', 'y.pb'])
+    args = commands.make_parser('rank').parse_args(['--dir', 'a', 'x.pb', 'y.pb'])
     assert (command_line.get_run_name(args), args.modules) == ('a', ['x.pb', 'y.pb'])
-    args = commands.parser('export').parse_args(['a', 'out'])
+    args = commands.make_parser('export').parse_args(['a', 'out'])
     assert (command_line.get_run_name(args), args.output) == ('a', 'out')
     for words, message in ((['a', 'b'], '2: a b'), ([], '--dir latest')):
-        args = commands.parser('settings').parse_args(words)
+        args = commands.make_parser('settings').parse_args(words)
         with pytest.raises(ValueError, match=message):
             command_line.get_run_name(args)
 
 
 @pytest.mark.parametrize('name', _COMMANDS)
 def test_options_have_texts_of_one_form_and_upper_bounds(name, capsys):
-    parser = commands.parser(name)
+    parser = commands.make_parser(name)
     for action in parser._actions:
         if action.option_strings and action.help != argparse.SUPPRESS:
             assert settings_flags.is_option_text(action.help), action.option_strings

@@ -112,8 +112,8 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
             are of one collection.
         OSError: a file cannot be read or written.
     """
-    given = _by_collection(runs)
-    folders = {n: _folder(options, n) for n in collections.KAGGLE_NAMES}
+    given = _group_by_collection(runs)
+    folders = {n: _find_folder(options, n) for n in collections.KAGGLE_NAMES}
     found = [
         name
         for name, folder in folders.items()
@@ -139,7 +139,7 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     files.check_file_writable(path, 'out_dir', [submission.HEADER], samples)
     kept = f'kept the trainings in {files.format_path(options.out_dir)}'
     with text.mark_interrupts(kept), contextlib.redirect_stdout(sys.stderr):
-        entries = [_entry(name, options, given.get(name, '')) for name in found]
+        entries = [_make_entry(name, options, given.get(name, '')) for name in found]
         count = kaggle.combine([e.csv for e in entries], path, options.sample or None)
     if count != _ROWS:
         text.note(f'Kaggle takes {_ROWS} rows, not {count}: --sample adds the others')
@@ -152,7 +152,7 @@ def _check_sample(
     """Raises ValueError, before trainings, for test graphs that --sample lacks."""
     ids = []
     for collection in found:
-        folder = os.path.join(_folder(options, collection.name), 'test')
+        folder = os.path.join(_find_folder(options, collection.name), 'test')
         names = sorted(name for name in os.listdir(folder) if name.endswith('.npz'))
         limit = collection.toy_files if options.toy_data else None
         ids += [f'{collection.name}:{name[: -len(".npz")]}' for name in names[:limit]]
@@ -160,7 +160,7 @@ def _check_sample(
     kaggle.check_ids(ids, template)
 
 
-def _by_collection(runs: Sequence[str]) -> dict[str, str]:
+def _group_by_collection(runs: Sequence[str]) -> dict[str, str]:
     """Returns model directories by collection; raises ValueError for two of one."""
     given: dict[str, str] = {}
     for model_dir in finding.find_all(runs) if runs else ():
@@ -175,12 +175,12 @@ def _by_collection(runs: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def _folder(options: CompetitionOptions, name: str) -> str:
+def _find_folder(options: CompetitionOptions, name: str) -> str:
     """Returns the folder with the splits of a collection."""
     return os.path.join(files.expand(options.data_root), *name.split(':'))
 
 
-def _entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
+def _make_entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     """Trains on a collection, or takes a run; ranks test and measures valid."""
     collection = collections.find_collection(name)
     print(f'\n{name}')

@@ -42,9 +42,8 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     names = command_line.get_run_names(args) if has_runs else []
     predictors = prediction.find_all(names, options)
     if args.predictions:
-        collection = collections.find_collection(
-            args.collection or collections.NAMES[0]
-        )
+        name = args.collection or collections.NAMES[0]
+        collection = collections.find_collection(name)
         predictors[args.predictions] = prediction.Predictor(
             collection, options, name=args.predictions
         )
@@ -69,7 +68,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
         for model_dir, summary in shown.items():
             _print_summary(summary, model_dir, args.by_program)
     content = summary if len(summaries) == 1 else summaries
-    _write(content, comparison.runs_tables(summaries), args)
+    _write_results(content, comparison.make_run_tables(summaries), args)
 
 
 def compare_runs(args: argparse.Namespace) -> None:
@@ -87,7 +86,7 @@ def compare_runs(args: argparse.Namespace) -> None:
         OSError: --output cannot be written.
     """
     _check_output(args)
-    sides = _compared_runs(args)
+    sides = _find_compared_runs(args)
     options = settings_lib.make_from_options(prediction.Options, args)
     with finding.as_flag('--compare'):
         # All of them together: they have to score the same graphs.
@@ -119,10 +118,10 @@ def compare_runs(args: argparse.Namespace) -> None:
     }
     if not args.json:
         print(comparison.format_test(test))
-    _write(test, [comparison.rows_of_test(test)], args)
+    _write_results(test, [comparison.make_test_rows(test)], args)
 
 
-def _compared_runs(args: argparse.Namespace) -> list[list[str]]:
+def _find_compared_runs(args: argparse.Namespace) -> list[list[str]]:
     """Returns the model directories of the two models of --compare.
 
     Raises:
@@ -156,7 +155,7 @@ def _check_output(args: argparse.Namespace) -> None:
         files.check_file_writable(args.output, 'output', tables.BEGINNINGS)
 
 
-def _write(
+def _write_results(
     content: text.JsonObject,
     rows_of_tables: Sequence[tables.Table],
     args: argparse.Namespace,
@@ -165,7 +164,7 @@ def _write(
     if args.json:
         print(text.to_json(content))
     if args.output:
-        tables.write(args.output, rows_of_tables, content)
+        tables.write_tables(args.output, rows_of_tables, content)
 
 
 def average_runs(args: argparse.Namespace) -> None:

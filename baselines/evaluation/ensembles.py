@@ -17,7 +17,6 @@ import scipy  # loads `special` on first use
 
 from baselines.evaluation import metrics
 
-WAYS = ('scores', 'ranks', 'standard')
 WEIGHTS = (1.0, 0.5, 0.0)  # of a member in the mean of two
 _PARTS = 10  # of the configurations of a single program
 
@@ -30,14 +29,14 @@ class ScoredGraph(NamedTuple):
     runtimes: np.ndarray  # [c]
 
 
-def min_max(scores: ArrayLike) -> np.ndarray:
+def scale_to_range(scores: ArrayLike) -> np.ndarray:
     """Maps scores [c] to [0, 1]: (s - min) / (max - min); equal scores to 0."""
     scores = np.asarray(scores, np.float64)
     low, high = scores.min(), scores.max()
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
-def standard(scores: ArrayLike) -> np.ndarray:
+def standardise(scores: ArrayLike) -> np.ndarray:
     """Maps scores [c] to mean 0 and standard deviation 1; equal scores to 0."""
     scores = np.asarray(scores, np.float64)
     spread = scores.std()
@@ -46,17 +45,20 @@ def standard(scores: ArrayLike) -> np.ndarray:
     return (scores - scores.mean()) / spread
 
 
-def ranks(scores: ArrayLike) -> np.ndarray:
+def rank_scores(scores: ArrayLike) -> np.ndarray:
     """Maps scores [c] to their places: 0 for the lowest, 1 for the highest.
 
     Returns:
         float64 [c]; equal scores share the mean of their places, and all are 0
         where there is no difference.
     """
-    places = _mean_ranks(scores) - 1
+    places = _rank_with_ties(scores) - 1
     if places.min() == places.max():
         return np.zeros(len(places))
     return places / (len(places) - 1)
+
+
+WAYS = {'scores': scale_to_range, 'ranks': rank_scores, 'standard': standardise}
 
 
 def normal_scores(scores: ArrayLike) -> np.ndarray:
@@ -65,11 +67,11 @@ def normal_scores(scores: ArrayLike) -> np.ndarray:
     Returns:
         float64 [c]; equal scores share the mean of their ranks.
     """
-    places = _mean_ranks(scores) - 0.5
+    places = _rank_with_ties(scores) - 0.5
     return scipy.special.ndtri(places / len(places))  # norm.ppf, without its checks
 
 
-def _mean_ranks(scores: ArrayLike) -> np.ndarray:
+def _rank_with_ties(scores: ArrayLike) -> np.ndarray:
     """Returns float64 [c]: ranks from 1; equal scores share their mean.
 
     As scipy.stats.rankdata, whose import takes a second, and whose checks longer than
@@ -111,8 +113,7 @@ def average(
     Args:
         members: scores [c] of each model, lower = predicted faster.
         weights: weights of the models; None means equal.  Only their ratios matter.
-        by: 'scores' maps each model's scores by `min_max`, 'ranks' by `ranks`,
-            'standard' by `standard`.
+        by: a key of `WAYS`, the function that maps each model's scores.
 
     Returns:
         float64 [c], lower = predicted faster; in [0, 1] but for 'standard'.
@@ -132,11 +133,10 @@ def average(
             )
         if not np.isfinite(scores).all():
             raise ValueError('a score is not finite')
-    scale = {'scores': min_max, 'ranks': ranks, 'standard': standard}[by]
-    return np.sum([w * scale(s) for w, s in zip(shares, arrays)], axis=0)
+    return np.sum([w * WAYS[by](s) for w, s in zip(shares, arrays)], axis=0)
 
 
-def chosen_weights(
+def choose_weights(
     graphs: Sequence[ScoredGraph], quality: Callable[[np.ndarray, np.ndarray], float]
 ) -> list[float]:
     """Chooses the weights of two members in their mean, on graphs to validate on.
@@ -155,7 +155,7 @@ def chosen_weights(
     # Equal runtimes say nothing about an order.
     graphs = [graph for graph in graphs if np.ptp(graph.runtimes) > 0]
     if len({graph.program for graph in graphs}) == 1:
-        graphs = [part for graph in graphs for part in _parts(graph)]
+        graphs = [part for graph in graphs for part in _cut_configurations(graph)]
     if not graphs:
         return [1.0, 1.0]
     # [graphs] for each pair of weights of which the larger is 1.
@@ -188,7 +188,7 @@ def is_better(
 
     Args:
         runtimes: runtimes [c] of each graph.
-        quality: figure of a graph, as in `chosen_weights`.
+        quality: figure of a graph, as in `choose_weights`.
     """
     ours, theirs = (
         np.nan_to_num([quality(*graph) for graph in zip(scores, runtimes)]).mean()
@@ -197,7 +197,7 @@ def is_better(
     return bool(ours > theirs)
 
 
-def _parts(graph: ScoredGraph) -> list[ScoredGraph]:
+def _cut_configurations(graph: ScoredGraph) -> list[ScoredGraph]:
     """Cuts a graph's configurations into random parts, as if of different programs."""
     order = np.random.default_rng(0).permutation(len(graph.runtimes))
     parts = np.array_split(order, min(_PARTS, len(order) // 2))

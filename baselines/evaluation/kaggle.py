@@ -59,7 +59,7 @@ def combine(
         names = (*collections_lib.KAGGLE_NAMES, *(row.collection for row in predicted))
         for name in dict.fromkeys(names):  # collections that Kaggle lacks come last
             of_collection = [row for row in predicted if row.collection == name]
-            merged.rows.extend(map(_with_five_indices, of_collection))
+            merged.rows.extend(map(_fill_to_five, of_collection))
             merged.notes.append(f'{name}: {len(of_collection)} predicted')
     else:
         merged, kept = merge_into_template(rows, predicted), len(rows) - len(predicted)
@@ -143,7 +143,7 @@ def merge_into_template(
                 f'{name}: {len(missing)} of {len(ids)} IDs have no prediction and '
                 f"keep the template's row: {text.list_names(missing, 3)}"
             )
-    merged = [_with_five_indices(predictions.get(row.id, row)) for row in template]
+    merged = [_fill_to_five(predictions.get(row.id, row)) for row in template]
     return Merged(merged, notes, warnings)
 
 
@@ -183,7 +183,7 @@ def _find_template() -> str:
     )
 
 
-def _with_five_indices(row: submission.RankingRow) -> submission.RankingRow:
+def _fill_to_five(row: submission.RankingRow) -> submission.RankingRow:
     """Returns a row in which a kernel has the five indices that Kaggle wants."""
     if not row.is_tile:
         return row

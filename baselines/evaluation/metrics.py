@@ -28,7 +28,7 @@ _FEW_RANKS = 128  # whose pairs are compared all at once
 _FEW_SCORES = 512  # of which SciPy takes longer for Kendall's tau
 
 
-def places(scores: ArrayLike) -> np.ndarray:
+def rank_without_ties(scores: ArrayLike) -> np.ndarray:
     """Returns int64 [c]: the place of each configuration in `best_first`, from 0.
 
     As scores they give the same ranking without ties, which is the published rule for
@@ -95,7 +95,7 @@ def slowdown(scores: ArrayLike, runtimes: ArrayLike, k: int) -> float:
     Raises:
         ValueError: shapes differ, a NaN score, a runtime not positive.
     """
-    scores, runtimes = _checked(scores, runtimes)
+    scores, runtimes = _check_graph(scores, runtimes)
     return expected_best(scores, runtimes, k) / float(runtimes.min())
 
 
@@ -118,11 +118,12 @@ def ordered_pairs(scores: ArrayLike, runtimes: ArrayLike) -> tuple[int, int]:
     Raises:
         ValueError: shapes differ, a NaN score, a runtime not positive.
     """
-    scores, runtimes = _checked(scores, runtimes)
+    scores, runtimes = _check_graph(scores, runtimes)
     _, ranks = np.unique(scores, return_inverse=True)
     # Within equal runtimes the scores fall, so no such pair can be ascending.
     ranks = ranks[np.lexsort((-ranks, runtimes))].astype(np.int64)
-    return _ascending_pairs(ranks)[0], math.comb(len(runtimes), 2) - _ties(runtimes)
+    total = math.comb(len(runtimes), 2) - _count_ties(runtimes)
+    return _count_ascending(ranks)[0], total
 
 
 def ordered_pair_accuracy(scores: ArrayLike, runtimes: ArrayLike) -> float:
@@ -144,7 +145,7 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
     Raises:
         ValueError: shapes differ, a NaN score, a runtime not positive.
     """
-    scores, runtimes = _checked(scores, runtimes)
+    scores, runtimes = _check_graph(scores, runtimes)
     if scores.min() == scores.max() or runtimes.min() == runtimes.max():
         return float('nan')
     if len(scores) > _FEW_SCORES:
@@ -156,10 +157,10 @@ def kendall_tau(scores: ArrayLike, runtimes: ArrayLike) -> float:
         return float(scipy.stats.kendalltau(scores, runtimes)[0])
     # The same number, without the import of SciPy's, its checks and its p-value.
     correct, total = ordered_pairs(scores, runtimes)
-    pairs, of_scores = math.comb(len(scores), 2), _ties(scores)
+    pairs, of_scores = math.comb(len(scores), 2), _count_ties(scores)
     # Of the pairs in `total`, these have equal scores.
     both = np.unique(scores, return_inverse=True)[1] * len(scores)
-    tied = of_scores - _ties(both + np.unique(runtimes, return_inverse=True)[1])
+    tied = of_scores - _count_ties(both + np.unique(runtimes, return_inverse=True)[1])
     tau = (2 * correct + tied - total) / math.sqrt(pairs - of_scores) / math.sqrt(total)
     return min(1.0, max(-1.0, tau))
 
@@ -316,43 +317,39 @@ MEASURES: dict[str, list[Measure]] = {
 }
 
 
-def measure_of(task: str, key: str) -> Measure:
+def find_measure(task: str, key: str) -> Measure:
     """Returns the measure of a task, 'tile' or 'layout', with a key."""
     [measure] = [m for m in MEASURES[task] if m.key == key]
     return measure
 
 
-def _ties(values: np.ndarray) -> int:
+def _count_ties(values: np.ndarray) -> int:
     """Counts the pairs of equal values."""
     _, counts = np.unique(values, return_counts=True)
     return sum(math.comb(count, 2) for count in counts.tolist())
 
 
-def _ascending_pairs(ranks: np.ndarray) -> tuple[int, np.ndarray]:
+def _count_ascending(ranks: np.ndarray) -> tuple[int, np.ndarray]:
     """Counts i < j with ranks[i] < ranks[j] by merge sort; and sorts the ranks."""
     if len(ranks) <= _FEW_RANKS:
         return int(np.triu(ranks[:, np.newaxis] < ranks).sum()), np.sort(ranks)
     middle = len(ranks) // 2
-    first, sorted_first = _ascending_pairs(ranks[:middle])
-    second, sorted_second = _ascending_pairs(ranks[middle:])
+    first, sorted_first = _count_ascending(ranks[:middle])
+    second, sorted_second = _count_ascending(ranks[middle:])
     between = int(np.searchsorted(sorted_first, sorted_second).sum())
     # A stable sort is fast where its input is two sorted parts.
     merged = np.sort(np.concatenate([sorted_first, sorted_second]), kind='stable')
     return first + second + between, merged
 
 
-def _checked(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _check_graph(scores: ArrayLike, runtimes: ArrayLike) -> tuple[np.ndarray, ...]:
     """Returns scores and as many runtimes as arrays; raises ValueError otherwise."""
-    scores, runtimes = arrays.check_scores(scores), _checked_runtimes(runtimes)
+    scores = arrays.check_scores(scores)
+    why = 'must be positive (files of the test split have no runtimes, only 0)'
+    is_valid = lambda x: np.isfinite(x) & (x > 0)
+    runtimes = arrays.check_numbers(runtimes, 'runtime', is_valid, why)
     if scores.shape != runtimes.shape:
         raise ValueError(
             f'{len(scores)} scores must be as many as the runtimes, {len(runtimes)}'
         )
     return scores, runtimes
-
-
-def _checked_runtimes(runtimes: ArrayLike) -> np.ndarray:
-    why = 'must be positive (files of the test split have no runtimes, only 0)'
-    return arrays.check_numbers(
-        runtimes, 'runtime', lambda x: np.isfinite(x) & (x > 0), why
-    )

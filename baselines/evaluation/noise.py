@@ -65,7 +65,8 @@ def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | 
     # Where each repeated group begins among `again`, sorted by group.
     starts = np.cumsum(sizes[sizes > 1]) - sizes[sizes > 1]
     kept = rng.permutation(len(sizes))[:MAX_DRAWN]
-    true = np.repeat(_denoised(means[kept], std / np.sqrt(sizes[kept])), sizes[kept])
+    denoised = _denoise_means(means[kept], std / np.sqrt(sizes[kept]))
+    true = np.repeat(denoised, sizes[kept])
     twice, ceiling = [], []
     for _ in range(_DRAWINGS):
         # Two measurements of each repeated configuration, drawn at random: the first
@@ -77,11 +78,11 @@ def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | 
         measured = np.exp(true + std * rng.normal(size=len(true)))
         ceiling.append(metrics.kendall_tau(true, measured))
     return Noise(
-        len(starts), repeats, std, _mean_of_defined(twice), _mean_of_defined(ceiling)
+        len(starts), repeats, std, _average_defined(twice), _average_defined(ceiling)
     )
 
 
-def _denoised(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
+def _denoise_means(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     """Estimates true values by Tweedie's formula: means of the measured means nearby.
 
     Args:
@@ -94,7 +95,7 @@ def _denoised(means: np.ndarray, stds: np.ndarray) -> np.ndarray:
     return (weights @ means) / weights.sum(axis=1)
 
 
-def _mean_of_defined(taus: Sequence[float]) -> float | None:
+def _average_defined(taus: Sequence[float]) -> float | None:
     """Averages the taus that are not NaN; None without any."""
     defined = [tau for tau in taus if not np.isnan(tau)]
     return float(np.mean(defined)) if defined else None

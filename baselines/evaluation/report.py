@@ -141,7 +141,7 @@ def summarise(
     }
 
 
-def final_error(task_name: str, results: Sequence[GraphResult]) -> dict[str, float]:
+def measure_errors(task_name: str, results: Sequence[GraphResult]) -> dict[str, float]:
     """Measures the errors of a split that a run file keeps.
 
     Returns:
@@ -234,7 +234,7 @@ def _measure_graph(
         'configurations': len(runtimes),
     }
     # The published script breaks ties by position: equal scores keep their order.
-    untied = metrics.places(scores) if protocol == PUBLISHED else scores
+    untied = metrics.rank_without_ties(scores) if protocol == PUBLISHED else scores
     for measure in metrics.MEASURES[task_name]:
         mean = measure.of_graph(untied if measure.first else scores, runtimes)
         if result.first is not None and (measure.first or np.inf) > result.first:
@@ -260,15 +260,15 @@ def _summarise_group(
     }
     for key in graphs[0]:
         if key not in ('pairs', 'configurations', 'noise'):
-            group[key] = _mean_with_interval(
+            group[key] = _average_measure(
                 [graph[key] for graph in graphs], np.asarray(units)
             )
     if any('noise' in graph for graph in graphs):
-        group['noise'] = _mean_noise(graphs)
+        group['noise'] = _average_noise(graphs)
     return group
 
 
-def _mean_with_interval(
+def _average_measure(
     figures: Sequence[dict[str, float]], units: np.ndarray
 ) -> text.JsonObject:
     """Averages a measure where it is defined; the interval draws whole `units`."""
@@ -291,7 +291,7 @@ def _mean_with_interval(
     return {**ends, **means, 'graphs': len(table)}
 
 
-def _mean_noise(graphs: list[text.JsonObject]) -> text.JsonObject | None:
+def _average_noise(graphs: list[text.JsonObject]) -> text.JsonObject | None:
     """Averages the noise of graphs that were measured repeatedly; adds up its counts.
 
     Returns:
@@ -351,15 +351,15 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
     head = [grouping.group * by_group, f'{grouping.graph}s', 'configs', *titles]
     if noisy:
         head[4:4] = ['again', 'ceiling']
-    groups = _worst(summary) if by_group else {}
-    body = [[name, *_counts(group), *cells(group)] for name, group in groups.items()]
+    groups = _select_worst(summary) if by_group else {}
+    body = [[name, *_show_size(group), *cells(group)] for name, group in groups.items()]
     interval = f'  {summary["confidence"]:.0%} interval'
     foot = [
-        ['all', *_counts(overall), *cells(overall)],
+        ['all', *_show_size(overall), *cells(overall)],
         [f'{interval}, from', '', '', *cells(overall, 'low')],
         [f'{interval}, to', '', '', *cells(overall, 'high')],
     ]
-    for title, field in references(summary).items():
+    for title, field in list_references(summary).items():
         foot.append([title, '', '', *cells(overall, field)])
     rules = sorted({1, 1 + len(body)})
     lines = text.format_table([head, *body, *foot], rules=rules, width=text.WIDTH)
@@ -369,11 +369,11 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
         by = ORDERED_BY[summary['task']][1]
         lines += ['', f'The {len(groups)} worst of {of_all} by {by}; --json has all.']
     if summary.get('protocol') == PUBLISHED:
-        lines += ['', *_as_published(overall)]
-    return '\n'.join(lines + _remarks(summary))
+        lines += ['', *_format_as_published(overall)]
+    return '\n'.join(lines + _format_remarks(summary))
 
 
-def references(summary: text.JsonObject) -> dict[str, str]:
+def list_references(summary: text.JsonObject) -> dict[str, str]:
     """Returns what a model is compared with: title -> field of a measure."""
     measures, overall = metrics.MEASURES[summary['task']], summary['overall']
     fields = {'random choice': 'random'}
@@ -384,11 +384,11 @@ def references(summary: text.JsonObject) -> dict[str, str]:
     return fields
 
 
-def explain(summary: text.JsonObject) -> list[str]:
+def explain_titles(summary: text.JsonObject) -> list[str]:
     """Returns lines that explain the titles of a table's columns and rows."""
     measures = metrics.MEASURES[summary['task']]
     lines = ['  '.join(dict.fromkeys(m.legend for m in measures if m.legend))]
-    if 'default and random' in references(summary):
+    if 'default and random' in list_references(summary):
         lines.append(
             "default and random: XLA's default is the first choice, the others are "
             'random.'
@@ -396,12 +396,12 @@ def explain(summary: text.JsonObject) -> list[str]:
     return lines
 
 
-def _worst(summary: text.JsonObject) -> text.JsonObject:
+def _select_worst(summary: text.JsonObject) -> text.JsonObject:
     """Returns the groups of a summary, or the worst of many, in their order."""
     groups, (key, _) = summary['groups'], ORDERED_BY[summary['task']]
     if len(groups) <= _MOST_ROWS:
         return groups
-    sign = metrics.measure_of(summary['task'], key).sign
+    sign = metrics.find_measure(summary['task'], key).sign
 
     def quality(name: str) -> float:
         mean = groups[name][key]['mean']
@@ -411,7 +411,7 @@ def _worst(summary: text.JsonObject) -> text.JsonObject:
     return {name: group for name, group in groups.items() if name in worst}
 
 
-def _as_published(overall: text.JsonObject) -> list[str]:
+def _format_as_published(overall: text.JsonObject) -> list[str]:
     """Returns the figures in the form in which the published script prints them."""
     tau = text.format_value(overall['kendall_tau']['mean'], '.4f')
     slowdowns = [overall[f'slowdown_{k}']['mean'] - 1 for k in (1, 10, 100)]
@@ -424,11 +424,11 @@ def _as_published(overall: text.JsonObject) -> list[str]:
     ]
 
 
-def _remarks(summary: text.JsonObject) -> list[str]:
+def _format_remarks(summary: text.JsonObject) -> list[str]:
     """Returns the lines below a table, which explain its figures."""
     grouping, overall = GROUPINGS[summary['task']], summary['overall']
     pooled = text.format_value(overall['opa_pooled'], '.3f')
-    legend, *others = explain(summary)
+    legend, *others = explain_titles(summary)
     remarks = [
         legend,
         f'OPA is the mean over {grouping.graph}s; all pairs pooled: {pooled}.',
@@ -436,20 +436,19 @@ def _remarks(summary: text.JsonObject) -> list[str]:
     ]
     noisy = overall.get('noise')
     if noisy:
-        remarks += _noise_remarks(noisy)
+        remarks += _format_noise(noisy)
     # A graph whose runtimes are all equal has no order.
     left_out = overall['graphs'] - overall['kendall_tau']['graphs']
     remarks += others
     if left_out and overall['opa_pooled'] is not None:
         remarks.append(
-            f'OPA and tau leave out {left_out} of '
-            f'{text.count(overall["graphs"], grouping.graph)}, whose runtimes are all '
-            'equal.'
+            f'OPA and tau leave out {left_out} of {overall["graphs"]:,} '
+            f'{grouping.graph}s, whose runtimes are all equal.'
         )
     return ['', *remarks]
 
 
-def _noise_remarks(noisy: text.JsonObject) -> list[str]:
+def _format_noise(noisy: text.JsonObject) -> list[str]:
     """Returns the lines on the noise of repeated measurements."""
     agree = text.format_value(noisy['tau_twice'], '.2f')
     ceiling = text.format_value(noisy['tau_ceiling'], '.2f')
@@ -463,6 +462,6 @@ def _noise_remarks(noisy: text.JsonObject) -> list[str]:
     ]
 
 
-def _counts(group: text.JsonObject) -> list[str]:
+def _show_size(group: text.JsonObject) -> list[str]:
     """Returns the cells with the numbers of graphs and of configurations."""
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

@@ -94,7 +94,7 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
     if min(configs) < 0:
         raise ValueError(f'{row.id}: index {min(configs)} is negative')
     if row.is_tile and padded:
-        configs = configs[: _length_without(configs, configs[0])]
+        configs = configs[: _count_before_filler(configs, configs[0])]
     if len(set(configs)) < len(configs):
         values, counts = np.unique(configs, return_counts=True)
         twice = int(values[np.argmax(counts > 1)])
@@ -107,7 +107,7 @@ def check_row(row: RankingRow, padded: bool = False) -> None:
         )
 
 
-def _length_without(configs: Sequence[int], filler: int) -> int:
+def _count_before_filler(configs: Sequence[int], filler: int) -> int:
     """Returns how many indices precede repeats of `filler` at the end."""
     length = len(configs)
     while length and configs[length - 1] == filler:
@@ -115,14 +115,14 @@ def _length_without(configs: Sequence[int], filler: int) -> int:
     return length if filler in configs[:length] else length + 1
 
 
-def _without_zeros(row: RankingRow) -> RankingRow:
+def _drop_zeros(row: RankingRow) -> RankingRow:
     """Drops zeros at the end of a kernel's row that follow an earlier 0.
 
     The published code and the course's script fill up short rows with them.
     """
     if not row.is_tile or row.configs[-1:] != (0,):
         return row
-    return row._replace(configs=row.configs[: _length_without(row.configs, 0)])
+    return row._replace(configs=row.configs[: _count_before_filler(row.configs, 0)])
 
 
 def write_predictions(
@@ -191,15 +191,17 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
         raise ValueError(f'{path}, line {number}: this is not text') from None
     if lines == ['']:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
-    if ','.join(_fields(lines[0])) != HEADER:
-        raise ValueError(f'{path}, line 1: is {_shown(lines[0])}, must be {HEADER}')
+    if ','.join(_split_fields(lines[0])) != HEADER:
+        raise ValueError(
+            f'{path}, line 1: must be {HEADER}, not {_quote_line(lines[0])}'
+        )
     rows: list[RankingRow] = []
     seen: dict[str, int] = {}
     filled = 0
     for number, line in enumerate(lines[1:], 2):
         with text.locate_errors(f'{path}, line {number}'):
-            parsed = _parse(line)
-            row = _without_zeros(parsed)
+            parsed = _parse_line(line)
+            row = _drop_zeros(parsed)
             check_row(row, padded)
             if row.id in seen:
                 raise ValueError(f'{row.id} was ranked in line {seen[row.id]} already')
@@ -216,27 +218,27 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     return rows
 
 
-def _fields(line: str) -> list[str]:
+def _split_fields(line: str) -> list[str]:
     """Splits a line at commas; removes spaces and quotes around each field."""
     return [_QUOTES.sub(r'\1', field.strip()) for field in line.split(',')]
 
 
-def _parse(line: str) -> RankingRow:
+def _parse_line(line: str) -> RankingRow:
     """Parses a line; raises ValueError unless it is a valid row."""
-    fields = _fields(line)
+    fields = _split_fields(line)
     if len(fields) != 2:
         columns = text.count(len(fields), 'column')
-        raise ValueError(f'{columns} in {_shown(line)}, must be 2')
+        raise ValueError(f'{columns} in {_quote_line(line)}, must be 2')
     if '"' in ''.join(fields):
-        raise ValueError(f'quotes in {_shown(line)} must be around one field each')
+        raise ValueError(f'quotes in {_quote_line(line)} must be around one field each')
     indices = fields[1].split(';') if fields[1] else []
     for index in indices:
         if not _INDEX.fullmatch(index):
-            raise ValueError(f'{fields[0]}: {_shown(index)} is not an index')
+            raise ValueError(f'{fields[0]}: {_quote_line(index)} is not an index')
     return RankingRow(fields[0], tuple(map(int, indices)))
 
 
-def _shown(content: str) -> str:
+def _quote_line(content: str) -> str:
     """Quotes the beginning of a line."""
     content = content.strip()
     return repr(content if len(content) <= 40 else f'{content[:40]}...')

@@ -99,7 +99,7 @@ class Structure:
             entries.append(kept)
         return cls(list(affected), entries, group, depends_on)
 
-    def states(self, codes: np.ndarray) -> list[States]:
+    def find_states(self, codes: np.ndarray) -> list[States]:
         """Finds the states of all groups in the given configurations.
 
         Args:
@@ -118,7 +118,7 @@ class Structure:
             for g, nodes in enumerate(sets):
                 key = nodes.tobytes()
                 if key not in of_sets:
-                    of_sets[key] = _joint_states(local, counts, nodes)
+                    of_sets[key] = _number_joint_states(local, counts, nodes)
                 of_config[g], sizes[g] = of_sets[key]
             start = np.concatenate([[0], np.cumsum(sizes)])
             example = np.empty(start[-1], np.int64)
@@ -126,7 +126,7 @@ class Structure:
             layers.append(States(of_config, start, example))
         return layers
 
-    def num_cells(self, states: Sequence[States]) -> tuple[int, int]:
+    def count_cells(self, states: Sequence[States]) -> tuple[int, int]:
         """Returns the numbers of cells and of messages in the largest layer."""
         cells = [s.counts[g].sum() for s, g in zip(states, self.group)]
         messages = [
@@ -135,7 +135,7 @@ class Structure:
         ]
         return int(max(cells)), int(max(messages, default=0))
 
-    def cells(self, codes: np.ndarray, states: Sequence[States]) -> dict[str, Any]:
+    def list_cells(self, codes: np.ndarray, states: Sequence[States]) -> dict[str, Any]:
         """Lists the cells of configurations, and the messages between cells.
 
         Returns:
@@ -244,7 +244,7 @@ def _rank_columns(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.take_along_axis(ranks, columns.astype(np.int64), 1), present.sum(1)
 
 
-def _joint_states(
+def _number_joint_states(
     local: np.ndarray, counts: np.ndarray, nodes: np.ndarray
 ) -> tuple[np.ndarray, int]:
     """Numbers the joint states of configurable nodes, configuration by configuration.

@@ -123,7 +123,7 @@ def make_graph(
     )
 
 
-def signature_of(arrays: Any) -> Any:
+def make_signature(arrays: Any) -> Any:
     """Returns specs of nested arrays for a tf.function that is traced once.
 
     All axes may change their length, but not the columns of float32 matrices.
@@ -139,13 +139,13 @@ def signature_of(arrays: Any) -> Any:
     return tf.nest.map_structure(spec, arrays)
 
 
-def traced_once(function: Callable) -> Callable:
+def trace_once(function: Callable) -> Callable:
     """Makes a tf.function that is traced once, for all sizes of its arguments."""
     compiled: list[Callable] = []
 
     def call(*args: Any):
         if not compiled:
-            specs = signature_of(args)
+            specs = make_signature(args)
             compiled.append(tf.function(function, input_signature=specs))
         return compiled[0](*args)
 
@@ -222,7 +222,7 @@ class TileGraphs:
         per_kernel = np.full(len(kernels), configs.shape[-1], np.int32)
         return self._pack(kernels, rows.reshape(-1), per_kernel)
 
-    def scoring_items(
+    def pack_all(
         self, kernels: np.ndarray, pairs: int | None = PAIRS_PER_ITEM
     ) -> Packed:
         """Packs every configuration of kernels, a kernel in one or more items.
@@ -254,9 +254,7 @@ class TileGraphs:
             kernels[:, np.newaxis], rows, per_item.astype(np.int32), of_item
         )
 
-    def chosen_items(
-        self, kernels: np.ndarray, configs: Sequence[np.ndarray]
-    ) -> Packed:
+    def pack_chosen(self, kernels: np.ndarray, configs: Sequence[np.ndarray]) -> Packed:
         """Packs the chosen configurations of kernels, a kernel in an item.
 
         Args:
@@ -308,7 +306,7 @@ class TileGraphs:
             'op': self._op[nodes],
             'feats': self._feats[nodes],
             'edges': self._edges[edges] + shift[:, np.newaxis],
-            'config_feats': self._configs(config_rows),
+            'config_feats': self._scale_configs(config_rows),
             'runtimes': store.config_runtime[config_rows].astype(np.float64),
             'normalizers': store.config_runtime_normalizers[config_rows],
             'node_start': arrays.find_starts(node_sizes.sum(1), np.int64)[item],
@@ -320,7 +318,7 @@ class TileGraphs:
             'tile_ids': self._ids[kernels][item],
         }
 
-    def _configs(self, rows: np.ndarray) -> np.ndarray:
+    def _scale_configs(self, rows: np.ndarray) -> np.ndarray:
         """Scales configuration features; the table's columns come last."""
         scaled = self._normalizer.configs(self.store.config_feat[rows])
         if self.table is None or not self.table.sets:

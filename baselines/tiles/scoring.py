@@ -78,7 +78,7 @@ class TileScorer:
             if self._in_lists:
                 yield from self._score_lists(graphs, kernels)
             else:
-                packed = graphs.scoring_items(kernels, pairs_per_item(self._model))
+                packed = graphs.pack_all(kernels, pairs_per_item(self._model))
                 yield from self._score_items(graphs, kernels, packed, counts[members])
 
     def chosen(
@@ -99,7 +99,7 @@ class TileScorer:
     ) -> Iterator[np.ndarray]:
         """Yields the scores of the chosen configurations, kernel by kernel."""
         sizes = np.array([len(chosen) for chosen in configs])
-        packed = graphs.chosen_items(kernels, configs)
+        packed = graphs.pack_chosen(kernels, configs)
         return self._score_items(graphs, kernels, packed, sizes)
 
     def _score_lists(
@@ -107,7 +107,7 @@ class TileScorer:
     ) -> Iterator[np.ndarray]:
         """Yields scores of kernels, averaged over several cuts into lists."""
         counts = graphs.store.config_counts[kernels]
-        lists = [list_cuts(int(count)) for count in counts]
+        lists = [cut_into_lists(int(count)) for count in counts]
         # All lists of all kernels are packed together, a list in an item.
         scored = self._score_chosen(
             graphs,
@@ -116,7 +116,7 @@ class TileScorer:
         )
         for count, cuts in zip(counts, lists, strict=True):
             # `scored` is an iterator: a kernel takes as many lists as it was cut into.
-            yield mean_scores(int(count), cuts, scored)
+            yield average_lists(int(count), cuts, scored)
 
     def _score_items(
         self,
@@ -126,12 +126,12 @@ class TileScorer:
         sizes: np.ndarray,
     ) -> Iterator[np.ndarray]:
         """Scores packed items; yields the next `sizes[i]` scores for kernels[i]."""
-        self._score = self._score or self._scoring_of(graphs, packed)
+        self._score = self._score or self._choose_scoring(graphs, packed)
         scores = self._score(packed).numpy()
         for kernel, of_kernel in zip(kernels, np.split(scores, np.cumsum(sizes)[:-1])):
-            yield finite(of_kernel, graphs.store.graph_ids[kernel], 'kernel')
+            yield check_finite(of_kernel, graphs.store.graph_ids[kernel], 'kernel')
 
-    def _scoring_of(
+    def _choose_scoring(
         self, graphs: graphs_lib.TileGraphs, packed: graphs_lib.Packed
     ) -> _Score:
         """Returns the function that scores packed items, compiled if that pays."""
@@ -140,23 +140,23 @@ class TileScorer:
         is_small = pairs <= _FEW_ITEMS * graphs_lib.PAIRS_PER_ITEM
         if self._once and is_small and len(graphs.store) <= _FEW_ITEMS:
             return self._score_one_by_one
-        compiled = self._compiled(packed, _PARALLEL_ITEMS)
+        compiled = self._compile_scoring(packed, _PARALLEL_ITEMS)
         try:
             traced = compiled.get_concrete_function()
         except (TypeError, ValueError, AttributeError, NotImplementedError):
             # If it is not for want of a number, this raises the same again.
             return self._score_one_by_one
-        if _runs(traced, _NOT_SIDE_BY_SIDE):
-            return self._compiled(packed, parallel_items=1)
+        if _has_operation(traced, _NOT_SIDE_BY_SIDE):
+            return self._compile_scoring(packed, parallel_items=1)
         return compiled
 
-    def _compiled(
+    def _compile_scoring(
         self, packed: graphs_lib.Packed, parallel_items: int
     ) -> tf.types.experimental.PolymorphicFunction:
         """Returns a tf.function that scores packed items, such as these."""
         return tf.function(
             lambda packed: score_items(self._model, packed, parallel_items),
-            input_signature=[graphs_lib.signature_of(packed)],
+            input_signature=[graphs_lib.make_signature(packed)],
         )
 
     def _score_one_by_one(self, packed: graphs_lib.Packed) -> tf.Tensor:
@@ -169,7 +169,7 @@ class TileScorer:
         return tf.concat(rows, 0)
 
 
-def finite(scores: np.ndarray, graph_id: str, noun: str) -> np.ndarray:
+def check_finite(scores: np.ndarray, graph_id: str, noun: str) -> np.ndarray:
     """Returns the scores of a kernel or program; raises ValueError unless finite."""
     if not np.isfinite(scores).all():
         raise ValueError(
@@ -184,7 +184,7 @@ def pairs_per_item(model: tf.keras.Model) -> int | None:
     return graphs_lib.PAIRS_PER_ITEM if getattr(model, 'joins_early', True) else None
 
 
-def list_cuts(count: int) -> list[np.ndarray]:
+def cut_into_lists(count: int) -> list[np.ndarray]:
     """Cuts configurations into lists of nearly equal length, several times.
 
     The same count gives the same lists, int64 arrays.  A configuration is in four of
@@ -201,7 +201,7 @@ def list_cuts(count: int) -> list[np.ndarray]:
     ]
 
 
-def mean_scores(
+def average_lists(
     count: int, cuts: Sequence[np.ndarray], scored: Iterable[np.ndarray]
 ) -> np.ndarray:
     """Averages the scores of lists, given in the order of `cuts`: float32 [count]."""
@@ -237,9 +237,7 @@ def score_items(
     return scores.concat()
 
 
-def _runs(function: 'tf.types.experimental.ConcreteFunction', operation: str) -> bool:
+def _has_operation(function: 'tf.types.experimental.ConcreteFunction', op: str) -> bool:
     """Returns whether a concrete function runs operations of a name, also in loops."""
     parts = function.graph.as_graph_def().library.function
-    return any(
-        node.op.startswith(operation) for part in parts for node in part.node_def
-    )
+    return any(node.op.startswith(op) for part in parts for node in part.node_def)

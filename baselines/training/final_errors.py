@@ -34,7 +34,7 @@ class MeasuringError(ValueError):
     """Raised where the model of a finished training cannot score a graph."""
 
 
-def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObject:
+def measure_run(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObject:
     """Measures validation and ranks test; prints both.
 
     Args:
@@ -51,7 +51,7 @@ def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObj
     collection = settings.collection
     errors: dict[str, _Errors] = {'val': {}, 'test': {}}
     if stores['valid'].has_runtimes:
-        members = _score(data, scorer, 'valid', 'measuring validation')
+        members = _score_split(data, scorer, 'valid', 'measuring validation')
         formula = list(data.task.estimates(stores['valid'])) if data.has_prior else None
         if scorer.graph_model is not None and scorer.trees is not None:
             scorer = choose_weights(scorer, stores['valid'], members, formula)
@@ -61,14 +61,14 @@ def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObj
             scored = formula
         results = data.task.results(stores['valid'], scored)
         errors['val'] = _measure_collections(collection, stores['valid'], results)
-        score = _validation_score(data, scored)
+        score = _measure_validation(data, scored)
         if scorer.trees is not None and score:  # an epoch's is without them
             print(f'val {score["measure"]} of all models: {score["value"]:.3f}')
         _note_random(results)
         if data.task.has_default:
             print(text.wrap_line(f'val: {report.format_gain(results)}', indent=2))
     test = stores['test']
-    members = _score(data, scorer, 'test', 'ranking test')
+    members = _score_split(data, scorer, 'test', 'ranking test')
     scored = list(
         scorer_lib.noting_ties(settings.model, test, map(scorer.mean, members))
     )
@@ -84,11 +84,11 @@ def measure(data: task_data.TaskData, scorer: scorer_lib.Scorer) -> text.JsonObj
         **({'final_error_by_collection': by_name} if by_name else {}),
         'val_score': score,
         'member_weights': scorer.weights,
-        'test_predictions': _rank(collection, test, scored),
+        'test_predictions': _rank_graphs(collection, test, scored),
     }
 
 
-def _score(
+def _score_split(
     data: task_data.TaskData, scorer: scorer_lib.Scorer, split: str, title: str
 ) -> list[_Members]:
     """Scores a split by each member; raises MeasuringError."""
@@ -98,11 +98,11 @@ def _score(
         for of_graph in phases.each(members, title, len(store), store.noun):
             scored.append(of_graph)
     except Exception as error:
-        raise _explain(error, data, scorer, split, len(scored)) from error
+        raise _explain_error(error, data, scorer, split, len(scored)) from error
     return scored
 
 
-def _explain(
+def _explain_error(
     error: Exception,
     data: task_data.TaskData,
     scorer: scorer_lib.Scorer,
@@ -153,14 +153,14 @@ def choose_weights(
     """
     task = scorer.task
     # Judged by the same measure as the best epoch.
-    quality = metrics.measure_of(task.name, task.judged_by).of_graph
+    quality = metrics.find_measure(task.name, task.judged_by).of_graph
     runtimes = [task.labels(store, number) for number in range(len(scored))]
     graphs = [
         ensembles.ScoredGraph(task.program_of(name), members, times)
         for name, members, times in zip(store.graph_ids, scored, runtimes)
         if len(members) > 1
     ]
-    weights = ensembles.chosen_weights(graphs, quality)
+    weights = ensembles.choose_weights(graphs, quality)
     scorer = dataclasses.replace(scorer, weights=weights)
     if formula is not None:
         # A model that starts from the formula must beat it on validation graphs.
@@ -190,7 +190,7 @@ def _measure_collections(
         numbers = np.flatnonzero(store.collection_of == number)
         chosen[part.name] = [results[number] for number in numbers]
     task = collection.task
-    return {name: report.final_error(task, part) for name, part in chosen.items()}
+    return {name: report.measure_errors(task, part) for name, part in chosen.items()}
 
 
 def _print_errors(
@@ -205,7 +205,7 @@ def _print_errors(
                 print(f'{where}{split} {about}')
 
 
-def _validation_score(
+def _measure_validation(
     data: task_data.TaskData, scored: Sequence[np.ndarray]
 ) -> text.JsonObject | None:
     """Measures all models of a run as each epoch is measured; None: not measured.
@@ -218,7 +218,7 @@ def _validation_score(
         (scored[graph][configs], data.task.labels(store, graph)[configs])
         for graph, configs in enumerate(data.validated)
     ]
-    measured = data.validation(pairs) if pairs else None
+    measured = data.measure_validation(pairs) if pairs else None
     if measured is None or measured.score is None:
         return None
     return {'measure': measured.measure, 'value': measured.score}
@@ -237,7 +237,7 @@ def _note_random(results: Sequence[report.GraphResult]) -> None:
         )
 
 
-def _rank(
+def _rank_graphs(
     collection: collections.Collection,
     store: splits.PackedSplit,
     scored: Sequence[np.ndarray],

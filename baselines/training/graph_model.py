@@ -68,13 +68,12 @@ class GraphModel:
         """Makes the model, and the trainer that fits it."""
         config = data.settings
         if data.batch < config.batch:
-            noun = data.stores['train'].noun
+            graphs = text.count(data.batch, f'training {data.stores["train"].noun}')
             print(
-                f'note: only {text.count(data.batch, f"training {noun}")} with at '
-                f'least {config.configs} configurations,\nfewer than '
-                f'--batch={config.batch}; training on batches of {data.batch}'
+                f'note: only {graphs} with at least {config.configs} configurations,\n'
+                f'fewer than --batch={config.batch}'
             )
-        self._devices.batch(data.batch)  # refuses a size that cannot be divided
+        self._devices.divide_batch(data.batch)  # refuses a size that cannot be divided
         kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
         arguments = kwargs, config.configs, data.num_ops, data.normalizer
         make = functools.partial(self._task.make_model, self._class, *arguments)
@@ -96,12 +95,12 @@ class GraphModel:
         )
 
     @contextlib.contextmanager
-    def together(self) -> Iterator[None]:
+    def wait_for_processes(self) -> Iterator[None]:
         """Waits at the end of the block for the processes of the training."""
-        with self._devices.watched():
+        with self._devices.watch_workers():
             yield
             # A worker that has ended would stop the chief.
-            self._devices.agree([0.0])
+            self._devices.broadcast_values([0.0])
 
 
 def make_loss(
@@ -139,7 +138,7 @@ def begin_at_zero(model: tf.keras.Model) -> None:
     readouts = [v for v in model.trainable_variables if v.shape[1:] == [1]]
     if not readouts:
         raise ValueError(
-            f'--estimate needs a model with a last matrix of one column, which '
-            f'{type(model).__name__} does not have'
+            f'--estimate: {type(model).__name__} must have a matrix of one column, '
+            'which makes its scores'
         )
     readouts[-1].assign(tf.zeros_like(readouts[-1]))

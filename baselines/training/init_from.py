@@ -13,7 +13,7 @@ from baselines.runs import run_files
 _ALIKE = ('model', 'model_kwargs_json', 'estimate', 'columns')
 
 
-def read(
+def read_start(
     config: config_lib.AnyConfig, train: splits.PackedSplit, num_ops: int
 ) -> tuple[run_files.RunFile, normalizer_lib.Scaling]:
     """Reads the run of --init_from and its scaling; compares it with the settings.
@@ -49,7 +49,7 @@ def read(
     settings = config_lib.to_json(config)
     for name in [name for name in _ALIKE if name in settings]:
         stored, value = run.args.get(name, defaults[name]), settings[name]
-        if _comparable(name, stored) != _comparable(name, value):
+        if _select_comparable(name, stored) != _select_comparable(name, value):
             raise ValueError(f'{where} has --{name}={stored}, not {value}')
     # A run can be saved with trees and without a graph model.
     if not run.has_weights:
@@ -68,7 +68,7 @@ def read(
     return run, scaling
 
 
-def _comparable(name: str, value: Any) -> Any:
+def _select_comparable(name: str, value: Any) -> Any:
     """Returns what has to be equal of a setting in `_ALIKE`.
 
     Of --columns the sets for a TPU: a recipe adds those for a CPU where the data are,

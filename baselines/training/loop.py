@@ -56,23 +56,25 @@ class Validator:
             for graph, configs in enumerate(chosen)
         ]
         self._score = scorer.chosen(data.graphs['valid'], chosen)
-        differ = [data.differ(graph, configs) for graph, configs in enumerate(chosen)]
+        differ = [
+            data.has_choice(graph, configs) for graph, configs in enumerate(chosen)
+        ]
         self._with_choice = np.flatnonzero(differ)
 
     def measure(self) -> progress.Validation:
         """Measures the model as it is."""
         if not self._labels:
             return _UNMEASURED
-        scored = progress.bar('validating', len(self._labels), self._score())
+        scored = progress.make_bar('validating', len(self._labels), self._score())
         pairs = list(zip(scored, self._labels))
         self.ignores_configs = len(self._with_choice) > 0 and all(
             arrays.are_scores_equal(pairs[graph][0]) for graph in self._with_choice
         )
         return dataclasses.replace(
-            self._data.validation(pairs), loss=self._loss_of(pairs)
+            self._data.measure_validation(pairs), loss=self._get_loss(pairs)
         )
 
-    def _loss_of(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
+    def _get_loss(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
         """Returns the training loss of lists, cut to the length of a step's lists."""
         configs = self._data.settings.configs
         lists: list[tuple[np.ndarray, np.ndarray]] = [
@@ -136,7 +138,7 @@ class Trainer:
             MisfitError: the state is of another model.
         """
         settings, state = self._settings, state or progress.State()
-        steps, validator = self.steps(data), self.validator(data)
+        steps, validator = self.steps(data), self.make_validator(data)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
         # In epochs; few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
@@ -144,7 +146,7 @@ class Trainer:
         done = state.epochs_done
         if state.variables:
             try:
-                steps.restore(state.variables)
+                steps.restore_state(state.variables)
             except ValueError as error:
                 raise progress.MisfitError(str(error)) from None
         if self._validate_first and not done:
@@ -159,7 +161,7 @@ class Trainer:
                 started = time.monotonic()
                 trained = self._train_epoch(steps, data, epoch)
                 seconds = time.monotonic() - started
-                with steps.averaged():
+                with steps.use_averages():
                     measured = self._validate(validator)
                     weights = steps.model.get_weights()
                 # An epoch later: weights that began at 0 have changed by then.
@@ -174,7 +176,7 @@ class Trainer:
                 shown.epoch(state.curve, is_better)
         if state.best_weights:
             is_early = state.epochs_done < settings.epochs
-            write(progress.last_line(state, patience if is_early else 0))
+            write(progress.format_last_line(state, patience if is_early else 0))
             steps.set_weights(state.best_weights)
         self._take_weights()
         return state
@@ -189,20 +191,20 @@ class Trainer:
             # The model itself is not trained, and Keras cannot save it before a call.
             tf.function(
                 lambda packed: self.model(data.unpack(packed, 0, data.batch)[0]),
-                input_signature=[data.signature()],
+                input_signature=[data.make_signature()],
             ).get_concrete_function()
-        share = self._devices.batch(data.batch)
+        share = self._devices.divide_batch(data.batch)
         return steps_lib.Steps(
             self._replica or self.model,
             self._loss,
             self._settings,
             lambda packed, step: data.unpack(packed, step, share),
-            data.signature(),
+            data.make_signature(),
             self._settings.epochs * data.steps_per_epoch,
             self._devices,
         )
 
-    def validator(self, data: task_data.TaskData) -> Validator:
+    def make_validator(self, data: task_data.TaskData) -> Validator:
         """Prepares to measure the model after each epoch."""
         return Validator(data, self._loss, self.scorer)
 
@@ -215,7 +217,7 @@ class Trainer:
         if not self._devices.is_distributed:
             return measured
         values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
-        agreed = self._devices.agree(values)
+        agreed = self._devices.broadcast_values(values)
         return progress.Validation(
             *(None if math.isnan(x) else float(x) for x in agreed)
         )
@@ -229,16 +231,16 @@ class Trainer:
         self, steps: steps_lib.Steps, data: task_data.TaskData, epoch: int
     ) -> tuple[float, float | None]:
         """Takes the steps of an epoch; returns its mean loss and its OPA."""
-        loss, correct, total, done = 0.0, 0.0, 0.0, 0
+        added, done = np.zeros(3), 0  # loss, pairs in the right order, pairs
         # Scored with these, a graph that makes the loss infinite is found and named.
         weights = steps.model.get_weights()
         title = f'epoch {epoch + 1}/{self._settings.epochs}'
-        with progress.bar(title, data.steps_per_epoch) as bar:
-            for drawn in data.draws(epoch):
+        with progress.make_bar(title, data.steps_per_epoch) as bar:
+            for drawn in data.draw_steps(epoch):
                 count = len(drawn[0])
-                packed = data.pack(*self._devices.share(*drawn))
+                packed = data.pack(*self._devices.take_share(*drawn))
                 try:
-                    sums = steps.run_chunk(packed, count)
+                    added += steps.run_chunk(packed, count)
                 except steps_lib.LossError:
                     steps.set_weights(weights)
                     self._take_weights()
@@ -246,8 +248,7 @@ class Trainer:
                     with text.locate_errors('the loss is not finite'):
                         list(self.scorer.scores(data.graphs['train'], graphs))
                     raise
-                added = zip((loss, correct, total), sums)
-                loss, correct, total = (a + b for a, b in added)
+                loss, correct, total = added.tolist()
                 done += count
                 opa = correct / total if total else None
                 progress.show_step(bar, count, loss / done, opa)

@@ -70,13 +70,12 @@ def _open_collection(
     if not settings.sample_data and not settings.fold:
         present = hardware.splits_at(files.expand(settings.data_root), collection)
     open_split = task.store_class.open_collection
-    whole = {split: open_split(collection, settings, split) for split in present}
-    if len(whole) == 1:
-        whole = _with_stand_ins(whole['train'])
-    stores = whole
+    stores = {split: open_split(collection, settings, split) for split in present}
+    if len(stores) == 1:
+        stores = _add_stand_ins(stores['train'])
     if settings.fold:
         cache_dir = settings.cache_dir
-        stores = folds.make_fold(settings.fold, whole, task.program_of, cache_dir)
+        stores = folds.make_fold(settings.fold, stores, task.program_of, cache_dir)
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']
@@ -96,15 +95,14 @@ def _open_collection(
     return stores
 
 
-def _with_stand_ins(train: splits.PackedSplit) -> dict[str, splits.PackedSplit]:
+def _add_stand_ins(train: splits.PackedSplit) -> dict[str, splits.PackedSplit]:
     """Returns a training split, and copies without runtimes as `valid` and `test`.
 
     Without runtimes, no kernel of the training is validated on.  Prints a note.
     """
     text.note(
-        f'{train.source}: {text.count(len(train), train.noun)} of `collect` cannot be '
-        'divided, and there is no valid and no test: nothing is validated, and the '
-        f'ranking is of the training {train.noun}s; collect more programs'
+        f'{train.source}: there are no valid and no test: nothing is validated, and '
+        f'training {train.noun}s are ranked; collect more programs'
     )
     manifest = {**train.manifest, 'has_runtimes': False}
     other = type(train)(train.source, manifest, train.arrays)

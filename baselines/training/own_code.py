@@ -20,8 +20,8 @@ from baselines import config as config_lib
 from baselines.core import registry
 from baselines.core import settings as settings_lib
 from baselines.core import text
-from baselines.tasks import examples
 from baselines.tasks import lookup
+from baselines.tasks import protocol
 from baselines.training import losses
 from baselines.training import task_data
 
@@ -46,7 +46,7 @@ class Graphs:
         nodes: the number of nodes of each graph, by name.
     """
 
-    num_ops = examples.OPCODES
+    num_ops = protocol.EXAMPLE_OPCODES
 
     def __init__(self, settings: config_lib.AnyConfig, nodes: Mapping[str, int]):
         self.names, self.num_configs = tuple(nodes), settings.configs
@@ -59,7 +59,7 @@ class Graphs:
             records.append(dataclasses.replace(record, edge_index=edges, **parts))
         store = task.store_class.from_records('made up', records)
         plain = type(settings)(batch=len(nodes), configs=settings.configs)
-        self._data = task_data.make(plain, {'train': store})
+        self._data = task_data.make_data(plain, {'train': store})
         self.normalizer = self._data.normalizer
 
     @functools.cache  # noqa: B019  lives as long as a check
@@ -127,7 +127,8 @@ def check_model(settings: config_lib.AnyConfig, model_class: type, loss: Loss) -
                 f'{name}(num_configs=..., num_ops=...), and {error}'
             )
     count = min(settings.batch, _MOST_GRAPHS)
-    graphs = Graphs(settings, {f'graph {i}': examples.NODES for i in range(count)})
+    names = [f'graph {number}' for number in range(count)]
+    graphs = Graphs(settings, dict.fromkeys(names, protocol.EXAMPLE_NODES))
     model = registry.construct_model(
         model_class,
         settings.configs,

@@ -175,10 +175,10 @@ class Progress:
             self._say(self._legend)
             self._say(f'{"epoch":>{first}}  {titles}     time    left')
         number = f'{last["epoch"] + 1:{most}d}/{self._epochs}'
-        row = '  '.join(_number(last[n]).rjust(w) for n, w in zip(names, widths))
+        row = '  '.join(_show_value(last[n]).rjust(w) for n, w in zip(names, widths))
         times = np.add(curve['train_seconds'], curve['val_seconds'])
         left = (self._epochs - 1 - last['epoch']) * times[-_RECENT:].mean()
-        row = f'{number:>{first}}  {row}  {times[-1]:5.1f} s  {_rough(left):>6}'
+        row = f'{number:>{first}}  {row}  {times[-1]:5.1f} s  {_show_time(left):>6}'
         self._skipped = f'{row}{" *" * is_better}'
         self._since += times[-1]
         if self._since >= _BETWEEN or not sys.stdout.isatty():
@@ -191,7 +191,7 @@ class Progress:
             self._say(note[0].format(note[1]))
 
 
-def bar(title: str, total: int, items: Iterable[Any] | None = None) -> tqdm.tqdm:
+def make_bar(title: str, total: int, items: Iterable[Any] | None = None) -> tqdm.tqdm:
     """Returns a bar that a terminal shows if the work takes more than 10 s.
 
     Args:
@@ -212,7 +212,7 @@ def bar(title: str, total: int, items: Iterable[Any] | None = None) -> tqdm.tqdm
 
 def show_step(shown: tqdm.tqdm, steps: int, loss: float, opa: float | None) -> None:
     """Moves an epoch's bar on by `steps`; shows its means so far."""
-    shown.set_postfix_str(f'loss {_number(loss)}, OPA {_number(opa)}', False)
+    shown.set_postfix_str(f'loss {_show_value(loss)}, OPA {_show_value(opa)}', False)
     shown.update(steps)
 
 
@@ -221,7 +221,7 @@ def _is_huge(loss: float | None) -> bool:
     return loss is not None and abs(loss) > _MOST_LOSS
 
 
-def last_line(state: State, patience: int) -> str:
+def format_last_line(state: State, patience: int) -> str:
     """Writes the line below the table: the best epoch, and why training stopped.
 
     Args:
@@ -238,7 +238,7 @@ def last_line(state: State, patience: int) -> str:
     return f'stopped early: best was {best}, none better in {since}'
 
 
-def _rough(seconds: float) -> str:
+def _show_time(seconds: float) -> str:
     """Writes a time in six characters at most: '45 s', '48 min', '5.2 h'."""
     if seconds < 99.5:
         return f'{seconds:.0f} s'
@@ -246,7 +246,7 @@ def _rough(seconds: float) -> str:
     return f'{minutes:.0f} min' if minutes < 99.5 else f'{minutes / 60:.3g} h'
 
 
-def _number(value: float | None) -> str:
+def _show_value(value: float | None) -> str:
     """Writes a number in seven characters."""
     if value is None:
         return '-'

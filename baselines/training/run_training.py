@@ -81,58 +81,59 @@ def train(
         OSError: something cannot be written.
     """
     models = config.models_file if models is None else models
-    training = _prepare(config, models, own_losses, command)
+    training = _prepare_training(config, models, own_losses, command)
     checkpoint, failure = training.checkpoint, None
     with training.together, checkpoint:
         run = checkpoint.finished()
         if run is not None:
             print('note: --resume: the run of these settings is finished already')
         else:
-            scorer, learned = _fit(training, after_epoch)
+            scorer, learned = _fit_models(training, after_epoch)
             if not checkpoint.is_chief:
                 return ''
             try:
-                measured = final_errors.measure(training.data, scorer)
+                measured = final_errors.measure_run(training.data, scorer)
             except final_errors.MeasuringError as error:
                 measured, failure = final_errors.UNMEASURED, error
-            run = _save(training, scorer, {**learned, **measured, 'command': command})
+            content = {**learned, **measured, 'command': command}
+            run = _save_run(training, scorer, content)
         _write_ranking(run, config)
-        checkpoint.move_to(run)
+        checkpoint.move_state(run)
     if failure is not None:
         raise ValueError(f'{failure}; {run.model_dir} is saved without predictions')
     return run.model_dir
 
 
-def _prepare(
+def _prepare_training(
     config: config_lib.AnyConfig,
     models: registry.Own,
     own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
     command: str,
 ) -> _Training:
     """Checks the settings, opens the data and makes the graph model; see `train`."""
-    _check(config)
+    _check_settings(config)
     grows = config.model == registry.TREES or config.trees
-    trees = tree_model.options_of(config) if grows else None
+    trees = tree_model.choose_options(config) if grows else None
     task = config.collection.task
     code = code_files.read(models, config.losses, config.model, task)
     # The user's code first, as packing may take minutes; else data and folders, which
     # are refused before TensorFlow is imported.
-    graph_model = None
-    if models or own_losses or config.model_kwargs_json != '{}':
-        graph_model = _graph_model(config, models, own_losses)
+    tries_first = bool(models or own_losses) or config.model_kwargs_json != '{}'
+    if tries_first:
+        graph_model = _make_graph_model(config, models, own_losses)
     data = task_data.open_data(config)
     if len(data.chosen) < _FEW:
         graphs = text.count(len(data.chosen), data.stores['train'].noun)
         print(f'note: only {graphs} to train on, too few to learn from; measure more')
     files.check_writable(config.out_dir)
-    for path in _csv_paths(config).values() if config.results_csv else ():
+    for path in _list_csv_paths(config).values() if config.results_csv else ():
         files.check_file_writable(path, 'results_csv', [submission.HEADER])
-    if graph_model is None:
-        graph_model = _graph_model(config, models, own_losses)
+    if not tries_first:
+        graph_model = _make_graph_model(config, models, own_losses)
     together: contextlib.AbstractContextManager = contextlib.nullcontext()
     trainer, is_chief, parts = None, True, []
     if graph_model is not None:
-        trainer, together = graph_model.trainer(data), graph_model.together()
+        trainer, together = graph_model.trainer(data), graph_model.wait_for_processes()
         is_chief = graph_model.is_chief
         parts.append(text.count(trainer.count_weights(), 'weight'))
     if trees is not None:
@@ -144,7 +145,7 @@ def _prepare(
     return _Training(data, trainer, trees, checkpoint, together)
 
 
-def _check(config: config_lib.AnyConfig) -> None:
+def _check_settings(config: config_lib.AnyConfig) -> None:
     """Raises ValueError for settings that are wrong whatever the data are."""
     config_lib.check_config(config)
     if config.folds or config.seeds > 1:
@@ -163,7 +164,7 @@ def _check(config: config_lib.AnyConfig) -> None:
         raise ValueError(f'--strategy is not for --model={registry.TREES}')
 
 
-def _graph_model(
+def _make_graph_model(
     config: config_lib.AnyConfig,
     models: registry.Own,
     own_losses: Mapping[str, Callable[..., 'tf.Tensor']],
@@ -187,7 +188,7 @@ def _graph_model(
     return None
 
 
-def _fit(
+def _fit_models(
     training: _Training, after_epoch: progress.AfterEpoch | None
 ) -> tuple[scorer_lib.Scorer, text.JsonObject]:
     """Fits the graph model, from where it was interrupted, and grows the trees.
@@ -203,10 +204,10 @@ def _fit(
             callbacks = [checkpoint.write_state, *filter(None, [after_epoch])]
             state = trainer.fit(data, state, callbacks)
         except progress.MisfitError as error:
-            raise checkpoint.misfit(error) from None
+            raise checkpoint.make_misfit_error(error) from None
         learned = {'train_curve': state.curve, 'best_epoch': state.best_epoch}
     if training.trees is not None and checkpoint.is_chief:
-        trees, grown = tree_model.grow(data, training.trees)
+        trees, grown = tree_model.grow_trees(data, training.trees)
         learned = learned or grown  # of two curves the graph model's is kept
     scorer = scorer_lib.Scorer(
         data.task,
@@ -219,7 +220,7 @@ def _fit(
     return scorer, learned
 
 
-def _save(
+def _save_run(
     training: _Training, scorer: scorer_lib.Scorer, content: text.JsonObject
 ) -> run_files.RunFile:
     """Saves the run; returns it with the predictions that its file may be without.
@@ -262,7 +263,7 @@ def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None
     """Writes the CSVs, and prints where model, run file and CSVs are."""
     predictions, paths = run.info['test_predictions'], {}
     if predictions:
-        paths = _csv_paths(config, run.info['started'])
+        paths = _list_csv_paths(config, run.info['started'])
     else:
         print(f'note: {run.model_dir} has no predictions: `tpugraphs predict`')
     for collection, path in paths.items():
@@ -272,7 +273,7 @@ def _write_ranking(run: run_files.RunFile, config: config_lib.AnyConfig) -> None
         print(f'{name:<8} {files.format_path(files.expand(path))}')
 
 
-def _csv_paths(config: config_lib.AnyConfig, started: int = 0) -> dict[str, str]:
+def _list_csv_paths(config: config_lib.AnyConfig, started: int = 0) -> dict[str, str]:
     """Returns the paths of the rankings of a training, by name of the collection.
 
     Args:

@@ -21,7 +21,7 @@ from baselines.trees import growing
 _CELLS = 1 << 27  # of the table that trees are grown on: 512 MB
 
 
-def options_of(config: config_lib.AnyConfig) -> growing.TreeOptions:
+def choose_options(config: config_lib.AnyConfig) -> growing.TreeOptions:
     """Returns the options for growing trees, alone or next to a graph model.
 
     Raises:
@@ -30,11 +30,12 @@ def options_of(config: config_lib.AnyConfig) -> growing.TreeOptions:
     of_tiles = isinstance(config, config_lib.TileConfig)
     if config.model == registry.TREES:
         alone = growing.OF_TILES if of_tiles else growing.TreeOptions()
-        return alone.changed(settings_lib.parse_model_kwargs(config.model_kwargs_json))
+        kwargs = settings_lib.parse_model_kwargs(config.model_kwargs_json)
+        return alone.replace_options(kwargs)
     return growing.OF_TILES if of_tiles else growing.FEWER
 
 
-def grow(
+def grow_trees(
     data: task_data.TaskData, options: growing.TreeOptions
 ) -> tuple[booster.Trees, text.JsonObject]:
     """Grows trees.  There is no state to resume, as this takes about a minute.
@@ -49,7 +50,7 @@ def grow(
     rng = np.random.default_rng([settings.seed, 2**31])
     table, chosen = task.table(train, None, data.graphs['train']), data.rankable
     most = min(options.rows, _CELLS // len(table.names))
-    weights = data.weights_of(chosen)
+    weights = data.compute_weights(chosen)
     rows = growing.draw_rows(rng, task, train, table, chosen, most, weights)
     checked = None
     if valid.has_runtimes:
@@ -57,7 +58,7 @@ def grow(
         of_valid = task.table(valid, None, data.graphs['valid'])
         every = np.arange(len(valid))
         checked = growing.draw_rows(rng, task, valid, of_valid, every, most)
-    trees, losses_by_tree = growing.fit(
+    trees, losses_by_tree = growing.fit_trees(
         table.names, options, rows, checked, settings.seed, task.prior
     )
     starting.return_memory()  # what LightGBM took

@@ -47,7 +47,7 @@ class TreeOptions:
     row_share: float = settings_lib.setting(0.8, low=1e-3, high=1)
     rows: int = settings_lib.setting(1 << 19, low=100, high=1 << 24)
 
-    def changed(self, kwargs: Mapping[str, Any]) -> 'TreeOptions':
+    def replace_options(self, kwargs: Mapping[str, Any]) -> 'TreeOptions':
         """Returns these with the options of --model_kwargs_json.
 
         Raises:
@@ -77,7 +77,7 @@ OF_TILES = TreeOptions(trees=500, learning_rate=0.1, column_share=0.9, patience=
 class Rows(NamedTuple):
     """Configurations that trees are grown on, or checked with."""
 
-    columns: np.ndarray  # float32 [rows, columns], `booster.rounded`
+    columns: np.ndarray  # float32 [rows, columns], `booster.round_columns`
     targets: np.ndarray  # float64 [rows]
     weights: np.ndarray | None = None  # float64 [rows]; None: all 1
     # float64 [rows], normal scores of the prior's column; None without one
@@ -108,12 +108,12 @@ def draw_rows(
         weights: float64 [graphs], the weights of the graphs; a number: all alike.
     """
     counts = table.counts[graphs]
-    shares = np.minimum(counts, even_share(counts, most))
+    shares = np.minimum(counts, find_even_share(counts, most))
     configs = [rng.permutation(c)[:s] for c, s in zip(counts, shares, strict=True)]
     rows = np.repeat(graphs, shares), np.concatenate(configs)
     columns = np.empty((len(rows[0]), len(table.names)), np.float32)
     start = 0
-    for part in tree_scores.slices(table, *rows):
+    for part in tree_scores.read_slices(table, *rows):
         columns[start : start + len(part)] = part
         start += len(part)
     prior = None
@@ -121,7 +121,7 @@ def draw_rows(
         ends = np.cumsum(shares)[:-1]
         parts = np.split(columns[:, table.names.index(task.prior)], ends)
         prior = np.concatenate([ensembles.normal_scores(part) for part in parts])
-    trees_lib.rounded(columns, out=columns)  # a copy would take half a gigabyte
+    trees_lib.round_columns(columns, out=columns)  # a copy would take half a gigabyte
     targets = []
     for graph, drawn in zip(graphs, configs, strict=True):
         labels = task.labels(store, graph)[drawn]
@@ -133,7 +133,7 @@ def draw_rows(
     return Rows(columns, np.concatenate(targets), of_rows, prior)
 
 
-def fit(
+def fit_trees(
     names: Sequence[str],
     options: TreeOptions,
     train: Rows,
@@ -202,7 +202,7 @@ def fit(
     keys = {'training': 'train_loss', 'valid': 'val_loss'}
     losses = {name: curve[key]['l2'] for key, name in keys.items() if key in curve}
     added = trees_lib.Prior(prior, weight) if prior and weight else None
-    return trees_lib.Trees(trees_lib.shortened(content), added), losses
+    return trees_lib.Trees(trees_lib.shorten_leaves(content), added), losses
 
 
 def _weight_of_prior(rows: Rows) -> float:
@@ -214,7 +214,7 @@ def _weight_of_prior(rows: Rows) -> float:
     return round(max(0.0, weight), 6)
 
 
-def even_share(counts: Sequence[int], most: int) -> int:
+def find_even_share(counts: Sequence[int], most: int) -> int:
     """Returns the largest s >= 1 so that min(s, count) add up to `most` at most."""
     # [max count]: how many counts are at least 1, 2, ..; their sums are those for s.
     reached = np.bincount(counts)[:0:-1].cumsum()[::-1]

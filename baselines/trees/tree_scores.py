@@ -32,7 +32,7 @@ def scores(
         )
         ends = np.cumsum(sizes)[:-1]
         predicted, of_prior = [], []
-        for columns in slices(table, *rows):
+        for columns in read_slices(table, *rows):
             predicted.append(trees.predict(columns))
             if trees.prior:
                 of_prior.append(columns[:, trees.used.index(trees.prior.column)])
@@ -43,7 +43,7 @@ def scores(
         yield from (part.astype(np.float32) for part in parts)
 
 
-def slices(
+def read_slices(
     table: protocol.Table, graphs: np.ndarray, configs: np.ndarray
 ) -> Iterator[np.ndarray]:
     """Yields rows of a table in slices, which bound the memory."""

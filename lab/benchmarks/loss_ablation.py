@@ -224,12 +224,12 @@ def _scores(
     moments = [np.zeros_like(x) for x in steps.optimizer.get_weights()]
     for seed in seeds:
         weights = make(seed).get_weights()
-        steps.restore([*weights, *moments, *weights])  # the last are the averages
+        steps.restore_state([*weights, *moments, *weights])  # the last are the averages
         data.settings = dataclasses.replace(settings, seed=seed)  # of the draws
         for epoch in range(settings.epochs):
-            for drawn in data.draws(epoch):
+            for drawn in data.draw_steps(epoch):
                 steps.run_chunk(data.pack(*drawn), len(drawn[0]))
-        with steps.averaged():
+        with steps.use_averages():
             scores = list(scorer.scores(data.graphs['test']))
         yield dict(zip(data.stores['test'].graph_ids, scores))
 

@@ -45,7 +45,7 @@ def test_slowdown_by_hand():
 
 def test_a_ranking_keeps_equal_scores_in_index_order():
     assert arrays.order_by_score([2.0, 1.0, 2.0, 1.0]).tolist() == [1, 3, 0, 2]
-    assert metrics.places([2.0, 1.0, 2.0, 1.0]).tolist() == [2, 0, 3, 1]
+    assert metrics.rank_without_ties([2.0, 1.0, 2.0, 1.0]).tolist() == [2, 0, 3, 1]
     # Longer than where unstable sorts still happen to be stable.
     assert arrays.order_by_score(np.zeros(1000)).tolist() == list(range(1000))
 

@@ -128,11 +128,14 @@ def targets() -> dict[str, Target]:
         'baselines.core.npz.read_blocks',
     )
     raw = 'baselines.hlo.reading.read_bytes', 'baselines.core.untrusted.read'
-    shown = 'tpugraphs.inspect.contents.task_of', 'tpugraphs.inspect.contents.is_npz'
+    shown = (
+        'tpugraphs.inspect.contents.detect_task',
+        'tpugraphs.inspect.contents.is_npz',
+    )
     state = (
         'baselines.core.npz.read_all',
-        'baselines.runs.listing._describe_interrupted',
-        'baselines.training.checkpoints.read',
+        'baselines.runs.listing._interrupted',
+        'baselines.training.checkpoints.read_state',
     )
     measured = 'baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'
     run_file = ('baselines.runs.run_files.read',)
@@ -213,7 +216,7 @@ def _read_layout(path: str) -> dict[str, Any]:
 
 
 def _show(path: str) -> None:
-    contents.load(path)
+    contents.read_contents(path)
 
 
 def _read_module(path: str) -> None:
@@ -295,7 +298,7 @@ def _read_config(path: str) -> None:
 def _read_space(path: str) -> None:
     from tpugraphs.sweep import space
 
-    space.read(path, config.TileConfig())
+    space.read_space(path, config.TileConfig())
 
 
 def _read_measured(path: str) -> None:
@@ -325,13 +328,13 @@ def _unfinished() -> bytes:
     arrays = {f'now_{i:04d}': np.arange(3.0) + i for i in range(12)}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, 'unfinished.npz')
-        checkpoints.write(str(path), arrays, {'curve': {'epoch': [0, 1]}})
+        checkpoints.write_state_file(str(path), arrays, {'curve': {'epoch': [0, 1]}})
         return path.read_bytes()
 
 
 def _read_unfinished(path: str) -> Any:
     assert '\n' not in listing._describe_interrupted(path)
-    arrays, described = checkpoints.read(path)
+    arrays, described = checkpoints.read_state(path)
     return _lists(arrays), described
 
 

@@ -106,7 +106,7 @@ class Task:
         model_class = self.models()[name]
         options = registry.list_options(model_class)
         kwargs = {key: v for key, v in kwargs.items() if key in options}
-        return conformance.build(model_class, kwargs, self)
+        return conformance.build_model(model_class, kwargs, self)
 
     @functools.cache
     def shared(self, name: str) -> tf.keras.Model:
@@ -118,7 +118,7 @@ class Task:
         """Bounds how far apart evaluations of the shared model's scores may be."""
         model = self.shared(name)
         graphs = [self.graph((piece,)) for piece in self.pieces]
-        return max(conformance.rounding(model, graph) for graph in graphs)
+        return max(conformance.bound_error(model, graph) for graph in graphs)
 
     @functools.cached_property
     def representatives(self) -> set[str]:
@@ -176,7 +176,7 @@ class ModelSuite:
         graph = task.graph((key,))
         alone = model.forward(task.graph((key,), (0,)), 1).numpy()
         most = np.abs(alone - model(graph).numpy()[:, :1]).max()
-        same = most <= conformance.rounding(model, graph)
+        same = most <= conformance.bound_error(model, graph)
         assert same != conformance.depends_on_list(model)
 
     def test_training_does_not_change_scores(self, task, name):

@@ -70,7 +70,7 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
     Returns:
         What `train` raised, which is `seen`.
     """
-    write = checkpoints.write
+    write = checkpoints.write_state_file
 
     def stop(path, arrays, described):
         write(path, arrays, described)
@@ -78,7 +78,7 @@ def stop_after(monkeypatch, epochs, train, error=_Stop, seen=_Stop):
             raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, 'write', stop)
+        patch.setattr(checkpoints, 'write_state_file', stop)
         with pytest.raises(seen) as caught:
             train()
     return caught.value

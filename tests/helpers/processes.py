@@ -39,7 +39,7 @@ def listing(folder):
 def curve_kept(out_dir):
     """Reads the curve in the state of an unfinished training."""
     for path in out_dir.glob('unfinished_*.npz'):
-        return checkpoints.read(str(path))[1]['curve']
+        return checkpoints.read_state(str(path))[1]['curve']
     return {'epoch': []}
 
 

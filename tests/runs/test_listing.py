@@ -149,7 +149,7 @@ def test_the_same_as_json(folder, capsys):
 )
 def test_an_interrupted_training_is_listed(tmp_path, capsys, command, continuing):
     described = {'curve': {'epoch': [0, 1]}, 'command': command}
-    checkpoints.write(str(tmp_path / 'unfinished_0123.npz'), {}, described)
+    checkpoints.write_state_file(str(tmp_path / 'unfinished_0123.npz'), {}, described)
     assert processes.command('runs', '--out_dir', tmp_path) == 0
     line, errors = capsys.readouterr()
     assert f'2 epochs in {tmp_path}; ' in line and continuing in line and not errors

@@ -86,7 +86,7 @@ def test_our_models_in_the_published_tree(tmp_path):
             variable.assign(rng.normal(0, 0.3, variable.shape))
             inputs[f'{name}_{i}'] = variable.numpy()
         expected[name] = model(graph).numpy()
-        tolerance[name] = rules.rounding(model, graph)
+        tolerance[name] = rules.bound_error(model, graph)
     np.savez(tmp_path / 'inputs.npz', **inputs)
     layout = {}
     program, _ = layout_programs.merged([layout_programs.random_program(0)], range(5))
@@ -183,7 +183,7 @@ def test_our_drop_in_files_import_little(task):
     path = _ROOT / 'baselines' / task / 'models.py'
     package = importable.PACKAGE.replace('tiles', task)
     allowed = {*sys.stdlib_module_names, 'tensorflow', 'tensorflow_gnn'}
-    names = {name for _, name in importable.required(str(path), package)}
+    names = {name for _, name in importable.list_imports(str(path), package)}
     others = {name for name in names if name.partition('.')[0] not in allowed}
     assert others <= {f'{importable.PACKAGE}.implicit'}
 

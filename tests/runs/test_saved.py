@@ -344,18 +344,18 @@ _STATE = {'curve': {'epoch': [0, 1]}, 'best_epoch': 1}
 
 def test_a_state_is_read_as_it_was_written(tmp_path):
     path = str(tmp_path / 'unfinished.npz')
-    assert checkpoints.read(path) is None
-    checkpoints.write(path, {}, {})
-    checkpoints.write(path, _ARRAYS, _STATE)
-    arrays, described = checkpoints.read(path)
+    assert checkpoints.read_state(path) is None
+    checkpoints.write_state_file(path, {}, {})
+    checkpoints.write_state_file(path, _ARRAYS, _STATE)
+    arrays, described = checkpoints.read_state(path)
     assert described == _STATE and set(arrays) == set(_ARRAYS)
     for key, value in _ARRAYS.items():
         assert arrays[key].dtype == value.dtype
         np.testing.assert_array_equal(arrays[key], value)
     # It is replaced whole or not at all.
     with disks.room(2_000), pytest.raises(OSError, match='unfinished.npz'):
-        checkpoints.write(path, {'big': np.zeros(10_000)}, {})
-    assert checkpoints.read(path)[1] == _STATE
+        checkpoints.write_state_file(path, {'big': np.zeros(10_000)}, {})
+    assert checkpoints.read_state(path)[1] == _STATE
     assert os.listdir(tmp_path) == ['unfinished.npz']
 
 

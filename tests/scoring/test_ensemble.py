@@ -136,7 +136,7 @@ def test_an_ensemble_ranks_by_the_mean(
         scores.append(dict(zip(store.graph_ids, predictor.score(store))))
     for graph_id, order in _rows(output).items():
         one, two = (s[graph_id.rpartition(':')[2]] for s in scores)
-        mean = (ensembles.min_max(one) + ensembles.min_max(two)) / 2
+        mean = (ensembles.scale_to_range(one) + ensembles.scale_to_range(two)) / 2
         assert order == ';'.join(map(str, np.argsort(mean, kind='stable')[:5]))
     # Of folds, too.
     assert run_command('ensemble', '--dirs', *folded, '--output', output) == 0
@@ -176,7 +176,7 @@ def test_what_is_no_ensemble(plain, folded, run_command, tmp_path, capsys):
     for argv, word in (
         ([plain[0]], 'two or more'),
         ([plain[0], layout_dir], layout_dir),
-        ([*plain, '--weights', '1'], '--weights: 1 '),
+        ([*plain, '--weights', '1'], '--weights must be 2'),
         ([*plain, '--evaluate'], 'runtimes'),
         ([*folded, '--split', 'valid'], '--split=test'),
         ([*plain, '--output', tmp_path], f'{tmp_path}'),

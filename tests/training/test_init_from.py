@@ -69,7 +69,7 @@ def test_other_runs_are_refused(source, root):
         (config.TileConfig(init_from=source), ['layout', 'tile']),
         (config.LayoutConfig(init_from=source, model='Trees'), ['Trees']),
     ):
-        read = lambda settings=settings: init_from.read(settings, None, 1)
+        read = lambda settings=settings: init_from.read_start(settings, None, 1)
         refusals.assert_refused(read, *words)
 
 
@@ -96,4 +96,4 @@ def test_a_run_without_a_normaliser_is_refused(source, root, tmp_path, monkeypat
     monkeypatch.setattr(finding, 'load', lambda *_: stripped)
     settings = layout_runs.settings(root, init_from=source, **_SAME)
     with pytest.raises(ValueError, match='normaliser'):
-        init_from.read(settings, None, 1)
+        init_from.read_start(settings, None, 1)

@@ -170,5 +170,5 @@ def test_weights_of_other_collections(tmp_path):
     model_dir = made_runs.make_layout_run(tmp_path)
     settings = layout_runs.settings(tmp_path, init_from=model_dir, source='xla,nlp')
     refusals.assert_refused(
-        lambda: init_from.read(settings, None, 1), _XLA, 'layout:xla,nlp:random'
+        lambda: init_from.read_start(settings, None, 1), _XLA, 'layout:xla,nlp:random'
     )

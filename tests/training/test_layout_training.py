@@ -37,7 +37,7 @@ class _Seen:
         settings = layout_runs.settings(root, **{**layout_runs.TINY, **changes})
         data = task_data.open_data(settings)
         for epoch in range(settings.epochs):
-            draws = list(data.draws(epoch))
+            draws = list(data.draw_steps(epoch))
             assert len(draws) == data.steps_per_epoch
             for [programs], [configs], [segments] in draws:
                 self.steps.append(programs.tolist())
@@ -46,7 +46,7 @@ class _Seen:
                     drawn = configs[i], tuple(segments[i]), packed['runtimes'][0, i]
                     self.programs.setdefault(int(number), []).append(drawn)
 
-    def draws(self):
+    def draw_steps(self):
         """All (number, configs, labels)."""
         return [
             (number, configs, labels)
@@ -80,9 +80,9 @@ def test_an_epoch_is_every_program_with_different_configurations(root, tmp_path)
     # The same again, as a resumed training wants them.
     again = _Seen(root, batch=4, out_dir=str(tmp_path))
     assert again.steps == seen.steps
-    for one, other in zip(again.draws(), seen.draws()):
+    for one, other in zip(again.draw_steps(), seen.draw_steps()):
         np.testing.assert_array_equal(one[1], other[1])
-    for number, configs, labels in seen.draws():
+    for number, configs, labels in seen.draw_steps():
         means, group = _means(number)
         assert len(set(group[configs])) == len(configs) == 16
         np.testing.assert_allclose(labels, means[configs], rtol=1e-6)
@@ -161,7 +161,7 @@ def test_segments_and_a_fixed_subset(root, tmp_path, keep_nodes, expected):
     seen = _Seen(root, out_dir=str(tmp_path), **changes)
     assert seen.segments() == expected
     for number in range(6):
-        drawn = [sorted(c) for n, c, _ in seen.draws() if n == number]
+        drawn = [sorted(c) for n, c, _ in seen.draw_steps() if n == number]
         assert len(drawn) == 6 and all(configs == drawn[0] for configs in drawn)
 
 

@@ -27,7 +27,7 @@ class _FakeSteps:
     def set_weights(self, weights):
         self.weights = list(weights)
 
-    def averaged(self):
+    def use_averages(self):
         return contextlib.nullcontext()
 
     def state(self):
@@ -47,7 +47,7 @@ class _Data:
         self.asked = []
         self._chunks = chunks
 
-    def draws(self, epoch):
+    def draw_steps(self, epoch):
         self.asked.append(epoch)
         return ([np.zeros((steps, 1))] for steps in self._chunks)
 
@@ -67,7 +67,7 @@ class _Trainer(loop.Trainer):
     def steps(self, data):
         return self._steps
 
-    def validator(self, data):
+    def make_validator(self, data):
         return types.SimpleNamespace(measure=self._measure, ignores_configs=False)
 
 
@@ -244,7 +244,7 @@ def test_a_graph_without_finite_scores_is_named():
         yield np.zeros(3)
 
     data = _Data()
-    data.draws = lambda epoch: [[np.array([[1, 4, 1, 5]])]]
+    data.draw_steps = lambda epoch: [[np.array([[1, 4, 1, 5]])]]
     data.graphs = {'train': None}
     steps, asked = Diverging(), []
     trainer = _Trainer(steps, None, config.TileConfig())
@@ -252,6 +252,6 @@ def test_a_graph_without_finite_scores_is_named():
     with pytest.raises(ValueError, match='finite: e: a score'):
         trainer.fit(data)
     assert asked == [([1, 4, 5], [0])]
-    data.draws = lambda epoch: [[np.array([[1, 5]])]]
+    data.draw_steps = lambda epoch: [[np.array([[1, 5]])]]
     with pytest.raises(steps_lib.LossError, match='not finite$'):
         trainer.fit(data)

@@ -153,7 +153,7 @@ def test_resuming_from_what_does_not_fit(root, tmp_path, monkeypatch):
     whole = path.read_bytes()
     for damage in (
         lambda: path.write_bytes(whole[:1000]),
-        lambda: checkpoints.write(str(path), {'now_0000': np.zeros(3)}, {}),
+        lambda: checkpoints.write_state_file(str(path), {'now_0000': np.zeros(3)}, {}),
     ):
         damage()
         message = refusals.message_of(lambda: tile_runs.train(root, **changes))

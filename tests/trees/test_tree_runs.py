@@ -161,7 +161,7 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
 @pytest.mark.usefixtures('weights_alone')
 def test_beside_a_graph_model_the_mean_of_both(tmp_path, monkeypatch):
     monkeypatch.setattr(growing, 'OF_TILES', growing.TreeOptions(**_KWARGS))
-    monkeypatch.setattr(ensembles, 'chosen_weights', lambda *given: [0.5, 1.0])
+    monkeypatch.setattr(ensembles, 'choose_weights', lambda *given: [0.5, 1.0])
     tile_records.write_splits(tmp_path / 'data')
     flags = dict(tile_runs.TINY, epochs=1)
     both, printed = tile_runs.train(tmp_path, trees=True, **flags)

@@ -32,15 +32,15 @@ def models(task: str = 'tile') -> Catalogue:
     registry.resolve(task, config.CONFIGS, 'task')
     starting.start_tensorflow()
     classes = registry.drop_aliases(registry.find_models(registry.FOLDERS[task]))
-    return _first_lines({**classes, registry.TREES: booster.Trees})
+    return _describe_by_docstrings({**classes, registry.TREES: booster.Trees})
 
 
 def columns() -> Catalogue:
     """Returns the column sets of --columns, and the first lines of their docstrings."""
-    return _first_lines(column_sets.find())
+    return _describe_by_docstrings(column_sets.find())
 
 
-def _first_lines(described: Mapping[str, Any]) -> Catalogue:
+def _describe_by_docstrings(described: Mapping[str, Any]) -> Catalogue:
     """Returns the first lines of docstrings, by the names of what has them."""
     docs = {name: inspect.getdoc(x) or '' for name, x in described.items()}
     return Catalogue({name: doc.partition('\n')[0] for name, doc in docs.items()})

@@ -88,10 +88,10 @@ def open_records(
         OSError: the cache cannot be written.
     """
     check_split(split)
-    options = data_settings(root)
+    options = make_data_settings(root)
     if 'data_root' in options:
         folder = os.path.join(files.expand(options['data_root']), split)
-        task = task or _task_of(folder)
+        task = task or _detect_task(folder)
     task = task or 'tile'
     kind = registry.resolve(task, config.CONFIGS, 'task')
     # A tile collection has no such flags.
@@ -108,16 +108,16 @@ def open_records(
     )
 
 
-def data_settings(data: str | os.PathLike[str] | None) -> text.JsonObject:
+def make_data_settings(data: str | os.PathLike[str] | None) -> text.JsonObject:
     """Returns the settings of data: 'sample', also called 'measured', or a folder."""
     if data is None:
         return {}
     if data in PACKAGED:
         return {'sample_data': True}
-    return {'data_root': path_of('data', data)}
+    return {'data_root': convert_path('data', data)}
 
 
-def path_of(argument: str, value: object) -> str:
+def convert_path(argument: str, value: object) -> str:
     """Returns a path as text; raises ValueError, which names the argument."""
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError(f'{argument} should be a path or a name, not {value!r}')
@@ -129,9 +129,9 @@ def check_split(split: str) -> None:
     registry.resolve(split, dict.fromkeys(collections.SPLITS), 'split')
 
 
-def _task_of(folder: str) -> str:
+def _detect_task(folder: str) -> str:
     """Returns the task of the first file of a split; '' if it is damaged."""
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), '*.npz')))[:1]:
         with contextlib.suppress(ValueError, OSError):  # opening it raises them again
-            return contents.task_of(path)
+            return contents.detect_task(path)
     return ''

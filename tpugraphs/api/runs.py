@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 import contextlib
-import math
 import os
 import threading
 from typing import Any
@@ -137,10 +136,9 @@ class Run:
         best = self.info.get('best_epoch')
         for panel, (title, labels) in zip(axes, _CURVES.items()):
             for name, label in labels.items():
-                values = self.curve.get(name) or ()
-                points = [math.nan if value is None else value for value in values]
-                if points:
-                    panel.plot(range(1, len(points) + 1), points, label=label)
+                values = np.array(self.curve.get(name, []), float)  # NaN for None
+                if len(values):
+                    panel.plot(range(1, len(values) + 1), values, label=label)
             if best is not None and best >= 0:
                 panel.axvline(best + 1, color='grey', linestyle=':', label='best')
             step = 'epoch' if self._file.has_model else 'tree'
@@ -177,7 +175,7 @@ class Run:
             ValueError: the data or the run are unusable, or the data have no runtimes.
         """
         data_lib.check_split(split)
-        with self.loaded(data, cache_dir) as predictor:
+        with self.lend_predictor(data, cache_dir) as predictor:
             return measuring.measure(predictor, split, protocol)[0]
 
     def predict(
@@ -193,7 +191,7 @@ class Run:
             ValueError: the data or the run are unusable.
         """
         data_lib.check_split(split)
-        with self.loaded(data, cache_dir) as predictor:
+        with self.lend_predictor(data, cache_dir) as predictor:
             store = predictor.open_split(split)
             return dict(zip(store.graph_ids, predictor.score(store)))
 
@@ -211,7 +209,7 @@ class Run:
         Raises:
             ValueError: nothing could be ranked; says why.
         """
-        with self.loaded() as predictor:
+        with self.lend_predictor() as predictor:
             ranked, outcome = sources.rank(predictor, what, candidates)
         return results.Ranking(ranked, self.dir, outcome)
 
@@ -220,7 +218,7 @@ class Run:
         return Ranker(self._predictor(), self._lock)
 
     @contextlib.contextmanager
-    def loaded(
+    def lend_predictor(
         self, data: Path | None = None, cache_dir: str = ''
     ) -> Iterator[prediction.Predictor]:
         """Lends the model to a block, which no other thread enters meanwhile."""
@@ -243,7 +241,7 @@ class Run:
                     cache_dir=cache_dir,
                     models_file=self._own,
                     collection=self._collection,
-                    **data_lib.data_settings(data),
+                    **data_lib.make_data_settings(data),
                 )
                 self._predictors[key] = prediction.load(self.dir, options)
             return self._predictors[key]
@@ -270,14 +268,14 @@ def load(
         ValueError: there is no such run, or there are several; lists them; there is
             no such collection, or the run is not of it.
     """
-    name = data_lib.path_of('which', which)
+    name = data_lib.convert_path('which', which)
     if name == finding.ESTIMATE:
         chosen = collections.find_collection(collection or collections.NAMES[0])
         settings = {'model': finding.ESTIMATE, **chosen.flags}
         estimate = run_files.RunFile(finding.ESTIMATE, {'args': settings})
         return Run(estimate, collection=chosen.name)
     if out_dir is not None and name != finding.PRETRAINED:
-        name = os.path.join(data_lib.path_of('out_dir', out_dir), name)
+        name = os.path.join(data_lib.convert_path('out_dir', out_dir), name)
     run_file = run_files.read(finding.find_one(name))
     if collection:
         run_file.collection.part(collection, run_file.model_dir)
@@ -293,7 +291,7 @@ def runs(out_dir: Path | None = None) -> results.Runs:
     """
     folders = finding.default_folders()
     if out_dir is not None:
-        folders = [data_lib.path_of('out_dir', out_dir)]
+        folders = [data_lib.convert_path('out_dir', out_dir)]
     return results.Runs(listing.sort_rows(listing.read_rows(folders), 'when'))
 
 

@@ -62,7 +62,7 @@ class _NoTerminal(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def silence() -> Iterator[None]:
+def silence_output() -> Iterator[None]:
     """Silences stdout and progress bars; notes on stderr are still printed."""
     quiet = contextlib.redirect_stdout(io.StringIO())
     with quiet, contextlib.redirect_stderr(_NoTerminal(sys.stderr)):
@@ -104,7 +104,7 @@ def train(
     """
     _check_callbacks(callbacks)
     kind = registry.resolve(task, config.CONFIGS, 'task')
-    flags = {**settings, **data_lib.data_settings(data)}
+    flags = {**settings, **data_lib.make_data_settings(data)}
     if 'model_kwargs' in flags:
         flags['model_kwargs_json'] = json.dumps(flags.pop('model_kwargs'))
     flags = settings_lib.convert_types(kind, flags)  # before TensorFlow is waited for
@@ -123,7 +123,7 @@ def train(
 
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
     output = sys.stdout
-    with contextlib.nullcontext() if verbose else silence():
+    with contextlib.nullcontext() if verbose else silence_output():
         chosen = config.apply_recipe(kind(**flags), flags)
         training = Training(config.to_json(chosen))
 

@@ -31,14 +31,12 @@ def run(args: argparse.Namespace) -> None:
             f'{run_file.model_dir} must have trees (--model=Trees, --trees)'
         )
     trees = booster.Trees.read(run_file.trees_file)
-    rows = trees.importances()
+    rows = trees.compute_importances()
     if args.json:
         print(text.to_json([row._asdict() for row in rows]))
         return
-    print(
-        f'{run_file.model_dir}: {text.count(trees.count, "tree")}, '
-        f'{text.count(len(rows), "column")}'
-    )
+    columns = text.count(len(rows), 'column')
+    print(f'{run_file.model_dir}: {text.count(trees.count, "tree")}, {columns}')
     if trees.prior:
         prior = trees.prior
         print(f'they correct {prior.weight:g} x the ranks of {prior.column}')

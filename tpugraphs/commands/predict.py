@@ -36,6 +36,6 @@ def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
     names, score = command_line.get_run_names(args), None
     if args.runner or args.beam_options:
-        score = tpugraphs.beam.scoring_of(args)
+        score = tpugraphs.beam.make_scoring(args)
     options = settings_lib.make_from_options(scoring.prediction.Options, args)
     scoring.prediction.write_predictions(names, options, args.output, args.split, score)

@@ -51,5 +51,5 @@ def run(args: argparse.Namespace) -> None:
         name, model = labels[model_dir]
         run = cast(run_files.RunFile, predictor.run)  # none of them is the estimate
         drawn.append(report.measured.MeasuredRun(name, model, run, summary, graphs))
-    report.page.write(args.output, drawn)
+    report.page.write_page(args.output, drawn)
     print(f'report: {text.printable(files.expand(args.output))}')

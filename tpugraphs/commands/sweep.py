@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> None:
     options = settings_lib.make_from_options(own, values)
     settings_lib.check_ranges(options, '--')
     if args.target == 'show':
-        storage = options.storage or trials.default_storage(values.out_dir)
-        trials.show(trials.load(storage, options.study), options.json)
+        storage = options.storage or trials.make_default_storage(values.out_dir)
+        trials.show_trials(trials.load_study(storage, options.study), options.json)
     else:
         base = scripts.read_flags(kind, values)
         given = [flag for flag in values if values[flag].present]
         given += scripts.read_toml(kind, values.config) if values.config else ()
-        trials.run(dataclasses.replace(base, recipe=''), options, given)
+        trials.run_sweep(dataclasses.replace(base, recipe=''), options, given)

@@ -47,7 +47,7 @@ def extract(inputs: list[str], options: extractor.ExtractionOptions) -> int:
     if os.path.exists(output) and not os.path.isdir(output):
         raise ValueError(f'{output}: the last argument must be a folder, not a file')
     options = dataclasses.replace(
-        options, output=output, kind=options.kind or _first_kind(paths)
+        options, output=output, kind=options.kind or _detect_kind(paths)
     )
     if shares:
         _check_split(paths, options, shares)
@@ -75,7 +75,7 @@ def extract(inputs: list[str], options: extractor.ExtractionOptions) -> int:
         raise ValueError(total.fatal)
     print(outcomes.summary(total))
     if shares and os.path.isdir(output):
-        print(splitting.split(output, shares, options.by, total.by_file))
+        print(splitting.move_files(output, shares, options.by, total.by_file))
     return 1 if total.failed else 0
 
 
@@ -87,7 +87,7 @@ def _check_split(
     There are too few of them, or the output folder has files of other modules, which
     would be mixed with them.
     """
-    there = splitting.extracted(options.output)
+    there = splitting.list_extracted(options.output)
     if len(paths) > _MANY_FILES and not there:
         return  # reading them twice would take long
     modules: dict[str, list[str]] = {}
@@ -112,7 +112,7 @@ def _extract_file(path: str, options: text.JsonObject) -> text.JsonObject:
     return dataclasses.asdict(outcome)
 
 
-def _first_kind(paths: list[str]) -> str | None:
+def _detect_kind(paths: list[str]) -> str | None:
     """Returns the kind of the first readable file: 'tile' or 'layout'; else None.
 
     A folder with both kinds could be read as neither, so files of the other kind are

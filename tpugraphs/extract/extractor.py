@@ -72,7 +72,7 @@ def _extract_module(
         if reason:
             raise outcomes.Skip(reason)
     stem = raw_lib.graph_id(tuning)
-    target = splitting.path_of(options.output, stem)
+    target = splitting.find_path(options.output, stem)
     # Two modules of one file: the first one is kept.
     if stem in outcome.written:
         raise outcomes.Skip('name and fingerprint of an earlier module')
@@ -87,10 +87,7 @@ def _extract_module(
     notes = [f'module {name}: {warning}' for warning in nodes.warnings]
     configs = raw_lib.configs_of(raw.kind, tuning, nodes)
     if configs.normalizer is None:
-        notes.append(
-            f'module {name}: no usable default run; its '
-            'runs are kept, since layouts need no normaliser'
-        )
+        notes.append(f'module {name}: no usable default run; layouts need none')
     if len(configs.config_runtime) < 2:
         raise outcomes.Skip('only 1 usable run, so nothing to rank')
     raw_lib.write_record(target, stem, nodes, configs)

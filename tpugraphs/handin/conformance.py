@@ -32,7 +32,7 @@ _NODES = {'five nodes': 5, 'three nodes': 3, 'one node without edges': 1}
 Graphs = Any
 
 
-def build(
+def build_model(
     model_class: type, kwargs: Mapping[str, Any], graphs: Graphs, seed: int = 0
 ) -> tf.keras.Model:
     """Makes a model as the course's script does, by keyword and with `forward` alone.
@@ -54,7 +54,7 @@ def depends_on_list(model: tf.keras.Model) -> bool:
     return getattr(model, 'scores_depend_on_list', False)
 
 
-def rounding(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
+def bound_error(model: tf.keras.Model, graph: tfgnn.GraphTensor) -> float:
     """Bounds how far apart two float32 evaluations of a score may be.
 
     A score is built from products with weights.  Where the terms of a sum cancel,
@@ -97,7 +97,7 @@ def _require_close(
     """
     for name, row, other in zip(graphs.names, scores, expected):
         most = float(np.abs(row - other).max())
-        if most and not most <= rounding(model, graphs.graph((name,))):  # a gradient
+        if most and not most <= bound_error(model, graphs.graph((name,))):  # a gradient
             raise ValueError(f'{change}; a score differs by {most:.2g} ({name})')
 
 
@@ -214,7 +214,7 @@ _FIRST = 3  # where one of these fails, others would, too
 
 
 @functools.cache
-def _graphs() -> own_code.Graphs:
+def _make_graphs() -> own_code.Graphs:
     return own_code.Graphs(config.TileConfig(configs=NUM_CONFIGS), _NODES)
 
 
@@ -226,13 +226,13 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
         kwargs: arguments of its constructor.
     """
     name, path = model_class.__name__, registry.find_file(model_class)
-    graphs = _graphs()
+    graphs = _make_graphs()
     models: list[tf.keras.Model] = []
 
     def make() -> None:
-        models.extend(build(model_class, kwargs, graphs, seed) for seed in range(2))
+        models.extend(build_model(model_class, kwargs, graphs, n) for n in range(2))
 
-    made = tried(name, "is made as in the course's script", make, path)
+    made = try_rule(name, "is made as in the course's script", make, path)
     yield made
     if not made.ok:
         return
@@ -242,7 +242,7 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
     said: set[str] = set()
     for number, (rule, check_rule) in enumerate(rules.items()):
         work: Any = functools.partial(check_rule, model, graphs)
-        line = tried(name, rule, work, path)
+        line = try_rule(name, rule, work, path)
         wrong = line.note.removeprefix(f'{rule}: ')
         if wrong not in said:  # one fault may break several rules
             yield line
@@ -251,7 +251,7 @@ def check(model_class: type, kwargs: text.JsonObject) -> Iterator[verdict.Line]:
             return
 
 
-def tried(
+def try_rule(
     subject: str, rule: str, work: Callable[[], str | None], path: str = ''
 ) -> verdict.Line:
     """Tries a rule; its line says what was raised, and where in the user's file.

@@ -50,7 +50,7 @@ Scores = dict[str, np.ndarray]  # graph id -> float32 [configurations]
 Lines = Iterator[verdict.Line]
 
 
-def find(
+def find_hand_in(
     models_file: str, model_dir: str = '', data_root: str = '', toy_data: bool = False
 ) -> verdict.HandIn:
     """Finds the files of a hand-in.
@@ -88,7 +88,7 @@ def check(hand_in: verdict.HandIn) -> Lines:
         note = f'hand in a run without {" ".join(refused) or "--model=Trees"}'
         return (yield verdict.Line('FIX', hand_in.file, note))
     imported = functools.partial(importable.check, path)
-    imports = conformance.tried(hand_in.file, 'imports', imported)
+    imports = conformance.try_rule(hand_in.file, 'imports', imported)
     yield imports
     try:
         module = registry.load_models_file(path, 'tiles', '')
@@ -107,7 +107,7 @@ def check(hand_in: verdict.HandIn) -> Lines:
             suggested = registry.suggest(model, models)
             note = f'there is no model {text.quoted(model)}{suggested}'
             return (yield verdict.Line('FIX', hand_in.file, note))
-        kwargs = model_kwargs(run) if run and model == trained else {}
+        kwargs = read_model_kwargs(run) if run and model == trained else {}
         yield from conformance.check(models[model], kwargs)
     if run:
         yield from _grade(models[trained], hand_in, run)
@@ -159,11 +159,12 @@ def _grade(model_class: type, hand_in: verdict.HandIn, run: run_files.RunFile) -
     path = hand_in.path
     if not partial:
         rule = f'{SCRIPT} ranks the test kernels'
-        line = conformance.tried(subject, rule, rank_as_course, path)
+        line = conformance.try_rule(subject, rule, rank_as_course, path)
         yield line
         if not line.ok:
             return
-    yield conformance.tried(subject, 'ranks as the training did', rank_as_trained, path)
+    rule = 'ranks as the training did'
+    yield conformance.try_rule(subject, rule, rank_as_trained, path)
 
 
 def open_data(
@@ -197,12 +198,12 @@ def open_data(
     return others[-1], trained, fit(0)
 
 
-def model_kwargs(run: run_files.RunFile) -> text.JsonObject:
+def read_model_kwargs(run: run_files.RunFile) -> text.JsonObject:
     """Returns the options of a run's model."""
     return settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
 
 
-def predict(hand_in: verdict.HandIn, run: run_files.RunFile) -> Scores:
+def score_hand_in(hand_in: verdict.HandIn, run: run_files.RunFile) -> Scores:
     """Scores the test kernels of a run as the course's script does; see below."""
     module = registry.load_models_file(hand_in.path, 'tiles', '')
     test, _, fitted = open_data(hand_in, run)
@@ -228,7 +229,8 @@ def score_as_course(
     ids = phases.each(test.graph_ids, title, total, 'kernel')
     for number, graph_id in enumerate(ids):
         try:
-            scored[graph_id] = np.asarray(model.forward(*_kernel(graphs, number)))[0]
+            kernel, configs = _make_kernel(graphs, number)
+            scored[graph_id] = np.asarray(model.forward(kernel, configs))[0]
         except (Exception, SystemExit) as error:
             wrong = registry.describe_error(error, registry.find_file(model_class))
             raise ValueError(f'kernel {graph_id}: {wrong}') from error
@@ -253,17 +255,17 @@ def make_model(
     from tpugraphs.handin import conformance
 
     graphs = _TASK.graphs(test, scaling.normalizer, False, False)
-    kwargs = model_kwargs(run)
+    kwargs = read_model_kwargs(run)
     loaded = conformance.load_as_a_grader(run.model_dir)
     # A run file may come from someone else, and ask for a huge model.
     with registry.limit_size(weights.compute_size_limit(run.model_dir, kwargs)):
         model = model_class(num_configs=run.configs, num_ops=scaling.num_ops, **kwargs)
-        model.forward(*_kernel(graphs, 0))
+        model.forward(*_make_kernel(graphs, 0))
     conformance.copy_variables(loaded, model)
     return model, graphs
 
 
-def _kernel(
+def _make_kernel(
     graphs: 'graphs_lib.TileGraphs', number: int
 ) -> tuple['tfgnn.GraphTensor', int]:
     """Returns a kernel with all its configurations, and their number."""
@@ -271,7 +273,7 @@ def _kernel(
 
     from baselines.tiles import graphs as graphs_lib
 
-    packed = graphs.scoring_items(np.array([number]), pairs=None)
+    packed = graphs.pack_all(np.array([number]), pairs=None)
     configs = int(packed['configs_per_kernel'][0])
     tensors = {key: tf.convert_to_tensor(array) for key, array in packed.items()}
     return graphs_lib.unpack(tensors, 0, 1, configs)[0], configs

@@ -24,7 +24,7 @@ _GUARD = re.compile(
 )
 
 
-def required(path: str, package: str = PACKAGE) -> Iterator[tuple[int, str]]:
+def list_imports(path: str, package: str = PACKAGE) -> Iterator[tuple[int, str]]:
     """Yields the imports of a file by line and full name, but for those that may fail.
 
     Args:
@@ -63,7 +63,7 @@ def check(path: str) -> str:
         SyntaxError: it is not Python.
     """
     note = ''
-    for line, name in required(path):
+    for line, name in list_imports(path):
         if f'{PACKAGE}.'.startswith(f'{name}.'):
             continue
         home, _, rest = name.partition(f'{PACKAGE}.')

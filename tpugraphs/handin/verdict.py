@@ -40,7 +40,7 @@ class Line(NamedTuple):
         return f'{self.kind:4} {self.subject}: {self.note}'
 
 
-def conclude(lines: Sequence[Line], hand_in: HandIn) -> str:
+def write_verdict(lines: Sequence[Line], hand_in: HandIn) -> str:
     """Says whether to hand in, or how much there is to mend, and the next command."""
     wrong, run = sum(not line.ok for line in lines), hand_in.run
     if wrong:

@@ -93,7 +93,7 @@ def draw_graph(content: contents.Content, path: str) -> None:
         drawing.draw(axes)
     nodes = text.count(len(content.opcodes), 'node')
     edges = text.count(len(content.edges), 'edge')
-    title = f'{_plain(content.name)}\n{nodes}, {edges}'
+    title = f'{_strip_label(content.name)}\n{nodes}, {edges}'
     picture.suptitle(title, fontsize=10, parse_math=False)
     dpi = min(_DPI, _MAX_PIXELS / max(picture.get_size_inches()))
     with files.write_atomically(path, 'wb') as stream:
@@ -109,7 +109,7 @@ class _Graph:
 
     def __init__(self, content: contents.Content):
         self._labels = [
-            _plain(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
+            _strip_label(opcode) + (f'\n{shape}' if shape not in ('', opcode) else '')
             for opcode, shape in zip(content.opcodes, content.shapes)
         ]
         self._groups = [
@@ -119,8 +119,8 @@ class _Graph:
         # Inches to either side of the middle of each box.
         room = [self._CHARACTER * (length + 2) / 2 + 0.06 for length in longest]
         with text.locate_errors(text.printable(content.name)):
-            self._layer = layers.layers(len(room), content.edges)
-        self._x, self._paths = layers.place(self._layer, content.edges, room)
+            self._layer = layers.compute_layers(len(room), content.edges)
+        self._x, self._paths = layers.place_nodes(self._layer, content.edges, room)
         # At least as high as the histogram next to it.
         self._rows = max(int(self._layer.max()) + 1, 4)
         self._left = float((self._x - room).min())
@@ -190,6 +190,6 @@ class _Runtimes:
         axes.set_anchor('N')
 
 
-def _plain(label: str) -> str:
+def _strip_label(label: str) -> str:
     """Replaces unprintable characters by '?', and cuts at 40 characters."""
     return ''.join(c if c.isprintable() else '?' for c in label)[:40]

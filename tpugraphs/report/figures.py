@@ -27,15 +27,15 @@ _GROUPS_IN_TEXT = 3
 _NAME = 24  # characters of a program's name, half of a picture's width
 
 
-def curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
+def draw_curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
     """Draws validation scores and each kind of loss; nothing without curves."""
     runs = [run for model in models for run in model.runs]
     by_tau = any('val_tau' in run.run.curve for run in runs)
     key, title = ('val_tau', "Kendall's tau") if by_tau else ('val_opa', 'OPA')
     drawn, bests = [], []
     for run in runs:
-        scores = _curve(run, key)
-        best = _best_epoch(run, scores)
+        scores = _read_curve(run, key)
+        best = _find_best_epoch(run, scores)
         if best is not None:
             epochs = text.count(len(scores), 'epoch')
             score = f'best {scores[best]:.3f} at epoch {best + 1}'
@@ -50,22 +50,23 @@ def curves(models: Sequence[measured.ReportedModel]) -> list[pictures.Picture]:
                 'epoch, whose weights the run has.',
             )
         )
-    losses = dict.fromkeys(map(measured.loss_of, runs))
-    return drawn + [one for loss in losses for one in _losses(models, loss)]
+    losses = dict.fromkeys(map(measured.find_loss, runs))
+    return drawn + [one for loss in losses for one in _draw_losses(models, loss)]
 
 
-def _losses(
+def _draw_losses(
     models: Sequence[measured.ReportedModel], loss: measured.Loss
 ) -> list[pictures.Picture]:
     """Draws one kind of loss, which no other kind can be compared with."""
     lines = {'train_loss': '-', 'val_loss': '--'}
     # Models without such a run stay, and so does the colour of each.
     models = [
-        model._replace(runs=[r for r in model.runs if measured.loss_of(r) == loss])
+        model._replace(runs=[r for r in model.runs if measured.find_loss(r) == loss])
         for model in models
     ]
     runs = [run for model in models for run in model.runs]
-    if not any(np.isfinite(_curve(run, name)).any() for run in runs for name in lines):
+    curves = [_read_curve(run, name) for run in runs for name in lines]
+    if not any(np.isfinite(curve).any() for curve in curves):
         return []
     what = f'({text.printable(loss.name)}) by {loss.step}'
     return [
@@ -86,26 +87,26 @@ def _plot_curves(
 ) -> None:
     """Plots curves, in a style by name, with a star at the best epoch of a score."""
     for number, model in enumerate(models):
-        style = {'color': pictures.colour(number)}
+        style = {'color': pictures.choose_colour(number)}
         label = model.name
         for run in model.runs:
             for name, line in lines.items():
-                values = _curve(run, name)
+                values = _read_curve(run, name)
                 if not np.isfinite(values).any():
                     continue
                 if label:
                     axes.plot([], [], label=label, **style)
                     label = ''  # once for all curves of a model
                 axes.plot(np.arange(1, len(values) + 1), values, line, **style)
-                best = _best_epoch(run, values)
+                best = _find_best_epoch(run, values)
                 if best is not None and 'loss' not in name:
                     axes.plot([best + 1], [values[best]], '*', markersize=12, **style)
-    axes.set(xlabel=step, ylabel=pictures.wrapped(title))
+    axes.set(xlabel=step, ylabel=pictures.wrap_label(title))
     axes.xaxis.get_major_locator().set_params(integer=True)
     pictures.add_legend(axes, fewest=1 if len(models) > 1 else 2)
 
 
-def groups(
+def draw_groups(
     models: Sequence[measured.ReportedModel], key: str, title: str, most_rows: int = 30
 ) -> pictures.Picture:
     """Draws a measure of each program or graph, with intervals, next to random choice.
@@ -113,7 +114,7 @@ def groups(
     Args:
         most_rows: programs or graphs to draw, the worst ones.
     """
-    worst = _worst_first(models, key)
+    worst = _sort_worst_first(models, key)
     names = [measured.ALL, *worst[:most_rows]]
     over = models[0].runs[0].summary['interval_over'].rstrip('s')
     noisy = key == 'kendall_tau' and models[0].runs[0].summary['overall'].get('noise')
@@ -131,7 +132,7 @@ def groups(
     height = 1.1 + inches_per_row * len(names)
     return pictures.draw_picture(
         lambda axes: _plot_groups(axes, models, names, key, title),
-        f'Dot plot of {title} by {over}. {_means_in_words(models, names, key)}.{limit}',
+        f'Dot plot of {title} by {over}. {_describe_means(models, names, key)}.{limit}',
         f'{title[0].upper()}{title[1:]} of each {over}, all of them in the first row'
         f'{rows}. Bars of a single run: 95 % intervals, without other seeds; of '
         f'several: the standard deviation over them.{limit}',
@@ -149,7 +150,7 @@ def _plot_groups(
     """Plots a measure of groups: a row for each name, a mark for each model."""
     step = 0.7 / len(models)
     for number, model in enumerate(models):
-        estimates = [model.estimate(key, name) for name in names]
+        estimates = [model.average_measure(key, name) for name in names]
         # [names] each, NaN where the model has no such group.
         mean, low, high = (
             np.array([getattr(e, field) for e in estimates], np.float64)
@@ -162,8 +163,8 @@ def _plot_groups(
             mean[defined],
             rows[defined],
             xerr=np.fmax([mean - low, high - mean], 0)[:, defined],
-            fmt=pictures.marker(number),
-            color=pictures.colour(number),
+            fmt=pictures.choose_marker(number),
+            color=pictures.choose_colour(number),
             elinewidth=1.2,
             label=model.name,
         )
@@ -177,7 +178,7 @@ def _plot_groups(
             ('noise', 'tau_ceiling', _CEILING, pictures.INK, '|'),
         ]
     for source, field, label, hue, sign in marks:
-        values = _column(models[0].runs[0], names, source, field)
+        values = _read_column(models[0].runs[0], names, source, field)
         if not np.isnan(values).all():
             style = {'color': hue, 'label': label, 'markersize': 7, 'zorder': 1}
             axes.plot(values, np.arange(len(names)), sign, **style)
@@ -193,24 +194,24 @@ def _plot_groups(
     pictures.add_legend(axes, _COMPARED_WITH)
 
 
-def _column(
+def _read_column(
     run: measured.MeasuredRun, names: Sequence[str], key: str, field: str
 ) -> np.ndarray:
     """Returns a field of a measure for each group; NaN where the run has none."""
-    measures = [measured.measures_of(run, name).get(key) or {} for name in names]
+    measures = [measured.find_measures(run, name).get(key) or {} for name in names]
     return np.array([measure.get(field) for measure in measures], np.float64)
 
 
-def _means_in_words(
+def _describe_means(
     models: Sequence[measured.ReportedModel], names: Sequence[str], key: str
 ) -> str:
     """Lists the means of models and of random choice, over all and the worst groups."""
     named = names[: 1 + _GROUPS_IN_TEXT]
     values_of = {
-        model.name: [model.estimate(key, name).format('.3f') for name in named]
+        model.name: [model.average_measure(key, name).format('.3f') for name in named]
         for model in models
     }
-    random = _column(models[0].runs[0], named, key, 'random')
+    random = _read_column(models[0].runs[0], named, key, 'random')
     values_of['at random'] = [f'{value:.3f}' for value in random]
     sentences = []
     for model, values in values_of.items():
@@ -219,7 +220,7 @@ def _means_in_words(
     return '; '.join(sentences)
 
 
-def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
+def draw_slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
     """Draws the top-k error by k: how much slower the best of k is than the best."""
     runs = [run for model in models for run in model.runs]
     most = max(len(graph.runtimes) for run in runs for graph in run.results)
@@ -236,13 +237,13 @@ def slowdowns(models: Sequence[measured.ReportedModel]) -> pictures.Picture:
         bands[model.name] = np.array(ends, np.float64)
     untrained = {
         name: _errors_by_k(graphs, points).mean(axis=0)
-        for name, graphs in _untrained(runs[0].results).items()
+        for name, graphs in _score_untrained(runs[0].results).items()
     }
 
     def plot(axes: Any) -> None:
         for number, (name, line) in enumerate(lines.items()):
-            hue = pictures.colour(number)
-            marker = pictures.marker(number)
+            hue = pictures.choose_colour(number)
+            marker = pictures.choose_marker(number)
             axes.plot(points, line, marker=marker, color=hue, label=name)
             band = bands[name].T
             axes.fill_between(points, *band, color=hue, alpha=0.15, linewidth=0)
@@ -282,7 +283,7 @@ def _errors_by_k(
     return np.array(rows, np.float64)
 
 
-def _untrained(
+def _score_untrained(
     graphs: Sequence[report.GraphResult],
 ) -> dict[str, list[report.GraphResult]]:
     """Scores graphs at random and, where all defaults are known, with these first."""
@@ -306,24 +307,24 @@ def _set_percents(axis: Any) -> None:
     axis.set_major_formatter(ticker.FuncFormatter(lambda x, unused: f'{100 * x:,g}%'))
 
 
-def _worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str]:
+def _sort_worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str]:
     """Returns the names of all groups, those with the worst means first."""
-    sign = metrics.measure_of(models[0].runs[0].summary['task'], key).sign
+    sign = metrics.find_measure(models[0].runs[0].summary['task'], key).sign
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
 
     def place(name: str) -> tuple[float, str]:
-        means = [model.estimate(key, name).mean or 0.0 for model in models]
+        means = [model.average_measure(key, name).mean or 0.0 for model in models]
         return sign * float(np.mean(means)), name
 
     return sorted(names, key=place)
 
 
-def _curve(run: measured.MeasuredRun, name: str) -> np.ndarray:
+def _read_curve(run: measured.MeasuredRun, name: str) -> np.ndarray:
     """Returns a curve of a run file, float64 [epochs]; NaN where it has None."""
     return np.array(run.run.curve.get(name, []), np.float64)
 
 
-def _best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> int | None:
+def _find_best_epoch(run: measured.MeasuredRun, values: np.ndarray) -> int | None:
     """Returns the index of the best epoch in a curve; None without numbers."""
     best = run.run.info.get('best_epoch')
     if isinstance(best, int) and 0 <= best < len(values) and np.isfinite(values[best]):

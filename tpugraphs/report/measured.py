@@ -37,7 +37,7 @@ class Loss(NamedTuple):
     step: str  # unit of the axis below: 'epoch' or 'tree'
 
 
-def loss_of(run: MeasuredRun) -> Loss:
+def find_loss(run: MeasuredRun) -> Loss:
     """Returns the loss of a run's curves."""
     if not run.run.has_model:
         return Loss('squared error', 'tree')
@@ -71,10 +71,10 @@ class ReportedModel(NamedTuple):
     name: str  # no other model of the page has it
     runs: Sequence[MeasuredRun]  # in the order of their names
 
-    def estimate(self, key: str, group: str = ALL) -> MeanMeasure:
+    def average_measure(self, key: str, group: str = ALL) -> MeanMeasure:
         """Returns a measure of all graphs, or of a group of them."""
         # A fold may lack a group: only runs that have it count.
-        measures = [measures_of(run, group).get(key) or {} for run in self.runs]
+        measures = [find_measures(run, group).get(key) or {} for run in self.runs]
         defined = [one for one in measures if one.get('mean') is not None]
         if not defined:
             return MeanMeasure(None, None, None, len(self.runs))
@@ -86,7 +86,7 @@ class ReportedModel(NamedTuple):
         return MeanMeasure(mean, defined[0]['low'], defined[0]['high'], len(self.runs))
 
 
-def measures_of(run: MeasuredRun, group: str) -> text.JsonObject:
+def find_measures(run: MeasuredRun, group: str) -> text.JsonObject:
     """Returns the measures of a group of graphs of a run; {} without that group."""
     if group == ALL:
         return run.summary['overall']
@@ -114,10 +114,10 @@ def group_runs(runs: Sequence[MeasuredRun]) -> list[ReportedModel]:
         models.append(ReportedModel(text.hide_folders(name), members))
     task = runs[0].summary['task']
     measure, _ = report.ORDERED_BY[task]
-    sign = metrics.measure_of(task, measure).sign
+    sign = metrics.find_measure(task, measure).sign
 
     def place(model: ReportedModel) -> float:
-        mean = model.estimate(measure).mean
+        mean = model.average_measure(measure).mean
         return np.inf if mean is None else -sign * mean
 
     return sorted(models, key=place)

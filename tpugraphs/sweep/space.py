@@ -69,9 +69,9 @@ class Space(NamedTuple):
     fixed: text.JsonObject  # settings that are the same in every trial
     parameters: list[Parameter]  # settings that are searched, in the file's order
 
-    def suggest(self, trial: Any) -> text.JsonObject:
+    def suggest_settings(self, trial: Any) -> text.JsonObject:
         """Draws the settings of an Optuna trial; returns those to replace in `base`."""
-        settings, drawn = self._start(), {}
+        settings, drawn = self._collect_start(), {}
         for name, kind, options, when in self.parameters:
             if all(settings.get(n) in values for n, values in when.items()):
                 value = getattr(trial, f'suggest_{kind}')(name, **options)
@@ -88,19 +88,21 @@ class Space(NamedTuple):
             settings['model_kwargs_json'] = json.dumps(kwargs, sort_keys=True)
         return settings
 
-    def defaults(self) -> text.JsonObject:
+    def find_defaults(self) -> text.JsonObject:
         """Returns the first trial of a sweep: values of `base` that can be drawn."""
-        start = self._start()
+        start = self._collect_start()
         searched = [p.name for p in self.parameters if p.contains(start.get(p.name))]
         return {name: start[name] for name in searched}
 
-    def _start(self) -> text.JsonObject:
+    def _collect_start(self) -> text.JsonObject:
         """Returns settings and arguments before values are drawn, by name."""
         kwargs = settings_lib.parse_model_kwargs(self.base.model_kwargs_json)
-        return config_lib.to_json(self.base) | _prefixed(kwargs) | self.fixed
+        return config_lib.to_json(self.base) | _prefix_arguments(kwargs) | self.fixed
 
 
-def read(path: str, base: config_lib.AnyConfig, given: Collection[str] = ()) -> Space:
+def read_space(
+    path: str, base: config_lib.AnyConfig, given: Collection[str] = ()
+) -> Space:
     """Reads a space from a TOML file.
 
     Args:
@@ -117,13 +119,13 @@ def read(path: str, base: config_lib.AnyConfig, given: Collection[str] = ()) -> 
     path = path or os.path.join(own, f'{base.collection.task}.toml')
     content = settings_lib.read_toml(path, 'space')
     with text.locate_errors(f'--space {path}'):
-        return parse(content, base, given)
+        return parse_space(content, base, given)
 
 
-def parse(
+def parse_space(
     content: text.JsonObject, base: config_lib.AnyConfig, given: Collection[str] = ()
 ) -> Space:
-    """Makes a space of the content of a TOML file; as `read`."""
+    """Makes a space of the content of a TOML file; as `read_space`."""
     content = {name: value for name, value in content.items() if name not in given}
     for name in content.keys() & _NOT_SEARCHED:
         raise ValueError(f'a space cannot set {name} (docs/guide/sweeps.md)')
@@ -131,8 +133,8 @@ def parse(
     arguments = entries.pop(_KWARGS, {})
     if not isinstance(arguments, dict):
         raise ValueError(f'{_KWARGS} should be tables, [{_KWARGS}.NAME]')
-    entries |= _prefixed(arguments)
-    typed = functools.partial(_typed, type(base))
+    entries |= _prefix_arguments(arguments)
+    typed = functools.partial(_check_value, type(base))
     fixed = {n: typed(n, v) for n, v in entries.items() if not isinstance(v, dict)}
     # None until it is read: a condition names what is drawn earlier.
     found: dict[str, Parameter | None] = {n: None for n in entries if n not in fixed}
@@ -147,7 +149,7 @@ def parse(
     return Space(content, base, fixed, [*filter(None, found.values())])
 
 
-def _prefixed(arguments: text.JsonObject) -> text.JsonObject:
+def _prefix_arguments(arguments: text.JsonObject) -> text.JsonObject:
     """Returns arguments of a model under the names that parameters have."""
     return {f'{_KWARGS}.{name}': value for name, value in arguments.items()}
 
@@ -193,7 +195,7 @@ def _parse_options(
     return kind.lower(), options
 
 
-def _typed(config_class: type, name: str, value: Any) -> Any:
+def _check_value(config_class: type, name: str, value: Any) -> Any:
     """Checks a value of a setting or argument; returns it in the setting's type."""
     if type(value) in (int, float) and not abs(value) <= _LARGEST:
         raise ValueError(f'{name}: {text.quoted(value)} is too large, or no number')

@@ -18,7 +18,7 @@ from tpugraphs.extract import splitting
     ],
 )
 def test_too_few_groups(tmp_path, by, modules, word):
-    split = lambda: splitting.split(str(tmp_path), (0.8, 0.1, 0.1), by, modules)
+    split = lambda: splitting.move_files(str(tmp_path), (0.8, 0.1, 0.1), by, modules)
     refusals.assert_refused(split, '--split', word, '3 splits')
 
 

@@ -61,7 +61,7 @@ def trainings(monkeypatch):
     _TRAINED.clear()
     monkeypatch.setattr(run_training, 'train', _train)
     monkeypatch.setattr(cross_validation.finding, 'load', _load)
-    monkeypatch.setattr(cross_validation, '_measure', lambda run, config: {})
+    monkeypatch.setattr(cross_validation, '_measure_validation', lambda run, config: {})
     return _TRAINED
 
 
@@ -71,12 +71,14 @@ def _run(folder, space=_SPACE, settings=(), **options):
     file.write_text(space)
     base = config.TileConfig(out_dir=str(folder / 'out'), **dict(settings))
     options = trials_lib.SweepOptions(**{'space': str(file), 'trials': 1, **options})
-    trials_lib.run(base, options)
+    trials_lib.run_sweep(base, options)
     return _trials(folder)
 
 
 def _trials(folder):
-    return trials_lib.load(trials_lib.default_storage(str(folder / 'out')), '').trials
+    return trials_lib.load_study(
+        trials_lib.make_default_storage(str(folder / 'out')), ''
+    ).trials
 
 
 def test_a_trial_is_the_mean_over_its_seeds(tmp_path, capsys, trainings):
@@ -179,10 +181,12 @@ def test_storages_that_cannot_be_used_are_one_line(tmp_path, monkeypatch):
         assert cause in str(bad.value) and '\n' not in str(bad.value)
         assert 'secret' not in str(bad.value)
     with pytest.raises(ValueError, match='--storage: .*sweep.db'):
-        trials_lib.load(trials_lib.default_storage(str(tmp_path)), '')
+        trials_lib.load_study(trials_lib.make_default_storage(str(tmp_path)), '')
     _run(tmp_path)
     with pytest.raises(ValueError, match="has no --study 'x'"):
-        trials_lib.load(trials_lib.default_storage(str(tmp_path / 'out')), 'x')
+        trials_lib.load_study(
+            trials_lib.make_default_storage(str(tmp_path / 'out')), 'x'
+        )
 
 
 def _join(storage, folder):
@@ -190,7 +194,7 @@ def _join(storage, folder):
     run_training.train = lambda *_, **__: time.sleep(0.5) or '0.5'
     cross_validation.finding.load = _load
     base = config.TileConfig(out_dir=folder)
-    trials_lib.run(base, trials_lib.SweepOptions(trials=8, storage=storage))
+    trials_lib.run_sweep(base, trials_lib.SweepOptions(trials=8, storage=storage))
 
 
 @pytest.fixture(params=['sqlite', 'postgresql'])
@@ -230,7 +234,7 @@ def test_processes_share_a_sweep(tmp_path, storage):
         joined = [pool.submit(_join, storage, str(tmp_path / n)) for n in 'ab']
         for one in joined:
             one.result()
-    trials = trials_lib.load(storage, '').trials
+    trials = trials_lib.load_study(storage, '').trials
     # The last one may begin in both at once.
     assert 8 <= len(trials) <= 9
     assert {trial.state.name for trial in trials} == {'COMPLETE'}
@@ -296,7 +300,7 @@ def test_ctrl_c_leaves_no_running_trial_and_no_part_of_a_run(tmp_path):
     sweep.send(signal.SIGINT)
     done = sweep.done()
     assert done.code == 130 and '~/sweep; go on with: ' in done.err
-    found = trials_lib.load(trials_lib.default_storage(str(out)), '').trials
+    found = trials_lib.load_study(trials_lib.make_default_storage(str(out)), '').trials
     assert [trial.state.name for trial in found] == ['FAIL', 'WAITING']
     left = [path.name for path in (out / 'trial_0000').iterdir()]
     assert not [name for name in left if not name.startswith(('unfinished_', 'log'))]
