@@ -134,7 +134,7 @@ def targets() -> dict[str, Target]:
     )
     state = (
         'baselines.core.npz.read_all',
-        'baselines.runs.listing._interrupted',
+        'baselines.runs.listing._describe_interrupted',
         'baselines.training.checkpoints.read_state',
     )
     measured = 'baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'
