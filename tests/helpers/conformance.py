@@ -189,7 +189,7 @@ class ModelSuite:
             variable.assign(tf.zeros_like(variable))
         expected = model(graph).numpy()
         assert np.abs(fresh(graph) - expected).max() > 1e-3
-        weights.read(run, fresh)
+        weights.read_weights(run, fresh)
         np.testing.assert_array_equal(fresh(graph), expected)
         # All calls, and the traces that a SavedModel holds, have made no new ones.
         assert list(map(id, model.trainable_variables)) == variables != []

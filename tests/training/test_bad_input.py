@@ -64,7 +64,7 @@ def _train(tmp_path):
     def train(runs=tile_runs, **changes):
         def work():
             settings = runs.settings(tmp_path, **{'epochs': 1, **changes})
-            run_training.train(config.checked(settings))
+            run_training.train(config.check_config(settings))
 
         return exits.run_guarded(work)
 

@@ -148,7 +148,7 @@ def _make_settings(runs: Sequence[measured.MeasuredRun]) -> dict[str, list[list[
                 ),
                 'directory': os.path.basename(run.run.model_dir),
                 'command': info.get('command', '-'),
-                **differences.settings_of(run.run),
+                **differences.collect_settings(run.run),
                 **(versions if isinstance(versions, dict) else {}),
             }
         )
