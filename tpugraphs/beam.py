@@ -48,9 +48,8 @@ def check_arguments(args: argparse.Namespace) -> None:
 def make_scoring(args: argparse.Namespace) -> Callable[..., Iterator[np.ndarray]]:
     """Returns `score_split` with the options of a command; raises ValueError."""
     check_arguments(args)
-    return functools.partial(
-        score_split, runner=args.runner, beam_options=args.beam_options
-    )
+    chosen = {'runner': args.runner, 'beam_options': args.beam_options}
+    return functools.partial(score_split, **chosen)
 
 
 def map_items(

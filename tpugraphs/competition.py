@@ -114,13 +114,12 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     """
     given = _group_by_collection(runs)
     folders = {n: _find_folder(options, n) for n in collections.KAGGLE_NAMES}
-    found = [
-        name
-        for name, folder in folders.items()
-        if all(
-            os.path.isdir(os.path.join(folder, split)) for split in collections.SPLITS
-        )
-    ]
+
+    def has_splits(name: str) -> bool:
+        splits = (os.path.join(folders[name], split) for split in collections.SPLITS)
+        return all(map(os.path.isdir, splits))
+
+    found = list(filter(has_splits, folders))
     if not found:
         raise ValueError(
             f'--data_root {options.data_root} must have tile/xla or layout/xla/random, '

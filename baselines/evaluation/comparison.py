@@ -47,11 +47,9 @@ def paired_test(
     groups = np.array([group_of(result.graph_id) for result in ours[0]])
     tests = {}
     for measure in metrics.MEASURES[task]:
+        of = measure.of_graph
         a, b = (  # [runs, graphs]
-            np.array(
-                [[measure.of_graph(r.scores, r.runtimes) for r in run] for run in side],
-                np.float64,
-            )
+            np.array([[of(r.scores, r.runtimes) for r in run] for run in side], float)
             for side in (ours, theirs)
         )
         # [graphs], positive where ours is better.
@@ -171,24 +169,21 @@ def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
     tables = []
     for of_collection, rows in zip(_group_runs(summaries), make_run_tables(summaries)):
         first, measures = of_collection[0], metrics.MEASURES[of_collection[0]['task']]
-        titles = dict.fromkeys(map(report.data_title, of_collection))
-        graphs = {
-            (
-                report.data_title(s),
-                os.path.dirname(s['data']),
-                s['overall']['graphs'],
-                s['overall']['configurations'],
-            )
-            for s in of_collection
-        }
+        sizes = [tuple(report.show_size(s['overall'])) for s in of_collection]
+        folders = [os.path.dirname(s['data']) for s in of_collection]
+        titles = [*map(report.data_title, of_collection)]
+        graphs = {*zip(titles, folders, sizes)}
         means = [number for number, row in enumerate(rows) if not row[1]]
         rules = [1, *means[:1]]
         if len(graphs) == 1:  # else each run has its own references
             rules.append(len(rows))
             for title, field in report.list_references(first).items():
                 rows.append([title, '', *_show_cells(measures, [first], field=field)])
-        lines = [*titles, *text.format_table(rows, rules=rules, width=text.WIDTH)]
-        if len(graphs) > len(titles):
+        lines = [
+            *dict.fromkeys(titles),
+            *text.format_table(rows, rules=rules, width=text.WIDTH),
+        ]
+        if len(graphs) > len({*titles}):
             lines.append(
                 'The runs were measured on different graphs: figures of different '
                 'rows do not compare.'
@@ -262,11 +257,10 @@ def format_ensemble(result: text.JsonObject) -> str:
     ):
         cells = [text.format_value(gains[m.key][field], '+.3f') for m in measures]
         rows.append([title, *cells])
+    rules = [1, len(rows) - 4, len(rows) - 3]
     lines = [
         report.data_title(summary),
-        *text.format_table(
-            rows, rules=[1, len(rows) - 4, len(rows) - 3], width=text.WIDTH
-        ),
+        *text.format_table(rows, rules=rules, width=text.WIDTH),
         '',
         'Gain: positive where the ensemble is better; its interval draws programs as a '
         'whole.',

@@ -352,10 +352,10 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
     if noisy:
         head[4:4] = ['again', 'ceiling']
     groups = _select_worst(summary) if by_group else {}
-    body = [[name, *_show_size(group), *cells(group)] for name, group in groups.items()]
+    body = [[name, *show_size(group), *cells(group)] for name, group in groups.items()]
     interval = f'  {summary["confidence"]:.0%} interval'
     foot = [
-        ['all', *_show_size(overall), *cells(overall)],
+        ['all', *show_size(overall), *cells(overall)],
         [f'{interval}, from', '', '', *cells(overall, 'low')],
         [f'{interval}, to', '', '', *cells(overall, 'high')],
     ]
@@ -462,6 +462,6 @@ def _format_noise(noisy: text.JsonObject) -> list[str]:
     ]
 
 
-def _show_size(group: text.JsonObject) -> list[str]:
+def show_size(group: text.JsonObject) -> list[str]:
     """Returns the cells with the numbers of graphs and of configurations."""
     return [f'{group["graphs"]:,}', f'{group["configurations"]:,}']

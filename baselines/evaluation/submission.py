@@ -192,9 +192,7 @@ def read_predictions(path: str, padded: bool = False) -> list[RankingRow]:
     if lines == ['']:
         raise ValueError(f'{path} is empty: the first line must be {HEADER}')
     if ','.join(_split_fields(lines[0])) != HEADER:
-        raise ValueError(
-            f'{path}, line 1: must be {HEADER}, not {_quote_line(lines[0])}'
-        )
+        raise ValueError(f'{path}, line 1: {_quote_line(lines[0])} must be {HEADER}')
     rows: list[RankingRow] = []
     seen: dict[str, int] = {}
     filled = 0

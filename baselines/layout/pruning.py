@@ -183,9 +183,8 @@ class Structure:
                 # Equal states of a row imply equal states of what it depends on, so
                 # any configuration with that state finds the column's cell.
                 many = sizes[m.rows]  # [entries]
-                rows = arrays.concatenate_ranges(starts[layer][m.rows], many).astype(
-                    np.int32
-                )
+                rows = arrays.concatenate_ranges(starts[layer][m.rows], many)
+                rows = rows.astype(np.int32)
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(SparseMatrix(rows, cols, np.repeat(m.values, many)))
             cells = {

@@ -102,11 +102,8 @@ class Devices:
     @contextlib.contextmanager
     def watch_workers(self) -> Iterator[None]:
         """Turns TensorFlow's error for a lost worker into a ValueError of one line."""
-        lost = (
-            tf.errors.UnavailableError,
-            tf.errors.AbortedError,
-            tf.errors.CancelledError,
-        )
+        errors = tf.errors
+        lost = errors.UnavailableError, errors.AbortedError, errors.CancelledError
         try:
             yield
         except lost as error:

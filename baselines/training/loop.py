@@ -56,9 +56,7 @@ class Validator:
             for graph, configs in enumerate(chosen)
         ]
         self._score = scorer.chosen(data.graphs['valid'], chosen)
-        differ = [
-            data.has_choice(graph, configs) for graph, configs in enumerate(chosen)
-        ]
+        differ = [data.has_choice(n, configs) for n, configs in enumerate(chosen)]
         self._with_choice = np.flatnonzero(differ)
 
     def measure(self) -> progress.Validation:
@@ -70,9 +68,8 @@ class Validator:
         self.ignores_configs = len(self._with_choice) > 0 and all(
             arrays.are_scores_equal(pairs[graph][0]) for graph in self._with_choice
         )
-        return dataclasses.replace(
-            self._data.measure_validation(pairs), loss=self._get_loss(pairs)
-        )
+        measured = self._data.measure_validation(pairs)
+        return dataclasses.replace(measured, loss=self._get_loss(pairs))
 
     def _get_loss(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
         """Returns the training loss of lists, cut to the length of a step's lists."""
@@ -218,9 +215,8 @@ class Trainer:
             return measured
         values = [math.nan if x is None else x for x in dataclasses.astuple(measured)]
         agreed = self._devices.broadcast_values(values)
-        return progress.Validation(
-            *(None if math.isnan(x) else float(x) for x in agreed)
-        )
+        defined = (None if math.isnan(x) else float(x) for x in agreed)
+        return progress.Validation(*defined)
 
     def _take_weights(self) -> None:
         """Copies the weights learned by the replicas to the model that scores."""

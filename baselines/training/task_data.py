@@ -147,11 +147,8 @@ class TaskData(abc.ABC):
     def compute_weights(self, graphs: np.ndarray) -> np.ndarray:
         """Returns the weights of training graphs, float64 [graphs]; see `families`."""
         ids = self.stores['train'].graph_ids
-        programs = (self.task.program_of(ids[number]) for number in graphs)
-        return families.weights(
-            [families.family(program) for program in programs],
-            self.settings.family_temperature,
-        )
+        names = [families.family(self.task.program_of(ids[n])) for n in graphs]
+        return families.weights(names, self.settings.family_temperature)
 
     def _make_table(self) -> tile_table.TileTable | None:
         """Returns the table of the train split's tiles that the settings ask for."""

@@ -172,6 +172,7 @@ def fit_trees(
     callbacks = [lightgbm.record_evaluation(curve)]
     if valid is not None:
         callbacks.append(lightgbm.early_stopping(options.patience, verbose=False))
+    fewest = max(2, len(train.targets) // 100)
     with phases.Phase('growing trees', options.trees, 'tree') as phase:
         grown = lightgbm.train(
             {
@@ -179,9 +180,7 @@ def fit_trees(
                 'metric': 'l2',
                 'learning_rate': options.learning_rate,
                 'num_leaves': options.num_leaves,
-                'min_data_in_leaf': min(
-                    options.min_leaf, max(2, len(train.targets) // 100)
-                ),
+                'min_data_in_leaf': min(options.min_leaf, fewest),
                 'feature_fraction': options.column_share,
                 'bagging_fraction': options.row_share,
                 'bagging_freq': 1,
