@@ -109,7 +109,7 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
 
     Raises:
         ValueError: there are no data, a run or the data are unusable, or two of `runs`
-            are of one collection.
+            belong to one collection.
         OSError: a file cannot be read or written.
     """
     given = _group_by_collection(runs)

@@ -23,8 +23,8 @@ def paired_test(
     """Tests whether one model is better than another, on the same graphs.
 
     Two questions are answered separately.  Would the result hold on other programs?
-    The interval draws whole programs, and Wilcoxon's signed-rank test asks whether
-    programs gain as often and as much as they lose.  A difference is seen if the
+    The interval is over programs drawn with replacement, and Wilcoxon's signed-rank
+    test compares the gains and losses of programs.  A difference is seen if the
     interval excludes 0 and the test has p < 0.05, which takes six programs.
     Would it hold with other seeds?  A graph's figures are means over the runs of a
     model, and the standard deviation over these runs is returned, too.
@@ -159,12 +159,12 @@ def _show_spread(test: text.JsonObject, name: str, show: str) -> str:
 
 
 def format_runs(summaries: Mapping[str, text.JsonObject]) -> str:
-    """Lays out a line for each run, and mean and deviation of those that repeat one.
+    """Lays out a line for each run; runs that differ in seed alone also have means.
 
     Below are the figures of random choice, and of others to compare with.
 
     Returns:
-        A table for each collection, with an empty line in between.
+        A table for each collection, separated by empty lines.
     """
     tables = []
     for of_collection, rows in zip(_group_runs(summaries), make_run_tables(summaries)):

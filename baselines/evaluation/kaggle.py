@@ -106,7 +106,7 @@ def merge_into_template(
 
     Args:
         template: Kaggle's sample_submission.csv, or an earlier submission.
-        predicted: rows of different IDs; those of kernels get five indices.
+        predicted: rows of different IDs; rows of kernels are filled up to five indices.
 
     Raises:
         ValueError: predictions for IDs that the template lacks, or a layout row

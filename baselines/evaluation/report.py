@@ -32,8 +32,7 @@ class GraphResult(NamedTuple):
     estimate: np.ndarray | None = None
     # the compiler's default configuration, to compare with; None where it is not known
     default: int | None = None
-    # how many of those with the lowest scores are in order, the others being unknown;
-    # None: all
+    # number of configurations with the lowest scores whose order is known; None: all
     first: int | None = None
 
     def rank_default_first(self) -> np.ndarray:
@@ -159,7 +158,7 @@ def measure_errors(task_name: str, results: Sequence[GraphResult]) -> dict[str, 
 
 
 def format_gain(results: Sequence[GraphResult], chosen: int = 5) -> str:
-    """Says in a sentence how much faster chosen tile sizes make kernels.
+    """Describes in a sentence how much faster chosen tile sizes make kernels.
 
     Speed-ups are geometric means over kernels.
 
@@ -196,7 +195,7 @@ def format_final_error(task_name: str, errors: dict[str, float]) -> str:
 
 
 def measure_reference(task_name: str, result: GraphResult) -> text.JsonObject:
-    """Measures what a graph's scores are compared with, the same for all models.
+    """Measures the references of a graph's scores, which are the same for all models.
 
     Returns:
         By key of a measure a dict: `random`, `default`, and `estimate` where there is
@@ -374,7 +373,7 @@ def format_table(summary: text.JsonObject, by_group: bool = True) -> str:
 
 
 def list_references(summary: text.JsonObject) -> dict[str, str]:
-    """Returns what a model is compared with: title -> field of a measure."""
+    """Returns the references in a summary: title -> field of a measure."""
     measures, overall = metrics.MEASURES[summary['task']], summary['overall']
     fields = {'random choice': 'random'}
     if any('estimate' in overall[m.key] for m in measures):

@@ -47,7 +47,7 @@ class RankingRow(NamedTuple):
 
     @property
     def is_tile(self) -> bool:
-        """Whether it is of a kernel: five indices are ranked, not all."""
+        """Whether the row ranks a kernel, and so five indices instead of all."""
         return self.id.startswith('tile:')
 
 

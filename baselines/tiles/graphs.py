@@ -28,7 +28,7 @@ Packed = dict[str, np.ndarray]
 Edges = tuple[tuple[str, tf.Tensor], tuple[str, tf.Tensor], tf.Tensor]
 
 # A kernel's configurations are scored in slices of about this many pairs of node and
-# configuration, so that what a model computes stays in cache.
+# configuration, so that intermediate results stay in cache.
 PAIRS_PER_ITEM = 8192
 
 
@@ -232,8 +232,8 @@ class TileGraphs:
             pairs: most nodes x configurations in an item; None for no limit.
 
         Returns:
-            Items of one kernel each, whose configurations, end to end, are
-            those of `kernels` in stored order.
+            Items of one kernel each; their configurations, end to end, are all
+            configurations of `kernels` in stored order.
         """
         store = self.store
         counts = store.config_counts[kernels]  # [kernels], as `slices`

@@ -60,7 +60,7 @@ class Validator:
         self._with_choice = np.flatnonzero(differ)
 
     def measure(self) -> progress.Validation:
-        """Measures the model as it is."""
+        """Measures the model with its current weights."""
         if not self._labels:
             return _UNMEASURED
         scored = progress.make_bar('validating', len(self._labels), self._score())
@@ -72,7 +72,7 @@ class Validator:
         return dataclasses.replace(measured, loss=self._get_loss(pairs))
 
     def _get_loss(self, pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-        """Returns the training loss of lists, cut to the length of a step's lists."""
+        """Computes the training loss on the first `configs` entries of each list."""
         configs = self._data.settings.configs
         lists: list[tuple[np.ndarray, np.ndarray]] = [
             (labels[:configs] / self._data.label_scale, scores[:configs])
@@ -132,12 +132,12 @@ class Trainer:
 
         Raises:
             ValueError: the loss or a score is not finite.
-            MisfitError: the state is of another model.
+            MisfitError: the state belongs to another model.
         """
         settings, state = self._settings, state or progress.State()
         steps, validator = self.steps(data), self.make_validator(data)
         write = tqdm.tqdm.write if self._devices.is_chief else lambda line: None
-        # In epochs; few graphs make an epoch of few steps.
+        # Steps -> epochs, rounded up: few graphs make an epoch of few steps.
         epochs_of_steps = -(-data.patience_steps // max(data.steps_per_epoch, 1))
         patience = max(settings.early_stop, epochs_of_steps)
         done = state.epochs_done

@@ -95,11 +95,10 @@ def draw_rows(
 ) -> Rows:
     """Draws configurations evenly from graphs: their columns, and targets to predict.
 
-    Targets are the normal scores of ranks where Kendall's tau counts: of most
-    layouts that were measured, runtimes differ by a thousandth of what a few slow
-    ones add.  Of tiles it is their sum with log runtimes less the mean: the slowest
-    of a kernel would decide what is learned of the others, and how much slower
-    they are matters, too.
+    Where Kendall's tau is the measure, targets are the normal scores of ranks: most
+    measured layouts differ by a thousandth of the difference to a few slow ones.  For
+    tiles, centred log runtimes are added, as it matters how much slower a tile is;
+    alone, they would let the slowest tiles of a kernel dominate.
 
     Large graphs count more than small ones, but less than by their number of
     configurations: by its square root.

@@ -306,7 +306,7 @@ def _set_percents(axis: Any) -> None:
 
 
 def _sort_worst_first(models: Sequence[measured.ReportedModel], key: str) -> list[str]:
-    """Returns the names of all groups, those with the worst means first."""
+    """Returns the names of all groups, the worst mean first."""
     sign = metrics.find_measure(models[0].runs[0].summary['task'], key).sign
     names = {name for m in models for run in m.runs for name in run.summary['groups']}
 
