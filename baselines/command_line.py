@@ -31,11 +31,11 @@ def option(parser: _Options, flag: str, default: Any, about: str, **rules: Any) 
     if default not in (None, '', math.inf) and 'default: ' not in about:
         about = f'{about} (default: %(default)s)'.strip()
     if kind in (int, float):
-        kind = functools.partial(_number, kind, default)
+        kind = functools.partial(_parse_number, kind, default)
     parser.add_argument(flag, type=kind, default=default, help=about, **rules)
 
 
-def _number(kind: type, default: float | None, word: str) -> float:
+def _parse_number(kind: type, default: float | None, word: str) -> float:
     """Reads a number of an option; raises ArgumentTypeError."""
     with contextlib.suppress(ValueError):
         number = kind(word)
@@ -126,7 +126,7 @@ def add_dir(
     option(parser, '--out_dir', '', about, metavar='FOLDER')
 
 
-def runs_of(args: argparse.Namespace) -> list[str]:
+def get_run_names(args: argparse.Namespace) -> list[str]:
     """Returns the names of the runs of a command; raises ValueError for none."""
     names = [*getattr(args, 'runs', ()), *args.dirs]
     if not names:
@@ -136,9 +136,9 @@ def runs_of(args: argparse.Namespace) -> list[str]:
     return [finding.in_folder(args.out_dir, name) for name in names]
 
 
-def run_of(args: argparse.Namespace) -> str:
+def get_run_name(args: argparse.Namespace) -> str:
     """Returns the name of the one run of a command; raises ValueError otherwise."""
-    names = runs_of(args)
+    names = get_run_names(args)
     if len(names) > 1:
         raise ValueError(f'one run is wanted, not {len(names)}: {" ".join(names)}')
     return names[0]

@@ -130,7 +130,7 @@ READERS = {
     ),
     'config.toml': (
         lambda n: f'model_kwargs_json = {{a = {[1] * n}}}'.encode(),
-        lambda path: scripts.from_toml(config.TileConfig, path),
+        lambda path: scripts.read_toml(config.TileConfig, path),
     ),
     'run.jsonz': (_run, _read_run),
     'state.npz': (

@@ -98,7 +98,7 @@ def test_settings_that_repeat_a_training():
     given = config.LayoutConfig(lr=0.25, recipe='strong', resume=True, epochs=50)
     args = {**config.to_json(given), 'of_old': 1}
     args['data_root'] = files.expand(given.data_root)
-    assert scripts.changed_settings(args) == {'lr': 0.25}
+    assert scripts.list_changed_settings(args) == {'lr': 0.25}
 
 
 @pytest.mark.parametrize('task, kind', zip(('tile', 'layout'), _KINDS))
@@ -154,7 +154,7 @@ def _next_steps(monkeypatch):
     monkeypatch.setattr(recipes, 'MEASURED', {'tile:xla': measured})
 
     def next_steps(kind=config.TileConfig, model_dir='/my out/model_0', **settings):
-        lines = scripts.next_steps(kind(**settings), model_dir).splitlines()
+        lines = scripts.suggest_next_steps(kind(**settings), model_dir).splitlines()
         assert lines[0][:9] == 'next:    '
         return [line[9:] for line in lines]
 

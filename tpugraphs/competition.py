@@ -129,7 +129,7 @@ def compete(options: CompetitionOptions, runs: Sequence[str] = ()) -> Results:
     if unused:
         raise ValueError(f'--dir: no data of {unused[0]} in {folders[unused[0]]}')
     if options.sample:
-        _check_sample(options, [*map(collections.collection_by_name, found)])
+        _check_sample(options, [*map(collections.find_collection, found)])
     missing = [name for name in collections.KAGGLE_NAMES if name not in found]
     if missing:
         text.note(f'no data of {", ".join(missing)}: left out')
@@ -181,7 +181,7 @@ def _find_folder(options: CompetitionOptions, name: str) -> str:
 
 def _make_entry(name: str, options: CompetitionOptions, model_dir: str) -> Entry:
     """Trains on a collection, or takes a run; ranks test and measures valid."""
-    collection = collections.collection_by_name(name)
+    collection = collections.find_collection(name)
     print(f'\n{name}')
     # Layout settings name their subfolder by --source and --search, tiles have one.
     root = os.path.join(files.expand(options.data_root), collection.task)

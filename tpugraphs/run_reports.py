@@ -39,11 +39,11 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     summaries: text.JsonObject = {}
     options = settings_lib.make_from_options(prediction.Options, args)
     has_runs = args.runs or args.dirs or not args.predictions
-    names = command_line.runs_of(args) if has_runs else []
+    names = command_line.get_run_names(args) if has_runs else []
     predictors = prediction.find_all(names, options)
     if args.predictions:
         name = args.collection or collections.NAMES[0]
-        collection = collections.collection_by_name(name)
+        collection = collections.find_collection(name)
         predictors[args.predictions] = prediction.Predictor(
             collection, options, name=args.predictions
         )
@@ -55,7 +55,7 @@ def evaluate_runs(args: argparse.Namespace) -> None:
     opened = {name: measurer.open(p) for name, p in predictors.items()}
     for predictor in predictors.values():
         predictor.read()
-    for model_dir in differences.in_order(labels):
+    for model_dir in differences.sort_labels(labels):
         given = args.predictions if model_dir == args.predictions else ''
         predictor = predictors[model_dir]
         summary, _ = measurer.measure(predictor, opened[model_dir], given)
@@ -177,7 +177,7 @@ def average_runs(args: argparse.Namespace) -> None:
     """
     files.check_file_writable(args.output, 'output', [submission.HEADER])
     options = settings_lib.make_from_options(prediction.Options, args)
-    predictors = ensemble.load(command_line.runs_of(args), options, fewest=2)
+    predictors = ensemble.load(command_line.get_run_names(args), options, fewest=2)
     ensembles.check_weights(args.weights, len(predictors))
     must_measure = args.evaluate or args.json
     scored = ensemble.score(predictors, args.split, must_measure)

@@ -84,7 +84,7 @@ class Collection(NamedTuple):
         return next(filter(os.path.isdir, folders), folders[0])
 
 
-def _layout(source: str, search: str) -> Collection:
+def _make_layout(source: str, search: str) -> Collection:
     """Returns a layout collection, whose flags are --source and --search."""
     return Collection(
         f'layout:{source}:{search}',
@@ -97,10 +97,10 @@ def _layout(source: str, search: str) -> Collection:
 
 COLLECTIONS = (
     Collection('tile:xla', {}, '', config_columns=len(schema.TILE), toy_files=100),
-    _layout('xla', 'random'),
-    _layout('xla', 'default'),
-    _layout('nlp', 'random'),
-    _layout('nlp', 'default'),
+    _make_layout('xla', 'random'),
+    _make_layout('xla', 'default'),
+    _make_layout('nlp', 'random'),
+    _make_layout('nlp', 'default'),
 )
 NAMES = tuple(collection.name for collection in COLLECTIONS)
 # In the order of Kaggle's template.
@@ -110,13 +110,13 @@ KAGGLE_NAMES = (
 )
 
 
-def collection_by_name(name: str) -> Collection:
+def find_collection(name: str) -> Collection:
     """Returns the collection with a name; raises ValueError for an unknown name."""
     by_name = {collection.name: collection for collection in COLLECTIONS}
     return registry.resolve(name, by_name, 'collection')
 
 
-def collection_from_flags(flags: Mapping[str, object]) -> Collection:
+def select_collection(flags: Mapping[str, object]) -> Collection:
     """Returns the collection that the flags of a training choose.
 
     Args:
@@ -135,7 +135,7 @@ def collection_from_flags(flags: Mapping[str, object]) -> Collection:
     for collection in alike:
         if all(flags[name] == value for name, value in collection.flags.items()):
             return collection
-    joint = _joint({name: flags[name] for name in alike[0].flags})
+    joint = _join_collections({name: flags[name] for name in alike[0].flags})
     if joint is not None:
         return joint
     chosen = ' '.join(f'--{name}={flags[name]}' for name in alike[0].flags)
@@ -144,16 +144,16 @@ def collection_from_flags(flags: Mapping[str, object]) -> Collection:
     )
 
 
-def _joint(flags: Mapping[str, Any]) -> Collection | None:
+def _join_collections(flags: Mapping[str, Any]) -> Collection | None:
     """Returns the joint collection of several values; None where one is unknown."""
     for name, value in flags.items():
         values = value.split(',') if isinstance(value, str) else ['']
-        if len({*values}) < len(values) or not {*values} <= {*choices(name)}:
+        if len({*values}) < len(values) or not {*values} <= {*list_choices(name)}:
             return None
     of_all = ':'.join(flags.values())
-    return _layout('', '')._replace(name=f'layout:{of_all}', flags=dict(flags))
+    return _make_layout('', '')._replace(name=f'layout:{of_all}', flags=dict(flags))
 
 
-def choices(flag: str) -> list[str]:
+def list_choices(flag: str) -> list[str]:
     """Returns the values that a flag has in the collections."""
     return list(dict.fromkeys(c.flags[flag] for c in COLLECTIONS if flag in c.flags))

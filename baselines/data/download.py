@@ -48,7 +48,7 @@ _MD5 = re.compile(r'md5=([A-Za-z0-9+/=]{24})')  # in Google's storage
 THIS_MACHINE = ('localhost', '127.0.0.1', '::1')
 
 
-def splits_of(names: Sequence[str]) -> list[str]:
+def list_splits(names: Sequence[str]) -> list[str]:
     """Lists the splits of collections, such as 'npz/tile/xla/train'; raises ValueError.
 
     Args:
@@ -75,8 +75,8 @@ def download(
     """Makes sure that the files of one split are in the data folder.
 
     Args:
-        split: a folder from `splits_of`, below the data folder; the archive's name has
-            '_' for each '/'.
+        split: a folder from `list_splits`, below the data folder; the archive's name
+            has '_' for each '/'.
         base_url: the folder of the archives; https, or http on this machine.
 
     Returns:
@@ -134,7 +134,7 @@ def fetch(url: str, path: str) -> None:
         while True:
             before = out.tell()
             try:
-                _receive(url, out, note)
+                _download_rest(url, out, note)
                 break
             except urllib.error.HTTPError as error:
                 raise OSError(f'{url}: {error}') from None
@@ -160,7 +160,7 @@ def fetch(url: str, path: str) -> None:
         pathlib.Path(note).unlink(missing_ok=True)
 
 
-def _receive(url: str, out: BinaryIO, note: str) -> None:
+def _download_rest(url: str, out: BinaryIO, note: str) -> None:
     """Appends the missing bytes of a file to `out`.
 
     Args:
@@ -185,7 +185,7 @@ def _receive(url: str, out: BinaryIO, note: str) -> None:
         else:
             out.truncate(0)
             out.seek(0)  # for `tell`: appending writes at the end anyway
-            version = _version(url, response.headers)
+            version = _read_version(url, response.headers)
             with files.write_atomically(note) as stream:
                 json.dump(version, stream)
             total = version['total']
@@ -211,7 +211,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(*args)
 
 
-def _version(url: str, headers: email.message.Message) -> text.JsonObject:
+def _read_version(url: str, headers: email.message.Message) -> text.JsonObject:
     """Reads size, validator and checksum of the file from an answer's headers."""
     length = headers.get('Content-Length') or ''
     if not re.fullmatch(r'\d{1,18}', length):

@@ -8,7 +8,7 @@ from baselines.data import collections
 _Group = TypeVar('_Group', str, int)
 
 
-def parse(text: str) -> tuple[float, ...]:
+def parse_shares(text: str) -> tuple[float, ...]:
     """Parses --split, such as '80/10/10'; returns its numbers, whatever their sum.
 
     Raises:

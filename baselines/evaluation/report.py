@@ -60,7 +60,7 @@ _MOST_ROWS = 30  # of programs in a table
 
 # By task.
 GROUPINGS = {
-    'tile': Grouping('kernel', 'program', families.program_of_kernel),
+    'tile': Grouping('kernel', 'program', families.find_program),
     'layout': Grouping('graph', 'graph', str),
 }
 

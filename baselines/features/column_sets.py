@@ -71,7 +71,7 @@ def find(names: Iterable[str] | None = None) -> dict[str, type[ColumnSet]]:
     return dict(sorted(found.items(), key=lambda item: item[1].position))
 
 
-def machine_of(store: splits.PackedSplit) -> str:
+def detect_machine(store: splits.PackedSplit) -> str:
     """Returns the machine whose tiles most kernels of a split have: 'tpu' or 'cpu'.
 
     On a CPU bounds count elements: the largest output tile is the whole output.

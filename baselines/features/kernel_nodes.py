@@ -60,4 +60,4 @@ class KernelNodes:
 
     def have(self, names: Sequence[str]) -> np.ndarray:
         """Marks the nodes with one of the named opcodes: bool [N]."""
-        return np.isin(self.opcodes, schema.opcode_numbers(names))
+        return np.isin(self.opcodes, schema.find_opcode_numbers(names))

@@ -126,7 +126,7 @@ class Normalizer:
             raise ValueError('normalizer: expected an object with six lists')
         fields: text.JsonObject = {}
         for part in _PARTS:
-            used = _column_values(described, f'{part}_used', bool)
+            used = _read_values(described, f'{part}_used', bool)
             low, high = _read_range(described, part, len(used))
             # Dividing by the range must be safe for a damaged or hostile run file, too.
             wrong = np.flatnonzero(used & (low == high))
@@ -186,7 +186,7 @@ class Normalizer:
         return scaled
 
 
-def num_ops(*max_opcodes: np.ndarray) -> int:
+def count_ops(*max_opcodes: np.ndarray) -> int:
     """Returns 1 + the largest opcode, the size of an embedding table.
 
     Takes int [graphs] for each split, the largest opcodes of its graphs.
@@ -200,7 +200,7 @@ def num_ops(*max_opcodes: np.ndarray) -> int:
 def _read_range(described: text.JsonObject, name: str, count: int) -> _Range:
     """Reads the `count` minima and maxima of a part, or a column set, from JSON."""
     low, high = (
-        _column_values(described, f'{name}_{end}', float) for end in ('min', 'max')
+        _read_values(described, f'{name}_{end}', float) for end in ('min', 'max')
     )
     if not len(low) == len(high) == count:
         raise ValueError(
@@ -212,7 +212,7 @@ def _read_range(described: text.JsonObject, name: str, count: int) -> _Range:
     return low, high
 
 
-def _column_values(described: text.JsonObject, key: str, kind: type) -> np.ndarray:
+def _read_values(described: text.JsonObject, key: str, kind: type) -> np.ndarray:
     """Returns one list of a normaliser's JSON as bool or float32 array."""
     values = described.get(key)
     accepted = bool if kind is bool else (int, float)

@@ -47,11 +47,12 @@ class TreeTable:
         shared: tile_table.TileTable | None = None,
     ):
         self._store = store
-        own = [f'config_{n}' for n in _names(schema.TILE, store.config_feat.shape[1])]
-        kernel_names = _kernel_names(store)
+        width = store.config_feat.shape[1]
+        own = [f'config_{name}' for name in _name_columns(schema.TILE, width)]
+        kernel_names = _name_kernel_columns(store)
         if names is None:
             # Sets for a TPU read bounds as registers; those for a CPU may be missing.
-            fitting = registry.find_column_sets(column_sets.machine_of(store))
+            fitting = registry.find_column_sets(column_sets.detect_machine(store))
             sets = column_sets.find(fitting or ['tile'])
             names = [name for columns in sets.values() for name in columns.names]
             if 'tile' in sets:
@@ -81,7 +82,7 @@ class TreeTable:
         # Means over all nodes take time, and most trees of measured kernels read none.
         self._kernels = np.empty((0, len(store)), np.float32)
         if len(of_kernels):
-            self._kernels = _kernel_columns(store).T[of_kernels]
+            self._kernels = _compute_kernel_columns(store).T[of_kernels]
 
     @property
     def counts(self) -> np.ndarray:
@@ -104,17 +105,17 @@ class TreeTable:
         return table.T
 
 
-def _kernel_names(store: tile_store.TileStore) -> list[str]:
+def _name_kernel_columns(store: tile_store.TileStore) -> list[str]:
     """Returns the names of the columns of kernels."""
-    of_nodes = _names(schema.NODE, _node_columns(store))
+    of_nodes = _name_columns(schema.NODE, _count_node_columns(store))
     names = [f'{how}_{name}' for how in ('mean', 'max') for name in of_nodes]
     return [*names, *(f'count_{number}' for number in range(_OPCODES)), 'nodes']
 
 
-def _kernel_columns(store: tile_store.TileStore) -> np.ndarray:
+def _compute_kernel_columns(store: tile_store.TileStore) -> np.ndarray:
     """Computes the columns of kernels: float32 [kernels, columns]."""
     nodes = kernel_nodes.KernelNodes(store)
-    raw = nodes.raw[:, : _node_columns(store)]
+    raw = nodes.raw[:, : _count_node_columns(store)]
     logs = np.sign(raw) * np.log1p(np.abs(raw))
     first, counts = store.node_offsets[:-1], np.diff(store.node_offsets)
     opcodes = np.zeros((len(counts), _OPCODES))
@@ -128,7 +129,7 @@ def _kernel_columns(store: tile_store.TileStore) -> np.ndarray:
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 
-def _node_columns(store: tile_store.TileStore) -> int:
+def _count_node_columns(store: tile_store.TileStore) -> int:
     """Returns the number of node columns whose means and maxima trees may read.
 
     Those of `schema.EXTRA` rank programs of other sizes worse.
@@ -137,6 +138,6 @@ def _node_columns(store: tile_store.TileStore) -> int:
     return len(schema.NODE) if width == len(schema.NODE_AND_EXTRA) else width
 
 
-def _names(columns: schema.Columns, width: int) -> list[str]:
+def _name_columns(columns: schema.Columns, width: int) -> list[str]:
     """Names raw columns, by number where there are more than published."""
     return [*columns.names, *map(str, range(len(columns), width))][:width]

@@ -48,23 +48,23 @@ class RunRow(NamedTuple):
 SORTS = ('when', 'model', 'collection', 'score', 'minutes')
 
 
-def rows(folders: Sequence[str]) -> list[RunRow]:
+def read_rows(folders: Sequence[str]) -> list[RunRow]:
     """Reads the runs in folders; a damaged run file is named on stderr."""
     listed = []
     for folder in dict.fromkeys(map(files.expand, folders)):
         for model_dir in run_files.list_dirs(folder):
             try:
-                listed.append(row(run_files.read(model_dir)))
+                listed.append(make_row(run_files.read(model_dir)))
             except (ValueError, OSError, TypeError) as error:  # untrusted
                 text.note(text.one_line(error, run_files.run_file(model_dir)))
     return listed
 
 
-def row(run: run_files.RunFile) -> RunRow:
+def make_row(run: run_files.RunFile) -> RunRow:
     """Describes one run."""
     # All fields come from an untrusted file; `run_files` has checked only some.
-    measure, score = best_score(run)
-    differs = differences.from_defaults(run)
+    measure, score = find_best_score(run)
+    differs = differences.find_changes(run)
     if run.args.get('fold'):
         differs['fold'] = run.args['fold']
     return RunRow(
@@ -82,7 +82,7 @@ def row(run: run_files.RunFile) -> RunRow:
     )
 
 
-def best_score(run: run_files.RunFile) -> tuple[str, float | None]:
+def find_best_score(run: run_files.RunFile) -> tuple[str, float | None]:
     """Returns ('OPA' or 'tau', the validation value of the run's models, or None).
 
     Older runs say that of the graph model's best epoch alone.
@@ -95,7 +95,7 @@ def best_score(run: run_files.RunFile) -> tuple[str, float | None]:
     return ('tau', max(taus)) if taus else ('OPA', max(opas, default=None))
 
 
-def ordered(rows: Sequence[RunRow], by: str) -> list[RunRow]:
+def sort_rows(rows: Sequence[RunRow], by: str) -> list[RunRow]:
     """Sorts rows by one of `SORTS`; scores the best first, all else the smallest."""
     sign = -1 if by == 'score' else 1
 
@@ -107,7 +107,7 @@ def ordered(rows: Sequence[RunRow], by: str) -> list[RunRow]:
     return sorted(rows, key=key)
 
 
-def table(rows: Sequence[RunRow]) -> list[str]:
+def format_table(rows: Sequence[RunRow]) -> list[str]:
     """Lays rows out, names of directories shortened.
 
     Runs of one folder have its name above the table, unless trainings write there.
@@ -116,13 +116,13 @@ def table(rows: Sequence[RunRow]) -> list[str]:
     above = []
     if len(folders) == 1 and not folders <= {*finding.default_folders()}:
         above = [f'{files.format_path(*folders)}/', '']
-    head, *others = cells(rows)
-    lines = [line for row in others for line in _wrapped(head, row)]
+    head, *others = make_cells(rows)
+    lines = [line for row in others for line in _wrap_settings(head, row)]
     align = ''.join('>' if name in _NUMBERS else '<' for name in head)
     return above + text.format_table([head, *lines], align, rules=[1])
 
 
-def _wrapped(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
+def _wrap_settings(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
     """Breaks the settings of a row into lines."""
     columns = [
         textwrap.wrap(cell, _LINE_WIDTH, break_on_hyphens=False)
@@ -133,15 +133,15 @@ def _wrapped(head: Sequence[str], row: Sequence[str]) -> list[list[str]]:
     return [list(line) for line in itertools.zip_longest(*columns, fillvalue='')]
 
 
-def in_words(run: run_files.RunFile) -> str:
+def describe(run: run_files.RunFile) -> str:
     """Returns what a run is of, when it was finished, and where it is."""
-    described = row(run)
+    described = make_row(run)
     when = described.when[:16].replace('T', ' ')
     path = files.format_path(described.path)
     return f'{described.model} on {described.collection}, {when}: {path}'
 
 
-def unfinished(folders: Sequence[str]) -> Iterator[str]:
+def list_unfinished(folders: Sequence[str]) -> Iterator[str]:
     """Yields a line for each training in folders that runs or was interrupted."""
     for folder in dict.fromkeys(map(files.expand, folders)):
         names = os.listdir(folder) if os.path.isdir(folder) else []
@@ -152,10 +152,10 @@ def unfinished(folders: Sequence[str]) -> Iterator[str]:
             if process:
                 yield f'still training in {files.format_path(folder)}: {process}'
             elif os.path.exists(path):
-                yield f'unfinished: {_interrupted(path)}'
+                yield f'unfinished: {_describe_interrupted(path)}'
 
 
-def _interrupted(path: str) -> str:
+def _describe_interrupted(path: str) -> str:
     """Describes the state of a training: its last epoch, and how it continues."""
     try:
         arrays = npz.read_arrays(path, _STATE, _MOST_JSON, None, _MOST_STATE)
@@ -174,7 +174,7 @@ def _interrupted(path: str) -> str:
     return f'{where}; continue with: {command}'
 
 
-def cells(rows: Sequence[RunRow]) -> list[list[str]]:
+def make_cells(rows: Sequence[RunRow]) -> list[list[str]]:
     """Returns the headings of a table of runs, and its rows.
 
     The column `run` has names for `--dir`; runs of several folders, or of others than

@@ -67,7 +67,7 @@ class RunFile:
         self.has_weights = has_weights(model_dir)
         self.args: text.JsonObject = _checked_args(info)
         _check_numbers(info)
-        self.collection = collections.collection_from_flags(self.args)
+        self.collection = collections.select_collection(self.args)
         self.task = 'layout' if 'source' in self.args else 'tile'
         default = 16 if self.task == 'layout' else 10  # as published
         self.configs: int = self.args.get('configs', default)

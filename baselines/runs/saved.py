@@ -33,7 +33,7 @@ _LEFTOVERS = re.compile(
 )
 
 
-def save(
+def save_run(
     out_dir: str,
     run_hash: str,
     info: text.JsonObject,
@@ -58,7 +58,7 @@ def save(
         values = [variable.numpy() for variable in model.variables]
         weights_digest = run_files.hash_weights(values)
     trees_digest = trees.digest() if trees else None
-    info, content = _content(info, weights_digest, trees_digest)
+    info, content = _make_content(info, weights_digest, trees_digest)
     final = os.path.join(files.expand(out_dir), f'model_{run_hash}')
     for path in (final, run_files.run_file(final)):
         if os.path.lexists(path):
@@ -82,7 +82,7 @@ def save(
     return run_files.RunFile(final, info)
 
 
-def _content(
+def _make_content(
     info: text.JsonObject, weights_digest: str | None, trees_digest: str | None
 ) -> tuple[text.JsonObject, bytes]:
     """Returns the content of a run file, signed, and its bytes before packing.
@@ -99,7 +99,7 @@ def _content(
             raise
         print(f'note: the run file is without test_predictions: {error}')
         without = {**info, 'test_predictions': {}}
-        return _content(without, weights_digest, trees_digest)
+        return _make_content(without, weights_digest, trees_digest)
     return whole, content
 
 

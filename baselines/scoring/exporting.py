@@ -75,7 +75,7 @@ def export(
         adds_to_formula=scorer.adds_to_formula and run.task == reading.LAYOUT,
         flags=scorer.flag.values if scorer.flag else (),
     )
-    shapes = export_lib.export(exported, output)
+    shapes = export_lib.export_model(exported, output)
     lines = [title + predictor.collection.name]
     for name, shape in shapes.items():
         lines.append(f'  {name} {shape}'.replace('None', '?'))

@@ -276,9 +276,9 @@ def _read_model(
 
     kwargs = settings_lib.parse_model_kwargs(run.args.get('model_kwargs_json') or '{}')
     # A run file may come from someone else: its options could ask for a huge model.
-    with registry.limit_size(weights.size_limit(run.model_dir, kwargs)):
+    with registry.limit_size(weights.compute_size_limit(run.model_dir, kwargs)):
         model = task.make_model(
             model_class, kwargs, run.configs, scaling.num_ops, scaling.normalizer
         )
-    weights.read(run, model)
+    weights.read_weights(run, model)
     return model

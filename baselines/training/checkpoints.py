@@ -57,7 +57,7 @@ class Unfinished:
         is_chief: bool = True,
     ):
         prints = stores['train'].fingerprint, stores['valid'].fingerprint
-        self._key_of = lambda config: config_lib.training_key(config, *prints)
+        self._key_of = lambda config: config_lib.hash_training(config, *prints)
         self.key = self._key_of(config)
         self.code, self.is_chief = code, is_chief
         self.run_hash = uuid.uuid4().hex
@@ -109,8 +109,8 @@ class Unfinished:
         )
         self._lock.enter_context(files.hold_lock(lock, refusal))
         if not os.path.isdir(self._model_dir):
-            # `saved.save` writes the run file before it renames the directory, so this
-            # one is left over from an interruption.
+            # `saved.save_run` writes the run file before it renames the directory, so
+            # this one is left over from an interruption.
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(run_files.run_file(self._model_dir))
         return self
@@ -189,7 +189,7 @@ class Unfinished:
                 as_long = dataclasses.replace(self._config, epochs=epochs)
                 if run.info.get('training_key') == self._key_of(as_long):
                     shorter = run if epochs < self._config.epochs else shorter
-        flags = config_lib.bound_to_epochs(self._config)
+        flags = config_lib.format_epoch_flags(self._config)
         if longest is None and shorter is not None and flags:
             raise exits.UsageError(
                 f'--resume: {shorter.model_dir} has --epochs={shorter.args["epochs"]}, '

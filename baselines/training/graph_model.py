@@ -79,7 +79,7 @@ class GraphModel:
         make = functools.partial(self._task.make_model, self._class, *arguments)
         model, replica = make(), None
         if data.start is not None:
-            weights.read(data.start, model)
+            weights.read_weights(data.start, model)
         elif data.has_prior:
             begin_at_zero(model)
         if self._devices.is_distributed:

@@ -76,7 +76,7 @@ def _open_collection(
         stores = _add_stand_ins(stores['train'])
     if settings.fold:
         cache_dir = settings.cache_dir
-        stores = folds.with_fold(settings.fold, stores, task.program_of, cache_dir)
+        stores = folds.make_fold(settings.fold, stores, task.program_of, cache_dir)
     if settings.extra:
         stores = {split: store.with_extra() for split, store in stores.items()}
     train, test = stores['train'], stores['test']

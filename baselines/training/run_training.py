@@ -147,7 +147,7 @@ def _prepare_training(
 
 def _check_settings(config: config_lib.AnyConfig) -> None:
     """Raises ValueError for settings that are wrong whatever the data are."""
-    config_lib.checked(config)
+    config_lib.check_config(config)
     if config.folds or config.seeds > 1:
         raise ValueError(
             '--folds and --seeds are several trainings: use `tpugraphs train`'
@@ -156,7 +156,7 @@ def _check_settings(config: config_lib.AnyConfig) -> None:
     if grows and not starting.has_lightgbm():
         flag = '--trees' if config.trees else f'--model={registry.TREES}'
         raise ValueError(f"{flag} needs LightGBM: pip install -e '.[trees]'")
-    if config.fold and folds.parse(config.fold):
+    if config.fold and folds.parse_fold(config.fold):
         number = len(config.collection.parts)
         if number > 1:  # one program may be in several of them
             raise ValueError(f'--fold must be of one collection, not of {number}')
@@ -248,7 +248,7 @@ def _save_run(
         'seconds': round(checkpoint.seconds, 1),
         'code': code_files.described(checkpoint.code),
     }
-    run = saved.save(
+    run = saved.save_run(
         settings.out_dir,
         checkpoint.run_hash,
         content,

@@ -98,7 +98,7 @@ class TaskData(abc.ABC):
         self.weights = self.compute_weights(self.chosen)
         # The embedding table covers all splits, or validation would meet unknown rows.
         opcodes = [s.max_opcode for split, s in stores.items() if split != 'train']
-        self.num_ops = normalizer_lib.num_ops(train.max_opcode[self.chosen], *opcodes)
+        self.num_ops = normalizer_lib.count_ops(train.max_opcode[self.chosen], *opcodes)
         self._read = None
         if settings.init_from:
             self.start, scaling = init_from.read_start(settings, train, self.num_ops)
@@ -147,8 +147,8 @@ class TaskData(abc.ABC):
     def compute_weights(self, graphs: np.ndarray) -> np.ndarray:
         """Returns the weights of training graphs, float64 [graphs]; see `families`."""
         ids = self.stores['train'].graph_ids
-        names = [families.family(self.task.program_of(ids[n])) for n in graphs]
-        return families.weights(names, self.settings.family_temperature)
+        names = [families.find_family(self.task.program_of(ids[n])) for n in graphs]
+        return families.compute_weights(names, self.settings.family_temperature)
 
     def _make_table(self) -> tile_table.TileTable | None:
         """Returns the table of the train split's tiles that the settings ask for."""
@@ -402,7 +402,7 @@ def fit_recipe(
     if isinstance(settings, config_lib.TileConfig):
         given = settings.column_sets
         takes = 'tile' in given and not {*given} & {*registry.find_column_sets('cpu')}
-        if takes and column_sets.machine_of(train) == 'cpu':
+        if takes and column_sets.detect_machine(train) == 'cpu':
             sets = column_sets.find(registry.find_column_sets('cpu')).items()
             added = [name for name, columns in sets if columns.is_useful(train)]
             if added:

@@ -150,7 +150,7 @@ def _parts(graphs: Sequence[judging.Graph], fold: int) -> _Parts:
 
     Nothing is validated, so what judges may stand in for the split that is missing.
     """
-    names = [families.family(graph.program) for graph in graphs]
+    names = [families.find_family(graph.program) for graph in graphs]
     group = shares.share_out(collections.Counter(names), [1] * _GROUPS)
     judges = [group[name] == fold for name in names]
     judged = list(itertools.compress(graphs, judges))
@@ -175,7 +175,7 @@ def _figures(
     place = pathlib.Path(files.expand(args.work), f'{args.task}_{args.every}_{fold}')
     root, kind = place / 'npz', config.CONFIGS[args.task]
     _link(root / ('xla/random' if args.task == 'layout' else ''), parts)
-    settings = dict(recipes.settings('strong', kind().collection.name))
+    settings = dict(recipes.get_settings('strong', kind().collection.name))
     settings.update(recipe='strong', trees=False, epochs=args.epochs)
     settings.update(_WITHOUT[args.task], validate_batches=0)
     settings.update(data_root=str(root), cache_dir=f'{root}_cache')

@@ -95,7 +95,7 @@ def _server(monkeypatch):
 
 @pytest.fixture(name='split')
 def _split():
-    return download.splits_of(['tile:xla'])[0]
+    return download.list_splits(['tile:xla'])[0]
 
 
 def _unpacked(folder):
@@ -107,14 +107,14 @@ def _data(tmp_path):
 
 
 def test_folders():
-    assert download.splits_of(['layout:nlp:random', 'tile:xla', 'tile:xla']) == [
+    assert download.list_splits(['layout:nlp:random', 'tile:xla', 'tile:xla']) == [
         *(f'npz/layout/nlp/random/{split}' for split in ('train', 'valid', 'test')),
         *(f'npz/tile/xla/{split}' for split in ('train', 'valid', 'test')),
     ]
-    assert len(download.splits_of(['all'])) == 3 * len(collections.NAMES)
+    assert len(download.list_splits(['all'])) == 3 * len(collections.NAMES)
     for names in (['tile'], []):
         refusals.assert_refused(
-            lambda names=names: download.splits_of(names), *map(repr, names), 'all'
+            lambda names=names: download.list_splits(names), *map(repr, names), 'all'
         )
 
 

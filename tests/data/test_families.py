@@ -15,7 +15,7 @@ from baselines.data import families
     ],
 )
 def test_program_of_a_kernel(graph_id, program):
-    assert families.program_of_kernel(graph_id) == program
+    assert families.find_program(graph_id) == program
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_program_of_a_kernel(graph_id, program):
     ],
 )
 def test_without_batch(program, without):
-    assert families.without_batch(program) == without
+    assert families.remove_batch_size(program) == without
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_without_batch(program, without):
     ],
 )
 def test_family(program, family):
-    assert families.family(program) == family
+    assert families.find_family(program) == family
 
 
 # Nine graphs of a, one of b.
@@ -63,12 +63,12 @@ _NAMES = ['a', 'a', 'b', *'aaaaaaa']
     [(1.0, 1, 1), (0.5, 7.5 / 9, 2.5), (0.0, 5 / 9, 5)],
 )
 def test_weights(temperature, of_a, of_b):
-    found = families.weights(_NAMES, temperature)
+    found = families.compute_weights(_NAMES, temperature)
     np.testing.assert_allclose(found, [of_a, of_a, of_b, *[of_a] * 7])
 
 
 def _drawn(temperature, seed):
-    expected = families.weights(_NAMES, temperature)
+    expected = families.compute_weights(_NAMES, temperature)
     return families.draw_graphs(np.random.default_rng(seed), expected)
 
 

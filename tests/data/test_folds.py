@@ -32,7 +32,7 @@ def test_a_fold_holds_its_graphs_as_they_were(tmp_path, task):
         files.write_split(tmp_path / name, graphs)
         stores[name] = kind.open(str(tmp_path / name), cache_dir)
     for _ in range(2):
-        made = folds.with_fold('1/2', stores, families.program_of_kernel, cache_dir)
+        made = folds.make_fold('1/2', stores, families.find_program, cache_dir)
         origin = {
             graph_id: (store, graph)
             for store in stores.values()
@@ -57,15 +57,15 @@ def test_a_fold_holds_its_graphs_as_they_were(tmp_path, task):
 
 
 def test_parse():
-    assert folds.parse('') is None
-    assert folds.parse('1/2') == (1, 2) and folds.parse('5/5') == (5, 5)
+    assert folds.parse_fold('') is None
+    assert folds.parse_fold('1/2') == (1, 2) and folds.parse_fold('5/5') == (5, 5)
 
 
 @pytest.mark.parametrize(
     'bad', ['3/2', '0/2', '1/1', 'a/b', '1', '-1/2', '1/2/3', '١/٢']
 )
 def test_parse_refuses(bad):
-    refusals.assert_refused(lambda: folds.parse(bad), '--fold', repr(bad))
+    refusals.assert_refused(lambda: folds.parse_fold(bad), '--fold', repr(bad))
 
 
 def test_assign_by_hand():
@@ -100,7 +100,7 @@ def _folded(fold, cache_dir='', **stores):
         'test': 'test',
         **stores,
     }
-    return folds.with_fold(fold, stores, families.program_of_kernel, str(cache_dir))
+    return folds.make_fold(fold, stores, families.find_program, str(cache_dir))
 
 
 def test_folds_of_a_split(tmp_path):
@@ -120,7 +120,7 @@ def test_folds_of_a_split(tmp_path):
     assert len(prints) == 6
     assert found[1]['valid'].source == '/data/{train,valid}/valid of fold 2 of 3'
     stores = {'train': _split(_TRAIN), 'valid': _split(_VALID, 1)}
-    assert folds.fingerprint('2/3', stores, 'valid') == found[1]['valid'].fingerprint
+    assert folds.hash_fold('2/3', stores, 'valid') == found[1]['valid'].fingerprint
     record = found[1]['valid'].record(1)
     same_records.assert_same(record, stores['valid'].record(0))
 
@@ -134,4 +134,4 @@ def test_splits_that_are_not_folded():
         folded = functools.partial(_folded, fold, valid=valid)
         refusals.assert_refused(folded, '--fold', *words)
     stores = {'train': 1, 'valid': 2, 'test': 3}
-    assert folds.with_fold('', stores, str, '') == stores
+    assert folds.make_fold('', stores, str, '') == stores

@@ -29,7 +29,7 @@ def test_the_processor_of_a_folder(content, name, tmp_path):
 
 @pytest.mark.parametrize('flags', [{}, {'source': 'xla', 'search': 'random'}])
 def test_splits_of_a_collection(flags, tmp_path):
-    collection = collections.collection_from_flags(flags)
+    collection = collections.select_collection(flags)
     splits = tmp_path / collection.subfolder
     found = lambda: hardware.splits_at(str(tmp_path), collection)
     assert found() == collections.SPLITS  # to be refused by name

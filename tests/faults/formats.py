@@ -134,7 +134,7 @@ def targets() -> dict[str, Target]:
     )
     state = (
         'baselines.core.npz.read_all',
-        'baselines.runs.listing._interrupted',
+        'baselines.runs.listing._describe_interrupted',
         'baselines.training.checkpoints.read_state',
     )
     measured = 'baselines.data.hardware.measured_on', 'baselines.core.untrusted.loads'
@@ -277,8 +277,8 @@ def _read_weights(path: str) -> None:
     folder = str(variables.parent)
     run = run_files.RunFile(folder, {'args': {'model': 'Tiny'}})
     finding.check_weights(run)
-    weights.size_limit(folder, {})
-    weights.read(run, _linear())
+    weights.compute_size_limit(folder, {})
+    weights.read_weights(run, _linear())
 
 
 def _read_candidates(path: str) -> None:
@@ -288,11 +288,11 @@ def _read_candidates(path: str) -> None:
 
 def _read_recipe(path: str) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        config.with_recipe(config.TileConfig(recipe=path), {})
+        config.apply_recipe(config.TileConfig(recipe=path), {})
 
 
 def _read_config(path: str) -> None:
-    scripts.from_toml(config.TileConfig, path)
+    scripts.read_toml(config.TileConfig, path)
 
 
 def _read_space(path: str) -> None:
@@ -320,7 +320,7 @@ def _load_run(path: str) -> None:
     index.parent.mkdir(parents=True, exist_ok=True)
     index.touch()
     with contextlib.redirect_stderr(io.StringIO()):
-        listing.rows([os.path.dirname(path)])
+        listing.read_rows([os.path.dirname(path)])
     finding.load(str(index.parents[1]))
 
 
@@ -333,7 +333,7 @@ def _unfinished() -> bytes:
 
 
 def _read_unfinished(path: str) -> Any:
-    assert '\n' not in listing._interrupted(path)
+    assert '\n' not in listing._describe_interrupted(path)
     arrays, described = checkpoints.read_state(path)
     return _lists(arrays), described
 

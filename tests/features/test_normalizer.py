@@ -142,12 +142,12 @@ def test_json_of_another_kind(described):
 
 def test_num_ops(store):
     opcodes = store.max_opcode
-    assert normalizer.num_ops(opcodes) == 64
-    assert normalizer.num_ops(opcodes[1:]) == 8
-    assert normalizer.num_ops(opcodes[1:], opcodes[:1]) == 64
+    assert normalizer.count_ops(opcodes) == 64
+    assert normalizer.count_ops(opcodes[1:]) == 8
+    assert normalizer.count_ops(opcodes[1:], opcodes[:1]) == 64
     for nothing in ((), (opcodes[:0],)):
         with pytest.raises(ValueError, match='no kernel'):
-            normalizer.num_ops(*nothing)
+            normalizer.count_ops(*nothing)
 
 
 @pytest.mark.skipif(not _SHARED.is_dir(), reason=f'{_SHARED} is not there')
@@ -180,7 +180,7 @@ def test_golden(tmp_path, prefix, kind, folder, configs, min_configs):
                 getattr(fitted, f'{ours}_{name}'), golden[f'{prefix}_{theirs}_{name}']
             )
     opcodes = [stores[split].max_opcode[kept[split]] for split in stores]
-    assert normalizer.num_ops(*opcodes) == golden[f'{prefix}_num_ops']
+    assert normalizer.count_ops(*opcodes) == golden[f'{prefix}_num_ops']
     for split, theirs in zip(stores, ('train', 'validation', 'test')):
         records = [stores[split].record(i) for i in kept[split]]
         for name, scale in (('node_feat', fitted.nodes), (configs, fitted.configs)):

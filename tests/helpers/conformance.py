@@ -147,7 +147,7 @@ class Task:
         with pytest.MonkeyPatch.context() as patch:
             if name not in self.representatives:
                 patch.setattr(saved, 'save_model', finished_runs.save_weights)
-            run = saved.save(str(self.folder), f'{name}0', info, model)
+            run = saved.save_run(str(self.folder), f'{name}0', info, model)
         return Saved(model, variables, run.model_dir)
 
 
@@ -207,7 +207,7 @@ class ModelSuite:
             variable.assign(tf.zeros_like(variable))
         expected = model(graph).numpy()
         assert np.abs(fresh(graph) - expected).max() > 1e-3
-        weights.read(run, fresh)
+        weights.read_weights(run, fresh)
         np.testing.assert_array_equal(fresh(graph), expected)
         # All calls, and the traces that a SavedModel holds, have made no new ones.
         assert list(map(id, model.trainable_variables)) == variables != []

@@ -60,7 +60,7 @@ def kernel(nodes, edges, config_feat, graph_id='kernel', runtimes=None):
     return records.TileRecord(
         graph_id=graph_id,
         node_feat=np.stack([features for _, features in nodes]),
-        node_opcode=np.int32(schema.opcode_numbers(op for op, _ in nodes)),
+        node_opcode=np.int32(schema.find_opcode_numbers(op for op, _ in nodes)),
         edge_index=np.array(edges, np.int32).reshape(-1, 2),
         config_feat=config_feat,
         config_runtime=np.arange(1, count + 1) if runtimes is None else runtimes,

@@ -83,6 +83,6 @@ def test_any_valid_module_gives_the_edges_of_the_rules(data):
     ],
 )
 def test_segments_end_at_marked_computations(names, sizes, expected):
-    splits = graph.node_splits(names, sizes)
+    splits = graph.find_splits(names, sizes)
     assert splits.dtype == np.int64
     assert splits.tolist() == expected

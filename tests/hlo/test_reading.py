@@ -166,4 +166,4 @@ def test_a_long_name_is_cut_and_ends_in_a_hash():
 
 def test_many_comments_take_no_time():
     text = '// a comment\n' * 100_000 + 'module {}'
-    assert forms.form_of(text.encode()) == forms.MLIR_TEXT
+    assert forms.find_form(text.encode()) == forms.MLIR_TEXT

@@ -50,13 +50,13 @@ _PLACES = dict(out_dir='/b', cache_dir='/c', run_id='mine', resume=True)
     ],
 )
 def test_labels_say_what_differs(runs, names):
-    found = ', '.join(label.name for label in differences.labels(runs))
+    found = ', '.join(label.name for label in differences.label_runs(runs))
     assert found == names
 
 
 def test_runs_that_differ_in_seed_or_fold_are_a_group():
     runs = [_run(lr=0.01), _run(lr=0.01, seed=1), _run(fold='1/2')]
-    groups = [label.group for label in differences.labels(runs)]
+    groups = [label.group for label in differences.label_runs(runs)]
     assert groups == ['MLP lr=.01', 'MLP lr=.01', 'MLP lr=.001']
 
 
@@ -68,19 +68,19 @@ def test_runs_of_a_group_are_ordered_by_seed_and_fold():
         _run('d', lr=0.5, seed=1),
         _run('e', seed=2, fold='1/2'),
     ]
-    labels = dict(zip('abcde', differences.labels(runs)))
+    labels = dict(zip('abcde', differences.label_runs(runs)))
     # Groups as they were named, and 2 before 10.
-    assert differences.in_order(labels) == ['c', 'e', 'a', 'd', 'b']
+    assert differences.sort_labels(labels) == ['c', 'e', 'a', 'd', 'b']
 
 
 def test_settings_that_a_recipe_sets_are_said_by_its_name():
     run = _run(
         model='LateJoinResSAGE', recipe='strong', columns='tile,estimate', configs=64
     )
-    found = differences.from_defaults(run)
+    found = differences.find_changes(run)
     assert found['recipe'] == 'strong'
     assert not {'columns', 'configs'} & set(found)
-    assert differences.from_defaults(_run(lr=0.01, seed=7, fold='1/2')) == {'lr': 0.01}
+    assert differences.find_changes(_run(lr=0.01, seed=7, fold='1/2')) == {'lr': 0.01}
 
 
 @pytest.fixture(name='folder')

@@ -101,9 +101,7 @@ def test_each_program_validates_once(folded, data):
         for programs, seed in ((_TRAIN, 0), (_VALID, 1))
         for kernel in _kernels(programs, seed)
     )
-    programs = [
-        {families.program_of_kernel(graph_id) for graph_id in ids} for ids in found
-    ]
+    programs = [{families.find_program(graph_id) for graph_id in ids} for ids in found]
     # By size: 1 alone, then 2, 3, 4 of two kernels each, then 5, to the first of two.
     assert programs == [{'net_1', 'other_5'}, {'net_2', 'net_3', 'net_4'}]
 

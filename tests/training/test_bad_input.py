@@ -65,7 +65,7 @@ def _train(tmp_path):
             settings = runs.settings(tmp_path, **{'epochs': 1, **changes})
             from baselines.training import run_training
 
-            run_training.train(config.checked(settings))
+            run_training.train(config.check_config(settings))
 
         return exits.run_guarded(work)
 

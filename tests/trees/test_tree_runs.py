@@ -154,7 +154,7 @@ def test_without_lightgbm(tiles, monkeypatch, tmp_path):
     refusals.assert_refused(lambda: train(trees=True), '--trees', wanted)
     # NumPy scores a run as well.
     assert _predicted(root, model_dir) == finished_runs.csv_of(model_dir)
-    assert 'trees' not in recipes.settings('strong', 'tile:xla')
+    assert 'trees' not in recipes.get_settings('strong', 'tile:xla')
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ def open_records(
     kind = registry.resolve(task, config.CONFIGS, 'task')
     # A tile collection has no such flags.
     flags = {'source': source, 'search': search} if task == 'layout' else {}
-    collection = collections.collection_from_flags(flags)
+    collection = collections.select_collection(flags)
     if 'data_root' in options:
         # The folder that was named holds the splits themselves.
         collection = collection._replace(subfolder='')

@@ -135,10 +135,10 @@ class Runs(list[listing.RunRow]):
     """
 
     def __repr__(self) -> str:
-        return '\n'.join(listing.table(self)) if self else '<no runs>'
+        return '\n'.join(listing.format_table(self)) if self else '<no runs>'
 
     def _repr_html_(self) -> str:
-        return text.make_html_table(listing.cells(self))
+        return text.make_html_table(listing.make_cells(self))
 
     def to_pandas(self) -> pandas.DataFrame:
         """Returns a pandas.DataFrame with a row for each run.

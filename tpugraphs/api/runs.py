@@ -69,7 +69,7 @@ class Ranker:
             the graph means something.
 
         Raises:
-            ValueError: the record is not of the run's task, one of its arrays has a wrong
+            ValueError: the record is of another task, one of its arrays has a wrong
                 shape or type, or this process was forked after the model was loaded.
         """
         _check_process(self._process)
@@ -111,12 +111,12 @@ class Run:
     def __repr__(self) -> str:
         if self.dir == finding.ESTIMATE:
             return f'<Run {self.dir} on {self._collection}, untrained>'
-        row = listing.row(self._file)
+        row = listing.make_row(self._file)
         score = '' if row.score is None else f', valid {row.measure} {row.score:.3f}'
         return f'<Run {row.model} on {row.collection}{score}: {self.dir}>'
 
     def _repr_html_(self) -> str:
-        names, values = listing.cells([listing.row(self._file)])
+        names, values = listing.make_cells([listing.make_row(self._file)])
         pairs = dict(zip(names, values), run=self.dir)
         return text.make_html_table([list(pair) for pair in pairs.items()])
 
@@ -270,7 +270,7 @@ def load(
     """
     name = data_lib.convert_path('which', which)
     if name == finding.ESTIMATE:
-        chosen = collections.collection_by_name(collection or collections.NAMES[0])
+        chosen = collections.find_collection(collection or collections.NAMES[0])
         settings = {'model': finding.ESTIMATE, **chosen.flags}
         estimate = run_files.RunFile(finding.ESTIMATE, {'args': settings})
         return Run(estimate, collection=chosen.name)
@@ -292,7 +292,7 @@ def runs(out_dir: Path | None = None) -> results.Runs:
     folders = finding.default_folders()
     if out_dir is not None:
         folders = [data_lib.convert_path('out_dir', out_dir)]
-    return results.Runs(listing.ordered(listing.rows(folders), 'when'))
+    return results.Runs(listing.sort_rows(listing.read_rows(folders), 'when'))
 
 
 def _check_process(loaded_in: int) -> None:

@@ -124,7 +124,7 @@ def train(
     arguments = [f'{key}={value!r}' for key, value in {'task': task, **flags}.items()]
     output = sys.stdout
     with contextlib.nullcontext() if verbose else silence_output():
-        chosen = config.with_recipe(kind(**flags), flags)
+        chosen = config.apply_recipe(kind(**flags), flags)
         training = Training(config.to_json(chosen))
 
         def after_epoch(state: progress.State) -> None:

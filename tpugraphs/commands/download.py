@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Downloads split after split."""
     names = [name.strip() for name in args.collection.split(',')]
-    for split in download.splits_of([name for name in names if name]):
+    for split in download.list_splits([name for name in names if name]):
         counts = download.download(
             split, args.data_dir, args.base_url, args.keep_archives
         )

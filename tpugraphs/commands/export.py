@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the run, and prints a description of the files."""
-    run_file = finding.load(command_line.run_of(args))
+    run_file = finding.load(command_line.get_run_name(args))
     export = scoring.exporting.export
     lines = export(run_file, args.output, args.models_file, args.collection)
     print(*lines, sep='\n')

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the table."""
-    run_file = finding.load(command_line.run_of(args))
+    run_file = finding.load(command_line.get_run_name(args))
     if not run_file.has_trees:
         raise ValueError(
             f'{run_file.model_dir} must have trees (--model=Trees, --trees)'

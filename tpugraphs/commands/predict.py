@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @exits.log_progress()
 def run(args: argparse.Namespace) -> None:
     """Writes the predictions."""
-    names, score = command_line.runs_of(args), None
+    names, score = command_line.get_run_names(args), None
     if args.runner or args.beam_options:
         score = tpugraphs.beam.make_scoring(args)
     options = settings_lib.make_from_options(scoring.prediction.Options, args)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     """
     files.check_file_writable(args.output, 'output', ['<!DOCTYPE html>'])
     options = settings_lib.make_from_options(scoring.prediction.Options, args)
-    predictors = scoring.ensemble.load(command_line.runs_of(args), options)
+    predictors = scoring.ensemble.load(command_line.get_run_names(args), options)
     labels = scoring.ensemble.labels_of(predictors)
     drawn = []
     for model_dir, predictor in predictors.items():

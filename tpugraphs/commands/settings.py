@@ -22,6 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the settings."""
-    run_file = run_files.read(finding.find_one(command_line.run_of(args)))
+    run_file = run_files.read(finding.find_one(command_line.get_run_name(args)))
     print(f'# {run_file.model_dir}')
-    print(scripts.to_toml(scripts.changed_settings(run_file.args)), end='')
+    print(scripts.to_toml(scripts.list_changed_settings(run_file.args)), end='')

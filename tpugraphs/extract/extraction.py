@@ -41,7 +41,7 @@ def extract(inputs: list[str], options: extractor.ExtractionOptions) -> int:
         ValueError: an input names nothing, nothing can be written, or the modules
             cannot be split in `output`.
     """
-    shares = shares_lib.parse(options.split) if options.split else None
+    shares = shares_lib.parse_shares(options.split) if options.split else None
     paths = reading.find_files(inputs)
     output = files.expand(options.output)
     if os.path.exists(output) and not os.path.isdir(output):

@@ -92,7 +92,7 @@ def _group_ids(modules: Mapping[str, Sequence[str]], by: str) -> dict[str, list[
     file_of = {name: path for path, names in modules.items() for name in names}
     groups: dict[str, list[str]] = {}
     for name in sorted(file_of):
-        program = families.program_of_kernel(name)
+        program = families.find_program(name)
         group = {'program': program, 'file': file_of[name], 'module': name}[by]
         groups.setdefault(group, []).append(name)
     return groups

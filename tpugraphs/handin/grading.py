@@ -191,7 +191,7 @@ def open_data(
         chosen = np.flatnonzero(train.config_counts >= least)
         opcodes = [train.max_opcode[chosen], *(s.max_opcode for s in others)]
         normalizer = normalizer_lib.Normalizer.fit(train, chosen)
-        return normalizer_lib.Scaling(normalizer, normalizer_lib.num_ops(*opcodes))
+        return normalizer_lib.Scaling(normalizer, normalizer_lib.count_ops(*opcodes))
 
     # A run of the published code holds no scaling.
     trained = normalizer_lib.Scaling.from_json(run.info) or fit(run.configs)
@@ -258,7 +258,7 @@ def make_model(
     kwargs = read_model_kwargs(run)
     loaded = conformance.load_as_a_grader(run.model_dir)
     # A run file may come from someone else, and ask for a huge model.
-    with registry.limit_size(weights.size_limit(run.model_dir, kwargs)):
+    with registry.limit_size(weights.compute_size_limit(run.model_dir, kwargs)):
         model = model_class(num_configs=run.configs, num_ops=scaling.num_ops, **kwargs)
         model.forward(*_make_kernel(graphs, 0))
     conformance.copy_variables(loaded, model)

@@ -105,7 +105,7 @@ class RawFiles:
                 continue
             from baselines.runs import listing
 
-            text.note(f'ranked by the {finding.LATEST} run, {listing.in_words(run)}')
+            text.note(f'ranked by the {finding.LATEST} run, {listing.describe(run)}')
             return predictor
         text.note(
             f'{finding.ESTIMATE}: formulas of a TPU v3, since there is no run of '
@@ -274,7 +274,7 @@ def _load_predictor(
     source: reading.Source,
 ) -> prediction.Predictor:
     """Loads the run of --dir, or one that suits the first source; notes which it is."""
-    name, task = command_line.run_of(args) if args.dirs else '', ''
+    name, task = command_line.get_run_name(args) if args.dirs else '', ''
     # These names are of runs of both tasks: the files tell which one is meant.
     if os.path.basename(name) in ('', finding.LATEST, finding.ESTIMATE):
         task = _task_of(source, candidates)
@@ -288,7 +288,7 @@ def _load_predictor(
     if os.path.basename(name) == finding.LATEST and predictor.run:
         from baselines.runs import listing
 
-        text.note(f'{finding.LATEST} is {listing.in_words(predictor.run)}')
+        text.note(f'{finding.LATEST} is {listing.describe(predictor.run)}')
     if predictor.run:
         other = hardware.difference(name or predictor.name, predictor.run.info)
         if other:

@@ -41,7 +41,7 @@ def find_loss(run: MeasuredRun) -> Loss:
     """Returns the loss of a run's curves."""
     if not run.run.has_model:
         return Loss('squared error', 'tree')
-    losses = differences.settings_of(run.run)['losses']
+    losses = differences.collect_settings(run.run)['losses']
     return Loss(text.hide_folders(str(losses)), 'epoch')
 
 

@@ -146,7 +146,7 @@ def _make_settings(runs: Sequence[measured.MeasuredRun]) -> dict[str, list[list[
                 'minutes': text.format_value(seconds and seconds / 60, '.1f'),
                 'directory': os.path.basename(run.run.model_dir),
                 'command': info.get('command', '-'),
-                **differences.settings_of(run.run),
+                **differences.collect_settings(run.run),
                 **(versions if isinstance(versions, dict) else {}),
             }
         )

@@ -208,5 +208,5 @@ def _check_value(config_class: type, name: str, value: Any) -> Any:
     settings = settings_lib.convert_types(config_class, {name: value})
     if recipes.is_local(name, value):
         raise ValueError(f'{name}: a space cannot name a file: use --{name}')
-    config_lib.checked(config_class(**settings))
+    config_lib.check_config(config_class(**settings))
     return settings[name]

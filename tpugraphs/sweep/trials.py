@@ -231,7 +231,7 @@ def _run_trial(trial: optuna.Trial, space: space_lib.Space, best_file: str) -> f
             drawn |= {'resume': True, 'recipe': best_file, 'out_dir': folder}
             drawn |= {'run_id': f'{study.study_name} trial {trial.number}'}
             drawn['seed'] = base.seed + trial.number * base.seeds
-            config = config_lib.checked(dataclasses.replace(base, **drawn))
+            config = config_lib.check_config(dataclasses.replace(base, **drawn))
             from baselines.training import cross_validation
 
             return cross_validation.train_all(config, after_epoch=report)
@@ -265,7 +265,7 @@ def run_sweep(
     files.check_writable(base.out_dir)
     name = options.study or base.collection.name
     storage = options.storage or make_default_storage(base.out_dir)
-    changed = config_lib.changed(base)
+    changed = config_lib.list_changed(base)
     definition = {n: value for n, value in changed.items() if n not in _PLACES}
     definition['space'] = space.source
     epochs = 0 if options.no_pruning else space.fixed.get('epochs', base.epochs)
@@ -282,7 +282,7 @@ def run_sweep(
             settings = {**changed, **space.settings(study.best_params)}
             best = {'study': name, 'trial': study.best_trial.number}
             best['score'] = study.best_value
-            recipes.write(best_file, base.collection.name, settings, best)
+            recipes.write_recipe(best_file, base.collection.name, settings, best)
 
     kept = f'kept the trials in {files.format_path(base.out_dir)}'
     output = sys.stderr if options.json else sys.stdout
@@ -304,6 +304,6 @@ def run_sweep(
             reasons = {t.user_attrs.get('reason', '-') for t in study.trials}
             raise ValueError(f'no trial was complete: {"; ".join(sorted(reasons))}')
         show_trials(study, options.json)
-    flags = [f'--recipe={best_file}', *config_lib.data_flags(base)]
+    flags = [f'--recipe={best_file}', *config_lib.format_data_flags(base)]
     train = shlex.join(['tpugraphs', 'train', base.collection.task, *flags])
     print(f'next: {train}', file=output)

@@ -76,7 +76,7 @@ class ConfigEncoder:
     def finish(self) -> EncodedConfigs:
         """Returns the configurations added; call it once, at the end."""
         codes, vectors = self._codes, self._vectors
-        group, first = _groups(codes)
+        group, first = _group_rows(codes)
         lexical = np.lexsort(vectors.T[::-1])
         ranks = np.empty(len(vectors), codes.dtype)
         ranks[lexical] = np.arange(len(ranks))
@@ -89,8 +89,8 @@ class ConfigEncoder:
     def _key(self, features: np.ndarray) -> np.ndarray:
         """Returns int64 [configurations, k], equal where the vectors are equal."""
         if not features.size or features.max() <= _USUAL:
-            return _pack(features)
-        keys = _pack(np.minimum(features, _USUAL))
+            return _pack_digits(features)
+        keys = _pack_digits(np.minimum(features, _USUAL))
         beyond = (features > _USUAL).any(axis=-1)
         keys[beyond] = [
             _BEYOND + self._beyond.setdefault(vector.tobytes(), len(self._beyond))
@@ -115,7 +115,7 @@ class ConfigEncoder:
             self._codes = wider
 
 
-def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _group_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns each row's group of equal rows, and where each group begins: int32."""
     numbers: dict[bytes, int] = {}
     first: list[int] = []
@@ -129,7 +129,7 @@ def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return group, np.array(first, np.int32)
 
 
-def _pack(features: np.ndarray) -> np.ndarray:
+def _pack_digits(features: np.ndarray) -> np.ndarray:
     """Returns vectors of numbers from -1 to 5 in base 7: [c, k, 18] -> int64 [c, k].
 
     Six digits are below 2**24, so a float32 product is exact and fast; all

@@ -193,7 +193,7 @@ class PackedSplit:
         """
         if options.sample_data:
             # Unpacked into the user's data folder, once.
-            root = shipped.folder(collection.task)
+            root = shipped.find_folder(collection.task)
             if not os.path.isdir(os.path.join(root, collection.subfolder)):
                 raise ValueError(
                     f'no measured {collection.name} ships with this version; of '

@@ -87,7 +87,7 @@ class _Reader:
 
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
         """Adds up bytes read, bytes written and operations by loops; see `_grouped`."""
-        costs = tiling.vector_operations(self._nodes.opcodes)
+        costs = tiling.count_vector_operations(self._nodes.opcodes)
         computed = np.flatnonzero((costs > 0) & self.shapes.is_array)
         parts = self._parameters, self._results, computed
         nodes, kind = np.concatenate(parts), np.repeat([0, 1, 2], [*map(len, parts)])
@@ -188,15 +188,15 @@ class _Reader:
         # A `dot` has no dimension numbers here: sizes must do.
         is_dot = self._nodes.have(('dot',))[product][:, np.newaxis]
         of_product, sizes = shapes.sizes[product], shapes.sizes
-        rows_of_dot, _ = _match(of_product, sizes[left], True)
-        columns_of_dot, kept = _match(of_product, sizes[right], False)
+        rows_of_dot, _ = _match_dimensions(of_product, sizes[left], True)
+        columns_of_dot, kept = _match_dimensions(of_product, sizes[right], False)
         summed = np.where(is_dot, in_right & ~kept, summed)
         window &= ~is_dot
         exists = (product >= 0)[:, np.newaxis]
-        of_left = _with_sums(np.where(is_dot, rows_of_dot, ~columns))
+        of_left = _append_sums(np.where(is_dot, rows_of_dot, ~columns))
         # Every position of a window goes over the whole first operand.
         of_left[:, _WINDOW] = False
-        of_right = _with_sums(np.where(is_dot, columns_of_dot, columns))
+        of_right = _append_sums(np.where(is_dot, columns_of_dot, columns))
         return summed & exists, window & exists, of_left, of_right
 
     def _follows(self, nodes: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -205,8 +205,8 @@ class _Reader:
         Tensors `before` a product follow the loops of its operand of their shape.
         """
         kernel, sizes, loop = self._kernel[nodes], self.shapes.sizes, self.loop
-        follows, _ = _match(sizes[loop[kernel]], sizes[nodes], False)
-        follows = _with_sums(follows)
+        follows, _ = _match_dimensions(sizes[loop[kernel]], sizes[nodes], False)
+        follows = _append_sums(follows)
         whole = (sizes[nodes] == sizes[loop[kernel]]).all(axis=1)
         operands = (self.right, self._of_right), (self._left, self._of_left)
         for operand, mask in operands:
@@ -249,7 +249,7 @@ class _Reader:
         return followed, totals
 
 
-def _with_sums(follows: np.ndarray) -> np.ndarray:
+def _append_sums(follows: np.ndarray) -> np.ndarray:
     """Appends the two loops of a sum, both followed: bool [n, 6] -> [n, 8]."""
     return np.concatenate([follows, np.ones((len(follows), 2), bool)], axis=1)
 
@@ -278,7 +278,7 @@ class _PhysicalShapes:
         layout = np.clip(nodes.raw[:, schema.MINOR_TO_MAJOR], 0, schema.RANK - 1)
         layout = layout.astype(np.int64)
         # The layout names the fastest dimension first.
-        turned, exists = tiling.reverse(dims)
+        turned, exists = tiling.reverse_dimensions(dims)
         order = np.take_along_axis(layout, turned, axis=1)
         self.logical = np.where(exists, order, -1)
         self.sizes = np.where(exists, np.take_along_axis(dims, order, axis=1), 0)
@@ -304,7 +304,7 @@ class _PhysicalShapes:
         )
 
 
-def _match(
+def _match_dimensions(
     loops: np.ndarray, sizes: np.ndarray, slowest_first: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs dimensions of one size, each with at most one other.

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         measure.CollectionOptions,
         args,
         output=files.expand(args.output),
-        split=None if args.split == 'none' else shares.parse(args.split),
+        split=None if args.split == 'none' else shares.parse_shares(args.split),
         passes=(args.passes,) * 2 if args.passes else measure.CollectionOptions.passes,
     )
     families = [family for family in args.families.split(',') if family]

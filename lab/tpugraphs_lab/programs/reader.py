@@ -179,7 +179,7 @@ def _from_bytes(
             return _from_tuning(data, name, source)
         notes: Sequence[str] = ()
         if form in forms.PROTOS:
-            module = reading.module_of(data, form)
+            module = reading.extract_module(data, form)
         else:
             module, notes = conversion.module_of(
                 data, form, reading.clean_name(name), function, options.seconds

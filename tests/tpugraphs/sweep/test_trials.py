@@ -271,7 +271,7 @@ def test_a_sweep_of_real_trainings_ends_with_a_command(tmp_path, capfd, monkeypa
     space = tmp_path / 'space.toml'
     space.write_text('epochs = 2\n[configs]\nchoices = [60]\n')
     words = ['--space', space, f'--out_dir={out_dir}', '--trials=1']
-    words += config.as_flags(tiny, names)
+    words += config.format_flags(tiny, names)
     assert _command('tile', *words) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith('trial 0: configs=60')
@@ -294,7 +294,7 @@ def test_ctrl_c_leaves_no_running_trial_and_no_part_of_a_run(tmp_path):
     tiny = tile_runs.settings(tmp_path, **{**tile_runs.TINY, 'epochs': 100_000})
     out = tmp_path / 'sweep'
     names = [n for n in config.to_json(tiny) if n != 'out_dir']
-    flags = [*config.as_flags(tiny, names), '--early_stop=100000', '--trials=1']
+    flags = [*config.format_flags(tiny, names), '--early_stop=100000', '--trials=1']
     sweep = calls.Call(tmp_path, ['sweep', 'tile', f'--out_dir={out}', *flags])
     processes.wait_for_epochs(sweep, out / 'trial_0000', 1)
     sweep.send(signal.SIGINT)
