@@ -24,7 +24,7 @@ _PARTS = 10  # of the configurations of a single program
 class ScoredGraph(NamedTuple):
     """A graph that members have scored."""
 
-    program: str  # that it is of
+    program: str  # the name of its program
     scores: Sequence[np.ndarray]  # of each member [c]
     runtimes: np.ndarray  # [c]
 

@@ -31,7 +31,7 @@ class Noise(NamedTuple):
 
 
 def estimate_noise(runtimes: np.ndarray, configurations: np.ndarray) -> Noise | None:
-    """Measures the noise of a graph, and what it leaves to a perfect model.
+    """Measures the noise of a graph, and the tau that a perfect model would reach.
 
     Measured runtimes vary more than true ones, by the noise, so means of measurements
     are corrected by Tweedie's formula (Efron, "Tweedie's Formula and Selection Bias",

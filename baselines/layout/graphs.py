@@ -47,7 +47,7 @@ class ScaledProgram:
     codes: np.ndarray  # any integer type, [u, k]: rows of `vectors`
     group: np.ndarray  # int [c], rows of `codes`
     runtimes: np.ndarray  # float [c], nanoseconds
-    # float32 [u], scores that those of a model are added to; None: 0
+    # float32 [u], added to the scores of a model; None: 0
     prior: np.ndarray | None = None
 
     @property
@@ -64,14 +64,14 @@ class ScaledProgram:
 class StoredPrograms(Sequence[ScaledProgram]):
     """A split's programs by number.
 
-    Node features are scaled at the first access to a program, and kept until those of
-    later ones take 2 GiB; codes stay memory-mapped.
+    Node features are scaled at the first access to a program.  They are kept until all
+    of them take 2 GiB; then the oldest go.  Codes stay memory-mapped.
 
     Args:
         mean_runtimes: whether equal configurations get the mean of their runtimes, for
             training, or keep their own.
         prior: (store, number) -> scores of a program's different configurations,
-            float [u], that those of a model are added to; None: 0.
+            float [u], which are added to the scores of a model; None: 0.
     """
 
     def __init__(

@@ -188,16 +188,16 @@ class LayoutTable:
         amounts = [moved.sum(), products.total, len(chosen)]
         dims = [arrays.dims[o.node] * o.exists[:, np.newaxis] for o in operands]
         is_convolution = arrays.has_opcode('convolution')[:, np.newaxis, np.newaxis]
+        # By the work that a layout can cost; where that is equal, as the 0 of all but
+        # products is, by bytes of the output.
+        worst = share[:, 0] * _compute_worst_padding(products)
+        costliest = np.lexsort([-moved[:, 0], -worst])
         return _Instructions(
             dims=np.stack([arrays.dims, *dims], axis=1)[chosen],
             roles=np.where(is_convolution, arrays.roles, _NO_ROLE)[chosen],
             products=products,
             weights=np.concatenate(weights, axis=1).astype(np.float32),
-            # By the work that a layout can cost; where that is equal, as it is 0 for
-            # all but products, by bytes of the output.
-            single=np.lexsort(
-                [-moved[:, 0], -share[:, 0] * _compute_worst_padding(products)]
-            )[:_SINGLE],
+            single=costliest[:_SINGLE],
             totals=np.log1p(np.array(amounts)).astype(np.float32),
             flags=flags,
         )

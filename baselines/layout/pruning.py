@@ -38,8 +38,8 @@ class States:
     """The states of groups of nodes, at one layer."""
 
     of_config: np.ndarray  # int32 [groups, c], the state in each configuration
-    # int64 [groups + 1]; group g has states start[g] .. start[g + 1] when those of all
-    # groups are counted through.
+    # int64 [groups + 1]; states are numbered through all groups, and group g has
+    # start[g] .. start[g + 1]
     start: np.ndarray
     example: np.ndarray  # int64 [states], a configuration with that state
 
@@ -75,8 +75,8 @@ class Structure:
 
         Args:
             matrices: the factors of messages, with nodes sorted by hops.
-            affected: per layer how many nodes vary; the first of these are
-                those of the layer before.
+            affected: number of nodes that vary in each layer; they begin with the nodes
+                that vary in the layer before.
         """
         k = affected[0]
         reach = scipy.sparse.identity(k, np.int32, 'csr')
@@ -183,9 +183,8 @@ class Structure:
                 # Equal states of a row imply equal states of what it depends on, so
                 # any configuration with that state finds the column's cell.
                 many = sizes[m.rows]  # [entries]
-                rows = arrays.concatenate_ranges(starts[layer][m.rows], many).astype(
-                    np.int32
-                )
+                rows = arrays.concatenate_ranges(starts[layer][m.rows], many)
+                rows = rows.astype(np.int32)
                 cols = cell(before, np.repeat(m.cols, many), example[rows])
                 messages.append(SparseMatrix(rows, cols, np.repeat(m.values, many)))
             cells = {

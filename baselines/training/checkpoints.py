@@ -42,7 +42,7 @@ class Unfinished:
         is_chief: False in a worker that writes nothing.
 
     Raises:
-        UsageError: as of `_longest_run`.
+        UsageError: a shorter run of the same settings cannot be trained on.
         ValueError: a run is to be resumed, and its file is damaged, it has more epochs
             than the settings ask for, or one of the user's files has changed since it
             began.
@@ -66,7 +66,7 @@ class Unfinished:
         self._path = os.path.join(self._folder, f'unfinished_{self.key}.npz')
         self._config = config
         self._command = command  # shown by `tpugraphs runs`
-        self._keeps = False  # whether the file, if there is one, is of this run
+        self._keeps = False  # True where the file holds a state of this run
         self._resumed_at, self._seconds_before = time.monotonic(), 0.0
         self._lock = contextlib.ExitStack()
         self._state, self._finished = progress.State(), None
@@ -198,7 +198,7 @@ class Unfinished:
         return longest
 
     def write_state(self, state: progress.State) -> None:
-        """Writes everything needed to resume after this epoch."""
+        """Writes the state from which a training resumes after this epoch."""
         if not self.is_chief:
             return
         arrays = {f'now_{i:04d}': w for i, w in enumerate(state.variables)}
@@ -223,7 +223,7 @@ class Unfinished:
             os.replace(self._path, run_files.state_path(run.model_dir))
 
     def state(self) -> progress.State:
-        """Returns the state to go on from, a new one or an interrupted run's.
+        """Returns a new state, or that of the interrupted run.
 
         Prints which.
         """
@@ -254,7 +254,7 @@ class Unfinished:
             raise self.make_misfit_error(error) from None
 
     def make_misfit_error(self, error: Exception) -> ValueError:
-        """Returns the error to raise for a state written by other code."""
+        """Returns the error for a state that other code has written."""
         return ValueError(
             f'{self._path} does not fit this code ({error}); delete it to start over'
         )

@@ -28,7 +28,7 @@ from baselines.training import task_data
 class GraphModel:
     """The graph model that settings ask for, and the devices that train it.
 
-    Prints what it is trained on.
+    Prints the devices that train it.
 
     Args:
         config: the settings.
@@ -127,10 +127,10 @@ def check_own_losses(loss: losses.CombinedLoss) -> None:
 
 
 def begin_at_zero(model: tf.keras.Model) -> None:
-    """Sets the weights to 0 that make scores, so that those of a formula come first.
+    """Sets the last matrix of one column to 0, so that all scores of the model are 0.
 
-    These are the last matrix of one column.  A step then moves it alone, and the next
-    one everything.
+    Scores then begin with the formula alone.  The first step changes this matrix only,
+    as the gradients of the layers before it are 0; the second step changes all.
 
     Raises:
         ValueError: there is no such matrix.

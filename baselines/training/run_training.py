@@ -194,7 +194,7 @@ def _fit_models(
     """Fits the graph model, from where it was interrupted, and grows the trees.
 
     Returns:
-        A scorer with what was learned, and fields of the run file.
+        A scorer with the trained models, and fields of the run file.
     """
     data, trainer, checkpoint = training.data, training.trainer, training.checkpoint
     trees, learned = None, {}

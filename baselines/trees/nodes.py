@@ -77,9 +77,8 @@ class Nodes(NamedTuple):
         tree_of = np.repeat(np.arange(len(trees)), leaves - 1)  # of each split
         is_column = (feature >= 0) & (feature < columns)
         _require(is_column, tree_of, f'split_feature is not one of {columns} columns')
-        _require(
-            np.isin(kind, _BY_NUMBER), tree_of, 'decision_type is not that of a number'
-        )
+        is_number = np.isin(kind, _BY_NUMBER)
+        _require(is_number, tree_of, 'decision_type is not that of a number')
         left, right, root = _link_splits(left, right, leaves)
         return cls(feature, threshold, left, right, leaf, root)
 
@@ -141,9 +140,8 @@ def _link_splits(
     root = np.where(splits > 0, first, -1 - first_leaf)
     count = leaves.sum()
     seen = np.bincount(np.concatenate([*linked, root]) + count)
-    _require(
-        seen == 1, np.concatenate([np.repeat(trees, leaves)[::-1], tree_of]), _NO_TREE
-    )
+    tree_of_seen = np.concatenate([np.repeat(trees, leaves)[::-1], tree_of])
+    _require(seen == 1, tree_of_seen, _NO_TREE)
     return linked[0], linked[1], root
 
 

@@ -47,7 +47,7 @@ class Callback(Protocol):
         Args:
             run: the training.
             metrics: of the epoch, by the names of `Run.curve`: epoch (from 0),
-                train_loss, val_opa, ...; without those that were not measured.
+                train_loss, val_opa, ...; values that were not measured are absent.
         """
 
 

@@ -1,4 +1,4 @@
-"""Predicts what a course's script makes of a hand-in, by doing what the script does.
+"""Predicts the result of a course's script for a hand-in, by the steps of the script.
 
     for line in check('models.py', '~/out/tpugraphs_tiles/model_0123'):
         print(line)
@@ -114,7 +114,7 @@ def check(hand_in: verdict.HandIn) -> Lines:
 
 
 def _note_scripts() -> Lines:
-    """Notes scripts of the course that were copied over those of this package."""
+    """Notes scripts of this package that the course's scripts have replaced."""
     for name in (SCRIPT, 'create_kaggle_csv.py'):
         path = pathlib.Path(baselines.__file__).parents[1] / name
         if path.is_file() and b'from baselines' not in path.read_bytes():

@@ -38,7 +38,7 @@ _Typed = Callable[[str, Any], Any]
 
 _KWARGS = 'model_kwargs'
 _LARGEST = 2**53  # whole numbers above are not exact as float64, which samplers use
-# What the sweep itself sets, and what a table [model_kwargs.NAME] sets.
+# Settings of the sweep itself, and of tables [model_kwargs.NAME].
 _NOT_SEARCHED = {'fold', 'folds', 'seed', 'seeds', 'resume', 'recipe'}
 _NOT_SEARCHED |= {'fold_epochs', 'model_kwargs_json'}
 
@@ -49,8 +49,8 @@ class Parameter(NamedTuple):
     name: str  # name of the setting, or `model_kwargs.<argument>`
     kind: str  # 'categorical', 'int' or 'float', as in Optuna's `Trial.suggest_...`
     options: dict[str, Any]  # arguments of that method
-    # Earlier settings and those of their values with which this one is drawn; with
-    # others it keeps its default.
+    # Earlier settings -> the values with which this one is drawn; with any other value
+    # it keeps its default.
     when: dict[str, list[Any]]
 
     def contains(self, value: object) -> bool:
@@ -136,7 +136,7 @@ def parse_space(
     entries |= _prefix_arguments(arguments)
     typed = functools.partial(_check_value, type(base))
     fixed = {n: typed(n, v) for n, v in entries.items() if not isinstance(v, dict)}
-    # None until it is read: a condition names what is drawn earlier.
+    # None until it is read: a condition names parameters that are drawn earlier.
     found: dict[str, Parameter | None] = {n: None for n in entries if n not in fixed}
     for name in found:
         with text.locate_errors(f'[{name}]'):
