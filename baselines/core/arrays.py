@@ -61,8 +61,8 @@ def check_numbers(
     values = np.asarray(values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in 'iuf':
         raise ValueError(
-            f'{name}s are {values.dtype} of shape {values.shape}: give numbers '
-            'of shape [c], one per configuration, c >= 1'
+            f'{name}s must be numbers of shape [c], one per configuration, c >= 1, not '
+            f'{values.dtype} of shape {values.shape}'
         )
     valid = are_valid(values)
     if not valid.all():

@@ -313,7 +313,7 @@ def _read_exactly(member: IO[bytes], size: int) -> bytes:
     """Reads `size` bytes; zipfile compares the checksum at the end of a member."""
     content = member.read(size)
     if len(content) != size:
-        raise EOFError(f'{size:,} bytes should follow, and {len(content):,} do')
+        raise EOFError(f'{size:,} bytes must follow, and {len(content):,} do')
     return content
 
 
@@ -329,7 +329,7 @@ def _check_kind(key: str, dtype: np.dtype, field: Field) -> None:
     """Raises FieldError for a dtype that a field does not accept."""
     if dtype.kind not in field.kinds:
         raise untrusted.FieldError(
-            f'{key} holds {dtype}, expected {_KIND_NAMES[field.kinds[0]]}'
+            f'{key} holds {dtype}, and must hold {_KIND_NAMES[field.kinds[0]]}'
         )
 
 
@@ -341,7 +341,7 @@ def _check_shape(
         return
     if len(shape) != len(expected):
         axes = ', '.join(map(str, expected))
-        raise untrusted.FieldError(f'{key} has shape {shape}, expected [{axes}]')
+        raise untrusted.FieldError(f'{key} has shape {shape}, must be [{axes}]')
     for axis, (length, name) in enumerate(zip(shape, expected)):
         if isinstance(name, int):
             allowed, owner = name, ''
@@ -350,7 +350,7 @@ def _check_shape(
         if length != allowed:
             like = f' as {owner} has' if owner else ''
             raise untrusted.FieldError(
-                f'{key} has shape {shape}, but axis {axis} should have length '
+                f'{key} has shape {shape}, but axis {axis} must have length '
                 f'{allowed}{like}'
             )
 
@@ -366,7 +366,7 @@ def _check_range(key: str, array: np.ndarray, field: Field, lengths: Lengths) ->
         if not low <= value <= high:
             row = int(np.argwhere(array == value)[0][0]) if array.ndim else 0
             raise untrusted.FieldError(
-                f'{key} has {value} in row {row}, allowed is {low} to {high}'
+                f'{key} has {value} in row {row}, must be from {low} to {high}'
                 f'{field.why and ": " + field.why}'
             )
 

@@ -73,7 +73,7 @@ def check_ranges(settings: Any, prefix: str = '') -> None:
         else:
             continue
         raise ValueError(
-            f'{prefix}{field.name} should be {accepted}, not {text.quoted(value)}'
+            f'{prefix}{field.name} must be {accepted}, not {text.quoted(value)}'
         )
 
 
@@ -113,7 +113,7 @@ def convert_types(
             value = float(value)
         if type(value) is not kind:
             raise ValueError(
-                f'{name} should be {TYPES[kind]}, not {text.quoted(value)}'
+                f'{name} must be {TYPES[kind]}, not {text.quoted(value)}'
             )
         result[name] = value
     return result
@@ -171,7 +171,7 @@ def parse_averaging(spec: str) -> float | None:
         decay = math.nan
     if kind != 'ema' or not 0 <= decay < 1:
         raise ValueError(
-            '--averaging should be empty, or ema:<decay> such as ema:0.999, below 1; '
+            '--averaging must be empty, or ema:<decay> such as ema:0.999, below 1; '
             f'not {spec!r}'
         )
     return decay
@@ -196,7 +196,7 @@ def parse_model_kwargs(options: str) -> text.JsonObject:
         ) from None
     if not isinstance(kwargs, dict):
         raise ValueError(
-            '--model_kwargs_json should be an object such as '
+            '--model_kwargs_json must be an object such as '
             f'\'{{"num_gnns": 2}}\', not {options!r}'
         )
     return kwargs

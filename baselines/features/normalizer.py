@@ -123,7 +123,7 @@ class Normalizer:
     def from_json(cls, described: text.JsonObject) -> 'Normalizer':
         """Makes a normaliser of the lists of `to_json`; raises ValueError."""
         if not isinstance(described, dict):
-            raise ValueError('normalizer: expected an object with six lists')
+            raise ValueError('normalizer: it must be an object with six lists')
         fields: text.JsonObject = {}
         for part in _PARTS:
             used = _read_values(described, f'{part}_used', bool)
@@ -221,7 +221,7 @@ def _read_values(described: text.JsonObject, key: str, kind: type) -> np.ndarray
         for value in values
     ):
         names = 'true and false' if kind is bool else 'numbers'
-        raise ValueError(f'normalizer: {key} should be a list of {names}')
+        raise ValueError(f'normalizer: {key} must be a list of {names}')
     try:
         with np.errstate(over='ignore'):
             array = np.array(values, np.bool_ if kind is bool else np.float64)
@@ -251,6 +251,6 @@ class Scaling(NamedTuple):
         num_ops = info.get('num_ops')
         if not isinstance(num_ops, int) or not 0 < num_ops <= 1 << 16:
             raise ValueError(
-                f'num_ops should be a number up to 65536, not {text.quoted(num_ops)}'
+                f'num_ops must be a number up to 65536, not {text.quoted(num_ops)}'
             )
         return cls(Normalizer.from_json(info['normalizer']), num_ops)
