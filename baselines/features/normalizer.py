@@ -27,9 +27,8 @@ _Range = tuple[np.ndarray, np.ndarray]
 class Normalizer:
     """The columns that a model sees, and their scaling.
 
-    F and K are the widths of the node and configuration features.  Rows of the latter
-    are a tile configuration each, or one for every configuration and configurable node
-    of a layout graph.
+    F and K are the numbers of node and configuration features.  A tile configuration
+    has one row of features; a layout configuration has one per configurable node.
     """
 
     node_used: np.ndarray  # bool [F], the columns that are kept
@@ -106,12 +105,12 @@ class Normalizer:
         return self._apply('config', features)
 
     def table(self, columns: np.ndarray) -> np.ndarray:
-        """Scales rows of the table, float32 [..., its columns]; constant ones too."""
+        """Scales rows of the table, constant columns, too: float32 [..., columns]."""
         low, span = self._table_scale
         return (columns - low) / span
 
     def to_json(self) -> text.JsonObject:
-        """Returns plain lists for JSON; `from_json` gives the same bits back."""
+        """Returns plain lists for JSON, from which `from_json` restores every bit."""
         values = {
             field.name: getattr(self, field.name) for field in dataclasses.fields(self)
         }
@@ -128,7 +127,7 @@ class Normalizer:
         for part in _PARTS:
             used = _read_values(described, f'{part}_used', bool)
             low, high = _read_range(described, part, len(used))
-            # Dividing by the range must be safe for a damaged or hostile run file, too.
+            # A damaged or hostile run file must not make us divide by 0.
             wrong = np.flatnonzero(used & (low == high))
             if len(wrong):
                 raise ValueError(
@@ -198,7 +197,7 @@ def count_ops(*max_opcodes: np.ndarray) -> int:
 
 
 def _read_range(described: text.JsonObject, name: str, count: int) -> _Range:
-    """Reads the `count` minima and maxima of a part, or a column set, from JSON."""
+    """Reads `count` minima and maxima of a part or a column set from JSON."""
     low, high = (
         _read_values(described, f'{name}_{end}', float) for end in ('min', 'max')
     )
