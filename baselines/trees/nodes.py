@@ -155,7 +155,7 @@ def _check_lengths(tree: Lines) -> None:
     """Raises ValueError unless each split and leaf of a tree has its numbers."""
     for key in ('num_cat', 'is_linear'):
         if tree.get(key, '0') != '0':
-            raise ValueError(f'{key} should be 0')
+            raise ValueError(f'{key} must be 0')
     leaves = count_words(tree.get(LEAF, ''))
     if not 0 < leaves <= MAX_LEAVES or tree.get('num_leaves') != str(leaves):
         raise ValueError('num_leaves is not the number of leaf_value')
