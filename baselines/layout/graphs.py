@@ -220,6 +220,7 @@ def _count_marked(mask: tf.Tensor, sizes: tf.Tensor, batch: int) -> tf.Tensor:
 def _mark_segments(node_sizes: tf.Tensor, segments: tf.Tensor) -> tf.Tensor:
     """Marks the nodes that lie in their program's segment: bool [nodes]."""
     first = tf.cumsum(node_sizes, exclusive=True)
+    # [nodes, 2]: first node and end of its program's segment, numbered in the item.
     ends = tf.repeat(first[:, tf.newaxis] + segments, node_sizes, axis=0)
     number = tf.range(tf.reduce_sum(node_sizes))
     return (ends[:, 0] <= number) & (number < ends[:, 1])

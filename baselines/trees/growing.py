@@ -208,6 +208,7 @@ def _fit_prior_weight(rows: Rows) -> float:
     if rows.prior is None or not rows.prior.any():
         return 0.0
     scaled = rows.prior if rows.weights is None else rows.prior * rows.weights
+    # Weighted least squares with one regressor.
     weight = float(scaled @ rows.targets / (scaled @ rows.prior))
     return round(max(0.0, weight), 6)
 

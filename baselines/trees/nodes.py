@@ -139,6 +139,7 @@ def _link_splits(
         linked.append(child + shift)
     root = np.where(splits > 0, first, -1 - first_leaf)
     count = leaves.sum()
+    # Leaves are below 0: shifted by their number, they come before the splits.
     seen = np.bincount(np.concatenate([*linked, root]) + count)
     tree_of_seen = np.concatenate([np.repeat(trees, leaves)[::-1], tree_of])
     _require(seen == 1, tree_of_seen, _NO_TREE)
