@@ -141,9 +141,8 @@ def parse_space(
     for name in found:
         with text.locate_errors(f'[{name}]'):
             when = _parse_conditions(entries[name].pop('when', {}), found, typed)
-            found[name] = Parameter(
-                name, *_parse_options(name, entries[name], typed), when
-            )
+            kind, options = _parse_options(name, entries[name], typed)
+            found[name] = Parameter(name, kind, options, when)
     if not found:
         raise ValueError('it has no range and no choices: nothing to search')
     return Space(content, base, fixed, [*filter(None, found.values())])
